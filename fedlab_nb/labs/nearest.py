@@ -20,6 +20,7 @@ from ..plots import (
     format_count_and_noun,
     write_axes_title,
 )
+from ..plots.array_types import SampleLabels
 from ..plots.kit import RowAndColumn, WordAndColour, draw_image_rows
 from ..plots.style import (
     ACCENT,
@@ -33,6 +34,14 @@ from ..plots.style import (
 )
 from ..plots.words import SettingCaption, shorten_labels
 from ..studies.outcome import Outcome
+from .array_types import (
+    BooleanPerSentImage,
+    CountPerSentImage,
+    Images,
+    PairIndices,
+    SentImageArray,
+    SentLabels,
+)
 
 COPY_DISTANCE = 1e-6  # an image that is nearer than this to one of the client's own is a copy
 MAX_PAIRS = 10  # in one picture
@@ -68,7 +77,7 @@ class NearestImages(NamedTuple):
     typical: float
 
     @property
-    def is_copy(self) -> np.ndarray:
+    def is_copy(self) -> BooleanPerSentImage:
         """`[S]`: whether what was sent is one of the client's own images."""
         return self.distance < COPY_DISTANCE
 
@@ -82,12 +91,12 @@ class NearestImages(NamedTuple):
 
 # ------------------------------------------------------------------------------------------ numbers
 def find_nearest_own_images(
-    sent_images: np.ndarray,
-    sent_labels: np.ndarray,
-    own_images: np.ndarray,
-    own_labels: np.ndarray,
+    sent_images: SentImageArray,
+    sent_labels: SentLabels,
+    own_images: Images,
+    own_labels: SampleLabels,
     client: int,
-    source_image_counts: np.ndarray,
+    source_image_counts: CountPerSentImage,
 ) -> NearestImages:
     """Attack one client: find its own image nearest to each image that it sent.
 
@@ -117,7 +126,7 @@ def find_nearest_own_images(
     )
 
 
-def flatten_images_to_rows(images: np.ndarray) -> Tensor:
+def flatten_images_to_rows(images: Images) -> Tensor:
     """Flatten images `[N, ...]` into rows of pixels `[N, D]`."""
     return torch.from_numpy(np.ascontiguousarray(images)).flatten(1).double()
 
@@ -209,7 +218,7 @@ def draw_sent_and_nearest_images(
     )
 
 
-def choose_pair_indices(nearest_images: NearestImages, class_index: int | None) -> np.ndarray:
+def choose_pair_indices(nearest_images: NearestImages, class_index: int | None) -> PairIndices:
     """Rows of the pairs that are drawn: copies first, then the images made from the fewest."""
     rows = np.flatnonzero(nearest_images.labels == class_index)
     if not len(rows):
@@ -219,7 +228,7 @@ def choose_pair_indices(nearest_images: NearestImages, class_index: int | None) 
 
 
 def make_pair_texts(
-    nearest_images: NearestImages, pair_indices: np.ndarray, class_names: Sequence[str]
+    nearest_images: NearestImages, pair_indices: PairIndices, class_names: Sequence[str]
 ) -> PairTexts:
     """The class under each pair, and the distance between its images, as `draw_image_rows` takes
     them.

@@ -35,6 +35,7 @@ from ..plots.words import (
     format_client_for_row,
     format_client_for_sentence,
 )
+from .array_types import ScorePerClass
 
 MAX_CLIENTS_WITH_NUMBERS = 16  # more clients than this: no numbers are written into the picture
 MAX_CLASSES_WITH_NUMBERS = 12  # the same for classes
@@ -94,7 +95,7 @@ class SampleOutputs(NamedTuple):
             return None
         return self.members.index(self.client)
 
-    def format_top_class(self, scores: np.ndarray) -> str:
+    def format_top_class(self, scores: ScorePerClass) -> str:
         """The class with the largest of the scores `[C]`, in quotes."""
         return f"“{self.names[int(scores.argmax())]}”"
 

@@ -275,7 +275,7 @@ class Views:
 
     lock:              held while something is shown
     handler_pause:     on while a view adapts its own controls
-    start_preparation: called with a view and a state, to begin the view's slow work
+    prepare_in_background_if_idle: called with a view and a state, to begin the view's slow work
     names_without_tab: names of views that have no tab, and are drawn only when they are requested
     titles_by_name:    titles of tabs, by view, instead of the views' own titles
     groups_tabs:       whether a lab's own views, which come first or last, have a row of tabs of their own
@@ -286,7 +286,7 @@ class Views:
         lab_views: Sequence[LabView],
         lock: threading.RLock,
         handler_pause: HandlerPause,
-        start_preparation: Callable[[LabView, PanelState], None],
+        prepare_in_background_if_idle: Callable[[LabView, PanelState], None],
         names_without_tab: Sequence[str] = (),
         titles_by_name: Mapping[str, str] | None = None,
         groups_tabs: bool = False,
@@ -294,7 +294,7 @@ class Views:
         self.groups_tabs = groups_tabs
         self._lock = lock
         self._handler_pause = handler_pause
-        self._start_preparation = start_preparation
+        self._prepare_view_in_background_if_idle = prepare_in_background_if_idle
         self.views = {lab_view.name: View(lab_view) for lab_view in lab_views}
         self.without_tab = set(names_without_tab)
         self._make_tabs(lab_views, titles_by_name or {})
@@ -404,7 +404,9 @@ class Views:
             choice.observe(lambda _: callback(), "value")
         for view in self.views.values():
             view.frame.observe(resize, "size")
-            view.frame.observe(lambda change: self._handle_mark_click(change["new"]), "picked")
+            view.frame.observe(
+                lambda change: self._select_or_unselect_mark(change["new"]), "picked"
+            )
 
     def set_client_and_class_options(
         self, client_names: Sequence[str], class_names: Sequence[str]
@@ -435,7 +437,7 @@ class Views:
         pixels_an_inch = PIXELS_AN_INCH if width > SMALL_FRAME else SMALL_PIXELS_AN_INCH
         return width / pixels_an_inch, height / pixels_an_inch
 
-    def _handle_mark_click(self, mark: ClickedMark) -> None:
+    def _select_or_unselect_mark(self, mark: ClickedMark) -> None:
         """Select the client and class of a mark that was clicked, and highlight its method in all pictures.
 
         A second click on the same mark undoes this, and Escape (`none`) undoes every selection.
@@ -565,7 +567,7 @@ class Views:
         view.set_dimmed(lab_view.is_older(state))
         if needs_preparing:
             self.dirty.add(lab_view.name)
-            self._start_preparation(lab_view, state)
+            self._prepare_view_in_background_if_idle(lab_view, state)
 
     def _show_waiting_text(self, view: View, state: PanelState) -> None:
         """In a view that has nothing to draw yet, leave the earlier picture while a job runs, or show what to do."""

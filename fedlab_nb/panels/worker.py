@@ -117,7 +117,7 @@ class Worker:
                 self._stopped.set()
             self._stopped = None
 
-    def wait(self, timeout: float | None = None) -> bool:
+    def wait_until_all_jobs_end(self, timeout: float | None = None) -> bool:
         """Wait until nothing runs any more. Returns False if that took longer than `timeout` seconds.
 
         The job that calls this does not count: it would wait for itself.

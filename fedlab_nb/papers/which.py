@@ -360,7 +360,7 @@ def has_image_options(federation: Federation) -> bool:
     return any(c.name.endswith(IMAGES_ALONE) for c in federation.candidates)
 
 
-def compute_shortlist_regrets(
+def compute_regret_of_shortlist_from_other_datasets(
     federations: Sequence[Federation], answers: Answers
 ) -> dict[str, float]:
     """{federation: how far the best of the shortlist of the other data sets lies below the best of
@@ -573,7 +573,7 @@ def describe_shortlist(federations: Sequence[Federation], answers: Answers) -> l
     names_for_tables = make_shortlist(federations, answers, has_image_options=False)
     if names_for_tables != names:
         lines.append(f"  on tables and recordings rehearse {join_with_and(names_for_tables)}")
-    regrets = compute_shortlist_regrets(federations, answers).values()
+    regrets = compute_regret_of_shortlist_from_other_datasets(federations, answers).values()
     if regrets:
         lines.append(
             "  with each data set left out in turn, the list of the others has a member that is "

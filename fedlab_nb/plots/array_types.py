@@ -9,6 +9,8 @@ import numpy as np
 FeatureRows = np.ndarray  # [N, D]
 SampleLabels = np.ndarray  # int [N], the class of each sample
 SampleIndices = np.ndarray  # int [n], places of samples among N
+ValuePerSample = np.ndarray  # [N]
+BooleanPerSample = np.ndarray  # bool [N]
 MapPoints = np.ndarray  # [N, 2]
 PrincipalComponents = np.ndarray  # [N, dimensions]
 

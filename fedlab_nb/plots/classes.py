@@ -93,7 +93,7 @@ def draw_class_and_client_accuracies(
         image = draw_method_heat_map(second, per_client, done, title, columns, marked_client)
         set_client_axis(second, image.get_array().shape[1], setting, max_single_ticks=20)
         draw_colour_bar(image, [first, second], pad=0.015, aspect=32, format=PERCENT)
-    text = describe_selected_or_best_accuracies(
+    text = describe_accuracies_of_selection_or_best_method(
         done, per_class, per_client, class_names, marked_client, marked_class_index, setting
     )
     rows = make_class_table(done, per_class, per_client, class_names, setting)
@@ -217,7 +217,7 @@ def choose_method_name_size_points(method_count: int) -> float:
     return 7
 
 
-def describe_selected_or_best_accuracies(
+def describe_accuracies_of_selection_or_best_method(
     series: Sequence[Series],
     class_accuracies: MethodClassAccuracies,
     client_accuracies: MethodClientAccuracies,

@@ -21,8 +21,8 @@ from fedlab_nb.papers.which import (
     choose_by_rule_of_other_datasets,
     choose_rehearsal_seed_count,
     choose_shortlist,
+    compute_regret_of_shortlist_from_other_datasets,
     compute_regret_of_shortlist_with_spare,
-    compute_shortlist_regrets,
     describe_federation,
     describe_risk_of_answer,
     describe_rule,
@@ -212,7 +212,7 @@ def test_the_list_for_a_data_set_is_made_without_it():
     # The best of a; without a it ran on one data set alone, which is too few for a list.
     first = Federation("a", "a", [*one.candidates, candidate("moon", [0.99], 3)])
     second = Federation("b", "b", [*two.candidates, candidate("moon", [0.1], 3)])
-    regrets = compute_shortlist_regrets([first, second, three], Answers())
+    regrets = compute_regret_of_shortlist_from_other_datasets([first, second, three], Answers())
     assert regrets == pytest.approx({"a": 0.09, "b": 0, "c": 0})
 
 

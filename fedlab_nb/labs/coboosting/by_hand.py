@@ -50,6 +50,7 @@ from ...plots.words import (
 )
 from ...studies import Outcome
 from ...studies.statistics import Band, compute_band
+from ..array_types import ClientWeights
 from ..runs import describe_setting, get_or_run_ensemble, rerun_with_method
 from .votes import (
     compute_accuracy_by_class,
@@ -180,7 +181,7 @@ class WeightsByHandView(LabView):
         """
         return (yield from get_or_run_ensemble(state))
 
-    def work(self, state: PanelState) -> JobSteps[np.ndarray]:
+    def work(self, state: PanelState) -> JobSteps[ClientWeights]:
         """Compute the weights `[M]` that Co-Boosting learns from real images."""
         name = "weights from real images"
         outcome = yield from rerun_with_method(state.outcome, "coboosting", REAL_OPTIONS, name)
@@ -215,7 +216,7 @@ def drop_missing_weights(weights_by_name: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------------------------------------ sliders
-def compute_slider_levels(client_weights: Sequence[float] | np.ndarray) -> tuple[float, ...]:
+def compute_slider_levels(client_weights: Sequence[float] | ClientWeights) -> tuple[float, ...]:
     """Compute the levels of the sliders for weights `[M]`: the largest is 1; if all weights are equal, all
     levels are START_LEVEL.
     """
@@ -236,7 +237,7 @@ class WeightSliders(widgets.Box):
     def __init__(self) -> None:
         super().__init__(layout={"display": "none"})
 
-    def set_weights(self, weights: Sequence[float] | np.ndarray) -> None:
+    def set_weights(self, weights: Sequence[float] | ClientWeights) -> None:
         """Set all sliders to `weights [M]`, scaled so that the largest is 1."""
         self.value = compute_slider_levels(weights)
 

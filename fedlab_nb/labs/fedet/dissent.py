@@ -20,9 +20,11 @@ from ...plots import (
     dress,
     format_percent,
 )
+from ...plots.array_types import BooleanPerSample
 from ...plots.style import ACCENT, FIFTHS, INK, set_percent_axis
 from ...plots.words import SettingCaption
 from ...studies import Outcome
+from ..array_types import DissentPerSample
 from .votes import compute_consensus_on_test_samples, get_weighting_and_temperature
 
 THIRDS = ("least dissent", "middle", "most dissent")
@@ -86,7 +88,9 @@ def measure_dissent_on_test_samples(
     )
 
 
-def compute_accuracy_by_thirds(dissent: np.ndarray, is_answer_right: np.ndarray) -> list[float]:
+def compute_accuracy_by_thirds(
+    dissent: DissentPerSample, is_answer_right: BooleanPerSample
+) -> list[float]:
     """Share of right answers in the thirds with the least, middle and most dissent. An empty third
     counts as the one before it.
     """
@@ -97,7 +101,9 @@ def compute_accuracy_by_thirds(dissent: np.ndarray, is_answer_right: np.ndarray)
     return shares
 
 
-def compute_dissent_auc(dissent: np.ndarray, is_answer_right: np.ndarray) -> float | None:
+def compute_dissent_auc(
+    dissent: DissentPerSample, is_answer_right: BooleanPerSample
+) -> float | None:
     """How often a wrong answer has more dissent than a right one (AUC; equal ones count half). None
     where all answers are right, or all are wrong.
     """

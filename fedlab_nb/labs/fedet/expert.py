@@ -20,7 +20,9 @@ from ...plots import (
     format_count_and_noun,
     format_percent,
 )
+from ...plots.array_types import SampleIndices
 from ...plots.words import format_client_for_sentence, shorten_labels
+from ..array_types import NumberPerClient
 from ..one_sample import SampleOutputs, draw_sample_and_outputs
 from ..runs import describe_setting
 from .votes import (
@@ -113,7 +115,7 @@ class OneSampleVoteView(LabView):
         logits = report.test_logits if self._shows_test_samples(state) else report.logits
         return compute_consensus_of_logits(logits, self.rule.value, self.heat.value)
 
-    def _select_rows(self, state: PanelState) -> np.ndarray:
+    def _select_rows(self, state: PanelState) -> SampleIndices:
         """Which samples the slider goes through, sorted by dissent where that is asked for. All,
         if there are none of the chosen kind.
         """
@@ -200,7 +202,7 @@ class OneSampleVoteView(LabView):
 
     def _compute_client_numbers(
         self, state: PanelState, source: SampleSource, vote: Consensus, sample_row: int
-    ) -> dict[str, np.ndarray]:
+    ) -> dict[str, NumberPerClient]:
         """Each client's weight, its variance, and, when the run is over, how many samples of the
         consensus' class it holds: the server cannot know this.
         """

@@ -5,13 +5,13 @@ report. Views and the lesson on Fed-ET share it.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ...methods.fedet.consensus import Consensus, Weighting, compute_consensus
 from ...panels import PanelState
 from ...studies import Outcome
+from ..array_types import ClientLogits
 
 
 class ConsensusAndLabels(NamedTuple):
@@ -29,7 +29,7 @@ class WeightingAndTemperature(NamedTuple):
 
 
 def compute_consensus_of_logits(
-    logits: np.ndarray, weighting: Weighting = "softmax", temperature: float = 1.0
+    logits: ClientLogits, weighting: Weighting = "softmax", temperature: float = 1.0
 ) -> Consensus:
     """What the server makes of logits `[m, B, C]`."""
     return compute_consensus(torch.as_tensor(logits), weighting, temperature)

@@ -29,6 +29,7 @@ from ...plots import (
     join_with_and,
     write_axes_title,
 )
+from ...plots.array_types import ClientClassCounts
 from ...plots.kit import draw_heat_map
 from ...plots.style import (
     HALVES,
@@ -229,7 +230,7 @@ def draw_leak(
 
 
 def draw_right_and_wrong_guesses(
-    ax: Axes, class_counts: np.ndarray, guessed_classes_by_client: Sequence[Sequence[int]]
+    ax: Axes, class_counts: ClientClassCounts, guessed_classes_by_client: Sequence[Sequence[int]]
 ) -> None:
     """A ring where a class is named rightly, a cross where it is named wrongly."""
     right = []

@@ -13,6 +13,7 @@ from matplotlib.patheffects import withStroke
 from ...panels import LabView, PanelState, make_widget
 from ...panels.sliders import FineLogSlider
 from ...plots import Picture, build_table, describe_picture, drawing, dress
+from ...plots.array_types import PlanePoint
 from ...plots.style import (
     INK,
     SERIES,
@@ -171,7 +172,7 @@ def draw_gaussians(ax: Axes, weights: TwoWeights) -> None:
     ax.set(xlim=(-1.3, 5.3), ylim=(-1.3, 5.3), aspect="equal", anchor="NW")
 
 
-def format_point(point: np.ndarray) -> str:
+def format_point(point: PlanePoint) -> str:
     """(1.20, -0.50) without a minus zero."""
     numbers = [f"{round(float(value), 2) + 0.0:.2f}" for value in point]
     return f"({', '.join(numbers)})"

@@ -19,6 +19,7 @@ from ...panels import (
 from ...plots import Picture, build_table, describe_picture, format_percent, make_blank_picture
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ...studies import Outcome
+from ..array_types import AccuracyPerClass, ChangePerClientAndClass
 from ..runs import describe_setting, list_client_menu_options, plan_runs, run_planned_runs
 from .trust import compute_class_shares, draw_counts_and_values
 
@@ -33,7 +34,7 @@ class Removals(NamedTuple):
     without: Mapping[int, Outcome]
 
     @property
-    def change(self) -> np.ndarray:
+    def change(self) -> ChangePerClientAndClass:
         """`[M, C]`: accuracy of class c without client k minus the one with all; nan: not known."""
         change = np.full(self.whole.label_counts.shape, np.nan)
         before = compute_class_accuracies(self.whole)
@@ -42,7 +43,7 @@ class Removals(NamedTuple):
         return change
 
 
-def compute_class_accuracies(outcome: Outcome) -> np.ndarray:
+def compute_class_accuracies(outcome: Outcome) -> AccuracyPerClass:
     """`[C]`; nan for a class without test samples."""
     return np.array(outcome.per_class, dtype=float)
 

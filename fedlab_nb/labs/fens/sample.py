@@ -22,10 +22,12 @@ from ...plots import (
     format_percent,
     join_with_and,
 )
+from ...plots.array_types import SampleArray, SampleIndices
 from ...plots.identity import shorten_title
 from ...plots.words import format_client_for_sentence, shorten_labels
 from ...studies import Outcome
 from ...studies.experiment import choose_test_indices_for_pictures
+from ..array_types import ClientOutputs, ProbabilityPerClass, ScorePerClass
 from ..one_sample import SampleOutputs, draw_sample_and_outputs
 from ..runs import describe_setting
 
@@ -100,7 +102,7 @@ class OneSampleView(LabView):
             models_by_name=models,
         )
 
-    def _select_rows(self, state: PanelState) -> np.ndarray:
+    def _select_rows(self, state: PanelState) -> SampleIndices:
         """The prepared samples that the slider goes through: those of the chosen kind.
 
         If any of them are of the selected class, those alone. All samples, where none is of that
@@ -257,7 +259,7 @@ def predict_drawing(state: PanelState, ink_pixels: Sequence[float]) -> LogitsAnd
     return LogitsAndScores(logits[0], shares)
 
 
-def compute_probabilities(scores: np.ndarray) -> np.ndarray:
+def compute_probabilities(scores: ScorePerClass) -> ProbabilityPerClass:
     """Softmax of scores `[C]`. A rule may forbid classes with minus infinity, even all of them."""
     return softmax(np.nan_to_num(scores.astype(float), neginf=-1e300))
 
@@ -265,11 +267,11 @@ def compute_probabilities(scores: np.ndarray) -> np.ndarray:
 def make_one_sample(
     state: PanelState,
     *,
-    sample_values: np.ndarray,
+    sample_values: SampleArray,
     sample_name: str,
     true_class: int | None,
-    client_logits: np.ndarray,
-    probabilities_by_model: Mapping[str, np.ndarray],
+    client_logits: ClientOutputs,
+    probabilities_by_model: Mapping[str, ProbabilityPerClass],
     expected_class: int,
 ) -> SampleOutputs:
     """The sample as the picture takes it.
@@ -300,7 +302,7 @@ def make_one_sample(
 
 # -------------------------------------------------------------------------------------------- words
 def describe_predictions_of_models(
-    probabilities_by_model: Mapping[str, np.ndarray], class_names: Sequence[str]
+    probabilities_by_model: Mapping[str, ProbabilityPerClass], class_names: Sequence[str]
 ) -> str:
     """Say which class each model predicts for a drawing."""
     parts = []
@@ -311,7 +313,7 @@ def describe_predictions_of_models(
     return ", ".join(parts)
 
 
-def describe_client_answers(state: PanelState, client_logits: np.ndarray) -> str:
+def describe_client_answers(state: PanelState, client_logits: ClientOutputs) -> str:
     """Say which class each client predicts for a drawing."""
     setting = describe_setting(state)
     parts = []

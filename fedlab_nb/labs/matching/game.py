@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from ...panels import LabView, PanelState, make_widget
 from ...plots import Picture, add_legend, build_table, describe_picture, drawing, dress
 from ...plots.style import ACCENT, INK, QUIET, SECOND, is_frame_narrow
+from ..array_types import LossPerPoint, NetworkOutputs, Networks, UnitNumbers, UnitOutputs
 
 UNITS = 4
 NOISE = 0.06
@@ -34,7 +35,7 @@ class MatchingPuzzle(NamedTuple):
     a: np.ndarray
     b: np.ndarray
 
-    def compute_losses(self, order_of_b: Sequence[int]) -> np.ndarray:
+    def compute_losses(self, order_of_b: Sequence[int]) -> LossPerPoint:
         """`[LINE_POINTS]`: along the straight line from A to B, with B's unit order[i] beside A's
         unit i.
         """
@@ -70,7 +71,7 @@ def make_matching_puzzle(puzzle_index: int) -> MatchingPuzzle:
     return MatchingPuzzle(network_a, network_b)
 
 
-def compute_network_outputs(networks: np.ndarray) -> np.ndarray:
+def compute_network_outputs(networks: Networks) -> NetworkOutputs:
     """`[T, X]`: what networks `[T, units, 3]` answer to INPUTS."""
     w, b, v = np.moveaxis(networks[..., None], 2, 0)
     return compute_unit_outputs(w, b, v).sum(1)
@@ -78,7 +79,7 @@ def compute_network_outputs(networks: np.ndarray) -> np.ndarray:
 
 def compute_unit_outputs(
     weights: np.ndarray, biases: np.ndarray, output_weights: np.ndarray
-) -> np.ndarray:
+) -> UnitOutputs:
     """output_weights · max(0, weights x + biases) at each x of INPUTS."""
     return output_weights * np.maximum(0, weights * INPUTS + biases)
 
@@ -160,9 +161,9 @@ def describe_game(puzzle: MatchingPuzzle, order_of_b: Sequence[int]) -> str:
     return sentence
 
 
-def format_unit_weights(unit_weights: np.ndarray) -> str:
+def format_unit_weights(unit_numbers: UnitNumbers) -> str:
     """w, b, v of a unit: '1.20, -0.31, 0.70'."""
-    return ", ".join(f"{value:.2f}" for value in unit_weights)
+    return ", ".join(f"{value:.2f}" for value in unit_numbers)
 
 
 # ----------------------------------------------------------------------------------------- the view

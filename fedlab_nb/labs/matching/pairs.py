@@ -34,6 +34,7 @@ from ...plots.words import SettingCaption, format_client_for_sentence
 from ...rng import generator
 from ...studies import Outcome
 from ...training import ClientModels
+from ..array_types import PositionPerPoint
 from ..runs import describe_setting, list_client_menu_options
 
 LINE_POINTS = 21  # on the line between two networks, both ends included
@@ -61,7 +62,7 @@ class InterpolationLine(NamedTuple):
     accuracy: np.ndarray
 
     @property
-    def t(self) -> np.ndarray:
+    def t(self) -> PositionPerPoint:
         """`[T]`: 0 at the first network, 1 at the second."""
         return np.linspace(0, 1, len(self.loss))
 
