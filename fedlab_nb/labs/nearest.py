@@ -53,6 +53,8 @@ BARS_HEIGHT = (
 )
 MIN_BAR_HEIGHT = 0.11  # inches, so that the names of neighbouring bars do not touch
 
+PixelRows = Tensor  # [N, pixels]
+
 
 class NearestImages(NamedTuple):
     """The S images that a client sent, and the client's own image nearest to each.
@@ -126,7 +128,7 @@ def find_nearest_own_images(
     )
 
 
-def flatten_images_to_rows(images: Images) -> Tensor:
+def flatten_images_to_rows(images: Images) -> PixelRows:
     """Flatten images `[N, ...]` into rows of pixels `[N, D]`."""
     return torch.from_numpy(np.ascontiguousarray(images)).flatten(1).double()
 
@@ -198,7 +200,7 @@ def draw_sent_and_nearest_images(
             f"{column}: {nearest_images.counts[row]}"
             for column, row in zip(columns, rows, strict=True)
         ]
-    with drawing(**choose_axes_arrangement(len(rows))) as (figure, axes):
+    with drawing(**choose_drawing_arguments(len(rows))) as (figure, axes):
         left, *others = axes.flat
         images = [("sent", nearest_images.sent[rows]), ("own", nearest_images.nearest[rows])]
         draw_image_rows(left, images, column_names=columns, words_under_tiles=distances)
@@ -244,7 +246,7 @@ def make_pair_texts(
     return PairTexts(columns, distances)
 
 
-def choose_axes_arrangement(pair_count: int) -> dict[str, Any]:
+def choose_drawing_arguments(pair_count: int) -> dict[str, Any]:
     """Arguments of `drawing`: the distances stand at the right of a few pairs, below a long row of
     them if there is room, and else nowhere.
     """

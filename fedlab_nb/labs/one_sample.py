@@ -89,7 +89,7 @@ class SampleOutputs(NamedTuple):
         return [SECOND if disagrees else ACCENT for disagrees in self.disagrees]
 
     @property
-    def selected_row(self) -> int | None:
+    def row_of_selected_client(self) -> int | None:
         """The row of the client that is looked at."""
         if self.client not in self.members:
             return None
@@ -255,7 +255,7 @@ def draw_client_numbers(ax: Axes, sample: SampleOutputs) -> None:
         ax.xaxis.set_major_locator(MaxNLocator(1, prune="lower"))
     else:
         limit_tick_count(ax, "x", 2)
-    highlight_row_or_column(ax, sample.selected_row, clients, "y")
+    highlight_row_or_column(ax, sample.row_of_selected_client, clients, "y")
 
     labels = [""] * clients
     if clients <= MAX_CLIENTS_WITH_NUMBERS:

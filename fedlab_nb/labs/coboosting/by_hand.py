@@ -118,7 +118,7 @@ class WeightsByHandView(LabView):
         # The menu is in a box, so that it is not observed: it sets the sliders, and these redraw the view.
         self.controls = [self.sliders, widgets.HBox([self.start]), self.learnt, self.judge]
         self.start.observe(self._apply_preset, "value")
-        self.sliders.observe(self._mark_own_weights, "value")
+        self.sliders.observe(self._unselect_preset_if_sliders_differ, "value")
         self._picture = WeightsByHandPicture()
         self._outcome = None  # of the last drawing
         self._presets: dict[str, Any] = {}
@@ -131,12 +131,12 @@ class WeightsByHandView(LabView):
             self._is_spoilt = False
             self.learnt.value = False
             self.judge.value = False
-            self._offer_presets(state)
+            self._fill_preset_menu(state)
             self.sliders.set_weights(np.ones(len(state.outcome.label_counts)))
         elif state.worked is not None and REAL not in self._presets:
-            self._offer_presets(state)
+            self._fill_preset_menu(state)
 
-    def _offer_presets(self, state: PanelState) -> None:
+    def _fill_preset_menu(self, state: PanelState) -> None:
         """Fill the menu with the presets of the sliders."""
         counts = state.outcome.label_counts
         weights = {
@@ -153,7 +153,7 @@ class WeightsByHandView(LabView):
         if name in self._presets:
             self.sliders.set_weights(self._presets[name])
 
-    def _mark_own_weights(self, change: Mapping[str, Any]) -> None:
+    def _unselect_preset_if_sliders_differ(self, change: Mapping[str, Any]) -> None:
         """Choose no preset in the menu when the sliders have other weights than the preset.
 
         If the judge half is shown then, the weights are tuned on it, and it does not judge fairly any more.
@@ -164,15 +164,15 @@ class WeightsByHandView(LabView):
             if self.judge.value:
                 self._is_spoilt = True
 
-    def take(self, given: Mapping[str, Any]) -> None:
+    def take(self, scene_values: Mapping[str, Any]) -> None:
         """Take over the sliders that a person has set in the scene.
 
-        given: their `levels`, 0 to 1, and a `count` of such settings
+        scene_values: their `levels`, 0 to 1, and a `count` of such settings
         """
-        levels = tuple(float(level) for level in given.get("levels", ()))
+        levels = tuple(float(level) for level in scene_values.get("levels", ()))
         is_right = len(levels) == len(self.sliders.value)
         if is_right and all(0 <= level <= 1 for level in levels):
-            self._given = int(given["count"])
+            self._given = int(scene_values["count"])
             self.sliders.value = levels
 
     def prepare(self, state: PanelState) -> JobSteps[Outcome]:
@@ -267,7 +267,9 @@ class WeightScores(NamedTuple):
 
 
 def compute_weight_scores(
-    ensemble_outcome: Outcome, weights_by_name: Mapping[str, Sequence[float]], shows_judge: bool
+    ensemble_outcome: Outcome,
+    weights_by_name: Mapping[str, Sequence[float]],
+    includes_judge_half: bool,
 ) -> WeightScores:
     """The scores of `weights_by_name` {name: [M]}, of which only ratios count.
 
@@ -283,7 +285,7 @@ def compute_weight_scores(
     tune, judge = shuffle_into_tune_and_judge_rows(len(labels))
     judge_scores = None
     gap_half = tune
-    if shows_judge and len(judge):
+    if includes_judge_half and len(judge):
         judge_scores = {name: float(right[judge].mean()) for name, right in is_right.items()}
         gap_half = judge
     gaps = is_right[YOURS][gap_half].astype(float) - is_right[EQUAL][gap_half]

@@ -77,13 +77,13 @@ class SyntheticImagesView(LabView):
             state.class_names,
             setting=describe_setting(state),
             frame_index=min(self.epoch.value, len(report.synthetic_epochs) - 1),
-            total_epochs=count_epochs_of_running_run(state),
+            total_epochs=count_epochs_of_running_run_or_zero(state),
             real_images=find_first_test_image_of_each_class(dataset) if has_same_shape else None,
             class_index=state.class_index,
         )
 
 
-def count_epochs_of_running_run(state: PanelState) -> int:
+def count_epochs_of_running_run_or_zero(state: PanelState) -> int:
     """The epochs of the run that is going on; 0 when it has ended."""
     return state.knobs["epochs"] if state.outcome is None else 0
 

@@ -41,7 +41,7 @@ from ...plots.words import (
 )
 from ..array_types import WeightsByEpoch, WeightSharesByEpoch
 from ..runs import describe_commonest_classes, describe_setting
-from .images import count_epochs_of_running_run
+from .images import count_epochs_of_running_run_or_zero
 
 MAX_CLIENTS = 16  # whose classes are drawn; of more, half of them from each end of the ranking
 MAX_EPOCHS = 6  # columns of the table
@@ -67,7 +67,7 @@ class WeightTrajectoriesView(LabView):
             counts,
             state.class_names,
             describe_setting(state),
-            total_epochs=count_epochs_of_running_run(state),
+            total_epochs=count_epochs_of_running_run_or_zero(state),
             client=state.client,
             class_index=state.class_index,
         )

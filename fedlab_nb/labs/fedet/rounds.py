@@ -103,7 +103,7 @@ class DistillationRoundsView(LabView):
         if total == 1:
             return draw_one_shot_student(state, histories, options["one_shot_steps"])
         first_history = next(iter(histories.values()))
-        curves = make_loop_curves(state.report, first_history, total)
+        curves = make_curves_of_rounds(state.report, first_history, total)
         marked = min(self.round.value, total)
         return draw_curves_over_rounds(
             curves, describe_setting(state), marked, f"Round {marked} of {total}"
@@ -125,7 +125,7 @@ def draw_one_shot_student(
 ) -> Picture:
     """The student by steps of the server, at the last of them that all seeds have."""
     student = {
-        seed: list_student_accuracy_by_step(points, step_count)
+        seed: list_steps_and_student_accuracies(points, step_count)
         for seed, points in points_by_seed.items()
     }
     reports = [outcome.report for outcome in state.outcomes.values()]
@@ -137,7 +137,7 @@ def draw_one_shot_student(
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def make_loop_curves(report: FedETReport, points: Points, total_rounds: int) -> Curves:
+def make_curves_of_rounds(report: FedETReport, points: Points, total_rounds: int) -> Curves:
     """What is known of a run of `total_rounds` rounds: the server before and after distillation from its
     points, and the rest from the report.
     """
@@ -164,7 +164,7 @@ def make_loop_curves(report: FedETReport, points: Points, total_rounds: int) -> 
     return curves
 
 
-def list_student_accuracy_by_step(points: Points, step_count: int) -> list[tuple[int, float]]:
+def list_steps_and_student_accuracies(points: Points, step_count: int) -> list[tuple[int, float]]:
     """(server steps, accuracy) in one shot. The first half of its progress is local training."""
     student = []
     for point in points:

@@ -125,7 +125,7 @@ def draw_soft_target(
     # Two axes with their own scales: where dissenters get a few per cent of the target, both would
     # be slivers beside the consensus.
     with drawing(2, 1, height_ratios=[1, 3]) as (figure, (upper, lower)):
-        draw_target_shares(upper, f"“{name}”", dissenters_share[sample_index])
+        draw_consensus_and_dissenters_bar(upper, f"“{name}”", dissenters_share[sample_index])
         dress(upper, title=f"Target of sample {sample_index}")
         draw_dissenter_shares_by_class(
             lower, dissenters_part[sample_index], class_names, class_index
@@ -152,7 +152,7 @@ def draw_soft_target(
     )
 
 
-def draw_target_shares(ax: Axes, label: str, dissenters_share: float) -> None:
+def draw_consensus_and_dissenters_bar(ax: Axes, label: str, dissenters_share: float) -> None:
     """One bar: how much of the target the consensus gets, and how much the dissenters."""
     parts = {"consensus": 1 - dissenters_share, "dissenters": dissenters_share}
     draw_stacked_bars(ax, {label: parts}, COLOURS)

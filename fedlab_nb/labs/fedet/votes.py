@@ -11,6 +11,7 @@ from torch import Tensor
 from ...methods.fedet.consensus import Consensus, Weighting, compute_consensus
 from ...panels import PanelState
 from ...studies import Outcome
+from ...tensor_types import Labels
 from ..array_types import ClientLogits
 
 
@@ -56,6 +57,6 @@ def get_method_options_of_run(state: PanelState) -> Mapping[str, Any]:
     return state.knobs if state.outcome is None else state.outcome.options
 
 
-def compute_consensus_accuracy(consensus: Consensus, true_labels: Tensor) -> float:
+def compute_consensus_accuracy(consensus: Consensus, true_labels: Labels) -> float:
     """Share of the samples on which the consensus is right, 0–1."""
     return float((consensus.labels == true_labels).double().mean())

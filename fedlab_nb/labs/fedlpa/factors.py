@@ -135,7 +135,7 @@ def read_layer_factors(
     input_shape: tuple[int, ...] = ()
     if layer_index == 0 and f"{name}.bias" in posterior.state:
         weight = posterior.state[f"{name}.weight"]
-        input_shape = choose_image_shape(outcome.settings.dataset, tuple(weight.shape))
+        input_shape = find_input_image_shape_or_empty(outcome.settings.dataset, tuple(weight.shape))
         if input_shape:
             input_name = "patch, all positions mixed" if weight.ndim == 4 else "image"
     is_last = layer_index == len(layers) - 1
@@ -166,7 +166,7 @@ def read_sent_factors(
     return SentFactors(a, b)
 
 
-def choose_image_shape(dataset: str, weight_shape: tuple[int, ...]) -> tuple[int, ...]:
+def find_input_image_shape_or_empty(dataset: str, weight_shape: tuple[int, ...]) -> tuple[int, ...]:
     """Channels, height and width of what the first layer reads: the image, or the patch of a
     convolution. Empty if that is no image.
     """

@@ -34,7 +34,7 @@ class Removals(NamedTuple):
     without: Mapping[int, Outcome]
 
     @property
-    def change(self) -> ChangePerClientAndClass:
+    def accuracy_change(self) -> ChangePerClientAndClass:
         """`[M, C]`: accuracy of class c without client k minus the one with all; nan: not known."""
         change = np.full(self.whole.label_counts.shape, np.nan)
         before = compute_class_accuracies(self.whole)
@@ -111,7 +111,7 @@ def draw_removals(
     class_index: int | None = None,
 ) -> Picture:
     """How the removal of each client changes the accuracy of each class, beside the samples."""
-    change = removals.change
+    change = removals.accuracy_change
     figure = draw_counts_and_values(
         removals.whole.label_counts,
         100 * change,
@@ -160,7 +160,7 @@ def describe_largest_loss(
     removals: Removals, class_names: Sequence[str], setting: SettingCaption | str
 ) -> str:
     """Say which class loses most, and without which client."""
-    change = removals.change
+    change = removals.accuracy_change
     shares = compute_class_shares(removals.whole.label_counts)
     k, c = np.unravel_index(np.nanargmin(change), change.shape)
     return (
@@ -171,7 +171,7 @@ def describe_largest_loss(
 
 def describe_large_accuracy_drops(removals: Removals) -> str:
     """Say how many cells lose much, and in how many of them the client owned the class."""
-    change = removals.change
+    change = removals.accuracy_change
     is_known = ~np.isnan(change)
     is_lost = change < -LARGE_LOSS
     is_lost_by_owner = is_lost & (compute_class_shares(removals.whole.label_counts) > 0.5)

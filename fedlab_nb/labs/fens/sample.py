@@ -27,6 +27,7 @@ from ...plots.identity import shorten_title
 from ...plots.words import format_client_for_sentence, shorten_labels
 from ...studies import Outcome
 from ...studies.experiment import choose_test_indices_for_pictures
+from ...tensor_types import Samples
 from ..array_types import ClientOutputs, ProbabilityPerClass, ScorePerClass
 from ..one_sample import SampleOutputs, draw_sample_and_outputs
 from ..runs import describe_setting
@@ -102,7 +103,7 @@ class OneSampleView(LabView):
             models_by_name=models,
         )
 
-    def _select_rows(self, state: PanelState) -> SampleIndices:
+    def _select_sample_indices(self, state: PanelState) -> SampleIndices:
         """The prepared samples that the slider goes through: those of the chosen kind.
 
         If any of them are of the selected class, those alone. All samples, where none is of that
@@ -134,7 +135,7 @@ class OneSampleView(LabView):
         show_widgets_if(can_draw, self.pen)
         show_widgets_if(can_draw and self.pen.value, self.ink, self.answer_text)
         self._state = state
-        self.at.max = len(self._select_rows(state)) - 1
+        self.at.max = len(self._select_sample_indices(state)) - 1
 
     def draw(self, state: PanelState) -> Picture:
         if accepts_drawing(state) and self.pen.value and self.ink.value:
@@ -144,7 +145,7 @@ class OneSampleView(LabView):
     def _draw_answers_to_drawing(self, state: PanelState) -> Picture:
         ink = self.ink.value
         logits, answers = predict_drawing(state, ink)
-        sample = make_one_sample(
+        sample = make_sample_outputs(
             state,
             sample_values=np.reshape(ink, DIGIT_SHAPE),
             sample_name="your drawing",
@@ -162,13 +163,13 @@ class OneSampleView(LabView):
 
     def _draw_answers_to_test_sample(self, state: PanelState) -> Picture:
         prepared: PreparedSamples = state.prepared
-        rows = self._select_rows(state)
+        rows = self._select_sample_indices(state)
         row = int(rows[self.at.value])
         truth = int(prepared.labels[row])
         probabilities = {}
         for name, scores in prepared.scores_by_model.items():
             probabilities[name] = compute_probabilities(scores[row])
-        sample = make_one_sample(
+        sample = make_sample_outputs(
             state,
             sample_values=prepared.samples[row],
             sample_name=f"test sample {prepared.test_indices[row]}",
@@ -178,11 +179,11 @@ class OneSampleView(LabView):
             expected_class=truth,
         )
         place = f"{self.at.value + 1} of {len(rows)} ({self.kind.value})"
-        detail = (
-            f"Sample {place}. {describe_clients(sample)}{describe_distilled_student(state.outcome)}"
-        )
+        clients_text = describe_wrong_clients_and_selected_one(sample)
+        student_text = describe_distilled_student_if_any(state.outcome)
+        detail = f"Sample {place}. {clients_text}{student_text}"
         return draw_sample_and_outputs(
-            sample, "Logits of the clients", describe_sample(sample), detail
+            sample, "Logits of the clients", describe_sample_and_model_answers(sample), detail
         )
 
     def _describe_drawing(self, ink_pixels: Sequence[float]) -> None:
@@ -237,7 +238,7 @@ class LogitsAndScores(NamedTuple):
 
 
 def compute_logits_and_scores(
-    models_by_name: Mapping[str, GlobalModel], samples: torch.Tensor
+    models_by_name: Mapping[str, GlobalModel], samples: Samples
 ) -> LogitsAndScores:
     """For `samples [N, ...]`: the clients' logits `[N, M, C]`, and the scores `[N, C]` of their
     average and of each of the `models_by_name`.
@@ -264,7 +265,7 @@ def compute_probabilities(scores: ScorePerClass) -> ProbabilityPerClass:
     return softmax(np.nan_to_num(scores.astype(float), neginf=-1e300))
 
 
-def make_one_sample(
+def make_sample_outputs(
     state: PanelState,
     *,
     sample_values: SampleArray,
@@ -322,7 +323,7 @@ def describe_client_answers(state: PanelState, client_logits: ClientOutputs) -> 
     return ", ".join(parts)
 
 
-def describe_sample(sample: SampleOutputs) -> str:
+def describe_sample_and_model_answers(sample: SampleOutputs) -> str:
     """Say what the sample is, and what the models say."""
     answers = []
     for name, shares in sample.answers.items():
@@ -332,13 +333,13 @@ def describe_sample(sample: SampleOutputs) -> str:
     return f"{capitalize_first_letter(sample.name)} is a “{sample.names[sample.truth]}”: {join_with_and(answers)}."
 
 
-def describe_clients(sample: SampleOutputs) -> str:
+def describe_wrong_clients_and_selected_one(sample: SampleOutputs) -> str:
     """How many clients are wrong, and what the selected one says (without one: the client with the
     largest logit).
     """
     truth = sample.names[sample.truth]
     largest_logits = sample.outputs.max(1)
-    row = sample.selected_row
+    row = sample.row_of_selected_client
     if row is None:
         row = int(largest_logits.argmax())
     client = format_client_for_sentence(sample.members[row], sample.setting)
@@ -354,7 +355,7 @@ def describe_clients(sample: SampleOutputs) -> str:
     )
 
 
-def describe_distilled_student(outcome: Outcome) -> str:
+def describe_distilled_student_if_any(outcome: Outcome) -> str:
     """Say how good the student of a run with `distil` is beside its teacher; else nothing."""
     report = outcome.report
     if report.agreement is None:

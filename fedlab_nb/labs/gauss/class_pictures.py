@@ -44,7 +44,7 @@ SPREADS = {
         TRAINED, "a head is trained on draws, for which each class has a covariance of its own"
     ),
 }
-Rows = list[tuple[str, np.ndarray]]  # (label, images [C, ...])
+LabelledImageRows = list[tuple[str, np.ndarray]]  # (label, images [C, ...])
 
 
 class ClassStatisticsView(LabView):
@@ -69,14 +69,14 @@ class ClassStatisticsView(LabView):
             state.report,
             state.outcome.options["head"],
             state.class_names,
-            image_shape=choose_image_shape(state),
+            image_shape=find_image_shape_of_pixel_features(state),
             setting=describe_setting(state),
             class_index=state.class_index,
             seed=self.draws.value,
         )
 
 
-def choose_image_shape(state: PanelState) -> tuple[int, ...] | None:
+def find_image_shape_of_pixel_features(state: PanelState) -> tuple[int, ...] | None:
     """The shape of an image if the run's features are its pixels."""
     shape = tuple(state.outcome.federation().dataset.input_shape)
     if state.outcome.options["features"] == "pixels" and len(shape) > 1:
@@ -103,7 +103,7 @@ def draw_class_statistics(
     counts = report.counts.sum(0)
     rows = []
     if image_shape:
-        rows = make_image_rows(
+        rows = make_labelled_image_rows(
             report, image_shape, seed, count_draw_rows_in_frame(len(class_names))
         )
     with drawing() as (figure, ax):
@@ -135,7 +135,11 @@ def count_draw_rows_in_frame(class_count: int) -> int:
 
 
 def draw_class_tiles(
-    ax: Axes, rows: Rows, class_names: Sequence[str], counts: CountPerClass, class_index: int | None
+    ax: Axes,
+    rows: LabelledImageRows,
+    class_names: Sequence[str],
+    counts: CountPerClass,
+    class_index: int | None,
 ) -> None:
     """A column for each class, with its name and its number of samples below."""
     columns = []
@@ -157,9 +161,9 @@ def draw_class_means(ax: Axes, means: ClassMeans, class_names: Sequence[str]) ->
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def make_image_rows(
+def make_labelled_image_rows(
     report: GaussReport, image_shape: tuple[int, ...], seed: int, draw_count: int
-) -> Rows:
+) -> LabelledImageRows:
     """Rows of images: mean, deviation (brightest: the largest), and `draw_count` rows of draws. Classes
     that nobody holds are nan.
     """

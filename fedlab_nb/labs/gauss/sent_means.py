@@ -18,7 +18,7 @@ from ...plots.array_types import CountPerClass
 from ...plots.words import format_client_for_title
 from ..nearest import SentImages, draw_sent_and_nearest_images, find_nearest_images_of_clients
 from ..runs import describe_setting
-from .class_pictures import choose_image_shape
+from .class_pictures import find_image_shape_of_pixel_features
 
 
 class SentMeansView(LabView):
@@ -31,7 +31,7 @@ class SentMeansView(LabView):
         outcome = state.outcome
         report = state.report
         setting = describe_setting(outcome)
-        if choose_image_shape(state) is None:
+        if find_image_shape_of_pixel_features(state) is None:
             text = (
                 "Here features are not pixels, so a mean is not an image. The view of the classes shows "
                 "all means."
