@@ -24,7 +24,7 @@ from fedlab_nb.errors import RunError, UsageError, choose, format_error
 from fedlab_nb.files import write_file
 from fedlab_nb.front import join_front_modules
 from fedlab_nb.front.flight import describe_flight
-from fedlab_nb.front.vocabulary import choose_stage_words
+from fedlab_nb.front.vocabulary import choose_words_for_clients_and_samples
 from fedlab_nb.labs import find_lab_spec
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.base import shorten_title
@@ -61,7 +61,7 @@ def draw_stills(flights: dict[str, StoredFlight]) -> dict[str, str]:
         raise UsageError("Node.js is not installed, and draws the pictures; install it (node).")
     tasks = []
     for method, stored in flights.items():
-        people = choose_stage_words(str(stored["settings"]["dataset"]), SAMPLES)
+        people = choose_words_for_clients_and_samples(str(stored["settings"]["dataset"]), SAMPLES)
         title = shorten_title(METHODS[method].info.title)
         tasks.append([title, stored["flight"], people, stored["colours"]])
     program = (

@@ -26,7 +26,7 @@ from ..studies.experiment import Event
 from . import export, saved, theme
 from .controls import Controls, CostRequest, set_widget_value
 from .facts import Debouncer, describe_federation, describe_skew_numbers
-from .figures import COMMON, draw_run_summary
+from .figures import COMMON, draw_partition_and_results
 from .lab_view import (
     READY,
     LabSpec,
@@ -108,7 +108,7 @@ class Panel(saved.SavedPanel):
         self.controls = Controls(spec, debouncer)
         lab_views = [kind() for kind in spec.views]
         common_views = [kind() for kind in COMMON]
-        check_views(spec.name, lab_views)
+        check_names_and_readiness_of_views(spec.name, lab_views)
         self.lab_views = {view.name: view for view in lab_views}
         self.views = Views(
             self._list_views_in_tab_order(lab_views, common_views),
@@ -317,14 +317,14 @@ class Panel(saved.SavedPanel):
         with self._guard:
             if not self._state.federation:
                 return make_blank_picture("No data to show.", setting="")
-            return draw_run_summary(self._state)
+            return draw_partition_and_results(self._state)
 
     def _change_state(self, should_draw: bool = True, **changes: Any) -> None:
         """Make the new state from changes of the present one, and with `should_draw` update the screen."""
         state = self._state = derive_next_state(
             self._state, running=self._status.is_running, **changes
         )
-        self.views.update_state(state)
+        self.views.take_over_state_without_drawing(state)
         self._update_stage()
         if not should_draw:
             return
@@ -413,14 +413,14 @@ class Panel(saved.SavedPanel):
         """Load the chosen data set, in the background."""
         controls = self.controls
         self._status.empty_error_and_note_lines()
-        controls.show_file_field()
+        controls.show_file_field_if_own_file_chosen()
         try:
             name = controls.dataset_name_or_path
         except UsageError as error:
             return self._show_data_error(error)
         # Until the data are loaded, the sliders have nothing to divide among clients.
         self._change_state(should_draw=False, federation=None, partition=None)
-        self._status.show_start(f"Loading {name} …")
+        self._status.show_job_start(f"Loading {name} …")
         self._start_job(lambda: load(name), lambda _: None, self._show_loaded_dataset_or_error)
 
     @show_errors_in_status
@@ -483,7 +483,7 @@ class Panel(saved.SavedPanel):
         # Without a federation, this loads the data, or shows once more what is wrong with them.
         self._update_from_controls(is_new_dataset=self._state.federation is None)
         state = self._state
-        if is_by_hand and self.controls.ask_for_confirmation_if_run_is_long():
+        if is_by_hand and self.controls.has_asked_to_confirm_long_run():
             return
         steps = self._job(list(state.methods), **state.settings)
         self._remember_run_start()
@@ -511,7 +511,7 @@ class Panel(saved.SavedPanel):
         row = self._state.runs.find_row(event.method)
         if row is None:
             return
-        has_ended = self._status.show_run_event(event, row.title)
+        has_ended = self._status.show_run_event_and_check_end(event, row.title)
         changes = get_state_changes_of_event(self._state, row, event)
         if not changes:
             return
@@ -521,7 +521,7 @@ class Panel(saved.SavedPanel):
             self.runs_panel.show_runs(self._state.runs)
 
     def _finish_run(
-        self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, result: Any
+        self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, run_result: Any
     ) -> None:
         self._status.show_run_end(job_end, error, self._state.runs)
         self._change_state(runs=self._state.runs.end_run())
@@ -540,7 +540,7 @@ class Panel(saved.SavedPanel):
         if not view.is_ready(state):
             raise UsageError(f"{view.work_label} needs a result; press Run first.")
         planned = view.planned_runs(state)
-        self._status.show_start()
+        self._status.show_job_start()
         self._change_state()
 
         def show_step(step: tuple[int, int, str]) -> None:
@@ -550,7 +550,7 @@ class Panel(saved.SavedPanel):
 
         def finish(job_end: JobEnd, error: Exception | None, worked: Any) -> None:
             words = {"done": "Done.", "stopped": "Stopped."}
-            self._status.show_end(job_end, error, words.get(job_end, ""))
+            self._status.show_job_end(job_end, error, words.get(job_end, ""))
             changes = {}
             if worked is not None:
                 changes = {
@@ -606,7 +606,7 @@ def observe_values(
         widget.observe(lambda _: callback(), "value")
 
 
-def check_views(lab_name: str, views: Sequence[LabView]) -> None:
+def check_names_and_readiness_of_views(lab_name: str, views: Sequence[LabView]) -> None:
     """Raise ValueError if two views of a lab have the same name, or one has an unknown value of `ready`."""
     names = {view.name for view in views}
     if len(names) < len(views) or any(view.ready not in READY for view in views):

@@ -11,7 +11,7 @@ from typing import TypedDict
 from .. import plots
 from ..errors import SAMPLES
 from ..front.flight import Flight, describe_flight
-from ..front.vocabulary import choose_stage_words
+from ..front.vocabulary import choose_words_for_clients_and_samples
 from ..plots import Series
 from ..plots.accuracy import LOCAL
 from ..plots.identity import shorten_title
@@ -101,7 +101,9 @@ def make_race_scene_or_empty(state: PanelState) -> RaceScene | EmptyScene:
     least, most = find_byte_range(series)
     return {
         "kind": "race",
-        "people": choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)]),
+        "people": choose_words_for_clients_and_samples(
+            dataset.name, SAMPLES[len(dataset.input_shape)]
+        ),
         "bytes": [least / HEAD_START, most],
         "seconds": max(racer["points"][-1]["seconds"] for racer in racers),
         "methods": racers,

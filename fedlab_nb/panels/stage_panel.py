@@ -43,7 +43,7 @@ from .stage_data import (
     StoredTableMessage,
     collect_flights,
     describe_data_for_stage,
-    describe_results,
+    describe_newest_results,
     find_newest_row,
     format_cells_by_column,
     list_dataset_menu_entries,
@@ -204,7 +204,7 @@ class StagePanel(Panel):
                 self._make_federation_message(),
                 self._make_stored_message(),
             ]
-            key = self._make_partitions_key()
+            key = self._get_partition_options_without_alpha_or_none()
             if key is not None:
                 messages.append(
                     self._make_partitions_message(self._deal_partition_of_each_alpha(key))
@@ -246,7 +246,7 @@ class StagePanel(Panel):
                 controls.alpha.value = wanted["alpha"]
             controls.seed.value = wanted["seed"]
             controls.hidden_settings.pop("moves", None)
-            text = self._convert_gestures_to_edits(wanted["moves"])
+            text = self._write_gestures_as_edits_text(wanted["moves"])
             if text:
                 controls.hidden_settings["moves"] = text
         self._is_dealing = True
@@ -296,13 +296,13 @@ class StagePanel(Panel):
             federation.ids,
         )
         return {
-            "alpha": drop_zero_decimals(settings.get("alpha", 0.1)),
+            "alpha": convert_whole_number_to_int(settings.get("alpha", 0.1)),
             "clients": federation.clients,
             "seed": int(settings.get("seed", 0)),
             "moves": gestures,
         }
 
-    def _convert_gestures_to_edits(self, gestures: list[Gesture]) -> str:
+    def _write_gestures_as_edits_text(self, gestures: list[Gesture]) -> str:
         """Write the stage's gestures as the text that `Edits.parse` reads; those of clients that do not exist are
         left out."""
         ids = self._state.federation.ids
@@ -327,7 +327,7 @@ class StagePanel(Panel):
         """Send the stage what has changed in the state."""
         if self._state.federation is None:
             return
-        key = self._make_data_key()
+        key = self._make_data_message_key()
         if key != self._about_key:
             self._send_data()
             return
@@ -344,7 +344,7 @@ class StagePanel(Panel):
         state = self._state
         if state.federation is None:
             return
-        if self._has_other_results():  # many steps of a run change no result
+        if self._has_results_changed_since_last_call():  # many steps of a run change no result
             self._send_results()
             self._send_flights()
         stored, _ = self._make_stored_message()
@@ -357,7 +357,7 @@ class StagePanel(Panel):
     def _is_run_under_way(self) -> bool:
         return self._has_begun_run and self._status.is_running
 
-    def _has_other_results(self) -> bool:
+    def _has_results_changed_since_last_call(self) -> bool:
         """Whether results, methods or settings are others than at the last call."""
         state = self._state
         objects = (state.runs, self._answers)
@@ -393,7 +393,7 @@ class StagePanel(Panel):
             )
         return StageMessage({"kind": "stored", "table": table}, [])
 
-    def _make_data_key(self) -> DataKey:
+    def _make_data_message_key(self) -> DataKey:
         """Make a key of everything on which the data message depends."""
         dataset = self._state.federation.dataset
         sliders = (self.controls.natural_client_count_or_zero, self.controls.alpha.disabled)
@@ -404,7 +404,7 @@ class StagePanel(Panel):
 
         asking_view: the window that has asked for it, if others have it already
         """
-        self._about_key = self._make_data_key()
+        self._about_key = self._make_data_message_key()
         dataset = self._state.federation.dataset
         if self._parts is None or self._parts[0] != dataset.digest:
             self._parts = (str(dataset.digest), *make_train_and_test_groups(dataset))
@@ -446,7 +446,7 @@ class StagePanel(Panel):
             "isStrip": self.is_strip,
             "hidden": hidden,
             "fixed": fixed,
-            "previewed": [drop_zero_decimals(alpha) for alpha in PREVIEWED],
+            "previewed": [convert_whole_number_to_int(alpha) for alpha in PREVIEWED],
             "setting": self._setting,
         }
         return StageMessage({"kind": "data", "about": about}, [])
@@ -497,7 +497,7 @@ class StagePanel(Panel):
         """Send the partitions for all values of the α slider, unless they were sent; made when the slider rests."""
         if not self._has_window:
             return
-        key = self._make_partitions_key()
+        key = self._get_partition_options_without_alpha_or_none()
         if self._sent.get("partitions") == key:
             return
         self._sent["partitions"] = key
@@ -514,7 +514,7 @@ class StagePanel(Panel):
             "partitions", lambda: self._deal_partition_of_each_alpha(key), send
         )
 
-    def _make_partitions_key(self) -> PartitionOptions | None:
+    def _get_partition_options_without_alpha_or_none(self) -> PartitionOptions | None:
         """Return the options on which the partitions of the α slider depend; None if α has no effect."""
         key = dict(self._state.partition or {})
         for name in ("alpha", "moves"):
@@ -547,7 +547,7 @@ class StagePanel(Panel):
     def _send_results(self) -> None:
         state = self._state
         self._settings_of_runs.setdefault(state.runs.number, self._read_setting_of_controls())
-        described = describe_results(state.runs, state.methods, state.settings)
+        described = describe_newest_results(state.runs, state.methods, state.settings)
         if not described["accuracies"]:
             if "results" in self._sent:
                 self._send_if_changed("results", None, {**described, "setting": None, "each": []})
@@ -738,16 +738,16 @@ class StagePanel(Panel):
             return None, None, error
 
     def _finish_run(
-        self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, result: Any
+        self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, run_result: Any
     ) -> None:
         self._has_begun_run = False
         self._seconds_of_run = time.monotonic() - self._began
-        voices, answers, trouble = result or (None, None, None)
+        voices, answers, trouble = run_result or (None, None, None)
         if voices is not None:
             self._voices = voices
             self._answers = answers
             self._answered_run = self._state.runs.number
-        super()._finish_run(is_by_hand, job_end, error, result)
+        super()._finish_run(is_by_hand, job_end, error, run_result)
         if trouble is not None:
             self._status.show_error(
                 trouble, "What the models say of the test samples: ", is_appended=True
@@ -761,7 +761,7 @@ class StagePanel(Panel):
     def _send_answers_on_image(self, message: BrowserMessage) -> None:
         """Send how all models classify an image: a test sample ("12"), a training sample ("t12") or a drawing."""
         image = str(message["image"])
-        row = self._describe_sample(image)
+        row = self._list_cells_of_sample(image)
         recording = self._find_recording(image)
         channels = 0 if recording is None else len(recording)
         curve = b"" if recording is None else recording.astype(np.float32).tobytes()
@@ -798,7 +798,7 @@ class StagePanel(Panel):
             return None
         return sample.numpy()
 
-    def _describe_sample(self, image_name: str) -> list[ColumnAndCell]:
+    def _list_cells_of_sample(self, image_name: str) -> list[ColumnAndCell]:
         """Describe a row by its columns' names and values, the most informative first; [] if samples are no rows."""
         dataset = self._state.federation.dataset
         sample = self._find_sample(image_name)
@@ -921,7 +921,7 @@ class Playground(StagePanel):
             return super().show(view)
         self.wait()
         with self._guard:
-            self.views.draw_hidden_view(view)
+            self.views.draw_view_even_if_hidden(view)
             return self.views[view].picture
 
     def _choose_dataset_of_message(self, message: BrowserMessage) -> None:
@@ -1025,7 +1025,7 @@ def is_stage_gesture(edit: Edit) -> bool:
     return not edit.is_double and not edit.name
 
 
-def drop_zero_decimals(value: float) -> float | int:
+def convert_whole_number_to_int(value: float) -> float | int:
     """Convert a whole number to int, which JSON writes without ".0", as JavaScript does."""
     return int(value) if float(value).is_integer() else float(value)
 
@@ -1037,7 +1037,7 @@ def list_slider_alphas(largest_alpha: float) -> list[float | int]:
         for step in STEPS:
             value = float(f"{unit * step:.2g}")
             if value <= largest_alpha:
-                values.append(drop_zero_decimals(value))
+                values.append(convert_whole_number_to_int(value))
     return values
 
 

@@ -270,7 +270,8 @@ class TabOptions(TypedDict, total=False):
 class Views:
     """All views under their tabs, in this order; one of them is visible.
 
-    `update_state(state)` marks the views that depend on what has changed as out of date; their names are in `dirty`.
+    `take_over_state_without_drawing(state)` marks the views that depend on what has changed as out of
+    date; their names are in `dirty`.
     `draw_visible_view()` draws the visible view if it is out of date.
 
     lock:              held while something is shown
@@ -314,8 +315,8 @@ class Views:
         self.has_news = False  # whether a run has new results for the visible view
         self._resting_until = 0.0  # seconds; before this time nothing is drawn while a run goes on
         self._hide_other_views()
-        self.tables.observe(lambda _: self.show_table(), "value")
-        self.show_table()
+        self.tables.observe(lambda _: self.show_table_if_on(), "value")
+        self.show_table_if_on()
 
     def _make_tabs(self, lab_views: Sequence[LabView], titles_by_name: Mapping[str, str]) -> None:
         options = {}
@@ -389,7 +390,7 @@ class Views:
         def show_tab(_: object) -> None:
             callback()
             self._hide_other_views()
-            self.show_table()
+            self.show_table_if_on()
 
         def resize(change: Mapping[str, Any]) -> None:
             size = tuple(change["new"])
@@ -487,7 +488,7 @@ class Views:
             self.visible_view_name, {name: view.box for name, view in self.views.items()}
         )
 
-    def show_table(self) -> None:
+    def show_table_if_on(self) -> None:
         """Show the table of the visible picture if its button is on."""
         show_widgets_if(self.tables.value, self.table)
         if self.tables.value:
@@ -503,11 +504,11 @@ class Views:
         return cost is not None and cost.seconds is not None and cost.seconds < SOON
 
     # ------------------------------------------------------------------------------------------------- what is drawn
-    def update_state(self, state: PanelState) -> None:
+    def take_over_state_without_drawing(self, state: PanelState) -> None:
         """Take over a new state; nothing is drawn yet."""
         old = self.state
         self.state = state
-        changes = state.find_changes(old)
+        changes = state.find_names_of_changed_fields(old)
         is_other_setting = bool(changes & {"settings", "knobs", "federation"})
         for name, view in self.views.items():
             needs = set(view.lab_view.needs)
@@ -539,10 +540,10 @@ class Views:
         start = time.monotonic()
         self.dirty.discard(name)
         self._draw_or_show_waiting_text(self[name])
-        self.show_table()
+        self.show_table_if_on()
         self._pause_drawing_in_proportion_to_last_one(start)
 
-    def draw_hidden_view(self, view_name: str) -> None:
+    def draw_view_even_if_hidden(self, view_name: str) -> None:
         """Draw a view, whether it is visible or not."""
         self.dirty.discard(view_name)
         self._draw_or_show_waiting_text(self[view_name])
@@ -627,7 +628,7 @@ class Views:
                 if name not in self.dirty and view.picture is earlier:
                     view.show_picture(picture, view.lab_view.caption(state), svg)
                     view.set_dimmed(view.lab_view.is_older(state))
-                    self.show_table()
+                    self.show_table_if_on()
                 return True
         self.dirty.add(name)
         self._failed.add(name)

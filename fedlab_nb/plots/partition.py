@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 
 from ..data import Dataset, Federation
 from ..errors import SAMPLES
-from ..front.vocabulary import choose_stage_words
+from ..front.vocabulary import choose_words_for_clients_and_samples
 from .array_types import ClientClassCounts, CountPerClass, CountPerClient
 from .kit import AccuracyBars, describe_picture, draw_heat_map
 from .marks import attach_hover_text
@@ -375,7 +375,9 @@ def describe_client_differences(
     seen = federation.skew.effective_classes
     about = f"{seen:.0f}" if class_count > FEW_CLASSES else f"{seen:.1f}"
     dataset = federation.dataset
-    kinds = choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)])["kinds"]
+    kinds = choose_words_for_clients_and_samples(dataset.name, SAMPLES[len(dataset.input_shape)])[
+        "kinds"
+    ]
     text = (
         f"A client effectively sees about {about} of {class_count} {kinds} and has {sizes} samples."
     )

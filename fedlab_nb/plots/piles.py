@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 
 from ..data import Federation
 from ..errors import SAMPLES
-from ..front.vocabulary import choose_stage_words
+from ..front.vocabulary import choose_words_for_clients_and_samples
 from .array_types import ByteImage, ByteImages, ColourPixels, SampleIndices, SampleLabels
 from .kit import AccuracyBars, describe_picture, exempt_from_dark_theme
 from .partition import describe_partition, make_partition_table
@@ -67,7 +67,9 @@ def draw_piles(
     many = next((count for count in STANDS_FOR if sum(sizes) / count <= MOST_TILES), STANDS_FOR[-1])
     piles = [choose_shown_samples(pile, labels, many) for pile in piles]
     dataset = federation.dataset
-    kind = choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)])["kind"]
+    kind = choose_words_for_clients_and_samples(dataset.name, SAMPLES[len(dataset.input_shape)])[
+        "kind"
+    ]
     note = f"a tile is a sample, its colour the {kind}"
     if many > 1:
         note = f"a tile stands for {format_count_and_noun(many, 'sample')} of one {kind}"

@@ -415,10 +415,10 @@ def test_one_seed_follows_a_views_own_work(panel, job, is_run):
 
     def end(job_end, *_):
         ends.append(job_end)
-        panel._status.show_end(job_end, None)
+        panel._status.show_job_end(job_end, None)
 
     with panel._guard:
-        panel._status.show_start()
+        panel._status.show_job_start()
         panel._start_job(lambda: gate.wait(60), lambda _: None, end)
     changed = {**START, "alpha": 2}
     panel._dispatch_browser_message({"kind": "train", "revision": 2, "setting": changed})

@@ -14,7 +14,7 @@ import ipywidgets as widgets
 import numpy as np
 import traitlets
 
-from ...front.vocabulary import describe_classes
+from ...front.vocabulary import describe_classes_for_browser
 from ...panels import JobSteps, LabView, PanelState, make_widget
 from ...panels.stage_data import convert_to_hex_colour
 from ...plots import (
@@ -332,7 +332,7 @@ def make_weights_by_hand_scene(
     return {
         "kind": "hand",
         "clients": clients,
-        "classes": describe_classes(names, colours),
+        "classes": describe_classes_for_browser(names, colours),
         "counts": scores.counts.tolist(),
         "logits": b64encode(compute_client_logits(ensemble_outcome).tobytes()).decode(),
         "labels": labels.tolist(),

@@ -34,7 +34,7 @@ from ...front.vocabulary import (
     OFFICES,
     PHRASES,
     SHORT_NAMES,
-    describe_classes,
+    describe_classes_for_browser,
 )
 from ...methods import METHODS, choose_method_label, group_methods_by_kind
 from ...plots.identity import get_method_look, shorten_title
@@ -170,7 +170,7 @@ def describe_dataset_for_page(table: StoredTable) -> JsonObject:
         "title": find_dataset_title(table.dataset),
         "images": describe_image_dataset(table.dataset),
         "t": round(compute_two_sided_t_quantile(len(table.seeds) - 1), DIGITS),
-        "classes": describe_classes(list(dataset.class_names), list_class_colours(10)),
+        "classes": describe_classes_for_browser(list(dataset.class_names), list_class_colours(10)),
         "people": OFFICES if table.dataset == TRAINED else CLIENTS,
         "groups": group_methods_by_kind(table.methods),
         "methods": methods,
