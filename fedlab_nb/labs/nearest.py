@@ -26,10 +26,10 @@ from ..plots.style import (
     ACCENT,
     QUIET,
     SECOND,
+    darken_colour_until_readable,
     draw_level_line,
     get_default_figure_size,
     is_frame_narrow,
-    make_text_colour,
     set_row_axis,
 )
 from ..plots.words import SettingCaption, shorten_labels
@@ -240,7 +240,7 @@ def make_pair_texts(
     for i, row in enumerate(pair_indices):
         columns.append(shorten_labels([class_names[nearest_images.labels[row]]], 7)[0])
         if nearest_images.is_copy[row]:
-            distances[0, i] = ("same", make_text_colour(SECOND))
+            distances[0, i] = ("same", darken_colour_until_readable(SECOND))
         else:
             distances[0, i] = (f"{nearest_images.distance[row]:.3f}", QUIET)
     return PairTexts(columns, distances)

@@ -23,10 +23,10 @@ from ..plots.style import (
     INK,
     QUIET,
     SECOND,
+    darken_colour_until_readable,
     highlight_row_or_column,
     is_frame_narrow,
     limit_tick_count,
-    make_text_colour,
     set_class_ticks,
 )
 from ..plots.words import (
@@ -218,7 +218,7 @@ def draw_client_outputs(ax: Axes, sample: SampleOutputs, title: str) -> None:
     font_size = 9.5 if clients <= MAX_CLIENTS_WITH_NUMBERS else 7.5
     ax.set_yticks(named_rows, [names[row] for row in named_rows], fontsize=font_size)
     for tick, row in zip(ax.get_yticklabels(), named_rows, strict=True):
-        tick.set_color(make_text_colour(colours[row]))
+        tick.set_color(darken_colour_until_readable(colours[row]))
     named_clients = [row for row in named_rows if row < clients]
     texts = [
         f"{names[row]} says {sample.format_top_class(sample.outputs[row])}" for row in named_clients

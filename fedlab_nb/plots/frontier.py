@@ -68,7 +68,7 @@ class Frontier:
     rehearsal_answer: str = ""
 
     @property
-    def recommended(self) -> str:
+    def recommended_name(self) -> str:
         """The name of the row that is recommended; bold in the picture."""
         return self.rehearsal_answer or self.ties[0]
 
@@ -262,7 +262,7 @@ def draw_frontier_names(
         side, middle = place_label_beside_point_and_add_its_box(
             taken, x, y, wide, line, 1.6 * letter
         )
-        is_answer = row.name == frontier.recommended
+        is_answer = row.name == frontier.recommended_name
         ax.text(
             x + 1.7 * side * letter,
             middle,
@@ -314,10 +314,12 @@ def describe_frontier(frontier: Frontier) -> str:
     if frontier.rehearsal_answer:
         return f"{text}level with the best: {join_with_and(frontier.ties)}; the answer is {frontier.rehearsal_answer}."
     if len(frontier.ties) == 1:
-        return f"{text}{frontier.recommended} is the most accurate, and nothing is level with it."
+        return (
+            f"{text}{frontier.recommended_name} is the most accurate, and nothing is level with it."
+        )
     return (
         f"{text}{join_with_and(frontier.ties)} are level with the best, and "
-        f"{frontier.recommended} is the cheapest of these."
+        f"{frontier.recommended_name} is the cheapest of these."
     )
 
 
@@ -330,7 +332,7 @@ def make_frontier_table_rows(frontier: Frontier) -> list[tuple[str, ...]]:
             words.append("not beaten")
         if row.name in frontier.ties:
             words.append("level with the best")
-        if row.name == frontier.recommended:
+        if row.name == frontier.recommended_name:
             words.append("the answer" if frontier.rehearsal_answer else "cheapest of these")
         seeds = format_count_and_noun(len(row.accuracies), "seed")
         accuracy = f"{row.accuracy_text} %"

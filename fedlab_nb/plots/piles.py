@@ -90,7 +90,7 @@ def draw_piles(
         figure.text(
             ax.get_position().x0, TITLE_TOP, f"Who holds what: {note}", va="top", color=QUIET
         )
-        write_sizes_and_scores(
+        write_sizes_names_and_accuracies(
             ax, sizes, client_accuracies, setting, count_tile_rows(piles, across)
         )
     sentence = describe_partition(federation, None, None, setting)
@@ -106,10 +106,10 @@ def choose_shown_samples(
     return np.concatenate(shown)
 
 
-def choose_tiles_across(piles: Sequence[SampleIndices], width_by_height: float) -> int:
+def choose_tiles_across(piles: Sequence[SampleIndices], width_to_height_ratio: float) -> int:
     """How many tiles a row of a pile has, so that all piles together have this width by height."""
     largest = max(len(pile) for pile in piles)
-    return max(1, round(math.sqrt(width_by_height * largest / len(piles)) * (1 - GAP)))
+    return max(1, round(math.sqrt(width_to_height_ratio * largest / len(piles)) * (1 - GAP)))
 
 
 def count_tile_rows(piles: Sequence[SampleIndices], tiles_across: int) -> list[int]:
@@ -157,7 +157,7 @@ def make_tile(
     return 1 - ink * (1 - np.array(colour))
 
 
-def write_sizes_and_scores(
+def write_sizes_names_and_accuracies(
     ax: Axes,
     sizes: Sequence[int],
     client_accuracies: Sequence[float],

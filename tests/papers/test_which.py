@@ -275,13 +275,13 @@ def test_the_picture_of_a_rehearsal_has_the_answer_of_its_text_in_bold():
     rehearsed = Federation("mine", "mine", [moon, cheapest_tie], answer.name)
     frontier = make_frontier(rehearsed, Answers())
     assert frontier.ties[0] == cheapest_tie.title
-    assert frontier.recommended == moon.title
+    assert frontier.recommended_name == moon.title
     picture = draw_frontiers([frontier], setting="3 seeds")
     bold = [text.get_text() for text in picture.figure.axes[0].texts if text.get_weight() == "bold"]
     assert bold == [moon.title]
     assert f"the answer is {moon.title}" in picture.alt
     studied = make_frontier(Federation("a", "a", [moon, cheapest_tie]), Answers())
-    assert studied.recommended == cheapest_tie.title
+    assert studied.recommended_name == cheapest_tie.title
 
 
 @pytest.mark.parametrize(("samples", "seeds"), [(10_000, 5), (1000, 5), (500, 10), (142, 20)])

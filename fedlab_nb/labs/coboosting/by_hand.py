@@ -379,7 +379,7 @@ class WeightsByHandPicture:
             detail=describe_gap_with_band(scores),
         )
 
-    def _build(self, clients: int, classes: int, names: tuple[str, ...]) -> None:
+    def _build(self, client_count: int, class_count: int, client_names: tuple[str, ...]) -> None:
         """Build the axes: above weights and scores, below samples and accuracy by class. Columns are
         clients, and rows are classes.
         """
@@ -388,17 +388,17 @@ class WeightsByHandPicture:
         axes = self.figure.subplots(2, 2, sharex="col", **ratios)
         (weights_ax, scores_ax), (samples_ax, accuracy_ax) = axes
         self._artists = PartitionArtists(
-            weights_ax, samples_ax, clients, classes, names, inches=(3.9, 2.5)
+            weights_ax, samples_ax, client_count, class_count, client_names, inches=(3.9, 2.5)
         )
         for bar in self._artists.bars:
             bar.set_color(ACCENT)
         weights_ax.set_ylabel("weight", fontsize=10, color=QUIET)
         set_percent_axis(weights_ax, highest_share=None)
         write_axes_title(weights_ax, "Weights", 5)
-        draw_level_line(weights_ax, 1 / clients)
+        draw_level_line(weights_ax, 1 / client_count)
         self._marks = {}
         for name, marker, colour in ((LEARNT, "D", SECOND), (REAL, "s", "#009E73")):
-            size = 7 if clients <= 16 else 4
+            size = 7 if client_count <= 16 else 4
             style = {"color": colour, "ms": size, "mew": 1.8, "mfc": "none"}
             self._marks[name] = weights_ax.plot([], [], marker, **style)[0]
 
@@ -413,11 +413,13 @@ class WeightsByHandPicture:
         accuracy_ax.set(ylim=samples_ax.get_ylim(), yticks=[])
         band_style = {"color": ACCENT, "alpha": 0.13, "lw": 0, "zorder": 0}
         self._class_band = accuracy_ax.axhspan(-0.5, 0.5, **band_style)
-        rows = np.arange(classes)
-        colours = list_class_colours(classes)
-        self._accuracy_bars = accuracy_ax.barh(rows, np.zeros(classes), height=0.62, color=colours)
+        rows = np.arange(class_count)
+        colours = list_class_colours(class_count)
+        self._accuracy_bars = accuracy_ax.barh(
+            rows, np.zeros(class_count), height=0.62, color=colours
+        )
         self._equal_lines = accuracy_ax.vlines(
-            [0] * classes, rows - 0.38, rows + 0.38, color=INK, lw=2
+            [0] * class_count, rows - 0.38, rows + 0.38, color=INK, lw=2
         )
 
     def _update(self, scores: WeightScores, class_index: int | None) -> None:

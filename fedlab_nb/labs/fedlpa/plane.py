@@ -17,9 +17,9 @@ from ...plots.array_types import PlanePoint
 from ...plots.style import (
     INK,
     SERIES,
+    darken_colour_until_readable,
     get_method_look,
     is_frame_narrow,
-    make_text_colour,
     set_row_axis,
 )
 from ...plots.words import format_client_letters
@@ -159,7 +159,7 @@ def draw_gaussians(ax: Axes, weights: TwoWeights) -> None:
         halo = withStroke(linewidth=3, foreground="white")  # the other client's lines may cross
         style = {
             "fontsize": 10,
-            "color": make_text_colour(colour),
+            "color": darken_colour_until_readable(colour),
             "fontweight": "bold",
             "zorder": 9,
         }

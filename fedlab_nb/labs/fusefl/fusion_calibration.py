@@ -12,7 +12,7 @@ from ...plots.kit import AccuracyBars
 from ...plots.words import (
     SettingCaption,
     describe_accuracy_difference,
-    describe_half_width,
+    format_half_width_or_seed_count,
     format_percent_of_each_seed,
 )
 from ...studies import Outcome
@@ -124,7 +124,9 @@ def draw_fusion_calibration(
         if row.accuracies:
             accuracy = format_mean_percent(row.accuracies)
             seeds = format_percent_of_each_seed(row.accuracies)
-            cells.append((row.label, row.detail, accuracy, describe_half_width(row.band), seeds))
+            cells.append(
+                (row.label, row.detail, accuracy, format_half_width_or_seed_count(row.band), seeds)
+            )
     return describe_picture(
         figure,
         "Bars of test accuracy, fused or not, by classifier",
