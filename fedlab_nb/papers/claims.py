@@ -14,7 +14,7 @@ A run may stand for columns in which the paper has different rows ahead. It cann
 them, so it does not count.
 
 The same result may stand behind the claims of several tables. In a count of all claims it is used
-once, for the first claim that has it (`count_each_result_once`).
+once, for the first claim that has it (`keep_each_result_in_one_claim`).
 """
 
 from __future__ import annotations
@@ -284,7 +284,7 @@ def round_values_of_run(value_by_seed: Mapping[int, float]) -> SeedValuePairs:
     return tuple((seed, round(value, DECIMALS)) for seed, value in sorted(value_by_seed.items()))
 
 
-def count_each_result_once(claims: Iterable[Claim]) -> list[Claim]:
+def keep_each_result_in_one_claim(claims: Iterable[Claim]) -> list[Claim]:
     """List the claims that were judged, each with those of its results that no earlier claim has.
     Claims that have no such result are left out."""
     distinct = []

@@ -22,7 +22,7 @@ from ..methods import Method
 from ..methods.fens import TRAINED, Fens
 from ..methods.parts.rounds import Iterative
 from ..studies.settings import Plan, Settings, make_plans
-from .cells import TARGET, TableRun, make_paper_point
+from .cells import TARGET, TableRun, make_point_in_setup_of_paper
 from .points import Point
 from .published import PaperTable
 
@@ -142,7 +142,7 @@ def make_plan(point: Point) -> Plan:
 
 def make_both_plans(table: PaperTable, run: TableRun) -> BothPlans:
     """Make the plan of the paper's run, and that of ours."""
-    paper_point = make_paper_point(table, run, table.columns[run.place])
+    paper_point = make_point_in_setup_of_paper(table, run, table.columns[run.place])
     return BothPlans(make_plan(paper_point), make_plan(run.point))
 
 

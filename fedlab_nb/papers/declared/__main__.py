@@ -102,7 +102,7 @@ def main() -> ExitCode:
         return print_judged_claims(list(figure_studies.values()), options.seeds, options.workers)
     if not options.texts and not options.check:
         for study in studies:
-            compute_missing_rows_of_study(study, methods, options.later, options.workers)
+            compute_and_store_missing_rows_of_study(study, methods, options.later, options.workers)
     if not options.check:
         for path, text in make_corrected_texts(ROOT, figure_studies).items():
             write_file(path, text, force=True)
@@ -115,7 +115,7 @@ def main() -> ExitCode:
     return int(bool(complaints))
 
 
-def compute_missing_rows_of_study(
+def compute_and_store_missing_rows_of_study(
     study: DeclaredStudy,
     recomputed_methods: Sequence[str],
     includes_later_runs: bool,
@@ -128,7 +128,7 @@ def compute_missing_rows_of_study(
     """
     if includes_later_runs and isinstance(study, FigureStudy):
         study = study.make_study_with_later_runs()
-    failures = study.compute_missing_rows(
+    failures = study.compute_and_store_missing_rows(
         recomputed_methods=recomputed_methods, workers=worker_count, progress=True
     )
     for point, reason in failures.items():
