@@ -145,7 +145,7 @@ def check_other_public_data_cost_accuracy(outcomes: Sequence[Outcome]) -> Verdic
                     "right",
                     (
                         f"Supported by your runs: {gap.describe()}. On the test images: "
-                        f"{gap.test_gap.mean_in_points} points. Only P has changed."
+                        f"{gap.test_gap.mean_with_band_in_points} points. Only P has changed."
                     ),
                 )
             if gap.kind == SHORT:

@@ -68,7 +68,7 @@ def check_calibration_raises_accuracy(outcomes: Sequence[Outcome]) -> Verdict:
     found = []
     for gap in find_gaps_between_variants(mild, grouping, "ccvr", "average", describe):
         if gap.kind == CLEAR:
-            tested = gap.test_gap.mean_in_points
+            tested = gap.test_gap.mean_with_band_in_points
             measured = gap.describe("both classifiers")
             return Verdict(
                 "right",

@@ -111,7 +111,9 @@ def check_matching_gains_and_stays_behind_ensemble(outcomes: Sequence[Outcome]) 
         text = "; ".join(gap.describe() for gap in gaps)
         found.append(text)
         if all(gap.kind == CLEAR and gap.difference_band.low > LARGE for gap in gaps):
-            points = " and ".join(gap.test_gap.mean_in_points for gap in gaps if gap.test_gap)
+            points = " and ".join(
+                gap.test_gap.mean_with_band_in_points for gap in gaps if gap.test_gap
+            )
             return Verdict(
                 "right", f"Supported by your runs. {text}. On the test images: {points} points."
             )

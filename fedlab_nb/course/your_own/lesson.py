@@ -82,7 +82,7 @@ def check_own_method_beats_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
         for gap in find_gaps_between_variants(
             pair, None, method, "ensemble", describe_alpha_of_conditions
         ):
-            text = f"{method} at {gap.name}: {gap.mean_in_points} points"
+            text = f"{method} at {gap.name}: {gap.mean_with_band_in_points} points"
             if gap.kind == CLEAR and is_as_accurate_as_lessons_example(method, pair):
                 return Verdict(
                     "wrong",
@@ -92,7 +92,7 @@ def check_own_method_beats_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
                 return Verdict(
                     "right",
                     f"Supported by your runs: {text}. "
-                    f"On the test images: {gap.test_gap.mean_in_points} points.",
+                    f"On the test images: {gap.test_gap.mean_with_band_in_points} points.",
                 )
             if gap.kind != SHORT:
                 found.append(text)

@@ -44,6 +44,7 @@ import torch
 from ...errors import UsageError, check_whole_number, parse_if_number
 from ...files import check_replaceable, expand_path, write_file
 from ...jupyter import has_browser
+from ...value_types import ExitCode
 from ...voila import open_in_browser
 from .messages import Message, parse_message
 from .page_file import build_student_page
@@ -51,7 +52,6 @@ from .rehearse import simulate_students_until_cancelled
 from .room import Room
 from .server import ClassServer, find_lan_address, pack_class_as_npz
 
-ExitCode = int
 FIRST_PORT = 8123
 PORTS = 50  # number of ports that are tried, one after the other
 REMINDERS = {
@@ -195,7 +195,7 @@ async def run_class_until_ended(
             open_in_browser(server.teacher, Path(folder))
         students = asyncio.create_task(simulate_students_until_cancelled(room, student_count))
         try:
-            await wait_for_end(room)
+            await wait_for_end_of_class(room)
         finally:
             students.cancel()
             server.stop()
@@ -207,7 +207,7 @@ def format_message_count(room: Room) -> str:
     return "1 message is" if count == 1 else f"{count} messages are"
 
 
-async def wait_for_end(room: Room) -> None:
+async def wait_for_end_of_class(room: Room) -> None:
     """Wait for Ctrl-C, and then for the answer to what shall become of the messages.
 
     The class goes on while the question is open. SIGTERM ends the class without a question; what may

@@ -29,7 +29,7 @@ from .messages import (
     Message,
     Seconds,
     decode_base64_array,
-    encode_array_in_base64,
+    encode_tensor_in_base64,
     parse_json_object,
     raise_unless_valid,
 )
@@ -197,7 +197,7 @@ class Rounds:
             "serial": self.serial,
             "round": self.round,
             "of": FENS.rounds,
-            "weights": encode_array_in_base64(self.table),
+            "weights": encode_tensor_in_base64(self.table),
         }
         if "networks" in given and self.requests[message.seat] < MAX_NETWORK_SENDS:
             self.requests[message.seat] += 1
@@ -249,15 +249,15 @@ class Rounds:
             "of": FENS.rounds,
             "phones": len(self.expected),
             "networks": self.networks_size,
-            "weights": len(encode_array_in_base64(self.table)),
+            "weights": len(encode_tensor_in_base64(self.table)),
         }
 
 
 def pack_tensor_for_phones(tensor: Tensor | Quantised) -> PackedTensor:
     """Encode a tensor of a network for phones."""
     if isinstance(tensor, Quantised):
-        return PackedTensor(encode_array_in_base64(tensor.codes), float(tensor.scale))
-    return PackedTensor(encode_array_in_base64(tensor), 0.0)
+        return PackedTensor(encode_tensor_in_base64(tensor.codes), float(tensor.scale))
+    return PackedTensor(encode_tensor_in_base64(tensor), 0.0)
 
 
 def list_trained_classes_nobody_staying_drew(

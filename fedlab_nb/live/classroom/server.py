@@ -232,12 +232,12 @@ class Handler(RequestHandler):
             raise HTTPError(403, reason="Asked by another name")
         if self.request.headers.get("Origin", origins[0]) not in origins:
             raise HTTPError(403, reason="Asked from another page")
-        if self.is_limited and not self.server.take_request_from_allowance(self.request.remote_ip):
+        if self.is_limited and not self.server.spend_one_request_if_allowed(self.request.remote_ip):
             raise HTTPError(429)
-        if not self.may_path_or_sender_enter(*self.path_args):
+        if not self.is_request_allowed(*self.path_args):
             raise HTTPError(404, reason="There is nothing here; open the address of the class anew")
 
-    def may_path_or_sender_enter(self, *path_parts: str) -> bool:
+    def is_request_allowed(self, *path_parts: str) -> bool:
         """Whether this request is answered: its path is open to everybody, or its sender has shown that
         they belong to the class."""
         return self.request.path in self.open_paths
@@ -312,7 +312,7 @@ class WrongAddressHandler(Handler):
 class StudentHandler(Handler):
     """`/TOKEN/…`: the students' page, its files, and its actions."""
 
-    def may_path_or_sender_enter(self, token: str, *_: str) -> bool:
+    def is_request_allowed(self, token: str, *_: str) -> bool:
         return hmac.compare_digest(token, self.room.about["token"])
 
     def get(self, token: str, name: str) -> None:
@@ -406,7 +406,7 @@ class TeacherHandler(Handler):
     # Phones may come from this machine's address, too: they must not stop the projector.
     is_limited = False
 
-    def may_path_or_sender_enter(self, *_: str) -> bool:
+    def is_request_allowed(self, *_: str) -> bool:
         cookie = f"class-{self.server.port}"
         given = self.get_cookie(cookie) or self.get_query_argument("token", "")
         if not hmac.compare_digest(given.encode(), self.server.secret.encode()):
@@ -616,7 +616,7 @@ class ClassServer:
             server.stop()
         self.thread.shutdown(wait=False, cancel_futures=True)
 
-    def take_request_from_allowance(self, client_address: str) -> bool:
+    def spend_one_request_if_allowed(self, client_address: str) -> bool:
         """Spend one request of an address's allowance; returns whether there was one left.
 
         The allowance is BURST requests, and refills by REQUESTS_A_SECOND.

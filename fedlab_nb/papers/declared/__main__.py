@@ -17,10 +17,9 @@ from ...errors import UsageError, choose
 from ...files import write_file
 from ...methods import METHODS
 from ...studies.stored_figures import parse_seed_range
+from ...value_types import ExitCode
 from ..points import COMMAND, DeclaredStudy, compute_point_rows
 from .figures import ROOT, FigureStudy, describe_wrong_texts, load_all_studies, make_corrected_texts
-
-ExitCode = int
 
 
 def print_judged_claims(

@@ -46,7 +46,7 @@ def test_a_clean_name_stays_as_it_is_and_is_one_short_line(typed):
 
 def test_a_message_has_its_office_s_letters_with_and_without_a_name():
     anonymous = parse_message(json.dumps(json.loads(make_message(27)) | {"name": " \u202e "}))
-    assert (anonymous.office, anonymous.name, anonymous.nickname) == ("AB", "AB", "")
+    assert (anonymous.office_letters, anonymous.name, anonymous.nickname) == ("AB", "AB", "")
     assert parse_message(make_message(27)).name == "AB Ada"
 
 
