@@ -378,7 +378,7 @@ def handle_page(options: Namespace) -> int:
 
 def handle_class(options: Namespace) -> int:
     """Hold a class, or only write the page of its students."""
-    from .live.classroom import run_class_until_interrupted, write_page
+    from .live.classroom import run_class_until_interrupted, write_student_page_file
 
     partition = {}
     for name in ("alpha", "drawings", "seed"):
@@ -386,7 +386,9 @@ def handle_class(options: Namespace) -> int:
     browser = not (options.no_browser or options.page_alone)
     try:
         if options.page:
-            print(f"written to {write_page(options.page, force=options.force, **partition)}")
+            print(
+                f"written to {write_student_page_file(options.page, force=options.force, **partition)}"
+            )
             return 0
         return run_class_until_interrupted(
             options.lan, options.port, options.keep, options.rehearse, browser, **partition

@@ -416,7 +416,7 @@ class StagePanel(Panel):
         self._update_opening_messages()
 
     @property
-    def _tells_story(self) -> bool:
+    def _has_post_office_story(self) -> bool:
         """Whether clients are the post offices of lesson 1, whose panel has no other data. Menus, tables and other
         views say client, so a panel that has them says nothing else."""
         return not self.is_strip and "dataset" in self._hidden
@@ -434,7 +434,7 @@ class StagePanel(Panel):
         counts = [count for count in CLIENT_COUNTS if count <= controls.clients.max]
         about = {
             **describe_data_for_stage(
-                self._state.federation, self._state.methods, tells_story=self._tells_story
+                self._state.federation, self._state.methods, tells_story=self._has_post_office_story
             ),
             "alphas": list_slider_alphas(controls.alpha.base**controls.alpha.max),
             "clientCounts": counts,

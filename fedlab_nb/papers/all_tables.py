@@ -109,7 +109,7 @@ class PaperTables(Printable):
             for item, (title, _) in without_numbers[paper].items():
                 rows[item] = [item, "no", "", title]
             grids[paper] = [HEAD]
-            for item in sorted(rows, key=make_item_sort_key):
+            for item in sorted(rows, key=make_sort_key_of_table_or_figure):
                 grids[paper].append(rows[item])
         return grids
 
@@ -128,8 +128,8 @@ class PaperTables(Printable):
             for item, (_, reason) in without_numbers[paper].items():
                 items_by_reason.setdefault(reason, {})[item] = ""
             lines = []
-            for reason, items in sorted(items_by_reason.items(), key=make_reason_sort_key):
-                lines.append(f"{format_items(items)}: {reason}.")
+            for reason, items in sorted(items_by_reason.items(), key=make_sort_key_of_reason):
+                lines.append(f"{format_tables_and_figures_with_remarks(items)}: {reason}.")
             lines_by_paper[paper] = lines
         return lines_by_paper
 
@@ -190,24 +190,24 @@ class PaperTables(Printable):
         return "".join(parts)
 
 
-def make_item_sort_key(item: str) -> tuple[bool, int]:
+def make_sort_key_of_table_or_figure(item: str) -> tuple[bool, int]:
     """Make the key by which "Table 3" and "Figure 1" are sorted: tables before figures, by number."""
     kind, _, number = item.partition(" ")
     return kind == "Figure", int(number)
 
 
-def make_reason_sort_key(items_of_reason: tuple[str, Items]) -> tuple[bool, int]:
+def make_sort_key_of_reason(items_of_reason: tuple[str, Items]) -> tuple[bool, int]:
     """Make the key by which reasons are sorted: by their first table or figure."""
     _, items = items_of_reason
-    return min(make_item_sort_key(item) for item in items)
+    return min(make_sort_key_of_table_or_figure(item) for item in items)
 
 
-def format_items(items: Items) -> str:
+def format_tables_and_figures_with_remarks(items: Items) -> str:
     """Format tables and figures with their remarks: 'Tables 12 (about 130 hours) and 15, Figure 1'."""
     texts = []
     for kind in ("Table", "Figure"):
         numbers = []
-        for item in sorted(items, key=make_item_sort_key):
+        for item in sorted(items, key=make_sort_key_of_table_or_figure):
             if item.startswith(kind):
                 remark = f" ({items[item]})" if items[item] else ""
                 numbers.append(item.removeprefix(f"{kind} ") + remark)

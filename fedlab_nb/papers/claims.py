@@ -170,18 +170,19 @@ def make_claims(
     if not compared:
         return [
             make_untried_claim(table, group, seed_values_by_cell)
-            for group in group_by_leader(claimed)
+            for group in group_orderings_by_leader(claimed)
         ]
     counted = drop_orderings_with_contradicting_leaders(compared)
     if not counted:
         better, worse = name_leader_by_mean_published_gap(own_row, other_row, compared)
         return [Claim(table, better, worse, why=TWO_WAYS, is_claimed=False)]
     return [
-        make_judged_claim(table, group, seed_values_by_cell) for group in group_by_leader(counted)
+        make_judged_claim(table, group, seed_values_by_cell)
+        for group in group_orderings_by_leader(counted)
     ]
 
 
-def group_by_leader(orderings: Sequence[Ordering]) -> list[list[Ordering]]:
+def group_orderings_by_leader(orderings: Sequence[Ordering]) -> list[list[Ordering]]:
     """Group the columns of two rows by which of them is ahead in the paper."""
     groups: dict[str, list[Ordering]] = {}
     for pair in orderings:

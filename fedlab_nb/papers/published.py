@@ -373,10 +373,10 @@ class Ordering:
         numbers = (self.column.numbers[self.better], self.column.numbers[self.worse])
         smallest_gap = sum(number.spread for number in numbers if not math.isnan(number.spread))
         if self.is_clear_in_paper is None:
-            smallest_gap = max(smallest_gap, self._compute_sampling_error_of_test_images())
+            smallest_gap = max(smallest_gap, self._compute_sampling_error_in_points_or_0())
         return self.published_gap_in_table_unit > smallest_gap
 
-    def _compute_sampling_error_of_test_images(self) -> float:
+    def _compute_sampling_error_in_points_or_0(self) -> float:
         """Compute half the width of the 95 % interval of the difference of two accuracies on TEST_IMAGES, in points.
 
         0 if the numbers are not in per cent.

@@ -153,7 +153,7 @@ class Reproduction(Printable):
             if {ordering.better, ordering.worse} == set(rows) and not is_quoted:
                 orderings.append(ordering)
         columns = [ordering.column for ordering in claim.orderings or orderings]
-        conditions = self._read_conditions(rows, columns)
+        conditions = self._read_conditions_by_column_and_row(rows, columns)
         paper = PAPERS[self.table.name.partition(":")[0]]
         text = f"{paper}, {self.table.name_in_paper}: the paper compares {describe_leader_of_claim(claim)} by "
         if conditions:
@@ -177,7 +177,7 @@ class Reproduction(Printable):
         text += f". We compare them by {our_conditions}; {claim.ours.n} seeds."
         return text + describe_left_out_columns(claim, orderings)
 
-    def _read_conditions(
+    def _read_conditions_by_column_and_row(
         self, row_names: Sequence[str], columns: Sequence[TableColumn]
     ) -> list[dict[str, BothConditions]]:
         """Read {row: its conditions in the paper and here} for each column in which all `row_names` can be run."""

@@ -93,10 +93,10 @@ class TwoClientPlaneView(LabView):
         )
 
     def draw(self, state: PanelState) -> Picture:
-        return draw_plane(self.angle.value, self.ratio.value, self.damping.value)
+        return draw_two_client_plane(self.angle.value, self.ratio.value, self.damping.value)
 
 
-def draw_plane(angle_degrees: float, precision_ratio: float, damping: float) -> Picture:
+def draw_two_client_plane(angle_degrees: float, precision_ratio: float, damping: float) -> Picture:
     """The clients' Gaussians, the server's answers, and how far each answer is from the ring."""
     weights = make_two_weights(angle_degrees, precision_ratio, damping)
     rows = []

@@ -314,7 +314,7 @@ def add_classifier_steps(steps: StepList, replay: RunReplay) -> None:
         )
 
 
-def find_step_of_running_method(
+def find_index_of_running_step(
     steps: Sequence[FusionStep], report: FuseFLReport, block_count: int
 ) -> int:
     """The step at which a running method is: the last one that fits the block of its report."""
@@ -337,7 +337,7 @@ def draw_fusion_step(
     """
     steps = list_fusion_steps(replay)
     if step_index is None:
-        step_index = find_step_of_running_method(steps, replay.report, replay.block_count)
+        step_index = find_index_of_running_step(steps, replay.report, replay.block_count)
         up, down = replay.report.sent
         steps[step_index] = steps[step_index]._replace(up=up, down=down)
     step_index = min(step_index, len(steps) - 1)

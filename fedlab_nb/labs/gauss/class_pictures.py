@@ -104,7 +104,7 @@ def draw_class_statistics(
     rows = []
     if image_shape:
         rows = make_labelled_image_rows(
-            report, image_shape, seed, count_draw_rows_in_frame(len(class_names))
+            report, image_shape, seed, count_rows_of_draws_that_fit_in_frame(len(class_names))
         )
     with drawing() as (figure, ax):
         if rows:
@@ -124,7 +124,7 @@ def draw_class_statistics(
     return describe_picture(figure, f"Class by class: {content}", setting, sentence, table)
 
 
-def count_draw_rows_in_frame(class_count: int) -> int:
+def count_rows_of_draws_that_fit_in_frame(class_count: int) -> int:
     """Count the rows of draws that fit into the frame."""
     width, height = get_default_figure_size()
     if width <= height:

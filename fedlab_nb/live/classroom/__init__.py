@@ -127,7 +127,7 @@ def choose_file_to_keep_messages(requested_path: str) -> Path:
     if requested_path:
         file = expand_path(requested_path)
         port = read_port_from_class_file(file)
-        if port is not None and is_listening(port):
+        if port is not None and is_server_listening(port):
             raise UsageError(
                 f"{file} belongs to a class that is running at port {port}; name another "
                 "one with --keep FILE."
@@ -138,7 +138,7 @@ def choose_file_to_keep_messages(requested_path: str) -> Path:
         suffix = "" if number == 1 else f"-{number}"
         file = expand_path(f"class-{date.today()}{suffix}.jsonl")
         port = read_port_from_class_file(file)
-        if port is None or not is_listening(port):
+        if port is None or not is_server_listening(port):
             return file
         number += 1
 
@@ -153,7 +153,7 @@ def read_port_from_class_file(file: Path) -> int | None:
     return port if isinstance(port, int) else None
 
 
-def is_listening(port: int) -> bool:
+def is_server_listening(port: int) -> bool:
     """Whether a server answers at this port of this machine."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=0.5).close()
@@ -304,7 +304,7 @@ def save_class(room: Room) -> Path:
         number += 1
 
 
-def write_page(path: str, *, force: bool = False, **partition: Any) -> Path:
+def write_student_page_file(path: str, *, force: bool = False, **partition: Any) -> Path:
     """Write the students' page as one file, for phones that cannot reach the teacher's computer.
 
     The page asks the student for a number instead of getting a seat, and its message is carried by

@@ -267,7 +267,7 @@ class Handler(RequestHandler):
             return "teacher"
         return "student"
 
-    def write_page_file(self, file_name: str) -> None:
+    def send_page_file(self, file_name: str) -> None:
         """Send one of the files; @address@ and @qr@ in it are replaced by address and QR code."""
         if file_name not in self.files:
             raise HTTPError(404)
@@ -317,7 +317,7 @@ class StudentHandler(Handler):
 
     def get(self, token: str, name: str) -> None:
         if name:
-            self.write_page_file(name[1:])
+            self.send_page_file(name[1:])
         else:
             self.redirect(f"/{token}/")  # an address that was typed without the last slash
 
@@ -426,7 +426,7 @@ class TeacherHandler(Handler):
             page = await self.server.run_in_results_thread(build_student_page, self.room)
             self.send_file("student.html", page)
         else:
-            self.write_page_file(name)
+            self.send_page_file(name)
 
     def send_file(self, file_name: str, file_content: str | bytes) -> None:
         self.set_header("Content-Type", "application/octet-stream")

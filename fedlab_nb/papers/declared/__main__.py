@@ -67,7 +67,7 @@ def make_argument_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def choose_studies(name_prefixes: Sequence[str]) -> list[DeclaredStudy]:
+def select_studies_by_name_prefix(name_prefixes: Sequence[str]) -> list[DeclaredStudy]:
     """Choose the studies whose names begin with one of `name_prefixes`; without prefixes, all studies.
 
     UsageError for a prefix with which no study begins.
@@ -92,7 +92,7 @@ def main() -> ExitCode:
     parser = make_argument_parser()
     options = parser.parse_args()
     try:
-        studies = choose_studies(options.names)
+        studies = select_studies_by_name_prefix(options.names)
         methods = parse_method_names(options.anew)
     except UsageError as error:
         parser.error(str(error))

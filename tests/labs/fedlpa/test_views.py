@@ -11,7 +11,7 @@ from fedlab_nb.labs.fedlpa.factors import (
     find_input_image_shape_or_empty,
 )
 from fedlab_nb.labs.fedlpa.leak import BIAS, DIAGONAL, NoiseSweep, draw_leak
-from fedlab_nb.labs.fedlpa.plane import draw_plane, format_point
+from fedlab_nb.labs.fedlpa.plane import draw_two_client_plane, format_point
 from fedlab_nb.labs.fedlpa.replay import format_small_number
 from fedlab_nb.labs.fedlpa.solver import Solutions, draw_solutions
 from fedlab_nb.labs.fedlpa.two_weights import make_two_weights
@@ -145,7 +145,7 @@ def test_two_weights_by_hand():
 
 
 def test_the_ellipses_are_one_and_two_standard_deviations():
-    picture = sound(draw_plane(90, 9, 0), "angle 90 degrees")
+    picture = sound(draw_two_client_plane(90, 9, 0), "angle 90 degrees")
     # 1/3 and 2/3 along the sure direction, 1 and 2 across it
     outer, inner = picture.figure.axes[0].patches[:2]
     assert sorted([inner.width, inner.height]) == pytest.approx([2 / 3, 2])
