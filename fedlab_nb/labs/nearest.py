@@ -200,7 +200,7 @@ def draw_sent_and_nearest_images(
             f"{column}: {nearest_images.counts[row]}"
             for column, row in zip(columns, rows, strict=True)
         ]
-    with drawing(**choose_drawing_arguments(len(rows))) as (figure, axes):
+    with drawing(**choose_subplot_arguments(len(rows))) as (figure, axes):
         left, *others = axes.flat
         images = [("sent", nearest_images.sent[rows]), ("own", nearest_images.nearest[rows])]
         draw_image_rows(left, images, column_names=columns, words_under_tiles=distances)
@@ -246,7 +246,7 @@ def make_pair_texts(
     return PairTexts(columns, distances)
 
 
-def choose_drawing_arguments(pair_count: int) -> dict[str, Any]:
+def choose_subplot_arguments(pair_count: int) -> dict[str, Any]:
     """Arguments of `drawing`: the distances stand at the right of a few pairs, below a long row of
     them if there is room, and else nowhere.
     """

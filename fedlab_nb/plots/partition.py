@@ -113,7 +113,7 @@ class PartitionPicture:
             labels = tuple(s.label for s in rows)
             shape = (*counts.shape, names, labels, tuple(remarks))
             if shape != self._shape:
-                self._build(*counts.shape, names, rows, remarks)
+                self._build_axes(*counts.shape, names, rows, remarks)
                 self._shape = shape
                 self._stored_rows = ()
             self._artists.update(counts, client, class_index, setting=setting)
@@ -131,7 +131,7 @@ class PartitionPicture:
         rows = make_partition_table(federation, setting)
         return describe_picture(self.figure, about, setting, text, rows, detail=federation.note)
 
-    def _build(
+    def _build_axes(
         self,
         client_count: int,
         class_count: int,

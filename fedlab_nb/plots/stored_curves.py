@@ -74,7 +74,7 @@ class StoredPlot:
         The axes are built once per `results` object. As long as only α changes, a call moves marks.
         """
         if results is not self._results:
-            self._build(results, chance)
+            self._build_axes(results, chance)
             self._results = results
         stored_alpha = self.alphas[find_index_of_nearest_alpha(self.alphas, chosen_alpha)]
         stored_setting = f"α = {stored_alpha:g}, {format_count_and_noun(stored_clients, 'client')}"
@@ -108,7 +108,7 @@ class StoredPlot:
                 ring, f"{title}, α = {stored_alpha:g}\n{100 * accuracy:.1f} %", method=title
             )
 
-    def _build(self, results: AccuraciesByAlpha, chance: float | None) -> None:
+    def _build_axes(self, results: AccuraciesByAlpha, chance: float | None) -> None:
         """Build the axes: bars on the left; on the right one line with its band per method."""
         bands: dict[str, dict[float, Band]] = {}
         for title, by_alpha in results.items():

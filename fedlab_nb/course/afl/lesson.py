@@ -55,7 +55,7 @@ def draw_accuracy_against_alpha() -> Picture:
     return draw_accuracy_lines_with_bands(lines, "α", setting=setting, chance=0.1)
 
 
-def choose_answer_on_skew() -> GuessOption:
+def find_right_option_on_skew() -> GuessOption:
     """Choose which of SKEWS is true of AFL: better with the smallest stored α, with the largest, or equal
     to within a point.
     """
@@ -92,7 +92,7 @@ def get_afl_outcome_of_first_seed(outcomes: Iterable[Outcome]) -> Outcome:
     return next(iter(by_seed(outcomes, "afl").values()))
 
 
-def choose_answer_on_forgetting(outcomes: Iterable[Outcome], client: int = 0) -> GuessOption:
+def find_right_option_on_forgetting(outcomes: Iterable[Outcome], client: int = 0) -> GuessOption:
     """Choose which of RESENT has to be sent again to forget a client.
 
     It is the first one, nothing, if the server's own sums give the same weights as a fit to the images
@@ -107,7 +107,7 @@ def choose_answer_on_forgetting(outcomes: Iterable[Outcome], client: int = 0) ->
     return RESENT[2]
 
 
-def choose_answer_on_single_image_sum(outcomes: Iterable[Outcome]) -> GuessOption:
+def find_right_option_on_single_image_sum(outcomes: Iterable[Outcome]) -> GuessOption:
     """Choose which of SHOWN is true of the sum of a class with a single image.
 
     It is the first one if every such sum, at every client, equals the image.

@@ -66,7 +66,7 @@ def show_client_weights_of_one_image(
     return make_worked_card(f"Test sample {sample_index}, seed {outcome.settings.seed}:", *lines)
 
 
-def choose_answer_on_equal_confidence() -> GuessOption:
+def find_right_option_on_equal_confidence() -> GuessOption:
     """Choose which of LOUD is true of two outputs that are equally peaked, one of them at the wrong class.
 
     Both get the same weight, since σ² does not depend on what a client has seen.

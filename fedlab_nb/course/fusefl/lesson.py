@@ -35,7 +35,7 @@ __getattr__ = make_getattr_for_missing_names(__name__)
 _, halves = make_figure_functions(__name__, "halves")
 
 
-def compute_cue_client_accuracy_without_cue(picture: Picture) -> int:
+def compute_accuracy_percent_of_cue_clients_without_cue(picture: Picture) -> int:
     """Compute the mean accuracy of the cue clients on test images without a cue, in whole per cent.
 
     picture: of the view, whose table has the accuracies

@@ -40,7 +40,7 @@ def make_temporary_file_path(file_name: str) -> str:
 
 
 # ---------------------------------------------------------------------------------- worked numbers
-def choose_answer_on_averaging(outcomes: Sequence[Outcome]) -> GuessOption:
+def find_right_option_on_averaging(outcomes: Sequence[Outcome]) -> GuessOption:
     """Choose which of AVERAGING is true of FedAvg in these runs."""
     alone = accuracies(outcomes, "local")
     fedavg = accuracies(outcomes, "fedavg")

@@ -366,10 +366,10 @@ class WeightsByHandPicture:
         shape = (*scores.counts.shape, tuple(class_names))
         with LOCK:
             if shape != self._shape:
-                self._build(*shape)
+                self._build_axes(*shape)
                 self._shape = shape
             self._artists.update(scores.counts, client, class_index, setting=setting)
-            self._update(scores, class_index)
+            self._redraw_scores(scores, class_index)
         return describe_picture(
             self.figure,
             "Weights of the clients above the training samples that they hold, and accuracy",
@@ -379,7 +379,9 @@ class WeightsByHandPicture:
             detail=describe_gap_with_band(scores),
         )
 
-    def _build(self, client_count: int, class_count: int, client_names: tuple[str, ...]) -> None:
+    def _build_axes(
+        self, client_count: int, class_count: int, client_names: tuple[str, ...]
+    ) -> None:
         """Build the axes: above weights and scores, below samples and accuracy by class. Columns are
         clients, and rows are classes.
         """
@@ -422,7 +424,7 @@ class WeightsByHandPicture:
             [0] * class_count, rows - 0.38, rows + 0.38, color=INK, lw=2
         )
 
-    def _update(self, scores: WeightScores, class_index: int | None) -> None:
+    def _redraw_scores(self, scores: WeightScores, class_index: int | None) -> None:
         for bar, share in zip(self._artists.bars, scores.shares[YOURS], strict=True):
             bar.set_height(share)
         weights_ax = self._artists.upper

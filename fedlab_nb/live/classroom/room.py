@@ -337,11 +337,11 @@ class Room:
             "keeps": self.journal is not None,
             "seat": seat,
             "office": format_client_letters(seat),
-            "key": self.compute_seat_key(seat),
+            "key": self.compute_secret_key_of_seat(seat),
             "labels": self.choose_labels_to_draw(seat),
         }
 
-    def compute_seat_key(self, seat: int) -> str:
+    def compute_secret_key_of_seat(self, seat: int) -> str:
         secret = self.about["secret"].encode()
         return hmac.new(secret, str(seat).encode(), hashlib.sha256).hexdigest()[:24]
 

@@ -343,7 +343,7 @@ class StudentHandler(Handler):
         action = cast(SeatAction, parts[1])
         seat = int(parts[2])
         key = parts[3]
-        if not hmac.compare_digest(key, self.room.compute_seat_key(seat)):
+        if not hmac.compare_digest(key, self.room.compute_secret_key_of_seat(seat)):
             raise refusal
         return action, seat
 

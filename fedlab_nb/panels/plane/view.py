@@ -105,13 +105,13 @@ def make_client_plane_square(toy: ToyFederation, client: int) -> Square:
 
 
 def make_plane_square(
-    toy: ToyFederation, title: str, predictor: Predictor, remark: str = "", **dots: object
+    toy: ToyFederation, title: str, predictor: Predictor, remark: str = "", **dot_fields: object
 ) -> Square:
     """What a predictor says at each place of the grid."""
     right = f"{format_percent(toy.measure_test_accuracy(predictor))} right"
     scores = predictor(make_plane_grid()).unflatten(0, (GRID, GRID))
     words = f"{title}\n{right} of the test points{remark}"
-    return Square(title, right, words, scores.numpy(), **dots)
+    return Square(title, right, words, scores.numpy(), **dot_fields)
 
 
 def describe_toy_accuracies(toy: ToyFederation, averages: Sequence[Square]) -> str:

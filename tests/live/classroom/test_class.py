@@ -489,7 +489,7 @@ def test_a_room_is_read_from_its_file_again_and_from_no_other_file(tmp_path):
     first.accept_message(make_message(0), seat)
     again = Room(5, 7, 1, file)  # the settings in the file count
     assert again.about == first.about
-    assert again.compute_seat_key(0) == first.compute_seat_key(0)
+    assert again.compute_secret_key_of_seat(0) == first.compute_secret_key_of_seat(0)
     accuracies = again.results.measure_combination_accuracies()
     assert accuracies == first.results.measure_combination_accuracies()
     assert again.serial != first.serial  # phones that stayed get the networks anew
