@@ -196,7 +196,7 @@ class Panel(saved.SavedPanel):
                 view.button.on_click(lambda _, name=name: self._start_button_job(name))
         controls.run.on_click(lambda _: self._start_run(True))
         controls.stop.on_click(lambda _: self.stop())
-        self.runs_panel.clear.on_click(lambda _: self._clear_runs())
+        self.runs_panel.clear.on_click(lambda _: self._drop_unpinned_runs())
         self.runs_panel.export.on_click(lambda _: self._export_files())
 
     @property
@@ -273,7 +273,7 @@ class Panel(saved.SavedPanel):
         """Stop the work, wait for its thread, and close the widget with all widgets within it. The outcomes stay."""
         if hasattr(self, "_worker"):
             self.controls.debouncer.cancel()
-            self._worker.abandon()
+            self._worker.ignore_present_job()
             self._worker.wait_until_all_jobs_end(20)
         # Some controls are not in the layout.
         controls = [
@@ -460,7 +460,7 @@ class Panel(saved.SavedPanel):
         self._change_state(runs=self._state.runs.pin_row(row_key, is_pinned))
 
     @show_errors_in_status
-    def _clear_runs(self) -> None:
+    def _drop_unpinned_runs(self) -> None:
         self._change_state(
             runs=self._state.runs.drop_unpinned_rows(keeps_present_run=self._status.is_running)
         )

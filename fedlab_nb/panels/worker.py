@@ -91,7 +91,7 @@ class Worker:
         if between_events is None:
             between_events = do_nothing
         with self.lock:
-            self.abandon()
+            self.ignore_present_job()
             self._stopped = stopped
             self._on_end = on_end
         run = functools.partial(self._run, stopped, job, on_event, on_end, between_events)
@@ -107,10 +107,10 @@ class Worker:
         """
         with self.lock:
             if self.is_busy:
-                self.abandon()
+                self.ignore_present_job()
                 self._on_end("stopped", None, None)
 
-    def abandon(self) -> None:
+    def ignore_present_job(self) -> None:
         """Ignore the present job, which ends at its next step. Its `on_end` is not called."""
         with self.lock:
             if self._stopped is not None:

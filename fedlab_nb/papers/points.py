@@ -35,6 +35,7 @@ from ..studies.stored_rows import StoredRow, make_unique_row_key, read_stored_ro
 
 COMMAND = "python -m fedlab_nb.papers.declared"
 RowValues = dict[str, Any]  # {column of a row: its value}
+FailureByPointKey = dict[str, str]  # {key of a point: why it failed}
 # {column of a row: function that reads its value from an outcome}
 ReaderByColumn = Mapping[str, Callable[[Outcome], Any]]
 RunObserver = Callable[[Cell, Outcome | None, str], None]
@@ -312,7 +313,7 @@ class DeclaredStudy:
 
     def compute_and_store_missing_rows(
         self, *, recomputed_methods: Sequence[str] = (), **run_options: Any
-    ) -> dict[str, str]:
+    ) -> FailureByPointKey:
         """Compute missing rows until none is missing.
 
         A call that is stopped keeps the rows that it has computed, and the next call continues there.

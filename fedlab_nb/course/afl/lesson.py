@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from ...labs.afl.forget import fit_without_client
-from ...labs.afl.image import recover_class_means
+from ...labs.afl.image import recover_class_means_and_nearest_images
 from ...methods.afl import solve_classifier_weights_without_client
 from ...methods.gauss import ClassSums, measure_class_sums, pack_class_sums, unpack_class_sums
 from ...plots import Picture
@@ -113,7 +113,7 @@ def find_right_option_on_single_image_sum(outcomes: Iterable[Outcome]) -> GuessO
     It is the first one if every such sum, at every client, equals the image.
     """
     are_copies = []
-    for means in recover_class_means(get_afl_outcome_of_first_seed(outcomes)):
+    for means in recover_class_means_and_nearest_images(get_afl_outcome_of_first_seed(outcomes)):
         are_copies.append(means.is_copy[means.counts == 1])
     if np.concatenate(are_copies).all():
         return SHOWN[0]

@@ -72,7 +72,7 @@ class ForgetClientView(LabView):
         )
         if not is_known:
             try:
-                removal = remove_client(state.outcome, self.who.value)
+                removal = compute_removal_of_client(state.outcome, self.who.value)
             except UsageError as error:
                 return make_blank_picture(str(error), setting=setting)
             self._removal = removal
@@ -101,7 +101,7 @@ class ClientRemoval(NamedTuple):
     distance: float
 
 
-def remove_client(outcome: Outcome, client: int) -> ClientRemoval:
+def compute_removal_of_client(outcome: Outcome, client: int) -> ClientRemoval:
     """Take `client` out, in both ways. UsageError where the sums do not allow it (see
     `solve_classifier_weights_without_client`).
     """

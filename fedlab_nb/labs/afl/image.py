@@ -40,7 +40,7 @@ class RecoveredImagesView(LabView):
                 "and run again."
             )
             return make_blank_picture(text, setting=setting)
-        means = recover_class_means(state.outcome)
+        means = recover_class_means_and_nearest_images(state.outcome)
         client = state.client
         if client is None or client >= len(means):
             client = find_client_with_single_image_class_or_0(means)
@@ -56,7 +56,7 @@ class RecoveredImagesView(LabView):
         )
 
 
-def recover_class_means(outcome: Outcome) -> list[NearestImages]:
+def recover_class_means_and_nearest_images(outcome: Outcome) -> list[NearestImages]:
     """What the server reads from each client's class sums, if the features are pixels: the mean of
     each class that the client holds, with its count.
     """

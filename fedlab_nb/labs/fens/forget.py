@@ -139,7 +139,7 @@ def draw_removals(
                 *points,
             )
         )
-    sentence = describe_largest_loss(removals, class_names, setting)
+    sentence = describe_largest_accuracy_loss(removals, class_names, setting)
     if len(removals.without) == 1:
         ((k, outcome),) = removals.without.items()
         who = format_client_for_sentence(k, setting)
@@ -156,7 +156,7 @@ def draw_removals(
     )
 
 
-def describe_largest_loss(
+def describe_largest_accuracy_loss(
     removals: Removals, class_names: Sequence[str], setting: SettingCaption | str
 ) -> str:
     """Say which class loses most, and without which client."""

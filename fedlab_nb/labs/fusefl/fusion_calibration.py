@@ -73,7 +73,7 @@ class FusionCalibrationView(LabView):
 
 def group_accuracies_by_block_count_and_head(
     outcomes: Iterable[Outcome],
-) -> dict[int, dict[str, dict[int, float]]]:
+) -> dict[int, AccuraciesByHead]:
     """{K: {head: {seed: accuracy}}} of FuseFL's `outcomes`; a head is a key of
     `FuseFLReport.heads`.
     """

@@ -132,7 +132,7 @@ class MatchedPair(NamedTuple):
         return [format_client_for_sentence(k, self.setting) for k in (self.a, self.b)]
 
 
-def match_clients(
+def match_networks_of_two_clients(
     outcome: Outcome, first_client: int, second_client: int, rule: MatchingRule
 ) -> MatchedPair:
     """Clients `first_client` and `second_client` of a run, matched by `rule` (of RULES), on its test images."""
@@ -273,4 +273,6 @@ class TwoClientsView(LabView):
 
     def match_selected_clients(self, state: PanelState) -> MatchedPair:
         """The two clients that are chosen."""
-        return match_clients(state.outcome, self.a.value, self.b.value, self.rule.value)
+        return match_networks_of_two_clients(
+            state.outcome, self.a.value, self.b.value, self.rule.value
+        )

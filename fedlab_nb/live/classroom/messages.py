@@ -134,7 +134,7 @@ class Message:
         return format_client_letters(self.seat)
 
     @property
-    def name(self) -> str:
+    def office_and_nickname(self) -> str:
         """The name in tables and files; the office's letters come first, so it is unique."""
         return f"{self.office_letters} {self.nickname}".strip()
 

@@ -615,7 +615,7 @@ class Room:
             return None
         return {**results.collect_votes_on_image(image), **self.drawing}
 
-    def find_right_option_index(self, results: Results) -> int | None:
+    def find_right_option_index_of_present_step(self, results: Results) -> int | None:
         """Find which option of the present step's question is right; None if that is not known.
 
         The answer on the joker stays the same after the joker, or a student, has been removed.
@@ -640,7 +640,9 @@ class Room:
         description["sent"] = seat in self.messages
         description["messages"] = len(self.messages)
         if "question" in description and description["is_shown"] and results is self.results:
-            description["question"]["answer"] = self.find_right_option_index(results)
+            description["question"]["answer"] = self.find_right_option_index_of_present_step(
+                results
+            )
         if conductor.is_result_shown("reveal") and results.has_measured_contribution(seat):
             description["share"] = results.measure_contribution(seat)
         if conductor.step.name == "digit":
@@ -679,7 +681,7 @@ class Room:
                 rng = make_numpy_generator(seed, "rows", message.seat, c)
                 samples.append(draw_samples_with_same_sums(message.sums, c, rng))
                 classes.append(c)
-                clients.append(message.name)
+                clients.append(message.office_and_nickname)
         if len(set(classes)) < 2:
             raise UsageError(
                 "No two classes of those who let them be saved are here; nothing is saved."

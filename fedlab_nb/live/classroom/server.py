@@ -458,7 +458,7 @@ class TeacherHandler(Handler):
         """Accept a message that came as a file, and say whose it is; UsageError if it is invalid."""
         message = self.room.accept_message(self.request.body)
         await asyncio.to_thread(self.room.sync_file_to_disk)
-        return {"name": message.name}
+        return {"name": message.office_and_nickname}
 
     async def begin_step(self, step: str) -> None:
         self.room.conductor.begin_step(step, self.room.clock())
@@ -705,7 +705,7 @@ class ClassServer:
             self.start_updating_results()
         stage = room.conductor.describe_step(room.clock())
         if "question" in stage and stage["is_shown"]:
-            stage["question"]["answer"] = room.find_right_option_index(self.results)
+            stage["question"]["answer"] = room.find_right_option_index_of_present_step(self.results)
         description: ProjectorDescription = {
             "version": str(self.version),
             "joined": room.joined,

@@ -319,7 +319,7 @@ def test_the_result_is_a_federation_with_clients_of_its_own(rehearsed, tmp_path)
     assert fed.clients == 11  # the joker is in no file
     assert fed.note.startswith("These are you: 11 offices of a class.")
     dataset = fed.dataset
-    counts = {m.name: list(m.counts) for m in [*rehearsed.messages.values()][:11]}
+    counts = {m.office_and_nickname: list(m.counts) for m in [*rehearsed.messages.values()][:11]}
     assert dict(zip(dataset.client_names, fed.label_counts.tolist(), strict=True)) == counts
     _, test_labels = collect_test_drawings(rehearsed.messages.values())
     assert len(dataset.y_test) == len(test_labels)
