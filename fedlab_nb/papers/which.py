@@ -295,7 +295,7 @@ def select_names_with_two_datasets(tables: Sequence[RegretTable]) -> list[str]:
 
 
 def compute_regret_of_shortlist_with_spare(
-    tables: Sequence[RegretTable], names: Sequence[str]
+    tables: Sequence[RegretTable], shortlist_names: Sequence[str]
 ) -> float:
     """How far the best of a list lies below the best of all, 0-1: over data sets, each with the
     mean of its federations. Half of it is the same with the list's best member struck out, so that
@@ -304,7 +304,7 @@ def compute_regret_of_shortlist_with_spare(
     """
     scores_by_data: dict[str, list[float]] = {}
     for table in tables:
-        found = sorted(table.regrets[name] for name in names if name in table.regrets)
+        found = sorted(table.regrets[name] for name in shortlist_names if name in table.regrets)
         best, spare = [*found, table.best, table.best][:2]
         scores_by_data.setdefault(table.data, []).append((best + spare) / 2)
     return fmean(fmean(scores) for scores in scores_by_data.values())
@@ -828,13 +828,13 @@ def rehearse_candidates(
     time_limit_seconds: float,
     seed_count: int,
     settings: Mapping[str, Any],
-    names: Sequence[str] | None = None,
+    candidate_names: Sequence[str] | None = None,
 ) -> CandidateRuns:
     """Rehearse what fits the answers, the cheapest forecast first: on each seed's own fold
     (`hold_out_fifth_as_test_samples`), where the accuracy is measured. No run is begun that is forecast to end after
     `time_limit_seconds`. UsageError if nothing fits.
 
-    names: of the candidates that come into question; None: all
+    candidate_names: of the candidates that come into question; None: all
     """
     dataset_name = get_or_register_dataset_name(dataset)
     waiting: list[tuple[float, str, str, dict[str, Any]]] = []
@@ -842,7 +842,7 @@ def rehearse_candidates(
     for method in filter(answers.is_allowed, METHODS):
         for options, knobs in list_method_variants(method):
             name = f"{method} ({options})" if options else method
-            if names is not None and name not in names:
+            if candidate_names is not None and name not in candidate_names:
                 continue
             cost = estimate_cost(
                 (method, {**settings, **knobs, "dataset": dataset_name, "seeds": seed_count})

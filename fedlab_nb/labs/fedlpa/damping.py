@@ -242,7 +242,7 @@ def draw_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int) ->
         f"{sweep.setting}, rule π = {rule_text}",
         describe_damping(sweep, rule, damping_index),
         build_table(columns, rows),
-        detail=describe_all_accuracies(sweep, rule, damping_index),
+        detail=describe_accuracies_of_all_rules(sweep, rule, damping_index),
     )
 
 
@@ -262,7 +262,9 @@ def describe_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int
     )
 
 
-def describe_all_accuracies(sweep: DampingSweep, rule: DampingSplit, damping_index: int) -> str:
+def describe_accuracies_of_all_rules(
+    sweep: DampingSweep, rule: DampingSplit, damping_index: int
+) -> str:
     """All accuracies at λ_damp number `damping_index`, on which images, and where damping has taken over."""
     at_index = []
     for use, curve in sweep.accuracies[rule].items():

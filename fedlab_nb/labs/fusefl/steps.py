@@ -210,7 +210,7 @@ class StepList:
         self._up = 0
         self._down = 0
 
-    def add(
+    def add_step(
         self,
         step_kind: str,
         block: int,
