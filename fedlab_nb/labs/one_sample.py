@@ -122,7 +122,7 @@ class SampleOutputs(NamedTuple):
         return rows
 
 
-class Layout(NamedTuple):
+class PartsLayout(NamedTuple):
     """Where the parts of the picture stand, in shares of the figure."""
 
     image: tuple[float, float, float, float]
@@ -133,10 +133,10 @@ class Layout(NamedTuple):
     numbers: tuple[float, float]  # left end and width of the bars
 
 
-WIDE_LAYOUT = Layout(
+WIDE_LAYOUT = PartsLayout(
     (0.012, 0.66, 0.125, 0.25), (0.012, 0.635), 0.125, 0.785, (0.245, 0.41), (0.675, 0.15)
 )
-NARROW_LAYOUT = Layout(
+NARROW_LAYOUT = PartsLayout(
     (0.012, 0.85, 0.2, 0.13), (0.25, 0.97), 0.08, 0.72, (0.245, 0.49), (0.775, 0.21)
 )
 
@@ -171,7 +171,7 @@ def draw_sample_and_outputs(
     )
 
 
-def draw_sample_image(figure: Figure, sample: SampleOutputs, layout: Layout) -> None:
+def draw_sample_image(figure: Figure, sample: SampleOutputs, layout: PartsLayout) -> None:
     """The sample itself, and under it its name and its class."""
     ax = figure.add_axes(layout.image)
     tile = render_tile_pixels(np.asarray(sample.x, dtype=float)).squeeze()

@@ -168,14 +168,14 @@ class RegretTable(NamedTuple):
     best: float
 
 
-class Case(NamedTuple):
+class CaseOfAnswers(NamedTuple):
     """A case that the page has a sentence for: its name, and the answers that it means."""
 
     name: str
     answers: Answers
 
 
-class Variant(NamedTuple):
+class MethodVariant(NamedTuple):
     """Options of a method: their name in a candidate ("": none), and the knobs that they set."""
 
     name: str
@@ -646,15 +646,15 @@ def describe_choices_on_left_out_datasets(
     return lines
 
 
-def list_answer_cases() -> list[Case]:
+def list_answer_cases() -> list[CaseOfAnswers]:
     """List the cases for which the page has a sentence."""
     return [
-        Case("anything goes", Answers()),
-        Case("no public data", Answers(public=False)),
-        Case("one message a client", Answers(once=True)),
-        Case("clients with different networks", Answers(unlike=True)),
-        Case("clients may ask to be forgotten", Answers(forget=True)),
-        Case("all four restrictions at once", Answers(False, True, True, True)),
+        CaseOfAnswers("anything goes", Answers()),
+        CaseOfAnswers("no public data", Answers(public=False)),
+        CaseOfAnswers("one message a client", Answers(once=True)),
+        CaseOfAnswers("clients with different networks", Answers(unlike=True)),
+        CaseOfAnswers("clients may ask to be forgotten", Answers(forget=True)),
+        CaseOfAnswers("all four restrictions at once", Answers(False, True, True, True)),
     ]
 
 
@@ -662,7 +662,7 @@ def describe_stored_study(answers: Answers | None = None) -> str:
     """The stored study in words: the rule, for all cases without answers; then each federation."""
     federations = load_stored_federations()
     lines: list[str] = []
-    cases = list_answer_cases() if answers is None else [Case("these answers", answers)]
+    cases = list_answer_cases() if answers is None else [CaseOfAnswers("these answers", answers)]
     for case in cases:
         lines.append(f"{case.name}: {describe_rule(federations, case.answers)}")
         lines += describe_shortlist(federations, case.answers)
@@ -812,13 +812,13 @@ def make_picture_html(picture: Picture, text: str) -> str:
 
 
 # ------------------------------------------------------------------------------ a person's own data
-def list_method_variants(method: str) -> list[Variant]:
+def list_method_variants(method: str) -> list[MethodVariant]:
     """List the options of a method that are tried on a person's own data."""
     variants = []
     for value in VARIANTS.get(method, ("",)):
         name = "" if value == "pixels" else value
         knobs = {f"{method}.features": value} if value else {}
-        variants.append(Variant(name, knobs))
+        variants.append(MethodVariant(name, knobs))
     return variants
 
 

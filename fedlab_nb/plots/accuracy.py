@@ -17,7 +17,7 @@ from .style import (
     SECOND,
     EndLabel,
     Picture,
-    Points,
+    XYPoints,
     draw_end_labels,
     draw_level_line,
     draw_seed_lines,
@@ -134,7 +134,7 @@ def draw_curves(ax: Axes, series: Sequence[Series], chance: float | None = None)
 
 
 def draw_fused_curves(
-    ax: Axes, method_results: Series, points_by_seed: Mapping[int, Points]
+    ax: Axes, method_results: Series, points_by_seed: Mapping[int, XYPoints]
 ) -> EndLabel:
     """Draw one method's curves from its first global model on, and return their label.
 

@@ -47,7 +47,7 @@ CELL_WIDTH = 0.21  # inches of "100" in a cell
 
 
 @dataclass(frozen=True)
-class Column:
+class HeatMapColumn:
     """A column of a heat map.
 
     name:      in words
@@ -78,7 +78,7 @@ def draw_class_and_client_accuracies(
     has_short_titles = is_side_by_side or is_frame_narrow()
     with drawing(**layout) as (figure, (first, second)):
         columns = [
-            Column(f"class {name}", {"class_index": c}) for c, name in enumerate(class_names)
+            HeatMapColumn(f"class {name}", {"class_index": c}) for c, name in enumerate(class_names)
         ]
         title = "By class" if has_short_titles else "Accuracy for each class"
         draw_method_heat_map(first, per_class, done, title, columns, marked_class_index)
@@ -87,7 +87,7 @@ def draw_class_and_client_accuracies(
         columns = []
         for k in range(per_client.shape[1]):
             columns.append(
-                Column(f"{format_client_for_title(k, setting)}'s own mix", {"client": k})
+                HeatMapColumn(f"{format_client_for_title(k, setting)}'s own mix", {"client": k})
             )
         title = "By client" if has_short_titles else "Accuracy for each client's own mix of classes"
         image = draw_method_heat_map(second, per_client, done, title, columns, marked_client)
@@ -174,7 +174,7 @@ def draw_method_heat_map(
     accuracies: MethodAccuracies,
     series: Sequence[Series],
     title: str,
-    columns: Sequence[Column],
+    columns: Sequence[HeatMapColumn],
     selected_column: int | None,
 ) -> AxesImage:
     """Draw one heat map of `accuracies [series, columns]`, 0–1.

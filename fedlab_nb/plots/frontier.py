@@ -45,7 +45,7 @@ ONE = (7.6, 4.8)  # inches, the size of a picture of one federation
 CELL = (4.5, 3.0)  # inches, for each federation among several
 LETTER = 0.62  # width of a letter, in its size
 LINE = 1.25  # height of a line, in the size of its letters
-Range = tuple[float, float]
+AxisRange = tuple[float, float]
 POWERS = (1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)  # bytes at ticks
 
 
@@ -134,7 +134,7 @@ def list_rows_of_frontiers(frontiers: Sequence[Frontier]) -> list[Series]:
     return rows
 
 
-def draw_frontier(ax: Axes, frontier: Frontier, byte_range: Range) -> None:
+def draw_frontier(ax: Axes, frontier: Frontier, byte_range: AxisRange) -> None:
     """Draw one federation into its axes."""
     write_axes_title(ax, frontier.title)
     ax.set_xlim(*byte_range)
@@ -214,7 +214,7 @@ def draw_frontier_point(ax: Axes, method_results: Series, frontier: Frontier) ->
         )
 
 
-def find_accuracy_axis_range(frontier: Frontier) -> Range:
+def find_accuracy_axis_range(frontier: Frontier) -> AxisRange:
     """Find the ends of the accuracy axis: all named methods lie between them."""
     means = [row.mean for row in frontier.labelled_rows]
     low = min(means) - 0.05
@@ -235,7 +235,7 @@ def choose_percent_ticks(lowest_share: float, highest_share: float) -> list[floa
 
 
 def draw_frontier_names(
-    ax: Axes, frontier: Frontier, byte_range: Range, accuracy_range: Range
+    ax: Axes, frontier: Frontier, byte_range: AxisRange, accuracy_range: AxisRange
 ) -> None:
     """Draw the name of each labelled row beside its point, so that it covers no other point or name."""
     size = 8.5

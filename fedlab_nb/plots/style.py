@@ -557,7 +557,7 @@ FIFTHS = (0, 0.2, 0.4, 0.6, 0.8, 1)
 QUARTERS = (0, 0.25, 0.5, 0.75, 1)
 HALVES = (0, 0.5, 1)
 DOTS = (0, (2, 2))  # the dashes of reference lines
-Points = Sequence[tuple[float, float]]  # (x, y) of each
+XYPoints = Sequence[tuple[float, float]]  # (x, y) of each
 AxisName = Literal["x", "y"]
 Grid = Literal["", "x", "y", "both"]
 
@@ -797,7 +797,7 @@ class Line(NamedTuple):
     y: list[float]
 
 
-def average_lines_over_seeds(points_by_seed: Mapping[int, Points]) -> Line:
+def average_lines_over_seeds(points_by_seed: Mapping[int, XYPoints]) -> Line:
     """Average the lines `{seed: [(x, y), …]}`, which are straight between their points, over the range of x
     that all seeds have."""
     lines = []
@@ -818,7 +818,7 @@ def average_lines_over_seeds(points_by_seed: Mapping[int, Points]) -> Line:
 
 def draw_seed_lines(
     ax: Axes,
-    points_by_seed: Mapping[int, Points],
+    points_by_seed: Mapping[int, XYPoints],
     colour: str,
     marker: str = "",
     *,

@@ -23,8 +23,8 @@ HEADS = {
     "own": "everyone's own",
     "ccvr": "averaged and calibrated",
 }
-Accuracies = Mapping[int, float]  # seed -> share of the test samples
-AccuraciesByHead = Mapping[str, Accuracies]  # a key of HEADS -> accuracies
+AccuracyBySeed = Mapping[int, float]  # seed -> share of the test samples
+AccuraciesByHead = Mapping[str, AccuracyBySeed]  # a key of HEADS -> accuracies
 
 
 class FusionCalibrationView(LabView):
@@ -89,7 +89,7 @@ def draw_fusion_calibration(
     accuracies_by_block_count: Mapping[int, AccuraciesByHead],
     *,
     setting: SettingCaption | str,
-    ensemble_accuracies: Accuracies,
+    ensemble_accuracies: AccuracyBySeed,
     chance: float,
 ) -> Picture:
     """Bars, a pair for each head.

@@ -397,7 +397,7 @@ class ProbeResults(NamedTuple):
     samples: int
 
 
-Curve = Mapping[int, Mapping[int, float]]  # {layer from 1: {client: value}}
+ProbeCurve = Mapping[int, Mapping[int, float]]  # {layer from 1: {client: value}}
 
 
 def make_probe_curves(
@@ -406,7 +406,7 @@ def make_probe_curves(
     measure: MeasureName,
     client: int | None,
     setting: SettingCaption | str,
-) -> dict[str, Curve]:
+) -> dict[str, ProbeCurve]:
     """Make the curves of isolated or of fused networks: {what a curve shows: curve}.
 
     They show the mean of the clients' features, one client (the mean over all clients, with its
@@ -423,7 +423,7 @@ def make_probe_curves(
         of_clients[layer] = {k: getattr(reading, measure) for k, reading in enumerate(clients)}
         if client is not None and client < len(clients):
             of_selected[layer] = {0: getattr(clients[client], measure)}
-    curves: dict[str, Curve] = {"mean over the clients": of_mean, "one client": of_clients}
+    curves: dict[str, ProbeCurve] = {"mean over the clients": of_mean, "one client": of_clients}
     if client is not None and of_selected:
         curves[f"client {format_client_for_sentence(client, setting)}"] = of_selected
     return curves
@@ -441,7 +441,7 @@ def draw_probe_curves(
     """
     shown_measure = MEASURES[measure]
     layers = list(range(1, len(results.isolated) + 1))
-    curves: dict[str, Curve] = {}
+    curves: dict[str, ProbeCurve] = {}
     looks: dict[str, Look] = {}
     for kind, readings, reading_layers, colour in (
         ("isolated", results.isolated, layers, ACCENT),
