@@ -609,7 +609,7 @@ class Views:
         view is drawn again.
         """
         with self._lock:
-            name = self._find_drawable_view(view_names & self.dirty, allows_preview)
+            name = self._find_name_of_drawable_view(view_names & self.dirty, allows_preview)
             if name is None:
                 return False
             view = self[name]
@@ -634,7 +634,7 @@ class Views:
         self._failed.add(name)
         return True
 
-    def _find_drawable_view(self, view_names: set[str], allows_preview: bool) -> str | None:
+    def _find_name_of_drawable_view(self, view_names: set[str], allows_preview: bool) -> str | None:
         """Find one of these views that can be drawn now; None if there is none."""
         for name in view_names:
             lab_view = self[name].lab_view

@@ -182,6 +182,17 @@ class MethodVariant(NamedTuple):
     knobs: dict[str, Any]
 
 
+class WaitingCandidate(NamedTuple):
+    """A candidate that was not run yet: the forecast of its time, its method, and its options by
+    their name and by the knobs that they set.
+    """
+
+    forecast_seconds: float
+    method: str
+    options: str
+    knobs: dict[str, Any]
+
+
 class CandidateRuns(NamedTuple):
     """Candidates that ran, and a text for each that did not, with the reason."""
 
@@ -837,7 +848,7 @@ def rehearse_candidates(
     candidate_names: of the candidates that come into question; None: all
     """
     dataset_name = get_or_register_dataset_name(dataset)
-    waiting: list[tuple[float, str, str, dict[str, Any]]] = []
+    waiting: list[WaitingCandidate] = []
     left: list[str] = []
     for method in filter(answers.is_allowed, METHODS):
         for options, knobs in list_method_variants(method):
@@ -852,7 +863,7 @@ def rehearse_candidates(
             if cost.seconds is None:
                 left.append(f"{name} (nobody knows how long it takes)")
                 continue
-            waiting.append((cost.seconds, method, options, knobs))
+            waiting.append(WaitingCandidate(cost.seconds, method, options, knobs))
     if not waiting:  # say what is wrong with the data or the settings
         run("fedavg", **settings, dataset=dataset)
         raise UsageError("No method fits these answers; answer fewer questions with yes.")
@@ -869,20 +880,21 @@ def rehearse_candidates(
 
 
 def rehearse_waiting_candidates(
-    waiting: Sequence[tuple[float, str, str, dict[str, Any]]],
-    folds: Sequence[str],
+    waiting: Sequence[WaitingCandidate],
+    fold_dataset_names: Sequence[str],
     time_limit_seconds: float,
     settings: Mapping[str, Any],
 ) -> CandidateRuns:
     """Run candidates on the folds of a rehearsal, the cheapest forecast first.
 
-    waiting: seconds of the forecast, method, name of its options and their knobs
-    folds: the data set of each seed
+    fold_dataset_names: the data set of each seed
     """
     ends = time.monotonic() + time_limit_seconds
     done: list[Candidate] = []
     left: list[str] = []
-    for forecast, method, options, knobs in sorted(waiting, key=lambda entry: entry[0]):
+    for forecast, method, options, knobs in sorted(
+        waiting, key=lambda candidate: candidate.forecast_seconds
+    ):
         name = f"{method} ({options})" if options else method
         if time.monotonic() + forecast > ends:
             left.append(f"{name} (no time left for about {forecast:.0f} s)")
@@ -890,7 +902,7 @@ def rehearse_waiting_candidates(
         try:
             outcomes = [
                 run(method, **settings, **knobs, dataset=fold, seed=seed)
-                for seed, fold in enumerate(folds)
+                for seed, fold in enumerate(fold_dataset_names)
             ]
         except UsageError:
             left.append(f"{name} (cannot run on these data)")

@@ -11,7 +11,6 @@ import torch
 from ipywidgets import Dropdown, SelectionSlider
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
-from torch import Tensor
 
 from ...comm import unpack_upper_triangle
 from ...methods.fedlpa.client import (
@@ -43,6 +42,7 @@ from ...plots.style import (
 )
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ...studies import Outcome
+from ...tensor_types import ScorePerClass
 from ..runs import describe_setting
 from .replay import make_server_replay
 
@@ -165,15 +165,15 @@ def sweep_noises(outcome: Outcome) -> SilentSteps[NoiseSweep]:
 
 def make_readers_of_leaked_numbers(
     outcome: Outcome, posterior: LocalPosterior
-) -> dict[LeakSource, Callable[[Mapping], Tensor]]:
+) -> dict[LeakSource, Callable[[Mapping], ScorePerClass]]:
     """What an attacker can read: {source: function of an upload that returns numbers `[C]`}."""
     layer = outcome.report.layers[-1]
     bias = f"{layer}.bias"
 
-    def read_diagonal(upload: Mapping) -> Tensor:
+    def read_diagonal(upload: Mapping) -> ScorePerClass:
         return unpack_upper_triangle(upload["factors"][layer]["b"]).diagonal()
 
-    def read_bias(upload: Mapping) -> Tensor:
+    def read_bias(upload: Mapping) -> ScorePerClass:
         return upload["state"][bias]
 
     readers = {DIAGONAL: read_diagonal}

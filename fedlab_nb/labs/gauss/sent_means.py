@@ -49,14 +49,14 @@ class SentMeansView(LabView):
             neighbours,
             state.class_names,
             f"The mean images that {who} sends",
-            describe_means(report.counts[client], who, state.class_names),
+            describe_sent_means_of_client(report.counts[client], who, state.class_names),
             setting=setting,
             class_index=state.class_index,
             detail=SECURE_SUM,
         )
 
 
-def describe_means(
+def describe_sent_means_of_client(
     samples_per_class: CountPerClass, client_text: str, class_names: Sequence[str]
 ) -> str:
     """Say what the means give away. samples_per_class: the client's samples by class `[C]`"""
