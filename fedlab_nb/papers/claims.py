@@ -55,7 +55,7 @@ class Claim:
     better: str
     worse: str
     ours: Band | None = None
-    results: tuple[Result, ...] = ()
+    results: tuple[ComparedRuns, ...] = ()
     orderings: tuple[Ordering, ...] = ()
     why: str = ""
     was_run: bool = False
@@ -103,7 +103,7 @@ class LeaderAndOther(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Result:
+class ComparedRuns:
     """A pair of runs that were compared. Two pairs with the same `numbers` or the same `runs` are one result.
 
     numbers: the values of both runs by seed
@@ -227,7 +227,7 @@ def make_judged_claim(
         worse_run = seed_values_by_cell[worse, column]
         numbers = frozenset({round_values_of_run(better_run), round_values_of_run(worse_run)})
         gaps = compute_lead_by_seed(better_run, worse_run, sign)
-        results.append(Result(numbers, pair.runs, gaps))
+        results.append(ComparedRuns(numbers, pair.runs, gaps))
     claim = Claim(table, better, worse, results=tuple(results), orderings=tuple(orderings))
     ours = compute_band_of_mean_lead(results)
     if ours is None:
@@ -235,7 +235,7 @@ def make_judged_claim(
     return replace(claim, ours=ours)
 
 
-def compute_band_of_mean_lead(results: Sequence[Result]) -> Band | None:
+def compute_band_of_mean_lead(results: Sequence[ComparedRuns]) -> Band | None:
     """Compute the band of the mean over results, on the seeds that all of them have; None without such seeds."""
     seeds = set(results[0].gaps)
     for result in results:

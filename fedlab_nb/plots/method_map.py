@@ -70,7 +70,7 @@ def draw_method_map(methods: Sequence[str]) -> Picture:
     width, _ = get_default_figure_size()
     columns = max(1, min(len(tiles), int(width / MIN_WIDTH)))
     scale = min((width / columns - 0.25) / DRAWING_WIDTH, 1.4)
-    font_size = compute_text_points(scale)
+    font_size = compute_font_size_points(scale)
     line = 1.4 * font_size / 72
     names = [wrap_text(make_tile_texts(tile).methods, DRAWING_WIDTH, scale) for tile in tiles]
     row_heights = []
@@ -186,7 +186,7 @@ class MethodTile:
     ) -> None:
         """Write a text in lines of at most `width`."""
         style = {
-            "size": compute_text_points(self.scale),
+            "size": compute_font_size_points(self.scale),
             "linespacing": 1.3,
             "color": INK,
             **style,
@@ -235,12 +235,14 @@ def format_name_with_differences(info: Info, first_method: Info) -> str:
     return f"{name} ({', '.join(differences)})"
 
 
-def compute_text_points(drawing_scale: float) -> float:
+def compute_font_size_points(drawing_scale: float) -> float:
     """Compute the font size, in points, of a drawing."""
     return max(LEAST, 4.4 * drawing_scale)
 
 
 def wrap_text(text: str, width_inches: float, drawing_scale: float) -> str:
     """Wrap a text in lines of at most `width_inches`, in inches of a drawing at scale 1."""
-    letters = int(width_inches * drawing_scale * 72 / (0.57 * compute_text_points(drawing_scale)))
+    letters = int(
+        width_inches * drawing_scale * 72 / (0.57 * compute_font_size_points(drawing_scale))
+    )
     return textwrap.fill(text, max(8, letters))

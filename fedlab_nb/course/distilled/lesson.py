@@ -43,7 +43,7 @@ def find_right_option_on_upload_size(outcomes: Sequence[Outcome]) -> GuessOption
 
 
 # ---------------------------------------------------------------------------------- which images
-def choose_best_image_kind_for_network() -> GuessOption:
+def find_right_option_on_image_kind_for_network() -> GuessOption:
     """Run all image kinds with a network at the server; choose the best one's option of BEST."""
     accuracies = []
     for kind in ("random", "kmeans", "kip"):
