@@ -221,22 +221,22 @@ def handle_study(options: Namespace) -> int:
 
 def run_grid_and_print_table(
     options: Namespace,
-    methods: list[str] | Path,
-    table_columns: Sequence[str] = (),
-    seeds: int | str = 1,
+    method_names_or_grid_toml: list[str] | Path,
+    csv_columns: Sequence[str] = (),
+    seed_count_or_list: int | str = 1,
     **settings: Any,
 ) -> int:
     """Run a grid, print its table, say where its files are; exit code 1 if a cell failed.
 
-    methods: their names, or the TOML file that describes the whole grid
-    table_columns: those of results.csv; none: all
+    method_names_or_grid_toml: the names, or the TOML file that describes the whole grid
+    csv_columns: those of results.csv; none: all
     """
     from .papers import overview
     from .studies import engine
     from .studies.text_tables import FORMATS
 
     choose("form of a table", options.table, FORMATS)
-    study = engine.make_study(methods, seeds, settings)
+    study = engine.make_study(method_names_or_grid_toml, seed_count_or_list, settings)
     if options.plot:
         check_plot_is_drawable(options.plot, study.axes)  # before the runs
     if options.dry_run:
@@ -249,7 +249,7 @@ def run_grid_and_print_table(
     results = engine.study(
         study,
         out=folder,
-        columns=table_columns,
+        columns=csv_columns,
         workers=options.workers,
         scheduler=options.scheduler,
         force=options.force,
@@ -378,7 +378,7 @@ def handle_page(options: Namespace) -> int:
 
 def handle_class(options: Namespace) -> int:
     """Hold a class, or only write the page of its students."""
-    from .live.classroom import run_class_until_interrupted, write_page
+    from .live.classroom import run_class_until_interrupted, write_student_page_file
 
     partition = {}
     for name in ("alpha", "drawings", "seed"):
@@ -386,7 +386,9 @@ def handle_class(options: Namespace) -> int:
     browser = not (options.no_browser or options.page_alone)
     try:
         if options.page:
-            print(f"written to {write_page(options.page, force=options.force, **partition)}")
+            print(
+                f"written to {write_student_page_file(options.page, force=options.force, **partition)}"
+            )
             return 0
         return run_class_until_interrupted(
             options.lan, options.port, options.keep, options.rehearse, browser, **partition

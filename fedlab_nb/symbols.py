@@ -57,14 +57,14 @@ class Symbol:
     line: str
 
     @property
-    def name(self) -> str:
+    def name_in_plain_letters(self) -> str:
         """The symbol in plain letters: 'λ_div'."""
         return convert_latex_to_text(self.latex)
 
     @property
     def name_before_brackets(self) -> str:
         """The name without its arguments: 'f_k' of 'f_k(x)'."""
-        return re.sub(r"\(.*\)$", "", self.name)
+        return re.sub(r"\(.*\)$", "", self.name_in_plain_letters)
 
     @property
     def anchor(self) -> str:
@@ -120,7 +120,7 @@ def find_symbols(name: str) -> list[Symbol]:
     described = []
     for row in read_symbols():
         has_index = row.name_before_brackets.startswith((f"{symbol_name}_", f"{symbol_name}^"))
-        if spellings & {row.name, row.name_before_brackets}:
+        if spellings & {row.name_in_plain_letters, row.name_before_brackets}:
             exact.append(row)
         elif has_index or symbol_name in row.other_symbols:
             related.append(row)

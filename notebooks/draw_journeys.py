@@ -24,11 +24,16 @@ from fedlab_nb.errors import RunError, UsageError, choose, format_error
 from fedlab_nb.files import write_file
 from fedlab_nb.front import join_front_modules
 from fedlab_nb.front.flight import describe_flight
-from fedlab_nb.front.vocabulary import choose_stage_words
+from fedlab_nb.front.vocabulary import choose_words_for_clients_and_samples
 from fedlab_nb.labs import find_lab_spec
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.base import shorten_title
-from fedlab_nb.plots.journey import FLIGHTS, StoredFlight, find_still, read_flights
+from fedlab_nb.plots.journey import (
+    FLIGHTS,
+    StoredFlight,
+    get_stored_picture_path,
+    read_stored_flights_by_method,
+)
 from fedlab_nb.plots.style import list_class_colours
 from fedlab_nb.studies.experiment import run
 
@@ -61,7 +66,7 @@ def draw_stills(flights: dict[str, StoredFlight]) -> dict[str, str]:
         raise UsageError("Node.js is not installed, and draws the pictures; install it (node).")
     tasks = []
     for method, stored in flights.items():
-        people = choose_stage_words(str(stored["settings"]["dataset"]), SAMPLES)
+        people = choose_words_for_clients_and_samples(str(stored["settings"]["dataset"]), SAMPLES)
         title = shorten_title(METHODS[method].info.title)
         tasks.append([title, stored["flight"], people, stored["colours"]])
     program = (
@@ -81,7 +86,7 @@ def list_stale_stills(flights: dict[str, StoredFlight]) -> list[str]:
     """The names of the files that are not what would be drawn."""
     stale = []
     for method, svg in draw_stills(flights).items():
-        path = find_still(method)
+        path = get_stored_picture_path(method)
         if not path.is_file() or path.read_text(encoding="utf-8") != svg:
             stale.append(path.name)
     return stale
@@ -94,7 +99,7 @@ def write_stills(flights: dict[str, StoredFlight]) -> None:
         lines.append(f"{json.dumps(method)}: {json.dumps(stored, ensure_ascii=False)}")
     write_file(FLIGHTS, "{\n" + ",\n".join(lines) + "\n}\n", force=True)
     for method, svg in draw_stills(flights).items():
-        write_file(find_still(method), svg, force=True)
+        write_file(get_stored_picture_path(method), svg, force=True)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -105,7 +110,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--stored", action="store_true", help="run nothing, draw what is stored")
     parser.add_argument("--check", action="store_true", help="run nothing, write nothing")
     options = parser.parse_args(arguments)
-    flights: dict[str, Any] = dict(read_flights()) if FLIGHTS.is_file() else {}
+    flights: dict[str, Any] = dict(read_stored_flights_by_method()) if FLIGHTS.is_file() else {}
     if options.check:
         stale = list_stale_stills(flights)
         for name in stale:

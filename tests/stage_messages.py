@@ -6,14 +6,14 @@ START = {"alpha": 0.1, "clients": 10, "seed": 4, "moves": []}
 
 
 def open_window(panel):
-    panel._handle_message({"kind": "open"})
+    panel._dispatch_browser_message({"kind": "open"})
     deal(panel, START, 1)
-    panel._handle_message({"kind": "opened"})
+    panel._dispatch_browser_message({"kind": "opened"})
 
 
 def deal(panel, setting, revision):
     message = {"kind": "deal", "revision": revision, "question": f"window {revision}"}
-    panel._handle_message({**message, "setting": setting})
+    panel._dispatch_browser_message({**message, "setting": setting})
 
 
 def last(sent, kind):

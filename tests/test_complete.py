@@ -8,7 +8,7 @@ import pytest
 
 from fedlab_nb.methods import METHODS
 from fedlab_nb.papers import tuning
-from fedlab_nb.plots.journey import read_flights
+from fedlab_nb.plots.journey import read_stored_flights_by_method
 from fedlab_nb.plots.method_map import draw_method_map
 from fedlab_nb.plots.style import use_figure_size
 from fedlab_nb.studies.stored_results import list_datasets_with_stored_results, load
@@ -40,7 +40,7 @@ def list_lacks(name: str) -> list[str]:
         for dataset in list_datasets_with_stored_results()
         if name not in load(dataset).methods
     ]
-    if name != "local" and name not in read_flights():
+    if name != "local" and name not in read_stored_flights_by_method():
         lacking.append(f"the picture of what travels (python notebooks/draw_journeys.py {name})")
     text = FIDELITY.read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith(f"| {title} `{name}` |")]

@@ -11,7 +11,7 @@ from fedlab_nb import files, load_model, run, slides, study
 from fedlab_nb.cli import main
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.files import check_replaceable, expand_path, open_replacement, write_file
-from fedlab_nb.live.classroom import write_page
+from fedlab_nb.live.classroom import write_student_page_file
 from fedlab_nb.live.page import write_page as write_playground
 from fedlab_nb.plots import style
 from fedlab_nb.studies import Results
@@ -35,7 +35,9 @@ WRITERS = {
     "page": ("page.html", lambda path, force: write_playground(path, force=force)),
     "students' page": (
         "class.html",
-        lambda path, force: write_page(path, force=force, alpha=0.1, drawings=20, seed=0),
+        lambda path, force: write_student_page_file(
+            path, force=force, alpha=0.1, drawings=20, seed=0
+        ),
     ),
     "picture": ("a.svg", lambda path, force: picture().save(path, force=force)),
     "results": (

@@ -30,7 +30,7 @@ def test_links_lead_to_rows_and_each_symbol_has_one(lesson):
 def test_each_row_has_the_place_to_which_links_lead():
     for row in read_symbols():
         assert row.line.startswith(f'| <a id="{row.anchor}"></a>$'), (
-            f"begin the row of {row.name} so"
+            f"begin the row of {row.name_in_plain_letters} so"
         )
 
 

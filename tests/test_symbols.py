@@ -32,9 +32,9 @@ def test_formulas_in_plain_letters(latex, text):
 
 def test_each_row_has_a_plain_meaning_and_a_place_of_its_own():
     for row in read_symbols():
-        assert row.name and not set(row.name + replace_formulas(row.meaning)) & set("$\\{}"), (
-            row.latex
-        )
+        assert row.name_in_plain_letters and not set(
+            row.name_in_plain_letters + replace_formulas(row.meaning)
+        ) & set("$\\{}"), row.latex
         assert row.first_meaning and "; " not in row.first_meaning
     anchors = [row.anchor for row in read_symbols()]
     assert len(set(anchors)) == len(anchors) > 50 and all(anchors)

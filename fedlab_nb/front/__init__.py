@@ -34,7 +34,7 @@ def read_stylesheet() -> str:
     return (HERE / "stage.css").read_text(encoding="utf-8")
 
 
-def find_modules(entry: Path) -> list[Path]:
+def list_modules_in_import_order(entry: Path) -> list[Path]:
     """The module `entry` and all that it imports, each after those that it imports itself."""
     found: list[Path] = []
     under_way: list[Path] = []
@@ -66,10 +66,10 @@ def join_modules(paths: list[Path]) -> str:
     parts = []
     for path in paths:
         text = path.read_text(encoding="utf-8")
-        check_syntax(path, text)
+        check_imports_and_exports_can_be_joined(path, text)
         for names, source in IMPORT.findall(text):
-            check_import(path, names, Path(source).name, exported)
-        for name in split_import_names(text):
+            check_imported_names(path, names, Path(source).name, exported)
+        for name in list_names_in_module_scope(text):
             if name in owners:
                 raise JoinError(
                     f"{path.name} and {owners[name]} both have {name!r}; rename one of them."
@@ -81,17 +81,17 @@ def join_modules(paths: list[Path]) -> str:
     return "\n".join(parts)
 
 
-def split_import_names(import_clause: str) -> list[str]:
+def list_names_in_module_scope(module_text: str) -> list[str]:
     """The names that a module's own scope has."""
-    names = NAME.findall(import_clause)
-    for group in DESTRUCTURED.findall(import_clause):
+    names = NAME.findall(module_text)
+    for group in DESTRUCTURED.findall(module_text):
         names += re.findall(r"[\w$]+", group)
     return names
 
 
-def check_syntax(path: Path, text: str) -> None:
+def check_imports_and_exports_can_be_joined(path: Path, module_text: str) -> None:
     """JoinError for a form of import or export that `join_modules` does not know."""
-    code = re.sub(r"^\s*//.*|/\*.*?\*/", "", text, flags=re.MULTILINE | re.DOTALL)
+    code = re.sub(r"^\s*//.*|/\*.*?\*/", "", module_text, flags=re.MULTILINE | re.DOTALL)
     for what, pattern in FORBIDDEN.items():
         if pattern.search(code):
             raise JoinError(
@@ -104,17 +104,26 @@ def check_syntax(path: Path, text: str) -> None:
         )
 
 
-def check_import(path: Path, names: str, source: str, exported: dict[str, set[str]]) -> None:
+def check_imported_names(
+    path: Path,
+    comma_separated_names: str,
+    imported_file_name: str,
+    exported_names_by_file: dict[str, set[str]],
+) -> None:
     """JoinError for an import that is an alias, or of what does not stand before `path` or is not exported there."""
-    if source not in exported:
-        raise JoinError(f"{path.name} imports {source}, which does not stand before it.")
-    for name in filter(None, (name.strip() for name in names.split(","))):
+    if imported_file_name not in exported_names_by_file:
+        raise JoinError(
+            f"{path.name} imports {imported_file_name}, which does not stand before it."
+        )
+    for name in filter(None, (name.strip() for name in comma_separated_names.split(","))):
         if " as " in name:
             raise JoinError(
-                f"{path.name} imports {name!r} from {source}: an alias cannot be joined."
+                f"{path.name} imports {name!r} from {imported_file_name}: an alias cannot be joined."
             )
-        if name not in exported[source]:
-            raise JoinError(f"{path.name} imports {name!r}, which {source} does not export.")
+        if name not in exported_names_by_file[imported_file_name]:
+            raise JoinError(
+                f"{path.name} imports {name!r}, which {imported_file_name} does not export."
+            )
 
 
 def join_front_modules(*entry_names: str) -> str:
@@ -123,7 +132,7 @@ def join_front_modules(*entry_names: str) -> str:
     exports: list[str] = []
     for name in entry_names:
         entry = (HERE / f"{name}.js").resolve()
-        for path in find_modules(entry):
+        for path in list_modules_in_import_order(entry):
             if path not in paths:
                 paths.append(path)
         exports += EXPORTED.findall(entry.read_text(encoding="utf-8"))

@@ -44,7 +44,7 @@ SHORT_NAMES = {
 PHRASES = {"logits": "The mean of logits", "ensemble": "The mean of probabilities"}
 
 
-def choose_stage_words(dataset_name: str, sample_kind: str) -> dict[str, str]:
+def choose_words_for_clients_and_samples(dataset_name: str, sample_kind: str) -> dict[str, str]:
     """Choose what sentences about a data set call clients, samples and classes.
 
     Returns {"one": "client", "many": "clients", "thing": "image", …}.
@@ -57,12 +57,16 @@ def choose_stage_words(dataset_name: str, sample_kind: str) -> dict[str, str]:
     return {**CLIENTS, "things": things, "thing": thing}
 
 
-def choose_story_words(dataset_name: str, sample_kind: str) -> dict[str, str]:
+def choose_words_of_post_office_story(dataset_name: str, sample_kind: str) -> dict[str, str]:
     """The same where the story of the post offices is told: whoever holds digits is an office."""
-    return OFFICES if dataset_name == "digits" else choose_stage_words(dataset_name, sample_kind)
+    if dataset_name == "digits":
+        return OFFICES
+    return choose_words_for_clients_and_samples(dataset_name, sample_kind)
 
 
-def describe_classes(class_names: list[str], colours: list[str]) -> list[dict[str, str]]:
+def describe_classes_for_browser(
+    class_names: list[str], colours: list[str]
+) -> list[dict[str, str]]:
     """Each class's name and colour, and for a digit what several of it are called."""
     classes = []
     for name, colour in zip(class_names, colours, strict=True):

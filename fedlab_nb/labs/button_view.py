@@ -73,13 +73,13 @@ class ButtonView(LabView):
     def choose_shown_result(self, state: PanelState) -> ShownResult:
         """Return the result to show: that of the button if it fits the controls, else stored runs."""
         result = state.worked
-        if result is not None and self._fits_choice(result):
+        if result is not None and self._is_result_of_present_choice(result):
             return ShownResult(result, is_stored=False)
         if state.shows_stored:
             return ShownResult(self.make_stored_result(state), is_stored=True)
         return ShownResult(None, is_stored=True)
 
-    def _fits_choice(self, result: Any) -> bool:
+    def _is_result_of_present_choice(self, result: Any) -> bool:
         """Whether the button made this result with the present value of the control."""
         if not self.choice:
             return True
@@ -114,11 +114,11 @@ class ButtonView(LabView):
             return False
         if state.federation is None or state.worked_runs is None:
             return state.federation is None
-        present_runs = list_runs_without_idle_settings(self.planned_runs(state))
-        return present_runs != list_runs_without_idle_settings(state.worked_runs)
+        present_runs = drop_settings_without_effect(self.planned_runs(state))
+        return present_runs != drop_settings_without_effect(state.worked_runs)
 
 
-def list_runs_without_idle_settings(planned: PlannedRuns) -> list[PlannedRun]:
+def drop_settings_without_effect(planned: PlannedRuns) -> list[PlannedRun]:
     """List the planned runs without the settings that change no result."""
     runs = []
     for name, (method, arguments) in planned.items():

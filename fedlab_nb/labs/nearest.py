@@ -20,19 +20,28 @@ from ..plots import (
     format_count_and_noun,
     write_axes_title,
 )
+from ..plots.array_types import SampleLabels
 from ..plots.kit import RowAndColumn, WordAndColour, draw_image_rows
 from ..plots.style import (
     ACCENT,
     QUIET,
     SECOND,
+    darken_colour_until_readable,
     draw_level_line,
     get_default_figure_size,
     is_frame_narrow,
-    make_text_colour,
     set_row_axis,
 )
 from ..plots.words import SettingCaption, shorten_labels
 from ..studies.outcome import Outcome
+from .array_types import (
+    BooleanPerSentImage,
+    CountPerSentImage,
+    Images,
+    PairIndices,
+    SentImageArray,
+    SentLabels,
+)
 
 COPY_DISTANCE = 1e-6  # an image that is nearer than this to one of the client's own is a copy
 MAX_PAIRS = 10  # in one picture
@@ -43,6 +52,8 @@ BARS_HEIGHT = (
     0.2  # share of the picture's height that is left to the bars of distances below the tiles
 )
 MIN_BAR_HEIGHT = 0.11  # inches, so that the names of neighbouring bars do not touch
+
+PixelRows = Tensor  # [N, pixels]
 
 
 class NearestImages(NamedTuple):
@@ -68,7 +79,7 @@ class NearestImages(NamedTuple):
     typical: float
 
     @property
-    def is_copy(self) -> np.ndarray:
+    def is_copy(self) -> BooleanPerSentImage:
         """`[S]`: whether what was sent is one of the client's own images."""
         return self.distance < COPY_DISTANCE
 
@@ -82,12 +93,12 @@ class NearestImages(NamedTuple):
 
 # ------------------------------------------------------------------------------------------ numbers
 def find_nearest_own_images(
-    sent_images: np.ndarray,
-    sent_labels: np.ndarray,
-    own_images: np.ndarray,
-    own_labels: np.ndarray,
+    sent_images: SentImageArray,
+    sent_labels: SentLabels,
+    own_images: Images,
+    own_labels: SampleLabels,
     client: int,
-    source_image_counts: np.ndarray,
+    source_image_counts: CountPerSentImage,
 ) -> NearestImages:
     """Attack one client: find its own image nearest to each image that it sent.
 
@@ -117,7 +128,7 @@ def find_nearest_own_images(
     )
 
 
-def flatten_images_to_rows(images: np.ndarray) -> Tensor:
+def flatten_images_to_rows(images: Images) -> PixelRows:
     """Flatten images `[N, ...]` into rows of pixels `[N, D]`."""
     return torch.from_numpy(np.ascontiguousarray(images)).flatten(1).double()
 
@@ -189,7 +200,7 @@ def draw_sent_and_nearest_images(
             f"{column}: {nearest_images.counts[row]}"
             for column, row in zip(columns, rows, strict=True)
         ]
-    with drawing(**choose_axes_arrangement(len(rows))) as (figure, axes):
+    with drawing(**choose_subplot_arguments(len(rows))) as (figure, axes):
         left, *others = axes.flat
         images = [("sent", nearest_images.sent[rows]), ("own", nearest_images.nearest[rows])]
         draw_image_rows(left, images, column_names=columns, words_under_tiles=distances)
@@ -209,7 +220,7 @@ def draw_sent_and_nearest_images(
     )
 
 
-def choose_pair_indices(nearest_images: NearestImages, class_index: int | None) -> np.ndarray:
+def choose_pair_indices(nearest_images: NearestImages, class_index: int | None) -> PairIndices:
     """Rows of the pairs that are drawn: copies first, then the images made from the fewest."""
     rows = np.flatnonzero(nearest_images.labels == class_index)
     if not len(rows):
@@ -219,7 +230,7 @@ def choose_pair_indices(nearest_images: NearestImages, class_index: int | None) 
 
 
 def make_pair_texts(
-    nearest_images: NearestImages, pair_indices: np.ndarray, class_names: Sequence[str]
+    nearest_images: NearestImages, pair_indices: PairIndices, class_names: Sequence[str]
 ) -> PairTexts:
     """The class under each pair, and the distance between its images, as `draw_image_rows` takes
     them.
@@ -229,13 +240,13 @@ def make_pair_texts(
     for i, row in enumerate(pair_indices):
         columns.append(shorten_labels([class_names[nearest_images.labels[row]]], 7)[0])
         if nearest_images.is_copy[row]:
-            distances[0, i] = ("same", make_text_colour(SECOND))
+            distances[0, i] = ("same", darken_colour_until_readable(SECOND))
         else:
             distances[0, i] = (f"{nearest_images.distance[row]:.3f}", QUIET)
     return PairTexts(columns, distances)
 
 
-def choose_axes_arrangement(pair_count: int) -> dict[str, Any]:
+def choose_subplot_arguments(pair_count: int) -> dict[str, Any]:
     """Arguments of `drawing`: the distances stand at the right of a few pairs, below a long row of
     them if there is room, and else nowhere.
     """

@@ -23,10 +23,10 @@ from ..plots.style import (
     INK,
     QUIET,
     SECOND,
+    darken_colour_until_readable,
     highlight_row_or_column,
     is_frame_narrow,
     limit_tick_count,
-    make_text_colour,
     set_class_ticks,
 )
 from ..plots.words import (
@@ -35,6 +35,7 @@ from ..plots.words import (
     format_client_for_row,
     format_client_for_sentence,
 )
+from .array_types import ScorePerClass
 
 MAX_CLIENTS_WITH_NUMBERS = 16  # more clients than this: no numbers are written into the picture
 MAX_CLASSES_WITH_NUMBERS = 12  # the same for classes
@@ -88,13 +89,13 @@ class SampleOutputs(NamedTuple):
         return [SECOND if disagrees else ACCENT for disagrees in self.disagrees]
 
     @property
-    def selected_row(self) -> int | None:
+    def row_of_selected_client(self) -> int | None:
         """The row of the client that is looked at."""
         if self.client not in self.members:
             return None
         return self.members.index(self.client)
 
-    def format_top_class(self, scores: np.ndarray) -> str:
+    def format_top_class(self, scores: ScorePerClass) -> str:
         """The class with the largest of the scores `[C]`, in quotes."""
         return f"“{self.names[int(scores.argmax())]}”"
 
@@ -121,7 +122,7 @@ class SampleOutputs(NamedTuple):
         return rows
 
 
-class Layout(NamedTuple):
+class PartsLayout(NamedTuple):
     """Where the parts of the picture stand, in shares of the figure."""
 
     image: tuple[float, float, float, float]
@@ -132,10 +133,10 @@ class Layout(NamedTuple):
     numbers: tuple[float, float]  # left end and width of the bars
 
 
-WIDE_LAYOUT = Layout(
+WIDE_LAYOUT = PartsLayout(
     (0.012, 0.66, 0.125, 0.25), (0.012, 0.635), 0.125, 0.785, (0.245, 0.41), (0.675, 0.15)
 )
-NARROW_LAYOUT = Layout(
+NARROW_LAYOUT = PartsLayout(
     (0.012, 0.85, 0.2, 0.13), (0.25, 0.97), 0.08, 0.72, (0.245, 0.49), (0.775, 0.21)
 )
 
@@ -170,7 +171,7 @@ def draw_sample_and_outputs(
     )
 
 
-def draw_sample_image(figure: Figure, sample: SampleOutputs, layout: Layout) -> None:
+def draw_sample_image(figure: Figure, sample: SampleOutputs, layout: PartsLayout) -> None:
     """The sample itself, and under it its name and its class."""
     ax = figure.add_axes(layout.image)
     tile = render_tile_pixels(np.asarray(sample.x, dtype=float)).squeeze()
@@ -217,7 +218,7 @@ def draw_client_outputs(ax: Axes, sample: SampleOutputs, title: str) -> None:
     font_size = 9.5 if clients <= MAX_CLIENTS_WITH_NUMBERS else 7.5
     ax.set_yticks(named_rows, [names[row] for row in named_rows], fontsize=font_size)
     for tick, row in zip(ax.get_yticklabels(), named_rows, strict=True):
-        tick.set_color(make_text_colour(colours[row]))
+        tick.set_color(darken_colour_until_readable(colours[row]))
     named_clients = [row for row in named_rows if row < clients]
     texts = [
         f"{names[row]} says {sample.format_top_class(sample.outputs[row])}" for row in named_clients
@@ -254,7 +255,7 @@ def draw_client_numbers(ax: Axes, sample: SampleOutputs) -> None:
         ax.xaxis.set_major_locator(MaxNLocator(1, prune="lower"))
     else:
         limit_tick_count(ax, "x", 2)
-    highlight_row_or_column(ax, sample.selected_row, clients, "y")
+    highlight_row_or_column(ax, sample.row_of_selected_client, clients, "y")
 
     labels = [""] * clients
     if clients <= MAX_CLIENTS_WITH_NUMBERS:

@@ -111,13 +111,13 @@ def explain_answer_as_sum(model: GlobalModel, sample: OneSample) -> AnswerSum | 
     if isinstance(model, RuledEnsemble):
         return explain_ensemble(model, sample)
     if isinstance(model, FensStudent):
-        return make_sum_with_network_answer(explain_fens(model.teacher, sample), model, sample)
+        return add_network_answer_to_sum(explain_fens(model.teacher, sample), model, sample)
     if isinstance(model, FensModel):
         return explain_fens(model, sample)
     if isinstance(model, LargeModel):
-        return make_sum_with_network_answer(explain_consensus(model, sample), model, sample)
+        return add_network_answer_to_sum(explain_consensus(model, sample), model, sample)
     if isinstance(model, BoostedModel):
-        return make_sum_with_network_answer(
+        return add_network_answer_to_sum(
             explain_weighted_vote(model.ensemble, sample), model, sample
         )
     return explain_weighted_vote(model, sample)
@@ -197,7 +197,7 @@ def explain_weighted_vote(model: WeightedEnsemble, sample: OneSample) -> AnswerS
     return make_answer_sum(values, weights[:, None], model.logits(sample)[0], LOGITS, BOOSTED)
 
 
-def make_sum_with_network_answer(
+def add_network_answer_to_sum(
     answer_sum: AnswerSum, model: GlobalModel, sample: OneSample
 ) -> AnswerSum:
     """The sum, and what the network says that has learnt from such sums."""

@@ -258,9 +258,9 @@ class PoisonControls:
         )  # fmt: skip
         self.row = make_widget(widgets.HBox, "fl-poison", children=[self.kind, self.count])
         self.factor = ""
-        self.kind.observe(lambda _: self._enable_poisoned_client_count(), "value")
+        self.kind.observe(lambda _: self._enable_or_disable_poisoned_client_count(), "value")
 
-    def _enable_poisoned_client_count(self) -> None:
+    def _enable_or_disable_poisoned_client_count(self) -> None:
         self.count.disabled = self.kind.value == NO_POISON
 
     def set_client_count(self, client_count: int) -> None:

@@ -221,9 +221,11 @@ class Controls:
         self._previewed: Mapping[str, Any] | None = None
         show_widgets_if(False, self.dealing)
         self.clients.observe(lambda change: self.poison.set_client_count(change["new"]), "value")
-        self.dealing.observe(lambda _: self._enable_partition_sliders(), "value")
+        self.dealing.observe(lambda _: self._enable_or_disable_partition_sliders(), "value")
         if "partition" in self.extras:
-            self.extras["partition"].observe(lambda _: self._enable_partition_sliders(), "value")
+            self.extras["partition"].observe(
+                lambda _: self._enable_or_disable_partition_sliders(), "value"
+            )
 
     def make_layout(self) -> widgets.VBox:
         """Make the column of all controls."""
@@ -331,7 +333,7 @@ class Controls:
         self.path.value = name
         self.dataset.value = OWN_FILE
 
-    def show_file_field(self) -> None:
+    def show_file_field_if_own_file_chosen(self) -> None:
         """Show the field for a file if "Choose a file" is chosen, with the files of this folder as suggestions."""
         is_own = self.dataset.value == OWN_FILE
         if is_own:
@@ -388,7 +390,7 @@ class Controls:
             return None
         return estimate_cost((request.methods, request.settings))
 
-    def ask_for_confirmation_if_run_is_long(self) -> bool:
+    def has_asked_to_confirm_long_run(self) -> bool:
         """Whether Run takes so long that a person has to press it once more; a message then says so.
 
         Each long run has to be confirmed: the button says "Run" again as soon as a run has begun.
@@ -460,7 +462,7 @@ class Controls:
         self.named_clients = 0 if "partition" in self.hidden_settings else len(data.client_names)
         self._fill_partition_menu(has_fonts=data.font_train is not None)
         self.clients.max = max(1, min(self.most_clients, len(data.y_train)))
-        self._enable_partition_sliders()
+        self._enable_or_disable_partition_sliders()
         old_epochs = self.preset_epochs
         self.preset_epochs = choose_classroom_epochs(self.dataset_name_or_path, len(data.y_train))
         if self.epochs.value == old_epochs:
@@ -490,7 +492,7 @@ class Controls:
             return 0
         return self.named_clients
 
-    def _enable_partition_sliders(self) -> None:
+    def _enable_or_disable_partition_sliders(self) -> None:
         """Enable the sliders of the partition that have an effect, and disable the others."""
         has_named_clients = self.natural_client_count_or_zero > 0
         has_fonts = self.dealing.value == "fonts"
@@ -512,7 +514,7 @@ class Controls:
             self.clients.value = min(self._chosen_clients, self.clients.max)
             self._chosen_clients = None
 
-    def set_busy(self, is_running: bool) -> None:
+    def enable_stop_or_run(self, is_running: bool) -> None:
         """Enable Stop while a job runs, and disable Run and the choice of the data set."""
         self.stop.disabled = not is_running
         self.run.disabled = self.dataset.disabled = self.path.disabled = is_running

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..comm.formulas import count_model_bytes_one_way
 from ..data import Federation
 from ..errors import SAMPLES
-from ..front.vocabulary import choose_stage_words
+from ..front.vocabulary import choose_words_for_clients_and_samples
 from ..models import build_first_network_from_text, model_state
 from ..plots.words import format_count_and_noun, format_data_size, format_duration
 from ..studies.cost import Cost
@@ -166,7 +166,7 @@ def describe_skew_numbers(state: PanelState) -> str:
         return ""
     skew = federation.skew
     dataset = federation.dataset
-    people = choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)])
+    people = choose_words_for_clients_and_samples(dataset.name, SAMPLES[len(dataset.input_shape)])
     return (
         f"A client effectively sees {skew.effective_classes:.1f} of {dataset.classes} "
         f"{people['kinds']}. The skew is {skew.jensen_shannon:.2f}: at 0 all clients hold the "

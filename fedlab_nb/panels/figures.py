@@ -15,7 +15,7 @@ import numpy as np
 from .. import plots
 from ..data import Dataset, describe, load
 from ..errors import SAMPLES, FedlabError
-from ..front.vocabulary import choose_stage_words
+from ..front.vocabulary import choose_words_for_clients_and_samples
 from ..methods import METHODS, choose_method_label
 from ..plots.accuracy import make_accuracy_table
 from ..plots.array_types import ByteImages, FeatureRows, MapPoints
@@ -129,7 +129,7 @@ class Accuracy(ResultView):
     def draw(self, state: PanelState) -> plots.Picture:
         if state.placeholder is not None:
             return state.placeholder.draw_into(self._stored)
-        rows = make_series_with_stored_bands(state.runs.list_series(has_other_rules=True), state)
+        rows = add_stored_bands_to_series(state.runs.list_series(includes_other_rules=True), state)
         if not state.running and not self.keeps_order.value:
             rows.sort(key=lambda s: s.mean if s.accuracies else -1.0, reverse=True)
         return plots.draw_accuracy(rows, chance=1 / len(state.class_names))
@@ -140,9 +140,7 @@ class Accuracy(ResultView):
         return describe_shown_run(state)
 
 
-def make_series_with_stored_bands(
-    series: list[plots.Series], state: PanelState
-) -> list[plots.Series]:
+def add_stored_bands_to_series(series: list[plots.Series], state: PanelState) -> list[plots.Series]:
     """Add the stored bands of the present run's setting to the series, or a text on why there is none."""
     rows = state.runs.current_rows
     if not rows or not state.shows_stored:
@@ -216,7 +214,10 @@ class Features(ResultView):
         bright_classes, remark = self._choose_bright_classes(state)
         settings = state.runs.current_rows[0].settings
         sheet = find_thumbnail_sheet(settings)
-        maps = [self._make_map(s, sheet, settings) for s in select_series_with_features(state.runs)]
+        maps = [
+            self._make_feature_map(s, sheet, settings)
+            for s in select_series_with_features(state.runs)
+        ]
         return plots.draw_feature_maps(
             maps,
             state.class_names,
@@ -227,7 +228,7 @@ class Features(ResultView):
             thumbnail_sheet=sheet,
         )
 
-    def _make_map(
+    def _make_feature_map(
         self,
         method_results: plots.Series,
         thumbnail_sheet: ThumbnailSheet | None,
@@ -320,7 +321,7 @@ class Classes(ResultView):
     needs = ("runs", "client", "class_index", "frame")
 
     def draw(self, state: PanelState) -> plots.Picture:
-        series = state.runs.list_series(has_same_classes=True)
+        series = state.runs.list_series(skips_other_classes=True)
         return plots.draw_class_and_client_accuracies(
             series,
             state.class_names,
@@ -366,7 +367,7 @@ class Needs(LabView):
     name, title, ready = "needs", "Needs and leaks", "always"
 
     def draw(self, state: PanelState) -> plots.Picture:
-        plans = plan_shown_methods(state)
+        plans = plan_runs_by_method(state)
         rows = []
         for name in state.methods:
             info = METHODS[name].info
@@ -375,7 +376,7 @@ class Needs(LabView):
             row["extra data"] = info.extra
             leaks = info.leaks
             if plan is not None:
-                row["local work"] = format_mean_passes_per_client(plan)
+                row["local work"] = format_mean_local_epochs_per_client(plan)
                 leaks = plan.method.leaks
             row["what leaks"] = leaks or "nothing beyond its answers"
             rows.append(row)
@@ -388,7 +389,7 @@ class Needs(LabView):
         return replace(picture, alt=alt, sentence=text, table=rows, tabled=True)
 
 
-def plan_shown_methods(state: PanelState) -> dict[str, Plan]:
+def plan_runs_by_method(state: PanelState) -> dict[str, Plan]:
     """Plan each method's run at the present settings; {} as long as these are not valid."""
     settings = dict(state.settings)
     for name in ("seeds", "cache"):
@@ -400,7 +401,7 @@ def plan_shown_methods(state: PanelState) -> dict[str, Plan]:
     return {plan.method_name: plan for plan in plans}
 
 
-def format_mean_passes_per_client(plan: Plan) -> str:
+def format_mean_local_epochs_per_client(plan: Plan) -> str:
     """Format how often a client of the method passes over its own data."""
     samples = describe(plan.settings.dataset).n_train
     return f"{plan.compute_mean_local_passes(samples):.0f} passes"
@@ -432,13 +433,13 @@ def make_partition_caption(state: PanelState) -> SettingCaption:
 def select_series_with_features(runs: Runs) -> list[plots.Series]:
     """Select the shown rows that have features of more than one sample."""
     rows = []
-    for s in runs.list_series(has_same_classes=True):
+    for s in runs.list_series(skips_other_classes=True):
         if s.features is not None and len(s.features) > 1:
             rows.append(s)
     return rows
 
 
-def draw_run_summary(state: PanelState) -> plots.Picture:
+def draw_partition_and_results(state: PanelState) -> plots.Picture:
     """Draw the state in one picture: the present partition, and beside it the results of the last run, if there are
     any. Its sentence is the text in a saved notebook."""
     series = list_series_with_results(state)
@@ -447,14 +448,14 @@ def draw_run_summary(state: PanelState) -> plots.Picture:
         picture = plots.PartitionPicture().show(
             state.federation, setting=make_partition_caption(state), stored=stored
         )
-    sentence = describe_run_summary(state, series)
+    sentence = describe_partition_and_results(state, series)
     return replace(picture, sentence=sentence, table=make_accuracy_table(series))
 
 
 def draw_piles_and_results(
     state: PanelState, training_images: ByteImages | None, client_accuracies: Sequence[float]
 ) -> plots.Picture:
-    """Draw the same as `draw_run_summary`, with the piles of the stage instead of dots.
+    """Draw the same as `draw_partition_and_results`, with the piles of the stage instead of dots.
 
     training_images: the training samples as bytes `[N, side, side, 1 or 3]`; None for squares
     client_accuracies: of each client's own model on the test samples, 0–1; [] before a run
@@ -469,7 +470,7 @@ def draw_piles_and_results(
             bars_title=make_accuracy_title(series) if series else "",
             client_accuracies=client_accuracies,
         )
-    sentence = describe_run_summary(state, series)
+    sentence = describe_partition_and_results(state, series)
     return replace(picture, sentence=sentence, table=make_accuracy_table(series))
 
 
@@ -484,7 +485,7 @@ def make_accuracy_title(series: Sequence[plots.Series]) -> str:
     return f"Test accuracy, {series[0].seeds_text}"
 
 
-def describe_run_summary(state: PanelState, series: Sequence[plots.Series]) -> str:
+def describe_partition_and_results(state: PanelState, series: Sequence[plots.Series]) -> str:
     """Describe the setting, its skew, and the results, or what to do to get some."""
     results = WHAT_TO_DO_WITH_CELL
     if series:
@@ -494,7 +495,7 @@ def describe_run_summary(state: PanelState, series: Sequence[plots.Series]) -> s
     setting = make_partition_caption(state)
     skew = state.federation.skew
     dataset = state.federation.dataset
-    people = choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)])
+    people = choose_words_for_clients_and_samples(dataset.name, SAMPLES[len(dataset.input_shape)])
     classes = (
         f"effectively {skew.effective_classes:.1f} of {len(state.class_names)} "
         f"{people['kinds']} a client"

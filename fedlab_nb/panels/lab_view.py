@@ -164,7 +164,7 @@ class PanelState:
             view_name: replace(self.view_states.get(view_name, ViewState()), **changes),
         }
 
-    def find_changes(self, old_state: PanelState) -> set[str]:
+    def find_names_of_changed_fields(self, old_state: PanelState) -> set[str]:
         """Find the names of the fields in which this state differs from `old_state`."""
         changed = set()
         for part in fields(self):

@@ -77,12 +77,12 @@ class NearestResults:
         """Accuracy against α, drawn into `plot`."""
         return plot.show(
             collect_stored_accuracies(self.table, self.methods, self.stored_client_count),
-            alpha=self.chosen_alpha,
-            clients=self.stored_client_count,
-            source=self.table.label,
+            chosen_alpha=self.chosen_alpha,
+            stored_clients=self.stored_client_count,
+            source_text=self.table.label,
             dataset=self.table.dataset,
             wanted_clients=int(self.settings.get("clients", 10)),
-            bounds=[self.table.title(method) for method in self.methods if method in BOUNDS],
+            bound_names=[self.table.title(method) for method in self.methods if method in BOUNDS],
             chance=0.1,
             note=self.describe_differences_from_table(),
         )

@@ -26,7 +26,7 @@ from ..studies.experiment import Event
 from . import export, saved, theme
 from .controls import Controls, CostRequest, set_widget_value
 from .facts import Debouncer, describe_federation, describe_skew_numbers
-from .figures import COMMON, draw_run_summary
+from .figures import COMMON, draw_partition_and_results
 from .lab_view import (
     READY,
     LabSpec,
@@ -108,13 +108,13 @@ class Panel(saved.SavedPanel):
         self.controls = Controls(spec, debouncer)
         lab_views = [kind() for kind in spec.views]
         common_views = [kind() for kind in COMMON]
-        check_views(spec.name, lab_views)
+        check_names_and_readiness_of_views(spec.name, lab_views)
         self.lab_views = {view.name: view for view in lab_views}
         self.views = Views(
             self._list_views_in_tab_order(lab_views, common_views),
             self._guard,
             self._handler_pause,
-            self._start_preparation,
+            self._prepare_view_in_background_if_idle,
             **self._make_tab_options(),
         )
         self.views.allows_stored = "stored" not in hide
@@ -139,7 +139,7 @@ class Panel(saved.SavedPanel):
         self.controls.hide_controls([name for name in hide if name != "stored"])
         self._connect_callbacks()
         self._load_chosen_dataset()
-        self._worker.wait()  # so that the first view is complete
+        self._worker.wait_until_all_jobs_end()  # so that the first view is complete
         self.views.select_view(spec.first)
         self._is_open = True  # from here on, a person selects what is visible
         saved.stop_earlier_panels_of_cell(self)
@@ -167,36 +167,36 @@ class Panel(saved.SavedPanel):
             self.controls,
             self.views,
             self._handler_pause,
-            self._handle_control_change,
+            self._apply_control_values,
             self._status.show_warning,
         )
 
-    def _handle_state_change(self) -> None:
+    def _update_stage(self) -> None:
         """Called after each change of the state, before anything is drawn."""
 
-    def _handle_run_start(self) -> None:
+    def _remember_run_start(self) -> None:
         """Called before a run of all seeds."""
 
-    def _extend_run_events(self, run_events: RunEvents) -> RunEvents:
+    def _add_answers_on_test_samples(self, run_events: RunEvents) -> RunEvents:
         """Return the generator that the worker iterates over, made from that of a run."""
         return run_events
 
     def _connect_callbacks(self) -> None:
         controls = self.controls
         observe_values((controls.dataset, controls.path), self._load_chosen_dataset)
-        observe_values(controls.observed_widgets, self._handle_control_change)
-        controls.card.on_choice = self._handle_column_choice
+        observe_values(controls.observed_widgets, self._apply_control_values)
+        controls.card.on_choice = self._reread_file_with_column_choice
         observe_values((self.views.projector, self.views.reveal), self._toggle_projector)
         self._toggle_projector()
-        observe_values((self.views.enlarge,), self._handle_enlarge_change)
+        observe_values((self.views.enlarge,), self._enlarge_or_shrink_picture)
         self.views.observe_display_options(self._apply_display_options)
         for name, view in self.views.views.items():
-            observe_values(view.lab_view.controls, partial(self._handle_view_control_change, name))
+            observe_values(view.lab_view.controls, partial(self._redraw_view_when_visible, name))
             if view.button is not None:
                 view.button.on_click(lambda _, name=name: self._start_button_job(name))
         controls.run.on_click(lambda _: self._start_run(True))
         controls.stop.on_click(lambda _: self.stop())
-        self.runs_panel.clear.on_click(lambda _: self._clear_runs())
+        self.runs_panel.clear.on_click(lambda _: self._drop_unpinned_runs())
         self.runs_panel.export.on_click(lambda _: self._export_files())
 
     @property
@@ -228,7 +228,7 @@ class Panel(saved.SavedPanel):
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for whatever runs; False if that took longer than `timeout` seconds."""
         try:
-            return self._worker.wait(timeout)
+            return self._worker.wait_until_all_jobs_end(timeout)
         except KeyboardInterrupt:
             self.stop()
             raise
@@ -273,8 +273,8 @@ class Panel(saved.SavedPanel):
         """Stop the work, wait for its thread, and close the widget with all widgets within it. The outcomes stay."""
         if hasattr(self, "_worker"):
             self.controls.debouncer.cancel()
-            self._worker.abandon()
-            self._worker.wait(20)
+            self._worker.ignore_present_job()
+            self._worker.wait_until_all_jobs_end(20)
         # Some controls are not in the layout.
         controls = [
             part for part in vars(self.controls).values() if isinstance(part, widgets.Widget)
@@ -317,15 +317,15 @@ class Panel(saved.SavedPanel):
         with self._guard:
             if not self._state.federation:
                 return make_blank_picture("No data to show.", setting="")
-            return draw_run_summary(self._state)
+            return draw_partition_and_results(self._state)
 
     def _change_state(self, should_draw: bool = True, **changes: Any) -> None:
         """Make the new state from changes of the present one, and with `should_draw` update the screen."""
         state = self._state = derive_next_state(
             self._state, running=self._status.is_running, **changes
         )
-        self.views.update_state(state)
-        self._handle_state_change()
+        self.views.take_over_state_without_drawing(state)
+        self._update_stage()
         if not should_draw:
             return
         self._draw_visible_view()  # first, since a person who moves a slider waits for it
@@ -372,7 +372,7 @@ class Panel(saved.SavedPanel):
         return {**changes, **self.views.display_options}
 
     @show_errors_in_status
-    def _handle_control_change(self) -> None:
+    def _apply_control_values(self) -> None:
         """A control changed."""
         if self._handler_pause.is_on:
             return
@@ -397,12 +397,12 @@ class Panel(saved.SavedPanel):
         theme.toggle_class(self, "fl-projector", is_on)
         theme.toggle_class(self, "fl-covering", is_on and not self.views.reveal.value)
 
-    def _handle_enlarge_change(self) -> None:
+    def _enlarge_or_shrink_picture(self) -> None:
         """Give the picture the place of the controls, or give it back, as the button says."""
         theme.toggle_class(self, "fl-enlarged", self.views.enlarge.value)
 
     @show_errors_in_status
-    def _handle_view_control_change(self, view_name: str) -> None:
+    def _redraw_view_when_visible(self, view_name: str) -> None:
         """A view's own control changed."""
         if not self._handler_pause.is_on:
             self.views.dirty.add(view_name)
@@ -413,18 +413,18 @@ class Panel(saved.SavedPanel):
         """Load the chosen data set, in the background."""
         controls = self.controls
         self._status.empty_error_and_note_lines()
-        controls.show_file_field()
+        controls.show_file_field_if_own_file_chosen()
         try:
             name = controls.dataset_name_or_path
         except UsageError as error:
             return self._show_data_error(error)
         # Until the data are loaded, the sliders have nothing to divide among clients.
         self._change_state(should_draw=False, federation=None, partition=None)
-        self._status.show_start(f"Loading {name} …")
-        self._start_job(lambda: load(name), lambda _: None, self._handle_loading_end)
+        self._status.show_job_start(f"Loading {name} …")
+        self._start_job(lambda: load(name), lambda _: None, self._show_loaded_dataset_or_error)
 
     @show_errors_in_status
-    def _handle_column_choice(self, column_name: str, kind_or_role: str) -> None:
+    def _reread_file_with_column_choice(self, column_name: str, kind_or_role: str) -> None:
         """A person chose what a column of the file is: read the file again with this choice."""
         self._status.empty_error_and_note_lines()
         self.controls.path.value = self.controls.card.make_path_with_choice(
@@ -432,7 +432,9 @@ class Panel(saved.SavedPanel):
         )
 
     @show_errors_in_status
-    def _handle_loading_end(self, job_end: JobEnd, error: Exception | None, result: Any) -> None:
+    def _show_loaded_dataset_or_error(
+        self, job_end: JobEnd, error: Exception | None, result: Any
+    ) -> None:
         self._status.set_status("idle" if job_end == "done" else job_end)
         self._status.show_phase("Ready." if job_end == "done" else "")
         if job_end == "done":
@@ -458,7 +460,7 @@ class Panel(saved.SavedPanel):
         self._change_state(runs=self._state.runs.pin_row(row_key, is_pinned))
 
     @show_errors_in_status
-    def _clear_runs(self) -> None:
+    def _drop_unpinned_runs(self) -> None:
         self._change_state(
             runs=self._state.runs.drop_unpinned_rows(keeps_present_run=self._status.is_running)
         )
@@ -481,10 +483,10 @@ class Panel(saved.SavedPanel):
         # Without a federation, this loads the data, or shows once more what is wrong with them.
         self._update_from_controls(is_new_dataset=self._state.federation is None)
         state = self._state
-        if is_by_hand and self.controls.ask_for_confirmation_if_run_is_long():
+        if is_by_hand and self.controls.has_asked_to_confirm_long_run():
             return
         steps = self._job(list(state.methods), **state.settings)
-        self._handle_run_start()
+        self._remember_run_start()
         self._status.show_run_start(len(state.methods) * state.settings["seeds"])
         self.views.reveal.value = False
         self._change_state(
@@ -493,9 +495,9 @@ class Panel(saved.SavedPanel):
         if self.runs_panel.tabs.value == "methods":
             self.runs_panel.tabs.value = "runs"
         self._start_job(
-            lambda: self._extend_run_events(steps),
+            lambda: self._add_answers_on_test_samples(steps),
             self._apply_run_event,
-            lambda *end: self._handle_run_end(is_by_hand, *end),
+            lambda *end: self._finish_run(is_by_hand, *end),
             self.views.draw_visible_view_during_run,
         )
         if self.views.visible_view_name == "partition":
@@ -509,7 +511,7 @@ class Panel(saved.SavedPanel):
         row = self._state.runs.find_row(event.method)
         if row is None:
             return
-        has_ended = self._status.show_run_event(event, row.title)
+        has_ended = self._status.show_run_event_and_check_end(event, row.title)
         changes = get_state_changes_of_event(self._state, row, event)
         if not changes:
             return
@@ -518,8 +520,8 @@ class Panel(saved.SavedPanel):
         if has_ended:
             self.runs_panel.show_runs(self._state.runs)
 
-    def _handle_run_end(
-        self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, result: Any
+    def _finish_run(
+        self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, run_result: Any
     ) -> None:
         self._status.show_run_end(job_end, error, self._state.runs)
         self._change_state(runs=self._state.runs.end_run())
@@ -538,7 +540,7 @@ class Panel(saved.SavedPanel):
         if not view.is_ready(state):
             raise UsageError(f"{view.work_label} needs a result; press Run first.")
         planned = view.planned_runs(state)
-        self._status.show_start()
+        self._status.show_job_start()
         self._change_state()
 
         def show_step(step: tuple[int, int, str]) -> None:
@@ -548,7 +550,7 @@ class Panel(saved.SavedPanel):
 
         def finish(job_end: JobEnd, error: Exception | None, worked: Any) -> None:
             words = {"done": "Done.", "stopped": "Stopped."}
-            self._status.show_end(job_end, error, words.get(job_end, ""))
+            self._status.show_job_end(job_end, error, words.get(job_end, ""))
             changes = {}
             if worked is not None:
                 changes = {
@@ -572,7 +574,7 @@ class Panel(saved.SavedPanel):
         theme.toggle_class(self, "fl-mapping", False)
         self._worker.start(job, on_event, on_end, between_events)
 
-    def _start_preparation(self, view: LabView, state: PanelState) -> None:
+    def _prepare_view_in_background_if_idle(self, view: LabView, state: PanelState) -> None:
         """Do a view's slow work in the background, once nothing else runs."""
         if self._worker.is_busy or state.running:
             return
@@ -604,7 +606,7 @@ def observe_values(
         widget.observe(lambda _: callback(), "value")
 
 
-def check_views(lab_name: str, views: Sequence[LabView]) -> None:
+def check_names_and_readiness_of_views(lab_name: str, views: Sequence[LabView]) -> None:
     """Raise ValueError if two views of a lab have the same name, or one has an unknown value of `ready`."""
     names = {view.name for view in views}
     if len(names) < len(views) or any(view.ready not in READY for view in views):

@@ -11,13 +11,13 @@ from typing import TypedDict
 from .. import plots
 from ..errors import SAMPLES
 from ..front.flight import Flight, describe_flight
-from ..front.vocabulary import choose_stage_words
+from ..front.vocabulary import choose_words_for_clients_and_samples
 from ..plots import Series
 from ..plots.accuracy import LOCAL
 from ..plots.identity import shorten_title
 from ..plots.race import STEPS, RacePicture, find_byte_range, has_many_rounds
 from ..plots.series import CurvePoint
-from ..plots.style import make_text_colour
+from ..plots.style import darken_colour_until_readable
 from ..studies.outcome import Outcome
 from .lab_view import LabSpec, LabView, PanelState
 from .record import Row
@@ -78,7 +78,9 @@ class RaceView(LabView):
 
     def draw(self, state: PanelState) -> plots.Picture:
         race = RacePicture(state.runs.list_series())
-        return replace(race.show(race.compute_budget(STEPS)), scene=make_race_scene_or_empty(state))
+        return replace(
+            race.show(race.compute_budget_bytes(STEPS)), scene=make_race_scene_or_empty(state)
+        )
 
 
 def make_race_scene_or_empty(state: PanelState) -> RaceScene | EmptyScene:
@@ -101,7 +103,9 @@ def make_race_scene_or_empty(state: PanelState) -> RaceScene | EmptyScene:
     least, most = find_byte_range(series)
     return {
         "kind": "race",
-        "people": choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)]),
+        "people": choose_words_for_clients_and_samples(
+            dataset.name, SAMPLES[len(dataset.input_shape)]
+        ),
         "bytes": [least / HEAD_START, most],
         "seconds": max(racer["points"][-1]["seconds"] for racer in racers),
         "methods": racers,
@@ -138,7 +142,7 @@ def describe_method_in_race(row: Row, method_results: Series) -> Racer:
         "short": shorten_title(method_results.label),
         "key": method_results.highlight_key,
         "colour": method_results.look.colour,
-        "letterColour": make_text_colour(method_results.look.colour),
+        "letterColour": darken_colour_until_readable(method_results.look.colour),
         "marker": method_results.look.marker,
         "training": training,
         "points": points,

@@ -238,24 +238,24 @@ class Runs:
         return any(row.outcomes for row in self.current_rows)
 
     def list_series(
-        self, has_same_classes: bool = False, has_other_rules: bool = False
+        self, skips_other_classes: bool = False, includes_other_rules: bool = False
     ) -> list[Series]:
         """List the rows that pictures show, as plain data for `plots`.
 
-        has_same_classes: leave out rows whose data have other classes than the present run's
-        has_other_rules: add the other rules of a method (`Report.others`) after its row; of these only the
+        skips_other_classes: leave out rows whose data have other classes than the present run's
+        includes_other_rules: add the other rules of a method (`Report.others`) after its row; of these only the
             accuracies are known
         """
         current = self.current_rows
         found = []
         for row in self.shown_rows:
-            if has_same_classes and current and row.classes != current[0].classes:
+            if skips_other_classes and current and row.classes != current[0].classes:
                 continue
             detail = ""
             if row not in current:
                 detail = f"run {row.run}{describe_changed_settings(row, current)}"
             found.append(make_series_of_row(row, detail))
-            if has_other_rules:
+            if includes_other_rules:
                 found += make_series_of_other_rules(row, detail)
         return found
 
@@ -339,14 +339,14 @@ def make_series_of_row(row: Row, detail_of_pinned_row: str = "") -> Series:
         features=None if first is None else first.test_features,
         labels=None if first is None else first.test_labels,
         answers=None if first is None else getattr(first, "test_predictions", None),
-        features_of=format_features_owner(first, row.setting),
+        features_of=name_owner_of_features_or_empty(first, row.setting),
         method=choose_method_label(row.method, row.settings, row.method),
         pinned=bool(detail_of_pinned_row),
         bound=row.method in BOUNDS,
     )
 
 
-def format_features_owner(outcome: Outcome | None, setting: SettingCaption) -> str:
+def name_owner_of_features_or_empty(outcome: Outcome | None, setting: SettingCaption) -> str:
     """Say whose features an outcome has, where each client has a model of its own: 'client G'; else ''."""
     best = getattr(getattr(outcome, "report", None), "best_client", None)
     return "" if best is None else f"client {format_client_for_sentence(best, setting)}"

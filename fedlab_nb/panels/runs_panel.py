@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import ipywidgets as widgets
 
 from ..methods import METHODS
-from ..plots.classes import format_measures_by_name
+from ..plots.classes import format_further_measures_by_name
 from ..plots.words import describe_seeds, format_data_size, format_percent_band
 from ..studies.statistics import compute_band
 from .record import Row, RowKey, Runs, make_series_of_row
@@ -171,7 +171,7 @@ def make_row_html(row: Row) -> str:
     elif not accuracies:
         cells.append("<span>…</span><span></span><span></span>")
     else:
-        summary = format_measures_by_name(make_series_of_row(row))
+        summary = format_further_measures_by_name(make_series_of_row(row))
         tooltip = ", ".join(f"{name} {value}" for name, value in summary.items())
         cells.append(
             f'<span title="{tooltip}">{format_percent_band(compute_band(accuracies))} %</span>'

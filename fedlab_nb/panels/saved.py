@@ -42,7 +42,7 @@ class SavedPanel(widgets.VBox):
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Data and metadata of one output with everything: widget, picture, sentence."""
         picture = self.still()
-        data = make_output_of_still(picture)
+        data = make_mime_bundle_of_still(picture)
         widget = super()._repr_mimebundle_(**kwargs) or {}
         if WIDGET in widget:
             data = {WIDGET: widget[WIDGET], **data}
@@ -57,7 +57,7 @@ class SavedPanel(widgets.VBox):
             display({WIDGET: widget[WIDGET], "text/plain": picture.sentence}, raw=True)
             if "google.colab" in sys.modules:
                 return
-        still = make_output_of_still(picture)
+        still = make_mime_bundle_of_still(picture)
         shown = display(still, metadata=picture.image_metadata, raw=True, display_id=True)
         self._stills = [*self._stills, shown]
         if has_widget:
@@ -66,7 +66,7 @@ class SavedPanel(widgets.VBox):
             )
 
 
-def make_output_of_still(picture: Picture) -> dict[str, str]:
+def make_mime_bundle_of_still(picture: Picture) -> dict[str, str]:
     """Make the data of an output from a picture and its sentence."""
     return {
         "image/png": base64.b64encode(render_picture_png(picture)).decode(),

@@ -30,13 +30,13 @@ from ..front.flight import Flight, describe_flights
 from ..front.vocabulary import (
     PHRASES,
     SHORT_NAMES,
-    choose_stage_words,
-    choose_story_words,
-    describe_classes,
+    choose_words_for_clients_and_samples,
+    choose_words_of_post_office_story,
+    describe_classes_for_browser,
 )
 from ..methods import choose_method_label
 from ..methods.base import GlobalModel
-from ..plots.array_types import ByteImages, FeatureRows, SampleLabels
+from ..plots.array_types import ByteImages, ClientIndexPerSample, FeatureRows, SampleLabels
 from ..plots.identity import get_method_look, shorten_title
 from ..plots.style import list_class_colours
 from ..plots.vector import ThumbnailSheet
@@ -54,6 +54,10 @@ from .arithmetic import (
 )
 from .nearest_results import NearestResults
 from .record import Row, Runs
+
+LabelsByModel = (
+    np.ndarray
+)  # int [rows of ModelAnswers, N], the class that each names for each sample
 
 PREVIEWED = (0.01, 0.05, 0.3, 1.5, 10.0)  # α of the small partitions at the slider
 MOST_OWNERS = 2_000_000  # the most samples in all partitions that are sent ahead (4 MB)
@@ -143,7 +147,7 @@ def make_thumbnail_sheet(images: Images, columns: int = 20) -> ThumbnailSheet | 
     return {"image": address, "width": side, "height": side, "columns": columns, "rows": rows}
 
 
-def find_client_index_or_nobody_per_training_sample(federation: Federation) -> np.ndarray:
+def find_client_of_each_training_sample_or_nobody(federation: Federation) -> ClientIndexPerSample:
     """Find each training sample's client, `[N]`; NOBODY if no client holds it."""
     owners = np.full(len(federation.dataset.y_train), NOBODY, dtype=np.uint16)
     for k, shard in enumerate(federation.shards):
@@ -183,7 +187,7 @@ def make_partitions_for_alphas(
             federation = federate(dataset, alpha=alpha, **options)
         except UsageError:
             continue
-        owners_by_alpha[alpha] = find_client_index_or_nobody_per_training_sample(federation)
+        owners_by_alpha[alpha] = find_client_of_each_training_sample_or_nobody(federation)
     owners = np.array(list(owners_by_alpha.values())).reshape(-1, samples)
     return Partitions(tuple(owners_by_alpha), owners)
 
@@ -302,7 +306,9 @@ def describe_data_for_stage(
 
     tells_story: whoever holds digits is a post office, not a client
     """
-    choose_words = choose_story_words if tells_story else choose_stage_words
+    choose_words = (
+        choose_words_of_post_office_story if tells_story else choose_words_for_clients_and_samples
+    )
     dataset = federation.dataset
     colours = [
         convert_to_hex_colour(colour) for colour in list_class_colours(max(dataset.classes, 2))
@@ -311,7 +317,7 @@ def describe_data_for_stage(
     return {
         "digest": str(dataset.digest),
         "about": dataset.about,
-        "classes": describe_classes(names, colours[: len(names)]),
+        "classes": describe_classes_for_browser(names, colours[: len(names)]),
         "people": choose_words(dataset.name, SAMPLES[len(dataset.input_shape)]),
         "methods": list_method_descriptions_for_stage(methods),
         "canDraw": dataset.name == "digits" and dataset.input_shape == (1, 8, 8),
@@ -412,7 +418,7 @@ def has_same_settings_for_method(
     return select_settings(first_settings) == select_settings(second_settings)
 
 
-def describe_results(
+def describe_newest_results(
     runs: Runs, methods: Sequence[str], settings: SettingsByName
 ) -> ResultsDescription:
     """Describe the newest result of each method.
@@ -496,7 +502,7 @@ class ModelAnswers:
     shares: np.ndarray
 
     @property
-    def predicted_labels(self) -> np.ndarray:
+    def predicted_labels(self) -> LabelsByModel:
         """The predicted classes, `[rows, N]`."""
         return self.shares.argmax(-1)
 
@@ -519,7 +525,7 @@ class QuickModels:
         self.models: dict[str, Any] = {}
         self.clients: Any = None
         for method, outcome in outcomes.items():
-            if getattr(outcome, "_model", None) is None and not can_answer_quickly(outcome):
+            if getattr(outcome, "_model", None) is None and not can_remake_model_quickly(outcome):
                 continue
             model = outcome.model
             self.models[method] = model
@@ -538,7 +544,7 @@ class QuickModels:
                 names.append("logits")
                 shares.append(logits.mean(0).softmax(-1))
             names.append(method)
-            shares.append(compute_class_scores(model, samples))
+            shares.append(compute_class_scores_from_0_to_1(model, samples))
         if logits is not None:
             names += range(len(logits))
             shares += list(logits.softmax(-1))
@@ -569,14 +575,14 @@ class QuickModels:
         return explain_answer_as_sum(self.models[answer_name], sample)
 
 
-def can_answer_quickly(outcome: Outcome) -> bool:
+def can_remake_model_quickly(outcome: Outcome) -> bool:
     """Whether a model that was not kept can be made again while somebody waits."""
     return getattr(outcome, "seconds_total", LIVE_SECONDS) < LIVE_SECONDS and hasattr(
         outcome, "model"
     )
 
 
-def compute_class_scores(model: GlobalModel, samples: Samples) -> ClassScores:
+def compute_class_scores_from_0_to_1(model: GlobalModel, samples: Samples) -> ClassScores:
     """Compute a model's scores `[N, C]` between 0 and 1: probabilities if it has some, otherwise its clipped scores."""
     scores = model.logits(samples)
     if SCORES[model.score_kind]:

@@ -43,7 +43,7 @@ from .stage_data import (
     StoredTableMessage,
     collect_flights,
     describe_data_for_stage,
-    describe_results,
+    describe_newest_results,
     find_newest_row,
     format_cells_by_column,
     list_dataset_menu_entries,
@@ -151,14 +151,14 @@ class StagePanel(Panel):
         self._seconds_of_run = 0.0  # how long the last run took
         self._hidden = list(options.get("hide") or ())
         self._fixed = list(options.get("fixed") or ())
-        self.stage = Stage(self._handle_message)
+        self.stage = Stage(self._dispatch_browser_message)
         super().__init__(spec, **options)
         for part in (self.controls.phase, self.controls.error):
             part.observe(lambda _: self._send_job_status(), "value")
 
     # --------------------------------------------------------------------------------- from the browser
     @show_errors_in_status
-    def _handle_message(self, message: BrowserMessage) -> None:
+    def _dispatch_browser_message(self, message: BrowserMessage) -> None:
         handler = self._get_handlers_by_message_kind().get(message.get("kind", ""))
         if handler is not None:
             handler(message)
@@ -166,18 +166,18 @@ class StagePanel(Panel):
     def _get_handlers_by_message_kind(self) -> dict[str, MessageHandler]:
         """Return {kind of a message: its handler}."""
         return {
-            "open": self._handle_open,
-            "opened": self._handle_opened,
+            "open": self._send_data_and_job_status,
+            "opened": self._send_rest_after_piles_are_drawn,
             "samples": self._send_samples,
-            "deal": self._handle_deal_request,
-            "train": self._handle_train_request,
+            "deal": self._apply_setting_and_send_federation,
+            "train": self._apply_setting_and_start_run,
             "stop": lambda _: self.stop(),
-            "ask": self._handle_question,
-            "explain": self._handle_explanation_request,
-            "selection": self._handle_selection,
+            "ask": self._send_answers_on_image,
+            "explain": self._send_sum_behind_answer,
+            "selection": self._select_client_and_class_of_message,
         }
 
-    def _handle_open(self, message: BrowserMessage) -> None:
+    def _send_data_and_job_status(self, message: BrowserMessage) -> None:
         """A window shows the panel: send it the data and the status."""
         if self._state.federation is not None:
             self._send_data(message.get("view", ""))
@@ -204,7 +204,7 @@ class StagePanel(Panel):
                 self._make_federation_message(),
                 self._make_stored_message(),
             ]
-            key = self._make_partitions_key()
+            key = self._get_partition_options_without_alpha_or_none()
             if key is not None:
                 messages.append(
                     self._make_partitions_message(self._deal_partition_of_each_alpha(key))
@@ -213,7 +213,7 @@ class StagePanel(Panel):
                 opening[content["kind"]] = {"content": content, "buffers": buffers}
         self.stage.opening = opening
 
-    def _handle_opened(self, message: BrowserMessage) -> None:
+    def _send_rest_after_piles_are_drawn(self, message: BrowserMessage) -> None:
         """A window has the samples and has drawn the piles: send it everything else."""
         self._sent.clear()
         self._has_window = True
@@ -223,7 +223,7 @@ class StagePanel(Panel):
         self._send_selection()
         self._show_results()
 
-    def _handle_deal_request(self, message: BrowserMessage) -> None:
+    def _apply_setting_and_send_federation(self, message: BrowserMessage) -> None:
         """A gesture has changed the setting: make the federation, and answer with who holds what."""
         if self._state.federation is None:
             return
@@ -246,16 +246,16 @@ class StagePanel(Panel):
                 controls.alpha.value = wanted["alpha"]
             controls.seed.value = wanted["seed"]
             controls.hidden_settings.pop("moves", None)
-            text = self._convert_gestures_to_edits(wanted["moves"])
+            text = self._write_gestures_as_edits_text(wanted["moves"])
             if text:
                 controls.hidden_settings["moves"] = text
         self._is_dealing = True
         try:
-            self._handle_control_change()
+            self._apply_control_values()
         finally:
             self._is_dealing = False
 
-    def _handle_train_request(self, message: BrowserMessage) -> None:
+    def _apply_setting_and_start_run(self, message: BrowserMessage) -> None:
         if self._state.federation is None:  # other data are being loaded, and will be sent
             return
         self._apply_stage_setting(message["setting"])
@@ -275,7 +275,7 @@ class StagePanel(Panel):
             draw_all = super()._change_state
             self.controls.debouncer.schedule_update("tabs", lambda: None, lambda _: draw_all())
 
-    def _handle_selection(self, message: BrowserMessage) -> None:
+    def _select_client_and_class_of_message(self, message: BrowserMessage) -> None:
         """A client and a class were selected on the stage: mark them in the pictures of the tabs."""
         client = message["client"]
         class_index = message["class_index"]
@@ -296,13 +296,13 @@ class StagePanel(Panel):
             federation.ids,
         )
         return {
-            "alpha": drop_zero_decimals(settings.get("alpha", 0.1)),
+            "alpha": convert_whole_number_to_int(settings.get("alpha", 0.1)),
             "clients": federation.clients,
             "seed": int(settings.get("seed", 0)),
             "moves": gestures,
         }
 
-    def _convert_gestures_to_edits(self, gestures: list[Gesture]) -> str:
+    def _write_gestures_as_edits_text(self, gestures: list[Gesture]) -> str:
         """Write the stage's gestures as the text that `Edits.parse` reads; those of clients that do not exist are
         left out."""
         ids = self._state.federation.ids
@@ -323,11 +323,11 @@ class StagePanel(Panel):
         return len(Edits.parse(self._base_moves).doubled_clients)
 
     # ------------------------------------------------------------------------------------- to the browser
-    def _handle_state_change(self) -> None:
+    def _update_stage(self) -> None:
         """Send the stage what has changed in the state."""
         if self._state.federation is None:
             return
-        key = self._make_data_key()
+        key = self._make_data_message_key()
         if key != self._about_key:
             self._send_data()
             return
@@ -344,7 +344,7 @@ class StagePanel(Panel):
         state = self._state
         if state.federation is None:
             return
-        if self._has_other_results():  # many steps of a run change no result
+        if self._has_results_changed_since_last_call():  # many steps of a run change no result
             self._send_results()
             self._send_flights()
         stored, _ = self._make_stored_message()
@@ -357,7 +357,7 @@ class StagePanel(Panel):
     def _is_run_under_way(self) -> bool:
         return self._has_begun_run and self._status.is_running
 
-    def _has_other_results(self) -> bool:
+    def _has_results_changed_since_last_call(self) -> bool:
         """Whether results, methods or settings are others than at the last call."""
         state = self._state
         objects = (state.runs, self._answers)
@@ -393,7 +393,7 @@ class StagePanel(Panel):
             )
         return StageMessage({"kind": "stored", "table": table}, [])
 
-    def _make_data_key(self) -> DataKey:
+    def _make_data_message_key(self) -> DataKey:
         """Make a key of everything on which the data message depends."""
         dataset = self._state.federation.dataset
         sliders = (self.controls.natural_client_count_or_zero, self.controls.alpha.disabled)
@@ -404,7 +404,7 @@ class StagePanel(Panel):
 
         asking_view: the window that has asked for it, if others have it already
         """
-        self._about_key = self._make_data_key()
+        self._about_key = self._make_data_message_key()
         dataset = self._state.federation.dataset
         if self._parts is None or self._parts[0] != dataset.digest:
             self._parts = (str(dataset.digest), *make_train_and_test_groups(dataset))
@@ -416,7 +416,7 @@ class StagePanel(Panel):
         self._update_opening_messages()
 
     @property
-    def _tells_story(self) -> bool:
+    def _has_post_office_story(self) -> bool:
         """Whether clients are the post offices of lesson 1, whose panel has no other data. Menus, tables and other
         views say client, so a panel that has them says nothing else."""
         return not self.is_strip and "dataset" in self._hidden
@@ -434,7 +434,7 @@ class StagePanel(Panel):
         counts = [count for count in CLIENT_COUNTS if count <= controls.clients.max]
         about = {
             **describe_data_for_stage(
-                self._state.federation, self._state.methods, tells_story=self._tells_story
+                self._state.federation, self._state.methods, tells_story=self._has_post_office_story
             ),
             "alphas": list_slider_alphas(controls.alpha.base**controls.alpha.max),
             "clientCounts": counts,
@@ -446,7 +446,7 @@ class StagePanel(Panel):
             "isStrip": self.is_strip,
             "hidden": hidden,
             "fixed": fixed,
-            "previewed": [drop_zero_decimals(alpha) for alpha in PREVIEWED],
+            "previewed": [convert_whole_number_to_int(alpha) for alpha in PREVIEWED],
             "setting": self._setting,
         }
         return StageMessage({"kind": "data", "about": about}, [])
@@ -497,7 +497,7 @@ class StagePanel(Panel):
         """Send the partitions for all values of the α slider, unless they were sent; made when the slider rests."""
         if not self._has_window:
             return
-        key = self._make_partitions_key()
+        key = self._get_partition_options_without_alpha_or_none()
         if self._sent.get("partitions") == key:
             return
         self._sent["partitions"] = key
@@ -514,7 +514,7 @@ class StagePanel(Panel):
             "partitions", lambda: self._deal_partition_of_each_alpha(key), send
         )
 
-    def _make_partitions_key(self) -> PartitionOptions | None:
+    def _get_partition_options_without_alpha_or_none(self) -> PartitionOptions | None:
         """Return the options on which the partitions of the α slider depend; None if α has no effect."""
         key = dict(self._state.partition or {})
         for name in ("alpha", "moves"):
@@ -547,7 +547,7 @@ class StagePanel(Panel):
     def _send_results(self) -> None:
         state = self._state
         self._settings_of_runs.setdefault(state.runs.number, self._read_setting_of_controls())
-        described = describe_results(state.runs, state.methods, state.settings)
+        described = describe_newest_results(state.runs, state.methods, state.settings)
         if not described["accuracies"]:
             if "results" in self._sent:
                 self._send_if_changed("results", None, {**described, "setting": None, "each": []})
@@ -668,15 +668,15 @@ class StagePanel(Panel):
             return self._send_job_status()
         settings = {**self._state.settings, "seeds": 1}
         steps = self._job(methods, **settings)
-        self._handle_run_start(True)
+        self._remember_run_start(True)
         self._status.show_run_start(len(methods))
         state_of_quick_run = replace(self._state, methods=tuple(methods), settings=settings)
         runs = self._state.runs.start_run(state_of_quick_run, follows_hand=True)
         self._change_state(should_draw=False, runs=runs, metrics=())
         self._start_job(
-            lambda: self._extend_run_events(steps),
+            lambda: self._add_answers_on_test_samples(steps),
             self._apply_run_event,
-            lambda *end: self._handle_run_end(False, *end),
+            lambda *end: self._finish_run(False, *end),
         )
         return None
 
@@ -711,7 +711,7 @@ class StagePanel(Panel):
             return
         self._run_quick_methods()
 
-    def _handle_run_start(self, follows_hand: bool = False) -> None:
+    def _remember_run_start(self, follows_hand: bool = False) -> None:
         self._has_begun_run = True
         self._follows_hand = follows_hand
         self._began = time.monotonic()
@@ -722,7 +722,7 @@ class StagePanel(Panel):
                 settings_by_run[number] = setting
         self._settings_of_runs = settings_by_run
 
-    def _extend_run_events(self, run_events: RunEvents) -> RunEvents:
+    def _add_answers_on_test_samples(self, run_events: RunEvents) -> RunEvents:
         """Yield the events of the run, and then return the models, their answers on the test samples, and an error."""
         outcomes: dict[str, Any] = {}
         with closing(run_events):
@@ -737,17 +737,17 @@ class StagePanel(Panel):
         except Exception as error:  # the results of the run are not lost
             return None, None, error
 
-    def _handle_run_end(
-        self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, result: Any
+    def _finish_run(
+        self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, run_result: Any
     ) -> None:
         self._has_begun_run = False
         self._seconds_of_run = time.monotonic() - self._began
-        voices, answers, trouble = result or (None, None, None)
+        voices, answers, trouble = run_result or (None, None, None)
         if voices is not None:
             self._voices = voices
             self._answers = answers
             self._answered_run = self._state.runs.number
-        super()._handle_run_end(is_by_hand, job_end, error, result)
+        super()._finish_run(is_by_hand, job_end, error, run_result)
         if trouble is not None:
             self._status.show_error(
                 trouble, "What the models say of the test samples: ", is_appended=True
@@ -758,10 +758,10 @@ class StagePanel(Panel):
                 "still", lambda: None, lambda _: self._update_stills()
             )
 
-    def _handle_question(self, message: BrowserMessage) -> None:
+    def _send_answers_on_image(self, message: BrowserMessage) -> None:
         """Send how all models classify an image: a test sample ("12"), a training sample ("t12") or a drawing."""
         image = str(message["image"])
-        row = self._describe_sample(image)
+        row = self._list_cells_of_sample(image)
         recording = self._find_recording(image)
         channels = 0 if recording is None else len(recording)
         curve = b"" if recording is None else recording.astype(np.float32).tobytes()
@@ -798,7 +798,7 @@ class StagePanel(Panel):
             return None
         return sample.numpy()
 
-    def _describe_sample(self, image_name: str) -> list[ColumnAndCell]:
+    def _list_cells_of_sample(self, image_name: str) -> list[ColumnAndCell]:
         """Describe a row by its columns' names and values, the most informative first; [] if samples are no rows."""
         dataset = self._state.federation.dataset
         sample = self._find_sample(image_name)
@@ -817,10 +817,12 @@ class StagePanel(Panel):
         if number and self._answers is not None and int(image_name) < self._answers.shares.shape[1]:
             at = int(image_name)
             return ModelAnswers(self._answers.names, self._answers.shares[:, at : at + 1])
-        x = self._make_model_input(image_name, pixels)
+        x = self._find_sample_or_read_drawing(image_name, pixels)
         return None if x is None else self._voices.predict(x)
 
-    def _make_model_input(self, image_name: str, pixels: PixelsMessage) -> OneSample | None:
+    def _find_sample_or_read_drawing(
+        self, image_name: str, pixels: PixelsMessage
+    ) -> OneSample | None:
         """Make the input of models from an image, `[1, …]`; None if there is no such image."""
         dataset = self._state.federation.dataset
         sample = self._find_sample(image_name)
@@ -831,10 +833,10 @@ class StagePanel(Panel):
             return None
         return drawn.reshape(1, *dataset.x_test.shape[1:])
 
-    def _handle_explanation_request(self, message: BrowserMessage) -> None:
+    def _send_sum_behind_answer(self, message: BrowserMessage) -> None:
         """Send the sum from which a method's answer on an image results."""
         image = str(message["image"])
-        x = self._make_model_input(image, message.get("pixels"))
+        x = self._find_sample_or_read_drawing(image, message.get("pixels"))
         if self._voices is None or x is None:
             return
         answer_sum = self._voices.explain_answer(str(message["method"]), x)
@@ -853,9 +855,9 @@ class Playground(StagePanel):
     def _get_handlers_by_message_kind(self) -> dict[str, MessageHandler]:
         return {
             **super()._get_handlers_by_message_kind(),
-            "dataset": self._handle_dataset_choice,
-            "open methods": self._handle_toggle_settings,
-            "open settings": self._handle_toggle_settings,
+            "dataset": self._choose_dataset_of_message,
+            "open methods": self._toggle_settings_below_stage,
+            "open settings": self._toggle_settings_below_stage,
         }
 
     def _make_layout_widgets(self) -> list[widgets.Widget]:
@@ -919,15 +921,15 @@ class Playground(StagePanel):
             return super().show(view)
         self.wait()
         with self._guard:
-            self.views.draw_hidden_view(view)
+            self.views.draw_view_even_if_hidden(view)
             return self.views[view].picture
 
-    def _handle_dataset_choice(self, message: BrowserMessage) -> None:
+    def _choose_dataset_of_message(self, message: BrowserMessage) -> None:
         if message["value"] == OWN_FILE:
             theme.show_widgets_if(True, self._settings_box)
         self.controls.dataset.value = message["value"]
 
-    def _handle_toggle_settings(self, message: BrowserMessage) -> None:
+    def _toggle_settings_below_stage(self, message: BrowserMessage) -> None:
         """Open the rarely used settings below the stage, or close them."""
         is_open = self._settings_box.layout.display is None
         theme.show_widgets_if(not is_open, self._settings_box)
@@ -1023,7 +1025,7 @@ def is_stage_gesture(edit: Edit) -> bool:
     return not edit.is_double and not edit.name
 
 
-def drop_zero_decimals(value: float) -> float | int:
+def convert_whole_number_to_int(value: float) -> float | int:
     """Convert a whole number to int, which JSON writes without ".0", as JavaScript does."""
     return int(value) if float(value).is_integer() else float(value)
 
@@ -1035,7 +1037,7 @@ def list_slider_alphas(largest_alpha: float) -> list[float | int]:
         for step in STEPS:
             value = float(f"{unit * step:.2g}")
             if value <= largest_alpha:
-                values.append(drop_zero_decimals(value))
+                values.append(convert_whole_number_to_int(value))
     return values
 
 

@@ -270,12 +270,13 @@ class TabOptions(TypedDict, total=False):
 class Views:
     """All views under their tabs, in this order; one of them is visible.
 
-    `update_state(state)` marks the views that depend on what has changed as out of date; their names are in `dirty`.
+    `take_over_state_without_drawing(state)` marks the views that depend on what has changed as out of
+    date; their names are in `dirty`.
     `draw_visible_view()` draws the visible view if it is out of date.
 
     lock:              held while something is shown
     handler_pause:     on while a view adapts its own controls
-    start_preparation: called with a view and a state, to begin the view's slow work
+    prepare_in_background_if_idle: called with a view and a state, to begin the view's slow work
     names_without_tab: names of views that have no tab, and are drawn only when they are requested
     titles_by_name:    titles of tabs, by view, instead of the views' own titles
     groups_tabs:       whether a lab's own views, which come first or last, have a row of tabs of their own
@@ -286,7 +287,7 @@ class Views:
         lab_views: Sequence[LabView],
         lock: threading.RLock,
         handler_pause: HandlerPause,
-        start_preparation: Callable[[LabView, PanelState], None],
+        prepare_in_background_if_idle: Callable[[LabView, PanelState], None],
         names_without_tab: Sequence[str] = (),
         titles_by_name: Mapping[str, str] | None = None,
         groups_tabs: bool = False,
@@ -294,7 +295,7 @@ class Views:
         self.groups_tabs = groups_tabs
         self._lock = lock
         self._handler_pause = handler_pause
-        self._start_preparation = start_preparation
+        self._prepare_view_in_background_if_idle = prepare_in_background_if_idle
         self.views = {lab_view.name: View(lab_view) for lab_view in lab_views}
         self.without_tab = set(names_without_tab)
         self._make_tabs(lab_views, titles_by_name or {})
@@ -314,8 +315,8 @@ class Views:
         self.has_news = False  # whether a run has new results for the visible view
         self._resting_until = 0.0  # seconds; before this time nothing is drawn while a run goes on
         self._hide_other_views()
-        self.tables.observe(lambda _: self.show_table(), "value")
-        self.show_table()
+        self.tables.observe(lambda _: self.show_table_if_on(), "value")
+        self.show_table_if_on()
 
     def _make_tabs(self, lab_views: Sequence[LabView], titles_by_name: Mapping[str, str]) -> None:
         options = {}
@@ -389,7 +390,7 @@ class Views:
         def show_tab(_: object) -> None:
             callback()
             self._hide_other_views()
-            self.show_table()
+            self.show_table_if_on()
 
         def resize(change: Mapping[str, Any]) -> None:
             size = tuple(change["new"])
@@ -404,7 +405,9 @@ class Views:
             choice.observe(lambda _: callback(), "value")
         for view in self.views.values():
             view.frame.observe(resize, "size")
-            view.frame.observe(lambda change: self._handle_mark_click(change["new"]), "picked")
+            view.frame.observe(
+                lambda change: self._select_or_unselect_mark(change["new"]), "picked"
+            )
 
     def set_client_and_class_options(
         self, client_names: Sequence[str], class_names: Sequence[str]
@@ -435,7 +438,7 @@ class Views:
         pixels_an_inch = PIXELS_AN_INCH if width > SMALL_FRAME else SMALL_PIXELS_AN_INCH
         return width / pixels_an_inch, height / pixels_an_inch
 
-    def _handle_mark_click(self, mark: ClickedMark) -> None:
+    def _select_or_unselect_mark(self, mark: ClickedMark) -> None:
         """Select the client and class of a mark that was clicked, and highlight its method in all pictures.
 
         A second click on the same mark undoes this, and Escape (`none`) undoes every selection.
@@ -485,7 +488,7 @@ class Views:
             self.visible_view_name, {name: view.box for name, view in self.views.items()}
         )
 
-    def show_table(self) -> None:
+    def show_table_if_on(self) -> None:
         """Show the table of the visible picture if its button is on."""
         show_widgets_if(self.tables.value, self.table)
         if self.tables.value:
@@ -501,11 +504,11 @@ class Views:
         return cost is not None and cost.seconds is not None and cost.seconds < SOON
 
     # ------------------------------------------------------------------------------------------------- what is drawn
-    def update_state(self, state: PanelState) -> None:
+    def take_over_state_without_drawing(self, state: PanelState) -> None:
         """Take over a new state; nothing is drawn yet."""
         old = self.state
         self.state = state
-        changes = state.find_changes(old)
+        changes = state.find_names_of_changed_fields(old)
         is_other_setting = bool(changes & {"settings", "knobs", "federation"})
         for name, view in self.views.items():
             needs = set(view.lab_view.needs)
@@ -537,10 +540,10 @@ class Views:
         start = time.monotonic()
         self.dirty.discard(name)
         self._draw_or_show_waiting_text(self[name])
-        self.show_table()
+        self.show_table_if_on()
         self._pause_drawing_in_proportion_to_last_one(start)
 
-    def draw_hidden_view(self, view_name: str) -> None:
+    def draw_view_even_if_hidden(self, view_name: str) -> None:
         """Draw a view, whether it is visible or not."""
         self.dirty.discard(view_name)
         self._draw_or_show_waiting_text(self[view_name])
@@ -565,7 +568,7 @@ class Views:
         view.set_dimmed(lab_view.is_older(state))
         if needs_preparing:
             self.dirty.add(lab_view.name)
-            self._start_preparation(lab_view, state)
+            self._prepare_view_in_background_if_idle(lab_view, state)
 
     def _show_waiting_text(self, view: View, state: PanelState) -> None:
         """In a view that has nothing to draw yet, leave the earlier picture while a job runs, or show what to do."""
@@ -606,7 +609,7 @@ class Views:
         view is drawn again.
         """
         with self._lock:
-            name = self._find_drawable_view(view_names & self.dirty, allows_preview)
+            name = self._find_name_of_drawable_view(view_names & self.dirty, allows_preview)
             if name is None:
                 return False
             view = self[name]
@@ -625,13 +628,13 @@ class Views:
                 if name not in self.dirty and view.picture is earlier:
                     view.show_picture(picture, view.lab_view.caption(state), svg)
                     view.set_dimmed(view.lab_view.is_older(state))
-                    self.show_table()
+                    self.show_table_if_on()
                 return True
         self.dirty.add(name)
         self._failed.add(name)
         return True
 
-    def _find_drawable_view(self, view_names: set[str], allows_preview: bool) -> str | None:
+    def _find_name_of_drawable_view(self, view_names: set[str], allows_preview: bool) -> str | None:
         """Find one of these views that can be drawn now; None if there is none."""
         for name in view_names:
             lab_view = self[name].lab_view

@@ -91,7 +91,7 @@ class Worker:
         if between_events is None:
             between_events = do_nothing
         with self.lock:
-            self.abandon()
+            self.ignore_present_job()
             self._stopped = stopped
             self._on_end = on_end
         run = functools.partial(self._run, stopped, job, on_event, on_end, between_events)
@@ -107,17 +107,17 @@ class Worker:
         """
         with self.lock:
             if self.is_busy:
-                self.abandon()
+                self.ignore_present_job()
                 self._on_end("stopped", None, None)
 
-    def abandon(self) -> None:
+    def ignore_present_job(self) -> None:
         """Ignore the present job, which ends at its next step. Its `on_end` is not called."""
         with self.lock:
             if self._stopped is not None:
                 self._stopped.set()
             self._stopped = None
 
-    def wait(self, timeout: float | None = None) -> bool:
+    def wait_until_all_jobs_end(self, timeout: float | None = None) -> bool:
         """Wait until nothing runs any more. Returns False if that took longer than `timeout` seconds.
 
         The job that calls this does not count: it would wait for itself.
@@ -165,7 +165,7 @@ class Worker:
             with closing(list_events()) as events:
                 for event in events:
                     with self.lock:
-                        self._report_warnings(warned)
+                        self._report_and_clear_warnings(warned)
                         if self._stopped is stopped:
                             on_event(event)
                     if stopped.is_set():
@@ -178,13 +178,13 @@ class Worker:
         finally:
             _local.sink = None
             with self.lock:
-                self._report_warnings(warned)
+                self._report_and_clear_warnings(warned)
                 if self._stopped is stopped:
                     self._stopped = None
                     on_end(job_end, error, result)
             return_freed_memory_to_system()
 
-    def _report_warnings(self, warning_texts: list[str]) -> None:
+    def _report_and_clear_warnings(self, warning_texts: list[str]) -> None:
         """Report the warnings that a job has collected, and forget them."""
         for text in warning_texts:
             self.on_warning(text)
@@ -289,7 +289,7 @@ class Status:
     def set_status(self, status: JobStatus) -> None:
         self._panel.remove_class(f"fl-status-{self.status}").add_class(f"fl-status-{status}")
         self.status = status
-        self._controls.set_busy(self.is_running)
+        self._controls.enable_stop_or_run(self.is_running)
 
     @property
     def is_running(self) -> bool:
@@ -301,13 +301,13 @@ class Status:
     def show_progress(self, finished_share: float) -> None:
         self._controls.progress.value = min(1.0, finished_share)
 
-    def show_start(self, phase_text: str = "Starting …") -> None:
+    def show_job_start(self, phase_text: str = "Starting …") -> None:
         """Show that a job begins."""
         self.show_progress(0)
         self.set_status("running")
         self.show_phase(phase_text)
 
-    def show_end(self, job_end: JobEnd, error: Exception | None, phase_text: str = "") -> None:
+    def show_job_end(self, job_end: JobEnd, error: Exception | None, phase_text: str = "") -> None:
         """Show that a job is over, and its error if it had one."""
         self.set_status(job_end)
         if error is not None:
@@ -342,14 +342,14 @@ class Status:
         self._controls.error.value = lines
 
     def show_run_start(self, result_count: int) -> None:
-        """Show that a run begins which will give so many results; `show_run_event` and `show_run_end`
+        """Show that a run begins which will give so many results; `show_run_event_and_check_end` and `show_run_end`
         follow it."""
         self._results = result_count
         self._finished = 0
         self._start = time.monotonic()
-        self.show_start()
+        self.show_job_start()
 
-    def show_run_event(self, event: Event, method_title: str) -> bool:
+    def show_run_event_and_check_end(self, event: Event, method_title: str) -> bool:
         """Show an event of the method `method_title`. Returns whether it ends that method on that seed."""
         has_ended = event.outcome is not None or event.error is not None
         if has_ended:
@@ -379,7 +379,7 @@ class Status:
         results = sum(len(row.outcomes) for row in runs.current_rows)
         if not results and any(row.error for row in runs.current_rows):
             job_end = "error"
-        self.show_end(job_end, error, describe_run_end(job_end, runs.number, results))
+        self.show_job_end(job_end, error, describe_run_end(job_end, runs.number, results))
 
 
 def describe_run_end(job_end: JobEnd, run_number: int, result_count: int) -> str:

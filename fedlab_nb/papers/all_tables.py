@@ -14,7 +14,14 @@ from ..declared import read_toml
 from ..plots.words import join_with_and
 from ..studies.statistics import LEVEL
 from ..studies.text_tables import Grid, Paragraph, Printable, format_html_table
-from .claims import JUDGED, NOT_CLAIMED, OUTCOMES, Claim, ClaimOutcome, count_each_result_once
+from .claims import (
+    JUDGED,
+    NOT_CLAIMED,
+    OUTCOMES,
+    Claim,
+    ClaimOutcome,
+    keep_each_result_in_one_claim,
+)
 from .durations import describe_duration, get_duration_in_seconds_or_nan
 from .published import FOLDER, PAPERS, TABLES, Ordering
 from .reproduction import Reproduction, describe_orderings, reproduce
@@ -53,7 +60,7 @@ class PaperTables(Printable):
     @cached_property
     def distinct_claims(self) -> list[Claim]:
         """The claims that were judged, each with those of its results that no earlier claim has."""
-        return count_each_result_once(self.claims)
+        return keep_each_result_in_one_claim(self.claims)
 
     @property
     def outcome_counts(self) -> dict[ClaimOutcome, int]:
@@ -90,14 +97,19 @@ class PaperTables(Printable):
             table = reproduction.table
             paper = table.name.split(":")[0]
             run_here, outcomes = format_overview_cells_of_table(reproduction)
-            rows_by_paper[paper][table.item] = [table.item, run_here, outcomes, table.title]
+            rows_by_paper[paper][table.name_in_paper] = [
+                table.name_in_paper,
+                run_here,
+                outcomes,
+                table.title,
+            ]
         without_numbers = read_toml(f"{FOLDER}/others.toml")
         grids = {}
         for paper, rows in rows_by_paper.items():
             for item, (title, _) in without_numbers[paper].items():
                 rows[item] = [item, "no", "", title]
             grids[paper] = [HEAD]
-            for item in sorted(rows, key=make_item_sort_key):
+            for item in sorted(rows, key=make_sort_key_of_table_or_figure):
                 grids[paper].append(rows[item])
         return grids
 
@@ -107,17 +119,17 @@ class PaperTables(Printable):
         items_by_paper: dict[str, ItemsByReason] = {paper: {} for paper in PAPERS}
         for reproduction in self.tables:
             items_by_reason = items_by_paper[reproduction.table.name.split(":")[0]]
-            for reason, remark in list_reasons_with_remarks(reproduction):
+            for reason, remark in list_reasons_not_run_with_remarks(reproduction):
                 items = items_by_reason.setdefault(reason, {})
-                items[reproduction.table.item] = remark
+                items[reproduction.table.name_in_paper] = remark
         without_numbers = read_toml(f"{FOLDER}/others.toml")
         lines_by_paper = {}
         for paper, items_by_reason in items_by_paper.items():
             for item, (_, reason) in without_numbers[paper].items():
                 items_by_reason.setdefault(reason, {})[item] = ""
             lines = []
-            for reason, items in sorted(items_by_reason.items(), key=make_reason_sort_key):
-                lines.append(f"{format_items(items)}: {reason}.")
+            for reason, items in sorted(items_by_reason.items(), key=make_sort_key_of_reason):
+                lines.append(f"{format_tables_and_figures_with_remarks(items)}: {reason}.")
             lines_by_paper[paper] = lines
         return lines_by_paper
 
@@ -178,24 +190,24 @@ class PaperTables(Printable):
         return "".join(parts)
 
 
-def make_item_sort_key(item: str) -> tuple[bool, int]:
+def make_sort_key_of_table_or_figure(item: str) -> tuple[bool, int]:
     """Make the key by which "Table 3" and "Figure 1" are sorted: tables before figures, by number."""
     kind, _, number = item.partition(" ")
     return kind == "Figure", int(number)
 
 
-def make_reason_sort_key(items_of_reason: tuple[str, Items]) -> tuple[bool, int]:
+def make_sort_key_of_reason(items_of_reason: tuple[str, Items]) -> tuple[bool, int]:
     """Make the key by which reasons are sorted: by their first table or figure."""
     _, items = items_of_reason
-    return min(make_item_sort_key(item) for item in items)
+    return min(make_sort_key_of_table_or_figure(item) for item in items)
 
 
-def format_items(items: Items) -> str:
+def format_tables_and_figures_with_remarks(items: Items) -> str:
     """Format tables and figures with their remarks: 'Tables 12 (about 130 hours) and 15, Figure 1'."""
     texts = []
     for kind in ("Table", "Figure"):
         numbers = []
-        for item in sorted(items, key=make_item_sort_key):
+        for item in sorted(items, key=make_sort_key_of_table_or_figure):
             if item.startswith(kind):
                 remark = f" ({items[item]})" if items[item] else ""
                 numbers.append(item.removeprefix(f"{kind} ") + remark)
@@ -205,7 +217,7 @@ def format_items(items: Items) -> str:
     return ", ".join(texts)
 
 
-def list_reasons_with_remarks(reproduction: Reproduction) -> list[tuple[str, str]]:
+def list_reasons_not_run_with_remarks(reproduction: Reproduction) -> list[tuple[str, str]]:
     """List why numbers of a table were not run, as (reason, remark on the table).
 
     Tables that take many hours share one reason, and the remark says how many. What ends in the table's remedy is one

@@ -274,7 +274,7 @@ def choose_measure(
     return LabelledMeasure(label, read)
 
 
-def make_paper_point(table: PaperTable, run: TableRun, column: TableColumn) -> Point:
+def make_point_in_setup_of_paper(table: PaperTable, run: TableRun, column: TableColumn) -> Point:
     """Make the run of the same number in the paper's own set-up. Data sets that the package does
     not have are replaced by the one that stands for them, as only settings are read from it."""
     row = table.rows[run.row]

@@ -14,7 +14,7 @@ A run may stand for columns in which the paper has different rows ahead. It cann
 them, so it does not count.
 
 The same result may stand behind the claims of several tables. In a count of all claims it is used
-once, for the first claim that has it (`count_each_result_once`).
+once, for the first claim that has it (`keep_each_result_in_one_claim`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Claim:
     better: str
     worse: str
     ours: Band | None = None
-    results: tuple[Result, ...] = ()
+    results: tuple[ComparedRuns, ...] = ()
     orderings: tuple[Ordering, ...] = ()
     why: str = ""
     was_run: bool = False
@@ -103,7 +103,7 @@ class LeaderAndOther(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Result:
+class ComparedRuns:
     """A pair of runs that were compared. Two pairs with the same `numbers` or the same `runs` are one result.
 
     numbers: the values of both runs by seed
@@ -170,18 +170,19 @@ def make_claims(
     if not compared:
         return [
             make_untried_claim(table, group, seed_values_by_cell)
-            for group in group_by_leader(claimed)
+            for group in group_orderings_by_leader(claimed)
         ]
     counted = drop_orderings_with_contradicting_leaders(compared)
     if not counted:
         better, worse = name_leader_by_mean_published_gap(own_row, other_row, compared)
         return [Claim(table, better, worse, why=TWO_WAYS, is_claimed=False)]
     return [
-        make_judged_claim(table, group, seed_values_by_cell) for group in group_by_leader(counted)
+        make_judged_claim(table, group, seed_values_by_cell)
+        for group in group_orderings_by_leader(counted)
     ]
 
 
-def group_by_leader(orderings: Sequence[Ordering]) -> list[list[Ordering]]:
+def group_orderings_by_leader(orderings: Sequence[Ordering]) -> list[list[Ordering]]:
     """Group the columns of two rows by which of them is ahead in the paper."""
     groups: dict[str, list[Ordering]] = {}
     for pair in orderings:
@@ -226,7 +227,7 @@ def make_judged_claim(
         worse_run = seed_values_by_cell[worse, column]
         numbers = frozenset({round_values_of_run(better_run), round_values_of_run(worse_run)})
         gaps = compute_lead_by_seed(better_run, worse_run, sign)
-        results.append(Result(numbers, pair.runs, gaps))
+        results.append(ComparedRuns(numbers, pair.runs, gaps))
     claim = Claim(table, better, worse, results=tuple(results), orderings=tuple(orderings))
     ours = compute_band_of_mean_lead(results)
     if ours is None:
@@ -234,7 +235,7 @@ def make_judged_claim(
     return replace(claim, ours=ours)
 
 
-def compute_band_of_mean_lead(results: Sequence[Result]) -> Band | None:
+def compute_band_of_mean_lead(results: Sequence[ComparedRuns]) -> Band | None:
     """Compute the band of the mean over results, on the seeds that all of them have; None without such seeds."""
     seeds = set(results[0].gaps)
     for result in results:
@@ -284,7 +285,7 @@ def round_values_of_run(value_by_seed: Mapping[int, float]) -> SeedValuePairs:
     return tuple((seed, round(value, DECIMALS)) for seed, value in sorted(value_by_seed.items()))
 
 
-def count_each_result_once(claims: Iterable[Claim]) -> list[Claim]:
+def keep_each_result_in_one_claim(claims: Iterable[Claim]) -> list[Claim]:
     """List the claims that were judged, each with those of its results that no earlier claim has.
     Claims that have no such result are left out."""
     distinct = []

@@ -22,7 +22,7 @@ from ..methods import Method
 from ..methods.fens import TRAINED, Fens
 from ..methods.parts.rounds import Iterative
 from ..studies.settings import Plan, Settings, make_plans
-from .cells import TARGET, TableRun, make_paper_point
+from .cells import TARGET, TableRun, make_point_in_setup_of_paper
 from .points import Point
 from .published import PaperTable
 
@@ -142,11 +142,11 @@ def make_plan(point: Point) -> Plan:
 
 def make_both_plans(table: PaperTable, run: TableRun) -> BothPlans:
     """Make the plan of the paper's run, and that of ours."""
-    paper_point = make_paper_point(table, run, table.columns[run.place])
+    paper_point = make_point_in_setup_of_paper(table, run, table.columns[run.place])
     return BothPlans(make_plan(paper_point), make_plan(run.point))
 
 
-def list_partition_options(partition: str) -> list[str]:
+def list_option_names_of_partition(partition: str) -> list[str]:
     """List the options that say how such a partition is drawn."""
     if partition == "natural":
         return ["clients"]
@@ -157,7 +157,7 @@ def list_partition_options(partition: str) -> list[str]:
 def list_options_that_must_agree(table: PaperTable, run: TableRun, plan: Plan) -> ComparedOptions:
     """List the options that must agree: those of the whole column, and those of the row alone."""
     column = dict(table.columns[run.place].values)
-    of_partition = list_partition_options(plan.settings.partition)
+    of_partition = list_option_names_of_partition(plan.settings.partition)
     of_column = dict.fromkeys([*column, *table.settings, *of_partition])
     of_row = dict.fromkeys([*table.rows[run.row].settings, *BUDGET])
     skipped = {*OF_THE_SCALE, "epochs", TARGET}
@@ -177,7 +177,7 @@ def read_conditions(
     target = dict(table.columns[run.place].values).get(TARGET)
     if target is not None:
         shared[TARGET] = target
-    if has_table_local_epochs(table, run):
+    if is_local_epoch_count_given_by_table(table, run):
         default = get_default_local_epochs(plan.settings.preset, plan.settings.dataset)
         shared["epochs"] = f"{local_epochs} (usual: {default})"
     own = {}
@@ -188,7 +188,7 @@ def read_conditions(
     return Conditions(quantity, dataset, shared, own)
 
 
-def has_table_local_epochs(table: PaperTable, run: TableRun) -> bool:
+def is_local_epoch_count_given_by_table(table: PaperTable, run: TableRun) -> bool:
     """Whether the table says how many local epochs there are: then they are a part of the budget."""
     column_values = dict(table.columns[run.place].values)
     row_settings = table.rows[run.row].settings
@@ -211,7 +211,7 @@ def read_both_conditions(table: PaperTable, run: TableRun) -> BothConditions:
     return BothConditions(paper, ours)
 
 
-def has_same_epochs(table: PaperTable, run: TableRun) -> bool:
+def has_local_epochs_of_paper(table: PaperTable, run: TableRun) -> bool:
     """Whether local epochs that the table sets are the paper's: as many, or the same share of the
     scale's default."""
     paper, ours = make_both_plans(table, run)
@@ -235,7 +235,7 @@ def describe_differences_from_paper(table: PaperTable, run: TableRun) -> list[st
         paper_value = paper_options.get(name)
         our_value = our_options.get(name)
         if name == "epochs":
-            is_different = not has_same_epochs(table, run)
+            is_different = not has_local_epochs_of_paper(table, run)
         else:
             is_different = paper_value != our_value
         if is_different:

@@ -16,10 +16,10 @@ FILE = "papers/tables/durations.toml"
 PLACE = re.compile(r"\{time of (\w+)\}")
 
 
-DurationsByTable = dict[str, dict[str, float]]  # {table: {name of its longer runs: seconds}}
+SecondsByRunsByTable = dict[str, dict[str, float]]  # {table: {name of its longer runs: seconds}}
 
 
-def read_durations_of_longer_runs() -> DurationsByTable:
+def read_durations_of_longer_runs() -> SecondsByRunsByTable:
     """Read {table: {name of its longer runs: seconds that ten seeds take on one core}}."""
     return read_toml(FILE)
 

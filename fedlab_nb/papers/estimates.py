@@ -23,6 +23,7 @@ from typing import Any
 
 from ..files import write_file
 from ..studies.cost import estimate_seconds_of_runs
+from ..value_types import ExitCode
 from .cells import SEEDS, merge_runs_into_distinct_points, plan_table_runs
 from .durations import FILE, describe_duration, read_durations_of_longer_runs
 from .points import Point, compute_point_rows
@@ -91,7 +92,7 @@ def format_durations_as_toml(seconds_by_run_by_table: Mapping[str, Mapping[str, 
     return "\n".join(lines).rstrip() + "\n"
 
 
-def main() -> int:
+def main() -> ExitCode:
     """Run the command; returns its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m fedlab_nb.papers.estimates",

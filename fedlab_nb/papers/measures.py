@@ -230,11 +230,14 @@ def measure_member_accuracies(fedet_outcome: Outcome) -> NumbersByName:
     least, most: of the consensus on the third of the samples with the least and the most dissent
     small: of the averaged small models before a head is copied, mean of the last four rounds
     """
-    from ..labs.fedet.dissent import compute_accuracy_by_thirds, measure_dissent_on_test_samples
+    from ..labs.fedet.dissent import (
+        compute_accuracy_by_dissent_thirds,
+        measure_dissent_on_test_samples,
+    )
 
     report: Any = fedet_outcome.report
     samples = measure_dissent_on_test_samples(fedet_outcome)
-    least, _, most = compute_accuracy_by_thirds(samples.dissent, samples.consensus_right)
+    least, _, most = compute_accuracy_by_dissent_thirds(samples.dissent, samples.consensus_right)
     alone = float((report.test_logits.argmax(-1) == report.test_truth).mean())
     return {"alone": alone, "least": least, "most": most, "small": fmean(report.small_before[-4:])}
 
@@ -245,7 +248,10 @@ def measure_consensus_accuracies(fedet_outcome: Outcome) -> NumbersByName:
     paper, own, equal: with the paper's weights, those of the run, and equal ones
     least, middle, most: with the run's weights, on the thirds of the samples by their dissent
     """
-    from ..labs.fedet.dissent import compute_accuracy_by_thirds, measure_dissent_on_test_samples
+    from ..labs.fedet.dissent import (
+        compute_accuracy_by_dissent_thirds,
+        measure_dissent_on_test_samples,
+    )
     from ..labs.fedet.votes import (
         compute_consensus_accuracy,
         compute_consensus_on_test_samples,
@@ -263,7 +269,9 @@ def measure_consensus_accuracies(fedet_outcome: Outcome) -> NumbersByName:
             *compute_consensus_on_test_samples(fedet_outcome, *rule)
         )
     samples = measure_dissent_on_test_samples(fedet_outcome)
-    least, middle, most = compute_accuracy_by_thirds(samples.dissent, samples.consensus_right)
+    least, middle, most = compute_accuracy_by_dissent_thirds(
+        samples.dissent, samples.consensus_right
+    )
     return {**shares, "least": least, "middle": middle, "most": most}
 
 

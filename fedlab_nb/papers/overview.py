@@ -23,7 +23,7 @@ from ..studies.setups import CLASSROOM, SETUPS, Line, Setup, format_setting_valu
 from ..studies.store import Store, list_entries_oldest_first
 from ..studies.text_tables import Grid, Paragraph, Printable
 from ..training.recipe import OFF
-from .published import list_table_items_not_run
+from .published import describe_table_items_not_run
 
 GIVEN = "given here"
 ALWAYS = ("dataset", "partition", "alpha", "clients", "holdout", "init")
@@ -105,7 +105,7 @@ def plan(
         **make_recipe_lines(plans, applied, given, data_info),
     }
     own = {plan.method_name: make_method_lines(plan, applied, given) for plan in plans}
-    notes = [*setup.missing, *list_table_items_not_run(preset)]
+    notes = [*setup.missing, *describe_table_items_not_run(preset)]
     if setup.datasets and chosen.dataset not in setup.datasets:
         paper_dataset = setup.block.shared["dataset"].value
         note = (

@@ -68,7 +68,7 @@ def plot_orderings(reproduction: Reproduction) -> Picture:
         ones are within the noise.
     """
     tried = [ordering for ordering in reproduction.orderings if ordering.verdict in TRIED]
-    if reproduction.is_count:
+    if reproduction.is_measured_in_counts:
         scale = 1e-6
         paper_unit = "10⁹ numbers"
         our_unit = "10⁶ numbers"
@@ -110,7 +110,7 @@ def plot_orderings(reproduction: Reproduction) -> Picture:
     table = reproduction.table
     sentence = f"Orderings: {describe_verdicts(tried)}."
     return describe_picture(
-        figure, title, f"{table.paper}, {table.item}", sentence, build_table(head, rows)
+        figure, title, f"{table.paper}, {table.name_in_paper}", sentence, build_table(head, rows)
     )
 
 
@@ -129,7 +129,7 @@ def plot_claims(tables: PaperTables) -> Picture:
     columns: dict[str, list[Reproduction]] = {paper: [] for paper in PAPERS}
     for reproduction in tables.tables:
         if reproduction.claims:
-            columns[get_paper_key(reproduction)].append(reproduction)
+            columns[get_paper_key_of_reproduction(reproduction)].append(reproduction)
     most = max(len(column) for column in columns.values())
     distinct = {claim.key for claim in tables.distinct_claims}
     with drawing(size=(7.4, 0.9 + 0.19 * most)) as (figure, ax):
@@ -147,7 +147,7 @@ def plot_claims(tables: PaperTables) -> Picture:
     rows = []
     for column in columns.values():
         for reproduction in column:
-            item = f"{PAPERS[get_paper_key(reproduction)]}, {reproduction.table.item}"
+            item = f"{PAPERS[get_paper_key_of_reproduction(reproduction)]}, {reproduction.table.name_in_paper}"
             for claim in reproduction.claims:
                 relation = "over" if claim.is_claimed else "beside"
                 order = f"{claim.better} {relation} {claim.worse}"
@@ -157,7 +157,7 @@ def plot_claims(tables: PaperTables) -> Picture:
     return describe_picture(figure, title, "", tables.sentence, table)
 
 
-def get_paper_key(reproduction: Reproduction) -> str:
+def get_paper_key_of_reproduction(reproduction: Reproduction) -> str:
     """Return the key in PAPERS of a table's paper: "fens" of "fens:1"."""
     return reproduction.table.name.split(":")[0]
 

@@ -35,6 +35,7 @@ from ..studies.stored_rows import StoredRow, make_unique_row_key, read_stored_ro
 
 COMMAND = "python -m fedlab_nb.papers.declared"
 RowValues = dict[str, Any]  # {column of a row: its value}
+FailureByPointKey = dict[str, str]  # {key of a point: why it failed}
 # {column of a row: function that reads its value from an outcome}
 ReaderByColumn = Mapping[str, Callable[[Outcome], Any]]
 RunObserver = Callable[[Cell, Outcome | None, str], None]
@@ -209,7 +210,7 @@ def describe_machine() -> str:
     return f"{read_processor_name()}; torch {read_torch_version()}, numpy {numpy_version}"
 
 
-def count_machines(rows: Iterable[StoredRow]) -> dict[str, int]:
+def count_rows_by_machine(rows: Iterable[StoredRow]) -> dict[str, int]:
     """Count the rows that each machine has made: {`describe_machine` there: number of rows}."""
     return dict(Counter(row.get("on", "not recorded") for row in rows))
 
@@ -226,7 +227,7 @@ def read_processor_name() -> str:
     return platform.processor() or platform.machine()
 
 
-def round_unless_whole(value: Any, decimals: int | None) -> float | None:
+def round_unless_whole(value: float | None, decimals: int | None) -> float | None:
     """Round a number as it is stored; whole numbers and None stay as they are."""
     if value is None or decimals is None or isinstance(value, int):
         return value
@@ -310,9 +311,9 @@ class DeclaredStudy:
         sentence = f"rows are missing or have other settings; run {COMMAND} {self.name}"
         return [f"{name}: {sentence}" for name in dict.fromkeys(names)]
 
-    def compute_missing_rows(
+    def compute_and_store_missing_rows(
         self, *, recomputed_methods: Sequence[str] = (), **run_options: Any
-    ) -> dict[str, str]:
+    ) -> FailureByPointKey:
         """Compute missing rows until none is missing.
 
         A call that is stopped keeps the rows that it has computed, and the next call continues there.
@@ -326,7 +327,9 @@ class DeclaredStudy:
         start = time.monotonic()
         try:
             while True:
-                points = self._list_remaining(list(rows.values()), recomputed_methods, computed)
+                points = self._list_remaining_points(
+                    list(rows.values()), recomputed_methods, computed
+                )
                 if not points:
                     break
                 for point, row in compute_point_rows(points, self.decimals, **run_options):
@@ -338,7 +341,7 @@ class DeclaredStudy:
                 self._write_results(rows, device, time.monotonic() - start)
         return {key: rows[key]["failed"] for key in computed if "failed" in rows[key]}
 
-    def _list_remaining(
+    def _list_remaining_points(
         self,
         rows: Sequence[StoredRow],
         recomputed_methods: Sequence[str],
@@ -367,7 +370,7 @@ class DeclaredStudy:
             "version": __version__,
             "torch": read_torch_version(),
             "date": date.today().isoformat(),
-            "on": count_machines(wanted),
+            "on": count_rows_by_machine(wanted),
             "device": get_device_name(device),
             "minutes": earlier_minutes + round(seconds / 60),
             "command": f"{COMMAND} {self.name}",

@@ -85,7 +85,7 @@ QUOTED = "its published number is another paper's, of another setting"
 
 
 @dataclass(frozen=True)
-class Number:
+class PublishedNumber:
     """A published number: its mean, its printed spread (nan if there is none), and its text as printed."""
 
     mean: float
@@ -93,7 +93,7 @@ class Number:
     printed: str
 
     @classmethod
-    def parse(cls, text: str) -> Number | None:
+    def parse(cls, text: str) -> PublishedNumber | None:
         """Parse '17.38±0.22' or '17.38'; None for '-', which means that the paper has no number."""
         if text == "-":
             return None
@@ -140,7 +140,7 @@ class TableColumn:
 
     dataset: str
     values: tuple[tuple[str, Any], ...]
-    numbers: Mapping[str, Number]
+    numbers: Mapping[str, PublishedNumber]
     quoted: frozenset[str] = frozenset()
 
     @property
@@ -232,7 +232,7 @@ class PaperTable:
     kind: str = "Table"
 
     @property
-    def item(self) -> str:
+    def name_in_paper(self) -> str:
         """What it is called in the paper: 'Table 1'."""
         return f"{self.kind} {self.table}"
 
@@ -301,12 +301,14 @@ def load_paper_table(name: str) -> PaperTable:
     return PaperTable(name, rows=rows, columns=tuple(columns), **content)
 
 
-def parse_column_numbers(row_names: Sequence[str], printed_numbers: str) -> dict[str, Number]:
+def parse_column_numbers(
+    row_names: Sequence[str], printed_numbers: str
+) -> dict[str, PublishedNumber]:
     """Parse a column's line, '17.38±0.22 48.40±9.01 -': {row: its number}, without rows that have
     none."""
     numbers = {}
     for row, text in zip(row_names, printed_numbers.split(), strict=True):
-        number = Number.parse(text)
+        number = PublishedNumber.parse(text)
         if number is not None:
             numbers[row] = number
     return numbers
@@ -371,10 +373,10 @@ class Ordering:
         numbers = (self.column.numbers[self.better], self.column.numbers[self.worse])
         smallest_gap = sum(number.spread for number in numbers if not math.isnan(number.spread))
         if self.is_clear_in_paper is None:
-            smallest_gap = max(smallest_gap, self._compute_sampling_error_of_test_images())
+            smallest_gap = max(smallest_gap, self._compute_sampling_error_in_points_or_0())
         return self.published_gap_in_table_unit > smallest_gap
 
-    def _compute_sampling_error_of_test_images(self) -> float:
+    def _compute_sampling_error_in_points_or_0(self) -> float:
         """Compute half the width of the 95 % interval of the difference of two accuracies on TEST_IMAGES, in points.
 
         0 if the numbers are not in per cent.
@@ -503,7 +505,7 @@ def describe_verdicts(orderings: Iterable[Ordering]) -> str:
 
 
 # ------------------------------------------------------------------------------ what is not run here
-def list_table_items_not_run(paper: str) -> list[str]:
+def describe_table_items_not_run(paper: str) -> list[str]:
     """List what is not run of a paper's tables and figures, a line for each reason:
     'Tables 13, 14: the package ...'."""
     items_by_reason: dict[str, list[str]] = {}
@@ -513,7 +515,7 @@ def list_table_items_not_run(paper: str) -> list[str]:
         if name.startswith(f"{paper}:"):
             table = load_paper_table(name)
             for reason in list_reasons_for_parts_not_run(table):
-                items_by_reason.setdefault(reason, []).append(table.item)
+                items_by_reason.setdefault(reason, []).append(table.name_in_paper)
     return [f"{', '.join(items)}: {reason}" for reason, items in items_by_reason.items()]
 
 

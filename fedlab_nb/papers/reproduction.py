@@ -153,11 +153,9 @@ class Reproduction(Printable):
             if {ordering.better, ordering.worse} == set(rows) and not is_quoted:
                 orderings.append(ordering)
         columns = [ordering.column for ordering in claim.orderings or orderings]
-        conditions = self._read_conditions(rows, columns)
+        conditions = self._read_conditions_by_column_and_row(rows, columns)
         paper = PAPERS[self.table.name.partition(":")[0]]
-        text = (
-            f"{paper}, {self.table.item}: the paper compares {describe_leader_of_claim(claim)} by "
-        )
+        text = f"{paper}, {self.table.name_in_paper}: the paper compares {describe_leader_of_claim(claim)} by "
         if conditions:
             of_paper = []
             for column in conditions:
@@ -179,7 +177,7 @@ class Reproduction(Printable):
         text += f". We compare them by {our_conditions}; {claim.ours.n} seeds."
         return text + describe_left_out_columns(claim, orderings)
 
-    def _read_conditions(
+    def _read_conditions_by_column_and_row(
         self, row_names: Sequence[str], columns: Sequence[TableColumn]
     ) -> list[dict[str, BothConditions]]:
         """Read {row: its conditions in the paper and here} for each column in which all `row_names` can be run."""
@@ -206,7 +204,7 @@ class Reproduction(Printable):
         return compute_band(values) if values else None
 
     @property
-    def is_count(self) -> bool:
+    def is_measured_in_counts(self) -> bool:
         """Whether the values are counts; otherwise they are shares."""
         return self.table.measure in COUNTS
 
@@ -496,7 +494,7 @@ def describe_left_out_columns(claim: Claim, orderings: Sequence[Ordering]) -> st
 def describe_reproduction(reproduction: Reproduction) -> str:
     """Write the sentences above the grids: the table, its numbers, and what was run here."""
     table = reproduction.table
-    texts = [f"{table.paper}, {table.item}: {table.title}. The numbers: {table.number}."]
+    texts = [f"{table.paper}, {table.name_in_paper}: {table.title}. The numbers: {table.number}."]
     if reproduction.dataset_by_column_index:
         datasets = ", ".join(dict.fromkeys(reproduction.dataset_by_column_index.values()))
         if isinstance(reproduction.scale, str):
@@ -570,7 +568,7 @@ def format_band_in_table_unit(
     """
     if result is None:
         return "not run"
-    if reproduction.is_count:
+    if reproduction.is_measured_in_counts:
         scale = 1e-6
         decimals = 2
         unit = " million"

@@ -132,7 +132,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Federation:
+class StudiedFederation:
     """What was run on one federation.
 
     data: shared by the federations of one data set
@@ -168,17 +168,28 @@ class RegretTable(NamedTuple):
     best: float
 
 
-class Case(NamedTuple):
+class CaseOfAnswers(NamedTuple):
     """A case that the page has a sentence for: its name, and the answers that it means."""
 
     name: str
     answers: Answers
 
 
-class Variant(NamedTuple):
+class MethodVariant(NamedTuple):
     """Options of a method: their name in a candidate ("": none), and the knobs that they set."""
 
     name: str
+    knobs: dict[str, Any]
+
+
+class WaitingCandidate(NamedTuple):
+    """A candidate that was not run yet: the forecast of its time, its method, and its options by
+    their name and by the knobs that they set.
+    """
+
+    forecast_seconds: float
+    method: str
+    options: str
     knobs: dict[str, Any]
 
 
@@ -214,15 +225,19 @@ def find_candidates_tied_for_best(candidates: Sequence[Candidate]) -> list[Candi
     return sorted(ties, key=lambda c: (c.bytes_each, -c.mean))
 
 
-def compute_regret_by_candidate(federation: Federation, answers: Answers) -> dict[str, float]:
+def compute_regret_by_candidate(
+    federation: StudiedFederation, answers: Answers
+) -> dict[str, float]:
     """{candidate: how far its mean lies below the best one allowed, 0-1}, of all that are allowed."""
     means = {c.name: c.mean for c in federation.candidates if answers.is_allowed(c.method)}
     best = max(means.values(), default=0.0)
     return {name: best - mean for name, mean in means.items()}
 
 
-def choose_by_rule(
-    federations: Sequence[Federation], answers: Answers, allowed_names: Sequence[str] | None = None
+def choose_candidate_with_least_mean_regret(
+    federations: Sequence[StudiedFederation],
+    answers: Answers,
+    allowed_names: Sequence[str] | None = None,
 ) -> RuleChoice | None:
     """Choose the candidate with the least mean regret: over data sets, each with the mean of its
     federations. It has to have run on two data sets at least (one, if there is only one).
@@ -246,8 +261,8 @@ def choose_by_rule(
     return RuleChoice(name, means[name])
 
 
-def choose_by_rule_of_other_datasets(
-    federations: Sequence[Federation], answers: Answers
+def choose_for_each_dataset_by_rule_of_others(
+    federations: Sequence[StudiedFederation], answers: Answers
 ) -> dict[str, RuleChoice]:
     """{federation: what the rule of the other data sets chooses, with its regret there}. All
     federations of the same data set are left out together: another alpha of the same images is no
@@ -256,7 +271,7 @@ def choose_by_rule_of_other_datasets(
     for federation in federations:
         others = [other for other in federations if other.data != federation.data]
         names = [c.name for c in federation.candidates]
-        choice = choose_by_rule(others, answers, names)
+        choice = choose_candidate_with_least_mean_regret(others, answers, names)
         if choice is not None:
             regret = compute_regret_by_candidate(federation, answers)[choice.name]
             choices[federation.name] = RuleChoice(choice.name, regret)
@@ -265,7 +280,7 @@ def choose_by_rule_of_other_datasets(
 
 # ------------------------------------------------------------------------ shortlist and rehearsal
 def make_regret_tables(
-    federations: Sequence[Federation], answers: Answers, has_image_options: bool
+    federations: Sequence[StudiedFederation], answers: Answers, has_image_options: bool
 ) -> list[RegretTable]:
     """The regrets of what may stand on a shortlist, a table for each federation."""
     tables = []
@@ -291,7 +306,7 @@ def select_names_with_two_datasets(tables: Sequence[RegretTable]) -> list[str]:
 
 
 def compute_regret_of_shortlist_with_spare(
-    tables: Sequence[RegretTable], names: Sequence[str]
+    tables: Sequence[RegretTable], shortlist_names: Sequence[str]
 ) -> float:
     """How far the best of a list lies below the best of all, 0-1: over data sets, each with the
     mean of its federations. Half of it is the same with the list's best member struck out, so that
@@ -300,7 +315,7 @@ def compute_regret_of_shortlist_with_spare(
     """
     scores_by_data: dict[str, list[float]] = {}
     for table in tables:
-        found = sorted(table.regrets[name] for name in names if name in table.regrets)
+        found = sorted(table.regrets[name] for name in shortlist_names if name in table.regrets)
         best, spare = [*found, table.best, table.best][:2]
         scores_by_data.setdefault(table.data, []).append((best + spare) / 2)
     return fmean(fmean(scores) for scores in scores_by_data.values())
@@ -320,7 +335,7 @@ def list_closed_form_names(answers: Answers, has_image_options: bool) -> list[st
 
 
 def choose_shortlist(
-    federations: Sequence[Federation], answers: Answers, *, has_image_options: bool = True
+    federations: Sequence[StudiedFederation], answers: Answers, *, has_image_options: bool = True
 ) -> list[str]:
     """Choose what the study has to rehearse: one candidate after the other, each the one with which the list
     gets the best score, until the next would gain less than `LEAST_GAIN`.
@@ -345,8 +360,8 @@ def choose_shortlist(
     return shortlist
 
 
-def make_shortlist(
-    federations: Sequence[Federation], answers: Answers, *, has_image_options: bool = True
+def make_shortlist_with_closed_forms(
+    federations: Sequence[StudiedFederation], answers: Answers, *, has_image_options: bool = True
 ) -> list[str]:
     """Make the list that is rehearsed: what the study chooses, and all candidates in closed form,
     which cost little because their clients train no network."""
@@ -355,20 +370,22 @@ def make_shortlist(
     return [*chosen, *(name for name in in_closed_form if name not in chosen)]
 
 
-def has_image_options(federation: Federation) -> bool:
+def has_image_options(federation: StudiedFederation) -> bool:
     """Whether options ran there that work on images alone."""
     return any(c.name.endswith(IMAGES_ALONE) for c in federation.candidates)
 
 
-def compute_shortlist_regrets(
-    federations: Sequence[Federation], answers: Answers
+def compute_regret_of_shortlist_from_other_datasets(
+    federations: Sequence[StudiedFederation], answers: Answers
 ) -> dict[str, float]:
     """{federation: how far the best of the shortlist of the other data sets lies below the best of
     all there, 0-1}. Federations where none of the list ran are left out."""
     regrets = {}
     for federation in federations:
         others = [other for other in federations if other.data != federation.data]
-        shortlist = make_shortlist(others, answers, has_image_options=has_image_options(federation))
+        shortlist = make_shortlist_with_closed_forms(
+            others, answers, has_image_options=has_image_options(federation)
+        )
         regrets_by_name = compute_regret_by_candidate(federation, answers)
         found = [regrets_by_name[name] for name in shortlist if name in regrets_by_name]
         if found:
@@ -428,7 +445,7 @@ def hold_out_fifth_as_test_samples(dataset: Dataset, seed: int) -> Dataset:
     )
 
 
-def choose_rehearsal_seed_count(training_sample_count: int) -> int:
+def choose_seed_count_of_rehearsal(training_sample_count: int) -> int:
     """How many seeds a rehearsal has, so that `WANTED_HELD_OUT` samples are held out in all."""
     needed = math.ceil(WANTED_HELD_OUT * FOLDS / max(1, training_sample_count))
     return min(MOST_SEEDS, max(FOLDS, needed))
@@ -453,7 +470,7 @@ def make_candidate(row: StoredRow, client_count: int) -> Candidate | None:
     return Candidate(row["method"], options, accuracy, sent / client_count, seconds)
 
 
-def read_federation_of_row(row: StoredRow) -> tuple[FederationKey, int]:
+def read_federation_and_client_count_of_row(row: StoredRow) -> tuple[FederationKey, int]:
     """Find the federation of a row of `which.json`, and its number of clients."""
     runs = row["runs"].partition("_")[0]  # mails_rest is on the federation of mails
     if runs in NATURAL:
@@ -463,7 +480,7 @@ def read_federation_of_row(row: StoredRow) -> tuple[FederationKey, int]:
     return FederationKey(data, f"α = {alpha:g}"), 10
 
 
-def load_stored_federations() -> list[Federation]:
+def load_stored_federations() -> list[StudiedFederation]:
     """Load the federations of which results came with the package."""
     found: dict[FederationKey, dict[str, Candidate]] = {}
 
@@ -486,14 +503,14 @@ def load_stored_federations() -> list[Federation]:
             add_row(FederationKey("heart", "four hospitals"), row, 4)
     _, rows = read_stored_rows(FOLDER / "which.json")
     for row in rows:
-        key, clients = read_federation_of_row(row)
+        key, clients = read_federation_and_client_count_of_row(row)
         add_row(key, row, clients)
     return sort_federations(found)
 
 
 def sort_federations(
     candidates_by_federation: Mapping[FederationKey, Mapping[str, Candidate]],
-) -> list[Federation]:
+) -> list[StudiedFederation]:
     """Sort the federations: those of a data set together, the most skewed first."""
     data_sets = list(dict.fromkeys(key.data for key in candidates_by_federation))
     keys = sorted(
@@ -503,7 +520,7 @@ def sort_federations(
     federations = []
     for key in keys:
         candidates = list(candidates_by_federation[key].values())
-        federations.append(Federation(f"{key.data}, {key.setting}", key.data, candidates))
+        federations.append(StudiedFederation(f"{key.data}, {key.setting}", key.data, candidates))
     return federations
 
 
@@ -528,7 +545,7 @@ def describe_candidate(candidate: Candidate) -> str:
     return text
 
 
-def describe_federation(federation: Federation, answers: Answers) -> list[str]:
+def describe_federation(federation: StudiedFederation, answers: Answers) -> list[str]:
     """Frontier, ties and answer of one federation, a line each."""
     allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
     if not allowed:
@@ -543,7 +560,9 @@ def describe_federation(federation: Federation, answers: Answers) -> list[str]:
     return lines
 
 
-def select_federations_without_image_options(federations: Sequence[Federation]) -> list[Federation]:
+def select_federations_without_image_options(
+    federations: Sequence[StudiedFederation],
+) -> list[StudiedFederation]:
     """Select the federations on which no option ran that works on images alone."""
     selected = []
     for federation in federations:
@@ -552,9 +571,9 @@ def select_federations_without_image_options(federations: Sequence[Federation]) 
     return selected
 
 
-def describe_rule(federations: Sequence[Federation], answers: Answers) -> str:
+def describe_rule(federations: Sequence[StudiedFederation], answers: Answers) -> str:
     """What to use for these answers, and how wrong that is on data that the rule has not seen."""
-    choice = choose_by_rule(federations, answers)
+    choice = choose_candidate_with_least_mean_regret(federations, answers)
     if choice is None:
         return "No method of the study fits these answers."
     name, regret = choice
@@ -563,17 +582,19 @@ def describe_rule(federations: Sequence[Federation], answers: Answers) -> str:
     return f"{text}{describe_regret_on_unseen_datasets(federations, answers)}."
 
 
-def describe_shortlist(federations: Sequence[Federation], answers: Answers) -> list[str]:
+def describe_shortlist(federations: Sequence[StudiedFederation], answers: Answers) -> list[str]:
     """What to rehearse for these answers, and how far the best of such a list is below the best of
     all where the list was not made; no line if nothing fits."""
-    names = make_shortlist(federations, answers)
+    names = make_shortlist_with_closed_forms(federations, answers)
     if not names:
         return []
     lines = [f"  on images rehearse {join_with_and(names)}"]
-    names_for_tables = make_shortlist(federations, answers, has_image_options=False)
+    names_for_tables = make_shortlist_with_closed_forms(
+        federations, answers, has_image_options=False
+    )
     if names_for_tables != names:
         lines.append(f"  on tables and recordings rehearse {join_with_and(names_for_tables)}")
-    regrets = compute_shortlist_regrets(federations, answers).values()
+    regrets = compute_regret_of_shortlist_from_other_datasets(federations, answers).values()
     if regrets:
         lines.append(
             "  with each data set left out in turn, the list of the others has a member that is "
@@ -592,11 +613,12 @@ def explain_missing_rule_for_images() -> str:
     )
 
 
-def explain_missing_rule(federations: Sequence[Federation], answers: Answers) -> str:
+def explain_missing_rule(federations: Sequence[StudiedFederation], answers: Answers) -> str:
     """Explain why there is no fixed answer for tables and recordings: how far off one was on what
     it had not seen."""
     regrets = [
-        choice.regret for choice in choose_by_rule_of_other_datasets(federations, answers).values()
+        choice.regret
+        for choice in choose_for_each_dataset_by_rule_of_others(federations, answers).values()
     ]
     if not regrets:
         return ""
@@ -607,10 +629,13 @@ def explain_missing_rule(federations: Sequence[Federation], answers: Answers) ->
     )
 
 
-def describe_regret_on_unseen_datasets(federations: Sequence[Federation], answers: Answers) -> str:
+def describe_regret_on_unseen_datasets(
+    federations: Sequence[StudiedFederation], answers: Answers
+) -> str:
     """How wrong the rule is on a data set that it has not seen; "" if no other one is there."""
     regrets = [
-        choice.regret for choice in choose_by_rule_of_other_datasets(federations, answers).values()
+        choice.regret
+        for choice in choose_for_each_dataset_by_rule_of_others(federations, answers).values()
     ]
     if not regrets:
         return ""
@@ -621,24 +646,26 @@ def describe_regret_on_unseen_datasets(federations: Sequence[Federation], answer
 
 
 def describe_choices_on_left_out_datasets(
-    federations: Sequence[Federation], answers: Answers
+    federations: Sequence[StudiedFederation], answers: Answers
 ) -> list[str]:
     """For each federation what the rule of the other data sets says, and its regret there."""
     lines = ["each data set left out in turn, what the rule of the others says there:"]
-    for name, (choice, regret) in choose_by_rule_of_other_datasets(federations, answers).items():
+    for name, (choice, regret) in choose_for_each_dataset_by_rule_of_others(
+        federations, answers
+    ).items():
         lines.append(f"  {name}: {choice}, {100 * regret:.1f} points below the best")
     return lines
 
 
-def list_answer_cases() -> list[Case]:
+def list_answer_cases() -> list[CaseOfAnswers]:
     """List the cases for which the page has a sentence."""
     return [
-        Case("anything goes", Answers()),
-        Case("no public data", Answers(public=False)),
-        Case("one message a client", Answers(once=True)),
-        Case("clients with different networks", Answers(unlike=True)),
-        Case("clients may ask to be forgotten", Answers(forget=True)),
-        Case("all four restrictions at once", Answers(False, True, True, True)),
+        CaseOfAnswers("anything goes", Answers()),
+        CaseOfAnswers("no public data", Answers(public=False)),
+        CaseOfAnswers("one message a client", Answers(once=True)),
+        CaseOfAnswers("clients with different networks", Answers(unlike=True)),
+        CaseOfAnswers("clients may ask to be forgotten", Answers(forget=True)),
+        CaseOfAnswers("all four restrictions at once", Answers(False, True, True, True)),
     ]
 
 
@@ -646,7 +673,7 @@ def describe_stored_study(answers: Answers | None = None) -> str:
     """The stored study in words: the rule, for all cases without answers; then each federation."""
     federations = load_stored_federations()
     lines: list[str] = []
-    cases = list_answer_cases() if answers is None else [Case("these answers", answers)]
+    cases = list_answer_cases() if answers is None else [CaseOfAnswers("these answers", answers)]
     for case in cases:
         lines.append(f"{case.name}: {describe_rule(federations, case.answers)}")
         lines += describe_shortlist(federations, case.answers)
@@ -661,11 +688,11 @@ def describe_stored_study(answers: Answers | None = None) -> str:
         lines += describe_federation(federation, answers or Answers())
     lines += ["", *describe_choices_on_left_out_datasets(federations, answers or Answers())]
     if answers is None:
-        lines += ["", *list_missing_measurements()]
+        lines += ["", *describe_missing_measurements()]
     return "\n".join(lines)
 
 
-def list_missing_measurements() -> list[str]:
+def describe_missing_measurements() -> list[str]:
     """List the runs that are declared and missing, one line each with its cost; then the command."""
     declaration = parse_toml(DECLARATION.read_text(encoding="utf-8"))
     stored = {row["runs"] for row in read_stored_rows(FOLDER / "which.json")[1]}
@@ -692,7 +719,7 @@ def list_missing_measurements() -> list[str]:
 
 
 # ------------------------------------------------------------------------------------ the picture
-def make_frontier(federation: Federation, answers: Answers) -> Frontier | None:
+def make_frontier(federation: StudiedFederation, answers: Answers) -> Frontier | None:
     """Make what the picture shows of a federation; None if nothing that ran there fits the
     answers."""
     allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
@@ -715,7 +742,7 @@ def make_frontier(federation: Federation, answers: Answers) -> Frontier | None:
 
 
 def plot_federations(
-    federations: Sequence[Federation], answers: Answers, columns: int = 2
+    federations: Sequence[StudiedFederation], answers: Answers, columns: int = 2
 ) -> Picture:
     """Accuracy against bytes, a federation each, of what fits the answers. UsageError if nothing
     does."""
@@ -734,12 +761,12 @@ def plot_federations(
 class Recommendation:
     """What `which` gives: printed it is the text; a notebook shows the picture above it.
 
-    federations: what was run, one `Federation` each
+    federations: what was run, one `StudiedFederation` each
     answers: to the four questions; what does not fit them is in neither text nor picture
     """
 
     text: str
-    federations: Sequence[Federation]
+    federations: Sequence[StudiedFederation]
     answers: Answers = Answers()
 
     def __str__(self) -> str:
@@ -748,7 +775,7 @@ class Recommendation:
     def __repr__(self) -> str:
         return self.text
 
-    def find(self, federation: str) -> Federation:
+    def find(self, federation: str) -> StudiedFederation:
         """The federation of that name, such as "digits, α = 0.3"; UsageError for another name."""
         names = {each.name: each for each in self.federations}
         return names[choose("federation", federation, names)]
@@ -796,37 +823,37 @@ def make_picture_html(picture: Picture, text: str) -> str:
 
 
 # ------------------------------------------------------------------------------ a person's own data
-def list_method_variants(method: str) -> list[Variant]:
+def list_method_variants(method: str) -> list[MethodVariant]:
     """List the options of a method that are tried on a person's own data."""
     variants = []
     for value in VARIANTS.get(method, ("",)):
         name = "" if value == "pixels" else value
         knobs = {f"{method}.features": value} if value else {}
-        variants.append(Variant(name, knobs))
+        variants.append(MethodVariant(name, knobs))
     return variants
 
 
-def run_candidates(
+def rehearse_candidates(
     dataset: Dataset,
     answers: Answers,
     time_limit_seconds: float,
     seed_count: int,
     settings: Mapping[str, Any],
-    names: Sequence[str] | None = None,
+    candidate_names: Sequence[str] | None = None,
 ) -> CandidateRuns:
     """Rehearse what fits the answers, the cheapest forecast first: on each seed's own fold
     (`hold_out_fifth_as_test_samples`), where the accuracy is measured. No run is begun that is forecast to end after
     `time_limit_seconds`. UsageError if nothing fits.
 
-    names: of the candidates that come into question; None: all
+    candidate_names: of the candidates that come into question; None: all
     """
     dataset_name = get_or_register_dataset_name(dataset)
-    waiting: list[tuple[float, str, str, dict[str, Any]]] = []
+    waiting: list[WaitingCandidate] = []
     left: list[str] = []
     for method in filter(answers.is_allowed, METHODS):
         for options, knobs in list_method_variants(method):
             name = f"{method} ({options})" if options else method
-            if names is not None and name not in names:
+            if candidate_names is not None and name not in candidate_names:
                 continue
             cost = estimate_cost(
                 (method, {**settings, **knobs, "dataset": dataset_name, "seeds": seed_count})
@@ -836,7 +863,7 @@ def run_candidates(
             if cost.seconds is None:
                 left.append(f"{name} (nobody knows how long it takes)")
                 continue
-            waiting.append((cost.seconds, method, options, knobs))
+            waiting.append(WaitingCandidate(cost.seconds, method, options, knobs))
     if not waiting:  # say what is wrong with the data or the settings
         run("fedavg", **settings, dataset=dataset)
         raise UsageError("No method fits these answers; answer fewer questions with yes.")
@@ -845,28 +872,29 @@ def run_candidates(
         for seed in range(seed_count)
     ]
     try:
-        rehearsed = run_waiting_candidates(waiting, folds, time_limit_seconds, settings)
+        rehearsed = rehearse_waiting_candidates(waiting, folds, time_limit_seconds, settings)
     finally:
         for fold in folds:  # no menu should show them
             remove_dataset(fold)
     return CandidateRuns(rehearsed.candidates, left + rehearsed.not_run)
 
 
-def run_waiting_candidates(
-    waiting: Sequence[tuple[float, str, str, dict[str, Any]]],
-    folds: Sequence[str],
+def rehearse_waiting_candidates(
+    waiting: Sequence[WaitingCandidate],
+    fold_dataset_names: Sequence[str],
     time_limit_seconds: float,
     settings: Mapping[str, Any],
 ) -> CandidateRuns:
     """Run candidates on the folds of a rehearsal, the cheapest forecast first.
 
-    waiting: seconds of the forecast, method, name of its options and their knobs
-    folds: the data set of each seed
+    fold_dataset_names: the data set of each seed
     """
     ends = time.monotonic() + time_limit_seconds
     done: list[Candidate] = []
     left: list[str] = []
-    for forecast, method, options, knobs in sorted(waiting, key=lambda entry: entry[0]):
+    for forecast, method, options, knobs in sorted(
+        waiting, key=lambda candidate: candidate.forecast_seconds
+    ):
         name = f"{method} ({options})" if options else method
         if time.monotonic() + forecast > ends:
             left.append(f"{name} (no time left for about {forecast:.0f} s)")
@@ -874,7 +902,7 @@ def run_waiting_candidates(
         try:
             outcomes = [
                 run(method, **settings, **knobs, dataset=fold, seed=seed)
-                for seed, fold in enumerate(folds)
+                for seed, fold in enumerate(fold_dataset_names)
             ]
         except UsageError:
             left.append(f"{name} (cannot run on these data)")
@@ -887,10 +915,12 @@ def run_waiting_candidates(
     return CandidateRuns(done, left)
 
 
-def list_names_to_rehearse(dataset: Dataset, answers: Answers) -> list[str]:
+def list_candidate_names_to_rehearse(dataset: Dataset, answers: Answers) -> list[str]:
     """The study's shortlist for these answers and for data of this kind."""
     is_image = dataset.x_train.ndim == 4
-    return make_shortlist(load_stored_federations(), answers, has_image_options=is_image)
+    return make_shortlist_with_closed_forms(
+        load_stored_federations(), answers, has_image_options=is_image
+    )
 
 
 def describe_risk_of_answer(answer: Candidate, candidates: Sequence[Candidate]) -> list[str]:
@@ -906,7 +936,9 @@ def describe_risk_of_answer(answer: Candidate, candidates: Sequence[Candidate]) 
     ]
 
 
-def describe_rehearsal(federation: Federation, answer: Candidate, seed_count: int) -> list[str]:
+def describe_rehearsal(
+    federation: StudiedFederation, answer: Candidate, seed_count: int
+) -> list[str]:
     """What was rehearsed, what is level with the best, and the answer."""
     lines = [
         f"Accuracies are of training samples that were held out, a fifth in each of {seed_count} seeds."
@@ -957,17 +989,17 @@ def which(
         raise UsageError(f"seeds is {seeds}; a band that says anything needs 3 or more, such as 5.")
     data = load(dataset)
     if seeds is None:
-        seeds = choose_rehearsal_seed_count(len(data.y_train))
+        seeds = choose_seed_count_of_rehearsal(len(data.y_train))
     given = {"device": "cpu", **given}
-    names = None if all_methods else list_names_to_rehearse(data, answers)
-    done, left = run_candidates(data, answers, seconds, seeds, given, names)
+    names = None if all_methods else list_candidate_names_to_rehearse(data, answers)
+    done, left = rehearse_candidates(data, answers, seconds, seeds, given, names)
     if not done:
         raise UsageError(
             f"Nothing can be judged here within {seconds:g} seconds "
             f"({', '.join(left[:3])}, ...); give more --seconds."
         )
     answer = choose_by_rehearsal(done)
-    federation = Federation(format_dataset_name(dataset), dataset, done, answer.name)
+    federation = StudiedFederation(format_dataset_name(dataset), dataset, done, answer.name)
     lines = describe_rehearsal(federation, answer, seeds)
     knobs = {variant.name: variant.knobs for variant in list_method_variants(answer.method)}
     tests = [

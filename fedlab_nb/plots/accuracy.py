@@ -9,7 +9,7 @@ from ..studies.statistics import difference
 from .identity import shorten_title
 from .kit import DOTS, AccuracyBars, describe_picture
 from .marks import attach_hover_text
-from .series import Series, join_settings, select_finished
+from .series import Series, join_setting_texts, select_series_with_results
 from .style import (
     FAINT,
     FIFTHS,
@@ -17,7 +17,7 @@ from .style import (
     SECOND,
     EndLabel,
     Picture,
-    Points,
+    XYPoints,
     draw_end_labels,
     draw_level_line,
     draw_seed_lines,
@@ -31,9 +31,9 @@ from .words import (
     build_table,
     capitalize_first_letter,
     choose_words_by_significance,
-    describe_half_width,
     describe_seeds,
     format_count_and_noun,
+    format_half_width_or_seed_count,
     format_percent,
     format_percent_band,
     format_percent_of_each_seed,
@@ -48,13 +48,17 @@ def draw_accuracy(series: Sequence[Series], *, chance: float | None = None) -> P
 
     chance: accuracy of guessing
     """
-    done = select_finished(series)
+    done = select_series_with_results(series)
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
         AccuracyBars(left, series, chance).update(series)
         draw_curves(right, series, chance)
     title = "Bars of test accuracy, and curves of it while it trains"
     return describe_picture(
-        figure, title, join_settings(series), describe_best_method(done), make_accuracy_table(done)
+        figure,
+        title,
+        join_setting_texts(series),
+        describe_best_method(done),
+        make_accuracy_table(done),
     )
 
 
@@ -65,7 +69,7 @@ def draw_accuracy_bars(series: Sequence[Series], *, chance: float | None = None)
     return describe_picture(
         figure,
         "Bars of test accuracy",
-        join_settings(series),
+        join_setting_texts(series),
         describe_best_method(series),
         make_accuracy_table(series),
     )
@@ -80,17 +84,19 @@ def draw_seed_bars(series: Sequence[Series], seed: int) -> Picture:
     seeds = describe_seeds(series[0].accuracies)
     sentence = f"Seed {seed}, and in brackets the mean of {seeds}: {values}."
     table = build_table(f"rule | seed {seed} | mean of seeds", rows)
-    return describe_picture(figure, "Bars of test accuracy", join_settings(series), sentence, table)
+    return describe_picture(
+        figure, "Bars of test accuracy", join_setting_texts(series), sentence, table
+    )
 
 
-def draw_guess_line(figure: Figure | None, guessed_accuracy_share: float) -> None:
+def draw_guess_line_on_accuracy_bars(figure: Figure | None, guessed_accuracy: float) -> None:
     """Draw a dashed line at a guessed accuracy, 0–1, across all accuracy bars of a figure."""
     if figure is None:
         return
     for ax in figure.axes:
         if ax.get_xlabel().startswith(DOTS):
             draw_level_line(
-                ax, guessed_accuracy_share, axis="x", colour=SECOND, line_width=1.8, line_style="--"
+                ax, guessed_accuracy, axis="x", colour=SECOND, line_width=1.8, line_style="--"
             )
             write_axes_title(ax, "Test accuracy (dashed: your guess)")
 
@@ -128,7 +134,7 @@ def draw_curves(ax: Axes, series: Sequence[Series], chance: float | None = None)
 
 
 def draw_fused_curves(
-    ax: Axes, method_results: Series, points_by_seed: Mapping[int, Points]
+    ax: Axes, method_results: Series, points_by_seed: Mapping[int, XYPoints]
 ) -> EndLabel:
     """Draw one method's curves from its first global model on, and return their label.
 
@@ -165,14 +171,14 @@ def describe_best_method(series: Sequence[Series]) -> str:
         return "No result yet."
     rivals = [s for s in series if not s.bound] or list(series)
     best, *others = sorted(rivals, key=lambda s: -s.mean)
-    text = f"{describe_best_and_rivals(best, others)}."
+    text = f"{describe_best_second_and_last_method(best, others)}."
     bounds = [f"{s.name} {format_percent(s.mean)}" for s in series if s.bound and s not in rivals]
     if bounds:
         text += f" For reference: {join_with_and(bounds)}."
     return text
 
 
-def describe_best_and_rivals(best: Series, other_methods: Sequence[Series]) -> str:
+def describe_best_second_and_last_method(best: Series, other_methods: Sequence[Series]) -> str:
     """Compare the best method with the second and the last one in words.
 
     other_methods: the other methods, by falling accuracy
@@ -220,6 +226,12 @@ def make_accuracy_table(series: Sequence[Series]) -> TableRows:
     for s in series:
         seeds = format_percent_of_each_seed(s.accuracies)
         rows.append(
-            (s.name, str(s.setting), format_percent(s.mean), describe_half_width(s.band), seeds)
+            (
+                s.name,
+                str(s.setting),
+                format_percent(s.mean),
+                format_half_width_or_seed_count(s.band),
+                seeds,
+            )
         )
     return build_table("method | setting | accuracy | ± 95 % band | seeds", rows)

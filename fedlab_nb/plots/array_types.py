@@ -9,6 +9,9 @@ import numpy as np
 FeatureRows = np.ndarray  # [N, D]
 SampleLabels = np.ndarray  # int [N], the class of each sample
 SampleIndices = np.ndarray  # int [n], places of samples among N
+ValuePerSample = np.ndarray  # [N]
+ClientIndexPerSample = np.ndarray  # int [N]; a number beyond the last client: nobody has the sample
+BooleanPerSample = np.ndarray  # bool [N]
 MapPoints = np.ndarray  # [N, 2]
 PrincipalComponents = np.ndarray  # [N, dimensions]
 

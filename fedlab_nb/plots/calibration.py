@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from .array_types import CountPerBin, ValuePerBin
 from .kit import describe_picture
 from .marks import attach_hover_text
-from .series import Series, join_settings, select_finished
+from .series import Series, join_setting_texts, select_series_with_results
 from .style import (
     DOTS,
     FIFTHS,
@@ -50,7 +50,7 @@ def draw_calibration(series: Sequence[Series]) -> Picture:
     their ECE."""
     done = []
     unknown = []
-    for s in select_finished(series):
+    for s in select_series_with_results(series):
         if has_probabilities(s):
             done.append(s)
         else:
@@ -70,7 +70,7 @@ def draw_calibration(series: Sequence[Series]) -> Picture:
     text = describe_best_and_worst_calibration(done, unknown)
     rows = make_calibration_table(done, unknown)
     detail = "; ".join(format_calibration_errors(s) for s in done)
-    setting = join_settings(series)
+    setting = join_setting_texts(series)
     return describe_picture(figure, title, setting, text, rows, detail=f"{detail}." if done else "")
 
 

@@ -9,8 +9,8 @@ from matplotlib.patheffects import withStroke
 from .array_types import NoisyClientClassCounts
 from .kit import describe_picture, draw_client_class_heat_map, draw_cost_points
 from .marks import attach_hover_text
-from .series import Series, select_finished
-from .style import ACCENT, QUIET, SECOND, Picture, drawing, dress, make_text_colour
+from .series import Series, select_series_with_results
+from .style import ACCENT, QUIET, SECOND, Picture, darken_colour_until_readable, drawing, dress
 from .words import (
     build_table,
     format_client_letters,
@@ -73,7 +73,7 @@ def draw_tries_against_budget(
     tries: a series for each try; its `up` is the bytes of a client, both ways
     tested_try: the submitted try with its accuracies on the test images; it is a large diamond
     """
-    done = select_finished(tries)
+    done = select_series_with_results(tries)
     with drawing() as (figure, ax):
         dress(
             ax,
@@ -82,7 +82,9 @@ def draw_tries_against_budget(
             grid="both",
         )
         ax.axvline(budget_bytes, color=SECOND, lw=1.6, ls=(0, (4, 2)))
-        ax.text(budget_bytes, 0.02, " budget", color=make_text_colour(SECOND), fontsize=9.5)
+        ax.text(
+            budget_bytes, 0.02, " budget", color=darken_colour_until_readable(SECOND), fontsize=9.5
+        )
         # Tries over the budget are hollow points, as pinned series are.
         points = [replace(s, pinned=s.total_bytes > budget_bytes) for s in done]
         draw_cost_points(ax, points, extra_axis_bytes=[budget_bytes])

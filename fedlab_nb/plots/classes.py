@@ -15,8 +15,8 @@ from .array_types import (
     MethodClassAccuracies,
     MethodClientAccuracies,
 )
-from .kit import attach_cell_texts, describe_picture, draw_heat_map
-from .series import Series, join_settings, select_finished
+from .kit import attach_hover_texts_to_cells, describe_picture, draw_heat_map
+from .series import Series, join_setting_texts, select_series_with_results
 from .style import (
     PERCENT,
     QUIET,
@@ -47,7 +47,7 @@ CELL_WIDTH = 0.21  # inches of "100" in a cell
 
 
 @dataclass(frozen=True)
-class Column:
+class HeatMapColumn:
     """A column of a heat map.
 
     name:      in words
@@ -69,7 +69,7 @@ def draw_class_and_client_accuracies(
 
     marked_client, marked_class_index: their columns are marked
     """
-    done = select_finished(series)
+    done = select_series_with_results(series)
     per_class = average_field_over_seeds(done, "per_class")
     per_client = average_field_over_seeds(done, "per_client")
     setting = find_common_setting_of_series(done)
@@ -78,7 +78,7 @@ def draw_class_and_client_accuracies(
     has_short_titles = is_side_by_side or is_frame_narrow()
     with drawing(**layout) as (figure, (first, second)):
         columns = [
-            Column(f"class {name}", {"class_index": c}) for c, name in enumerate(class_names)
+            HeatMapColumn(f"class {name}", {"class_index": c}) for c, name in enumerate(class_names)
         ]
         title = "By class" if has_short_titles else "Accuracy for each class"
         draw_method_heat_map(first, per_class, done, title, columns, marked_class_index)
@@ -87,18 +87,18 @@ def draw_class_and_client_accuracies(
         columns = []
         for k in range(per_client.shape[1]):
             columns.append(
-                Column(f"{format_client_for_title(k, setting)}'s own mix", {"client": k})
+                HeatMapColumn(f"{format_client_for_title(k, setting)}'s own mix", {"client": k})
             )
         title = "By client" if has_short_titles else "Accuracy for each client's own mix of classes"
         image = draw_method_heat_map(second, per_client, done, title, columns, marked_client)
         set_client_axis(second, image.get_array().shape[1], setting, max_single_ticks=20)
         draw_colour_bar(image, [first, second], pad=0.015, aspect=32, format=PERCENT)
-    text = describe_selected_or_best_accuracies(
+    text = describe_accuracies_of_selection_or_best_method(
         done, per_class, per_client, class_names, marked_client, marked_class_index, setting
     )
     rows = make_class_table(done, per_class, per_client, class_names, setting)
     title = "Heat-maps of accuracy for each class and each client"
-    return describe_picture(figure, title, setting or join_settings(series), text, rows)
+    return describe_picture(figure, title, setting or join_setting_texts(series), text, rows)
 
 
 def find_common_setting_of_series(series: Sequence[Series]) -> SettingCaption | str:
@@ -123,7 +123,7 @@ def make_class_table(
     """
     rows = []
     for i, method_results in enumerate(series):
-        row = {"method": method_results.name, **format_measures_by_name(method_results)}
+        row = {"method": method_results.name, **format_further_measures_by_name(method_results)}
         for name, accuracy in zip(class_names, class_accuracies[i], strict=False):
             row[f"class {name}"] = format_accuracy_or_blank(accuracy)
         for k, accuracy in enumerate(client_accuracies[i]):
@@ -138,7 +138,7 @@ def format_accuracy_or_blank(accuracy: float) -> str:
     return "" if np.isnan(accuracy) else format_percent(accuracy)
 
 
-def format_measures_by_name(method_results: Series) -> dict[str, str]:
+def format_further_measures_by_name(method_results: Series) -> dict[str, str]:
     """Format what tables say beside the accuracy: balanced accuracy, AUC, the worst client.
 
     Measures that are not known are left out.
@@ -174,7 +174,7 @@ def draw_method_heat_map(
     accuracies: MethodAccuracies,
     series: Sequence[Series],
     title: str,
-    columns: Sequence[Column],
+    columns: Sequence[HeatMapColumn],
     selected_column: int | None,
 ) -> AxesImage:
     """Draw one heat map of `accuracies [series, columns]`, 0–1.
@@ -199,7 +199,7 @@ def draw_method_heat_map(
     for i, j in np.argwhere(np.isfinite(shown)).tolist():
         text = f"{series[i].name}, {columns[j].name}\n{100 * shown[i, j]:.1f} %"
         cells[i, j] = {"says": text, "method": series[i].highlight_key, **columns[j].mark_keys}
-    attach_cell_texts(ax, cells)
+    attach_hover_texts_to_cells(ax, cells)
     return image
 
 
@@ -217,7 +217,7 @@ def choose_method_name_size_points(method_count: int) -> float:
     return 7
 
 
-def describe_selected_or_best_accuracies(
+def describe_accuracies_of_selection_or_best_method(
     series: Sequence[Series],
     class_accuracies: MethodClassAccuracies,
     client_accuracies: MethodClientAccuracies,

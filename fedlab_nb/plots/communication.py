@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 
 from ..studies.statistics import Band, difference
 from .kit import describe_picture, draw_cost_points
-from .series import Series, join_settings, select_finished
+from .series import Series, join_setting_texts, select_series_with_results
 from .style import (
     ACCENT,
     INK,
@@ -40,7 +40,7 @@ def draw_communication(series: Sequence[Series], *, client_bytes_sentence: str =
 
     client_bytes_sentence: a sentence on one client's bytes, in place of the comparison
     """
-    done = select_finished(series)
+    done = select_series_with_results(series)
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
         draw_bytes_by_phase(left, done)
         x = "bytes, both ways, all clients"
@@ -48,7 +48,7 @@ def draw_communication(series: Sequence[Series], *, client_bytes_sentence: str =
         draw_cost_points(right, done)
     title = "Bytes up and down by phase on a log axis, and accuracy against bytes"
     text = client_bytes_sentence or describe_cheapest_and_dearest_method(done)
-    return describe_picture(figure, title, join_settings(done), text, make_phase_table(done))
+    return describe_picture(figure, title, join_setting_texts(done), text, make_phase_table(done))
 
 
 def draw_bytes_by_phase(ax: Axes, series: Sequence[Series]) -> None:

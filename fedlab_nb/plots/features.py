@@ -108,7 +108,7 @@ def draw_feature_maps(
     return describe_picture(figure, title, setting, text, make_map_table(maps))
 
 
-class Arrangement(NamedTuple):
+class MapArrangement(NamedTuple):
     """How maps are arranged.
 
     columns: number of columns
@@ -119,15 +119,15 @@ class Arrangement(NamedTuple):
     side: float
 
 
-def choose_map_arrangement(map_count: int) -> Arrangement:
+def choose_map_arrangement(map_count: int) -> MapArrangement:
     """Choose the number of columns for this many square maps, so that they are as large as the frame allows."""
     width, height = get_default_figure_size()
-    best = Arrangement(1, 0.0)
+    best = MapArrangement(1, 0.0)
     for columns in range(1, map_count + 1):
         rows = math.ceil(map_count / columns)
         side = min((width - LEGEND_WIDTH) / columns, height / rows - WORDS_HEIGHT)
         if side > 1.02 * best.side:
-            best = Arrangement(columns, side)
+            best = MapArrangement(columns, side)
     return best
 
 

@@ -45,7 +45,7 @@ ONE = (7.6, 4.8)  # inches, the size of a picture of one federation
 CELL = (4.5, 3.0)  # inches, for each federation among several
 LETTER = 0.62  # width of a letter, in its size
 LINE = 1.25  # height of a line, in the size of its letters
-Range = tuple[float, float]
+AxisRange = tuple[float, float]
 POWERS = (1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)  # bytes at ticks
 
 
@@ -68,7 +68,7 @@ class Frontier:
     rehearsal_answer: str = ""
 
     @property
-    def recommended(self) -> str:
+    def recommended_name(self) -> str:
         """The name of the row that is recommended; bold in the picture."""
         return self.rehearsal_answer or self.ties[0]
 
@@ -134,7 +134,7 @@ def list_rows_of_frontiers(frontiers: Sequence[Frontier]) -> list[Series]:
     return rows
 
 
-def draw_frontier(ax: Axes, frontier: Frontier, byte_range: Range) -> None:
+def draw_frontier(ax: Axes, frontier: Frontier, byte_range: AxisRange) -> None:
     """Draw one federation into its axes."""
     write_axes_title(ax, frontier.title)
     ax.set_xlim(*byte_range)
@@ -214,7 +214,7 @@ def draw_frontier_point(ax: Axes, method_results: Series, frontier: Frontier) ->
         )
 
 
-def find_accuracy_axis_range(frontier: Frontier) -> Range:
+def find_accuracy_axis_range(frontier: Frontier) -> AxisRange:
     """Find the ends of the accuracy axis: all named methods lie between them."""
     means = [row.mean for row in frontier.labelled_rows]
     low = min(means) - 0.05
@@ -235,7 +235,7 @@ def choose_percent_ticks(lowest_share: float, highest_share: float) -> list[floa
 
 
 def draw_frontier_names(
-    ax: Axes, frontier: Frontier, byte_range: Range, accuracy_range: Range
+    ax: Axes, frontier: Frontier, byte_range: AxisRange, accuracy_range: AxisRange
 ) -> None:
     """Draw the name of each labelled row beside its point, so that it covers no other point or name."""
     size = 8.5
@@ -262,7 +262,7 @@ def draw_frontier_names(
         side, middle = place_label_beside_point_and_add_its_box(
             taken, x, y, wide, line, 1.6 * letter
         )
-        is_answer = row.name == frontier.recommended
+        is_answer = row.name == frontier.recommended_name
         ax.text(
             x + 1.7 * side * letter,
             middle,
@@ -314,10 +314,12 @@ def describe_frontier(frontier: Frontier) -> str:
     if frontier.rehearsal_answer:
         return f"{text}level with the best: {join_with_and(frontier.ties)}; the answer is {frontier.rehearsal_answer}."
     if len(frontier.ties) == 1:
-        return f"{text}{frontier.recommended} is the most accurate, and nothing is level with it."
+        return (
+            f"{text}{frontier.recommended_name} is the most accurate, and nothing is level with it."
+        )
     return (
         f"{text}{join_with_and(frontier.ties)} are level with the best, and "
-        f"{frontier.recommended} is the cheapest of these."
+        f"{frontier.recommended_name} is the cheapest of these."
     )
 
 
@@ -330,7 +332,7 @@ def make_frontier_table_rows(frontier: Frontier) -> list[tuple[str, ...]]:
             words.append("not beaten")
         if row.name in frontier.ties:
             words.append("level with the best")
-        if row.name == frontier.recommended:
+        if row.name == frontier.recommended_name:
             words.append("the answer" if frontier.rehearsal_answer else "cheapest of these")
         seeds = format_count_and_noun(len(row.accuracies), "seed")
         accuracy = f"{row.accuracy_text} %"

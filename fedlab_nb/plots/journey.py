@@ -48,7 +48,7 @@ def journey(*methods: str) -> Picture:
     Raises UsageError for a name that is no method's.
     """
     names = [choose("method", name, METHODS) for name in methods or METHODS]
-    if len(names) == 1 and names[0] in read_flights():
+    if len(names) == 1 and names[0] in read_stored_flights_by_method():
         return read_stored_picture(names[0])
     picture = draw_method_map(names)
     if len(names) == 1 and METHODS[names[0]].info.sends:
@@ -60,20 +60,20 @@ def journey(*methods: str) -> Picture:
 
 
 @functools.cache
-def read_flights() -> Mapping[str, StoredFlight]:
+def read_stored_flights_by_method() -> Mapping[str, StoredFlight]:
     """Read what has travelled in the stored runs, by method."""
     return json.loads(FLIGHTS.read_text(encoding="utf-8"))
 
 
-def find_still(method: str) -> Path:
+def get_stored_picture_path(method: str) -> Path:
     """Return where the stored picture of a method is."""
     return FOLDER / f"{method}.svg"
 
 
 def read_stored_picture(method: str) -> Picture:
     """Read a method's stored picture, with its words and its numbers."""
-    stored = read_flights()[method]
-    svg = find_still(method).read_text(encoding="utf-8")
+    stored = read_stored_flights_by_method()[method]
+    svg = get_stored_picture_path(method).read_text(encoding="utf-8")
     root = ElementTree.fromstring(svg)
     sentence = root.findtext(f"{SVG}title", "")
     moments = root.findtext(f"{SVG}desc", "")

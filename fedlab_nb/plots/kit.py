@@ -52,6 +52,7 @@ from .style import (
     Picture,
     choose_row_font_size_points,
     compute_layout_now,
+    darken_colour_until_readable,
     draw_colour_bar,
     draw_level_line,
     dress,
@@ -59,7 +60,6 @@ from .style import (
     is_frame_narrow,
     list_class_colours,
     make_figure,
-    make_text_colour,
     set_bytes_axis,
     set_class_ticks,
     set_client_axis,
@@ -176,7 +176,7 @@ class AccuracyBars:
         self.parts = []
         for place, s in enumerate(rows):
             if s.stored is not None:
-                self._draw_ghost(place, s.stored)
+                self._draw_stored_band(place, s.stored)
             style: dict[str, Any] = {"alpha": 0.8}
             if s.pinned:
                 style = {"alpha": 0.45, "hatch": "////", "edgecolor": "white", "linewidth": 0}
@@ -211,7 +211,7 @@ class AccuracyBars:
                 number = f"{format_percent(accuracy)}  ({number})"
             text.set_text(number)
 
-    def _draw_ghost(self, row_position: float, stored_band: Band) -> None:
+    def _draw_stored_band(self, row_position: float, stored_band: Band) -> None:
         """Draw the band of stored results behind a bar, a little taller than the bar."""
         low = max(0.0, stored_band.low)
         high = min(1.0, stored_band.high)
@@ -356,7 +356,7 @@ def draw_names_beside_points(
             middle,
             text,
             fontsize=font_size_points,
-            color=make_text_colour(colours_by_method[s.highlight_key]),
+            color=darken_colour_until_readable(colours_by_method[s.highlight_key]),
             va="center",
             ha="left" if side > 0 else "right",
             linespacing=0.95,
@@ -472,7 +472,9 @@ def draw_heat_map(
     return image
 
 
-def attach_cell_texts(ax: Axes, marks_by_cell: Mapping[RowAndColumn, Mapping[str, Any]]) -> None:
+def attach_hover_texts_to_cells(
+    ax: Axes, marks_by_cell: Mapping[RowAndColumn, Mapping[str, Any]]
+) -> None:
     """Give cells of a heat map hover texts.
 
     marks_by_cell: {(row, column): {"says": hover text, and the mark keys of `attach_hover_text`}}
@@ -552,13 +554,13 @@ def draw_client_class_heat_map(
     if has_rings:
         draw_rings_round_class_maxima(ax, values)
     if values.size <= MAX_ANSWERING_CELLS:
-        attach_client_class_texts(ax, values, class_names, number_format, setting)
+        attach_client_class_hover_texts(ax, values, class_names, number_format, setting)
     highlight_row_or_column(ax, client, clients, has_frame=True, colour=SECOND)
     highlight_row_or_column(ax, class_index, classes, "y", has_frame=True, colour=SECOND)
     return image
 
 
-def attach_client_class_texts(
+def attach_client_class_hover_texts(
     ax: Axes,
     values: ClientClassValues,
     class_names: Sequence[str],
@@ -574,7 +576,7 @@ def attach_client_class_texts(
             if np.isnan(value):
                 says = f"{who}, class {class_names[c]}\nnothing is known"
             cells[c, k] = {"says": says, "client": k, "class_index": c}
-    attach_cell_texts(ax, cells)
+    attach_hover_texts_to_cells(ax, cells)
 
 
 def draw_rings_round_class_maxima(ax: Axes, values: ClientClassValues) -> None:
@@ -609,23 +611,23 @@ def draw_image_rows(
     grid = TileGrid(ax, rows, column_names, words_under_tiles)
     for row, (_, images) in enumerate(rows):
         for start in grid.band_starts:
-            draw_tile_band(ax, images[start : start + grid.band_columns], grid, row, start)
+            draw_band_of_tiles(ax, images[start : start + grid.band_columns], grid, row, start)
     has_recordings = any(image.ndim == 2 for image in list_images_of_rows(rows))
     if not has_recordings:
         exempt_from_dark_theme(ax)
     for (row, column), (word, colour) in words_under_tiles.items():
-        left, top = grid.find_corner(row, column)
+        left, top = grid.find_upper_left_corner(row, column)
         middle = top + grid.height + WORD_HEIGHT / 2
         style = {"ha": "center", "va": "center", "fontsize": 9, "color": colour}
         ax.text(left + grid.half_width, middle, word, **style)
     for column, name in enumerate(column_names):
-        left, top = grid.find_corner(0, column)
+        left, top = grid.find_upper_left_corner(0, column)
         style = {"ha": "center", "va": "top", "fontsize": 10, "color": INK}
         ax.text(left + grid.half_width, top + grid.rows_height + 0.04, name, **style)
     middles = []
     for start in grid.band_starts:
         for row in range(len(rows)):
-            middles.append(grid.find_corner(row, start)[1] + grid.height / 2)
+            middles.append(grid.find_upper_left_corner(row, start)[1] + grid.height / 2)
     ax.set_yticks(middles, [label for label, _ in rows] * len(grid.band_starts))
     ax.set(
         xticks=[],
@@ -637,7 +639,7 @@ def draw_image_rows(
     ax.tick_params(length=0, labelsize=10, labelcolor=INK)
     ax.spines[:].set_visible(False)
     if selected_column is not None and selected_column < grid.columns:
-        left, top = grid.find_corner(0, selected_column)
+        left, top = grid.find_upper_left_corner(0, selected_column)
         size = (2 * grid.half_width + 0.08, grid.rows_height + 0.08)
         style = {"fill": False, "ec": ACCENT, "lw": 2.5, "zorder": 3}
         ax.add_patch(Rectangle((left - 0.04, top - 0.04), *size, **style))
@@ -713,13 +715,13 @@ class TileGrid:
                 best_size = size
         return best_columns
 
-    def find_corner(self, row: int, column: int) -> tuple[int, float]:
+    def find_upper_left_corner(self, row: int, column: int) -> tuple[int, float]:
         """Find the left and the upper end of a tile."""
         band, place = divmod(column, self.band_columns)
         return place, band * self.band_height + row * self._row_step
 
 
-def draw_tile_band(
+def draw_band_of_tiles(
     ax: Axes, images: Sequence[SampleArray | None], grid: TileGrid, row: int, first_column: int
 ) -> None:
     """Draw the tiles of a row in one band, from column `first_column` on, as one image that is transparent between
@@ -733,7 +735,7 @@ def draw_tile_band(
         else:
             tile[..., :3] = render_tile_pixels(image)
             tile[..., 3] = 1
-    top = grid.find_corner(row, first_column)[1]
+    top = grid.find_upper_left_corner(row, first_column)[1]
     extent = (0, grid.band_columns, top + grid.height, top)
     ax.imshow(page, extent=extent, interpolation="nearest")
 

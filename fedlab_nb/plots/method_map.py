@@ -25,9 +25,9 @@ from .style import (
     QUIET,
     SECOND,
     Picture,
+    darken_colour_until_readable,
     drawing,
     get_default_figure_size,
-    make_text_colour,
     write_axes_title,
 )
 from .words import build_table, format_client_letters
@@ -70,9 +70,9 @@ def draw_method_map(methods: Sequence[str]) -> Picture:
     width, _ = get_default_figure_size()
     columns = max(1, min(len(tiles), int(width / MIN_WIDTH)))
     scale = min((width / columns - 0.25) / DRAWING_WIDTH, 1.4)
-    font_size = compute_text_points(scale)
+    font_size = compute_font_size_points(scale)
     line = 1.4 * font_size / 72
-    names = [wrap_text(describe_tile_methods(tile).methods, DRAWING_WIDTH, scale) for tile in tiles]
+    names = [wrap_text(make_tile_texts(tile).methods, DRAWING_WIDTH, scale) for tile in tiles]
     row_heights = []
     for start in range(0, len(tiles), columns):
         most_breaks = max(text.count("\n") for text in names[start : start + columns])
@@ -96,7 +96,7 @@ def draw_method_map(methods: Sequence[str]) -> Picture:
             style = {"size": font_size, "color": ACCENT, "va": "top", "linespacing": 1.3}
             ax.text(0, 0, text, **style)
     sentence = "Not drawn: the start, or the seed, that all clients get first."
-    table = build_table(COLUMNS, [describe_tile_methods(tile) for tile in tiles])
+    table = build_table(COLUMNS, [make_tile_texts(tile) for tile in tiles])
     return describe_picture(figure, "What travels between clients and server", "", sentence, table)
 
 
@@ -106,7 +106,7 @@ def group_methods_into_tiles(methods: Sequence[str]) -> list[list[Info]]:
     for names in group_methods_by_kind(methods).values():
         for name in names:
             info = METHODS[name].info
-            tiles[info.group, get_upload_character(info)].append(info)
+            tiles[info.group, get_upload_symbol_or_empty(info)].append(info)
     return list(tiles.values())
 
 
@@ -119,14 +119,14 @@ class MethodTile:
 
     def draw(self, tile_methods: Sequence[Info]) -> None:
         """Draw what the methods of a tile have in common, as its first one has it."""
-        words = describe_tile_methods(tile_methods)
+        words = make_tile_texts(tile_methods)
         self._draw_clients(tile_methods[0])
         self._draw_server(words)
         if words.sends:
             self._draw_upload(tile_methods[0], words)
         if words.comes_back:
             self._draw_arrow(ARROW_END, ARROW_START, 0.5, SECOND)
-            style = {"ha": "center", "va": "top", "color": make_text_colour(SECOND)}
+            style = {"ha": "center", "va": "top", "color": darken_colour_until_readable(SECOND)}
             self._draw_text(1.1, 0.44, words.comes_back, 1.15, **style)
 
     def _draw_clients(self, info: Info) -> None:
@@ -161,7 +161,7 @@ class MethodTile:
         if texts.when:
             text += ", " + texts.when.replace(" ", "\xa0")
         self._draw_text(1.1, 0.86, text, 1.15, ha="center", color=ACCENT)
-        symbol = get_upload_character(info)
+        symbol = get_upload_symbol_or_empty(info)
         frame = {"fc": "white", "ec": ACCENT, "boxstyle": "round,pad=0.25"}
         style = {"size": 9 * self.scale, "color": ACCENT, "weight": "bold", **MIDDLE}
         self.ax.text(1.08, 0.74, symbol or "   ", bbox=frame, **style)
@@ -186,7 +186,7 @@ class MethodTile:
     ) -> None:
         """Write a text in lines of at most `width`."""
         style = {
-            "size": compute_text_points(self.scale),
+            "size": compute_font_size_points(self.scale),
             "linespacing": 1.3,
             "color": INK,
             **style,
@@ -194,7 +194,7 @@ class MethodTile:
         self.ax.text(left, low, wrap_text(text, width, self.scale), **style)
 
 
-def get_upload_character(info: Info) -> str:
+def get_upload_symbol_or_empty(info: Info) -> str:
     """Return the symbol of what a method's clients send; "" for a network, which is drawn."""
     for word, symbol in SYMBOLS.items():
         if word in info.sends:
@@ -202,7 +202,7 @@ def get_upload_character(info: Info) -> str:
     return ""
 
 
-def describe_tile_methods(tile_methods: Sequence[Info]) -> TileTexts:
+def make_tile_texts(tile_methods: Sequence[Info]) -> TileTexts:
     """Describe a drawing: its first method, and how the others differ from it."""
     head = tile_methods[0]
     if head.rounds.startswith("one-shot"):
@@ -211,7 +211,7 @@ def describe_tile_methods(tile_methods: Sequence[Info]) -> TileTexts:
         when = head.rounds.partition(",")[0].removeprefix("none")
     returns = name_resulting_model(head.name if len(tile_methods) == 1 else "", head.group)
     return TileTexts(
-        methods="; ".join(format_variant_name(info, head) for info in tile_methods),
+        methods="; ".join(format_name_with_differences(info, head) for info in tile_methods),
         sends=head.sends,
         when=when,
         comes_back=head.back,
@@ -220,7 +220,7 @@ def describe_tile_methods(tile_methods: Sequence[Info]) -> TileTexts:
     )
 
 
-def format_variant_name(info: Info, first_method: Info) -> str:
+def format_name_with_differences(info: Info, first_method: Info) -> str:
     """Format a method's short name and how it differs from `first_method`, the first method of its drawing:
     'FedKD (+ class counts)'."""
     name = shorten_title(info.title)
@@ -235,12 +235,14 @@ def format_variant_name(info: Info, first_method: Info) -> str:
     return f"{name} ({', '.join(differences)})"
 
 
-def compute_text_points(drawing_scale: float) -> float:
+def compute_font_size_points(drawing_scale: float) -> float:
     """Compute the font size, in points, of a drawing."""
     return max(LEAST, 4.4 * drawing_scale)
 
 
 def wrap_text(text: str, width_inches: float, drawing_scale: float) -> str:
     """Wrap a text in lines of at most `width_inches`, in inches of a drawing at scale 1."""
-    letters = int(width_inches * drawing_scale * 72 / (0.57 * compute_text_points(drawing_scale)))
+    letters = int(
+        width_inches * drawing_scale * 72 / (0.57 * compute_font_size_points(drawing_scale))
+    )
     return textwrap.fill(text, max(8, letters))

@@ -15,11 +15,11 @@ from matplotlib.patches import Rectangle
 
 from ..data import Dataset, Federation
 from ..errors import SAMPLES
-from ..front.vocabulary import choose_stage_words
+from ..front.vocabulary import choose_words_for_clients_and_samples
 from .array_types import ClientClassCounts, CountPerClass, CountPerClient
 from .kit import AccuracyBars, describe_picture, draw_heat_map
 from .marks import attach_hover_text
-from .series import Series, select_finished
+from .series import Series, select_series_with_results
 from .style import (
     ACCENT,
     FAINT,
@@ -113,7 +113,7 @@ class PartitionPicture:
             labels = tuple(s.label for s in rows)
             shape = (*counts.shape, names, labels, tuple(remarks))
             if shape != self._shape:
-                self._build(*counts.shape, names, rows, remarks)
+                self._build_axes(*counts.shape, names, rows, remarks)
                 self._shape = shape
                 self._stored_rows = ()
             self._artists.update(counts, client, class_index, setting=setting)
@@ -124,35 +124,37 @@ class PartitionPicture:
                     write_axes_title(self._bars.ax, title, font_size=9.5)
                     self._stored_rows = rows
                 means = ", ".join(
-                    f"{s.label} {format_percent(s.mean)}" for s in select_finished(rows)
+                    f"{s.label} {format_percent(s.mean)}" for s in select_series_with_results(rows)
                 )
                 about += f"; beside it, {title}: {means}"
         text = describe_partition(federation, client, class_index, setting)
         rows = make_partition_table(federation, setting)
         return describe_picture(self.figure, about, setting, text, rows, detail=federation.note)
 
-    def _build(
+    def _build_axes(
         self,
-        clients: int,
-        classes: int,
-        names: Sequence[str],
-        rows: Sequence[Series],
-        remarks: Sequence[str],
+        client_count: int,
+        class_count: int,
+        client_names: Sequence[str],
+        bar_rows: Sequence[Series],
+        client_remarks: Sequence[str],
     ) -> None:
-        """Build the axes: two for the partition, and one for bars if there are `rows`."""
+        """Build the axes: two for the partition, and one for bars if there are `bar_rows`."""
         self.figure = make_figure()
         width_share = 0.88
         columns: dict[str, Any] = {"ncols": 1}
-        if rows:
+        if bar_rows:
             width_share = 0.46
             columns = {"ncols": 2, "width_ratios": [1.35, 1]}
         grid = self.figure.add_gridspec(2, height_ratios=[1, 4], **columns)
         upper = self.figure.add_subplot(grid[0, 0])
         lower = self.figure.add_subplot(grid[1, 0], sharex=upper)
         inches = (get_default_figure_size()[0] * width_share, 2.75)
-        self._artists = PartitionArtists(upper, lower, clients, classes, names, inches, remarks)
-        if rows:
-            self._bars = AccuracyBars(self.figure.add_subplot(grid[:, 1]), rows)
+        self._artists = PartitionArtists(
+            upper, lower, client_count, class_count, client_names, inches, client_remarks
+        )
+        if bar_rows:
+            self._bars = AccuracyBars(self.figure.add_subplot(grid[:, 1]), bar_rows)
 
 
 class PartitionArtists:
@@ -181,10 +183,10 @@ class PartitionArtists:
         band = {"color": ACCENT, "alpha": 0.13, "lw": 0, "zorder": 0}
         self._columns = [ax.axvspan(-0.5, 0.5, **band) for ax in (upper, lower)]
         self._row = lower.axhspan(-0.5, 0.5, **band)
-        self._draw_sizes(clients)
+        self._draw_size_bars_without_sizes(clients)
         dress(lower, x="client", y="class")
         if classes <= MAX_COLOURED_CLASSES:
-            self._draw_dots(classes)
+            self._draw_dots_without_positions(classes)
         else:
             self.dots = draw_heat_map(lower, np.zeros((classes, clients)))
             draw_colour_bar(self.dots, [upper, lower], "samples", pad=0.01, aspect=30)
@@ -195,9 +197,9 @@ class PartitionArtists:
         points_of_cell = min(72 * inches[0] / (clients + 0.2), 72 * inches[1] / (classes + 0.2), 40)
         self._largest_dot = np.pi * (0.47 * points_of_cell) ** 2
 
-    def _draw_sizes(self, clients: int) -> None:
+    def _draw_size_bars_without_sizes(self, client_count: int) -> None:
         ax = self.upper
-        self.bars = ax.bar(range(clients), np.ones(clients), width=0.7, color="#9aa4ae")
+        self.bars = ax.bar(range(client_count), np.ones(client_count), width=0.7, color="#9aa4ae")
         for bar, remark in zip(self.bars, self.remarks, strict=True):
             if remark:
                 bar.set(alpha=PALE)
@@ -213,9 +215,9 @@ class PartitionArtists:
         }
         ax.text(0, 1, "0", transform=ax.transAxes, **style)
 
-    def _draw_dots(self, classes: int) -> None:
+    def _draw_dots_without_positions(self, class_count: int) -> None:
         rows = []
-        for colour in list_class_colours(classes):
+        for colour in list_class_colours(class_count):
             rows.append([to_rgba(colour, PALE if remark else 1) for remark in self.remarks])
         self._colours = np.array(rows)  # [C, M, 4]
         self.dots = self.lower.scatter([0], [0], linewidths=0)
@@ -332,14 +334,16 @@ def describe_partition(
 
 
 def describe_class_holders(
-    samples_per_client: CountPerClient, class_name: str, setting: SettingCaption | str
+    class_samples_per_client: CountPerClient, class_name: str, setting: SettingCaption | str
 ) -> str:
-    """Say who has most samples of a class, and who has none. samples_per_client: `[M]`"""
-    most = int(samples_per_client.argmax())
-    without = format_count_and_noun(int((samples_per_client == 0).sum()), "client")
+    """Say who has most samples of a class, and who has none. class_samples_per_client: `[M]`"""
+    most = int(class_samples_per_client.argmax())
+    without = format_count_and_noun(int((class_samples_per_client == 0).sum()), "client")
     who = format_client_for_sentence(most, setting)
+    held = class_samples_per_client[most]
+    total = class_samples_per_client.sum()
     return (
-        f"Class {class_name}: client {who} holds {samples_per_client[most]} of its {samples_per_client.sum()} samples; "
+        f"Class {class_name}: client {who} holds {held} of its {total} samples; "
         f"{without} never saw it."
     )
 
@@ -375,7 +379,9 @@ def describe_client_differences(
     seen = federation.skew.effective_classes
     about = f"{seen:.0f}" if class_count > FEW_CLASSES else f"{seen:.1f}"
     dataset = federation.dataset
-    kinds = choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)])["kinds"]
+    kinds = choose_words_for_clients_and_samples(dataset.name, SAMPLES[len(dataset.input_shape)])[
+        "kinds"
+    ]
     text = (
         f"A client effectively sees about {about} of {class_count} {kinds} and has {sizes} samples."
     )

@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 
 from ..data import Federation
 from ..errors import SAMPLES
-from ..front.vocabulary import choose_stage_words
+from ..front.vocabulary import choose_words_for_clients_and_samples
 from .array_types import ByteImage, ByteImages, ColourPixels, SampleIndices, SampleLabels
 from .kit import AccuracyBars, describe_picture, exempt_from_dark_theme
 from .partition import describe_partition, make_partition_table
@@ -67,7 +67,9 @@ def draw_piles(
     many = next((count for count in STANDS_FOR if sum(sizes) / count <= MOST_TILES), STANDS_FOR[-1])
     piles = [choose_shown_samples(pile, labels, many) for pile in piles]
     dataset = federation.dataset
-    kind = choose_stage_words(dataset.name, SAMPLES[len(dataset.input_shape)])["kind"]
+    kind = choose_words_for_clients_and_samples(dataset.name, SAMPLES[len(dataset.input_shape)])[
+        "kind"
+    ]
     note = f"a tile is a sample, its colour the {kind}"
     if many > 1:
         note = f"a tile stands for {format_count_and_noun(many, 'sample')} of one {kind}"
@@ -88,7 +90,7 @@ def draw_piles(
         figure.text(
             ax.get_position().x0, TITLE_TOP, f"Who holds what: {note}", va="top", color=QUIET
         )
-        write_sizes_and_scores(
+        write_sizes_names_and_accuracies(
             ax, sizes, client_accuracies, setting, count_tile_rows(piles, across)
         )
     sentence = describe_partition(federation, None, None, setting)
@@ -104,10 +106,10 @@ def choose_shown_samples(
     return np.concatenate(shown)
 
 
-def choose_tiles_across(piles: Sequence[SampleIndices], width_by_height: float) -> int:
+def choose_tiles_across(piles: Sequence[SampleIndices], width_to_height_ratio: float) -> int:
     """How many tiles a row of a pile has, so that all piles together have this width by height."""
     largest = max(len(pile) for pile in piles)
-    return max(1, round(math.sqrt(width_by_height * largest / len(piles)) * (1 - GAP)))
+    return max(1, round(math.sqrt(width_to_height_ratio * largest / len(piles)) * (1 - GAP)))
 
 
 def count_tile_rows(piles: Sequence[SampleIndices], tiles_across: int) -> list[int]:
@@ -155,7 +157,7 @@ def make_tile(
     return 1 - ink * (1 - np.array(colour))
 
 
-def write_sizes_and_scores(
+def write_sizes_names_and_accuracies(
     ax: Axes,
     sizes: Sequence[int],
     client_accuracies: Sequence[float],

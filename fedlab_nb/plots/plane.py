@@ -130,7 +130,7 @@ def place_squares_in_frame(
     for columns in range(1, square_count + 1):
         rows = math.ceil(square_count / columns)
         height_of_row = (height_inches - LEGEND) / rows
-        side_for_width = compute_square_side(columns, width_inches)
+        side_for_width = compute_square_side_inches(columns, width_inches)
         side_for_height = height_of_row - TITLE - FOOT
         side_by_columns[columns] = min(side_for_width, side_for_height)
     columns = max(side_by_columns, key=lambda columns: side_by_columns[columns])
@@ -145,21 +145,21 @@ def place_squares_in_frame(
     return SquareLayout(side, corners)
 
 
-def compute_square_side(column_count: int, width_inches: float) -> float:
+def compute_square_side_inches(column_count: int, width_inches: float) -> float:
     """Compute the side, in inches, of squares that fill the width."""
     return (width_inches - 2 * MARGIN - (column_count - 1) * GAP) / column_count
 
 
-def compute_frame_height(square_count: int, width_inches: float) -> float:
+def compute_frame_height_inches(square_count: int, width_inches: float) -> float:
     """Compute the height, in inches, of squares that fill the width.
 
     They stand in two rows if one row would make them too small.
     """
     rows = 1
-    if square_count >= 4 and compute_square_side(square_count, width_inches) <= SMALL:
+    if square_count >= 4 and compute_square_side_inches(square_count, width_inches) <= SMALL:
         rows = 2
     columns = math.ceil(square_count / rows)
-    side = min(compute_square_side(columns, width_inches), LARGE)
+    side = min(compute_square_side_inches(columns, width_inches), LARGE)
     return rows * (side + TITLE + FOOT) + LEGEND
 
 
@@ -269,16 +269,18 @@ def draw_square_dots(
         ax.add_artist(Line2D(x, y, ls="", marker=MARKERS[label], mfc=colour, **style))
 
 
-def draw_plane_legend(ax: Axes, class_names: Sequence[str], y: float, width_inches: float) -> None:
+def draw_plane_legend(
+    ax: Axes, class_names: Sequence[str], y_inches: float, width_inches: float
+) -> None:
     """Draw a dot for each class with its name, and if there is room the meaning of background and circles."""
     x = MARGIN
     style = {"ls": "", "ms": 5.5, "mew": 0}
     for label, (name, colour) in enumerate(
         zip(class_names, list_class_colours(len(class_names)), strict=True)
     ):
-        dot = Line2D([x + 0.06], [y + 0.045], marker=MARKERS[label], mfc=colour, **style)
+        dot = Line2D([x + 0.06], [y_inches + 0.045], marker=MARKERS[label], mfc=colour, **style)
         ax.add_artist(dot)
-        ax.text(x + 0.14, y, f"class {name}", fontsize=9, color=QUIET)
+        ax.text(x + 0.14, y_inches, f"class {name}", fontsize=9, color=QUIET)
         x += 0.66 + LETTER * len(name)
     if x + LETTER * len(AROUND) < width_inches:
-        ax.text(x + 0.06, y, AROUND, fontsize=9, color=QUIET)
+        ax.text(x + 0.06, y_inches, AROUND, fontsize=9, color=QUIET)

@@ -11,7 +11,7 @@ from .accuracy import LOCAL
 from .identity import shorten_title
 from .kit import describe_picture
 from .marks import attach_hover_text
-from .series import CurvePoint, Series, join_settings, select_finished
+from .series import CurvePoint, Series, join_setting_texts, select_series_with_results
 from .style import (
     ACCENT,
     FAINT,
@@ -51,7 +51,7 @@ class RacePicture:
     """The picture of one race; `show(budget)` draws it for so many bytes into the same axes."""
 
     def __init__(self, series: Sequence[Series]) -> None:
-        self.series = select_finished(series)
+        self.series = select_series_with_results(series)
         self.limits = find_byte_range(series)
         with drawing(1, 2, width_ratios=[1.5, 1]) as (self.figure, (left, right)):
             self._prepare_axes(left, right)
@@ -75,12 +75,12 @@ class RacePicture:
         return describe_picture(
             self.figure,
             title,
-            join_settings(self.series),
+            join_setting_texts(self.series),
             describe_leader(self.series, budget_bytes),
             make_race_table(self.series, budget_bytes),
         )
 
-    def compute_budget(self, slider_step: float) -> float:
+    def compute_budget_bytes(self, slider_step: float) -> float:
         """Compute the bytes spent at a step of the slider, 0 to STEPS, on a logarithmic scale."""
         low, high = self.limits
         return low * (high / low) ** (slider_step / STEPS)
@@ -169,7 +169,7 @@ def split_into_x_and_y(points: Sequence[tuple[float, float]]) -> tuple[list[floa
 def find_byte_range(series: Sequence[Series]) -> ByteRange:
     """Find the least and the most bytes at which a method gains a point, for the slider."""
     values = []
-    for s in select_finished(series):
+    for s in select_series_with_results(series):
         values += [point["bytes"] for point in list_global_model_points(s) if point["bytes"] > 0]
     if not values:
         return ByteRange(1e3, 1e6)

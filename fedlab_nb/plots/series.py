@@ -145,11 +145,11 @@ class Series:
         return get_method_look(self.method or self.label)
 
 
-def select_finished(series: Sequence[Series]) -> list[Series]:
+def select_series_with_results(series: Sequence[Series]) -> list[Series]:
     """Select the series with at least one result."""
     return [s for s in series if s.accuracies]
 
 
-def join_settings(series: Sequence[Series]) -> str:
+def join_setting_texts(series: Sequence[Series]) -> str:
     """Join the settings that occur, each once, for alt texts."""
     return "; ".join(dict.fromkeys(str(s.setting) for s in series if s.setting)) or "no setting yet"

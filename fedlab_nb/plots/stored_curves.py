@@ -14,7 +14,7 @@ from .accuracy import describe_best_method
 from .identity import shorten_title
 from .kit import AccuracyBars, describe_picture, draw_lines_with_bands
 from .marks import attach_hover_text
-from .series import Series, select_finished
+from .series import Series, select_series_with_results
 from .style import (
     HALVES,
     INK,
@@ -50,23 +50,23 @@ class StoredPlot:
         self,
         results: AccuraciesByAlpha,
         *,
-        alpha: float,
-        clients: int,
-        source: str,
+        chosen_alpha: float,
+        stored_clients: int,
+        source_text: str,
         wanted_clients: int | None = None,
-        bounds: Collection[str] = (),
+        bound_names: Collection[str] = (),
         chance: float | None = None,
         note: str = "",
         dataset: str = "digits",
     ) -> Picture:
         """Draw the results for the chosen α, and return the picture.
 
-        results:        accuracies of a federation of `clients` clients
-        alpha:          the chosen α, which need not be a stored one
-        clients:        number of clients in the stored runs
-        source:         where the numbers come from, such as "stored results of 2025-01-31"
+        results:        accuracies of a federation of `stored_clients` clients
+        chosen_alpha:   the chosen α, which need not be a stored one
+        stored_clients: number of clients in the stored runs
+        source_text:    where the numbers come from, such as "stored results of 2025-01-31"
         wanted_clients: number of clients that the user has chosen
-        bounds:         titles of methods that are references, not competitors
+        bound_names:    titles of methods that are references, not competitors
         chance:         accuracy of guessing, 0–1
         note:           a sentence to append
         dataset:        name of the data set
@@ -74,26 +74,28 @@ class StoredPlot:
         The axes are built once per `results` object. As long as only α changes, a call moves marks.
         """
         if results is not self._results:
-            self._build(results, chance)
+            self._build_axes(results, chance)
             self._results = results
-        stored_alpha = self.alphas[find_index_of_nearest_alpha(self.alphas, alpha)]
-        stored_setting = f"α = {stored_alpha:g}, {format_count_and_noun(clients, 'client')}"
+        stored_alpha = self.alphas[find_index_of_nearest_alpha(self.alphas, chosen_alpha)]
+        stored_setting = f"α = {stored_alpha:g}, {format_count_and_noun(stored_clients, 'client')}"
         setting = f"{dataset}, {stored_setting}"
         rows = []
         for title, by_alpha in results.items():
             accuracies = by_alpha.get(stored_alpha, {})
-            is_bound = title in bounds
+            is_bound = title in bound_names
             rows.append(Series(title, setting=setting, accuracies=accuracies, bound=is_bound))
         with LOCK:
             self._bars.update(rows, f"Stored: {stored_setting}")
-            visible_alpha = min(max(alpha, self.alphas[0]), self.alphas[-1])
+            visible_alpha = min(max(chosen_alpha, self.alphas[0]), self.alphas[-1])
             self._alpha_line.set_xdata([visible_alpha, visible_alpha])
             self._place_rings(stored_alpha)
-        remark = describe_distance_to_stored_setting(alpha, stored_alpha, clients, wanted_clients)
-        results_text = describe_best_method(select_finished(rows))
+        remark = describe_distance_to_stored_setting(
+            chosen_alpha, stored_alpha, stored_clients, wanted_clients
+        )
+        results_text = describe_best_method(select_series_with_results(rows))
         text = f"Stored results at {stored_setting}{remark}: {results_text} {note}".strip()
         title = "Bars of test accuracy, and lines of it against α"
-        detail = f"{capitalize_first_letter(source)}."
+        detail = f"{capitalize_first_letter(source_text)}."
         return describe_picture(self.figure, title, setting, text, self._table, detail=detail)
 
     def _place_rings(self, stored_alpha: float) -> None:
@@ -106,7 +108,7 @@ class StoredPlot:
                 ring, f"{title}, α = {stored_alpha:g}\n{100 * accuracy:.1f} %", method=title
             )
 
-    def _build(self, results: AccuraciesByAlpha, chance: float | None) -> None:
+    def _build_axes(self, results: AccuraciesByAlpha, chance: float | None) -> None:
         """Build the axes: bars on the left; on the right one line with its band per method."""
         bands: dict[str, dict[float, Band]] = {}
         for title, by_alpha in results.items():

@@ -54,7 +54,7 @@ LABELS = {
 AccuraciesByAxisValue = Mapping[Any, Mapping[int, float] | Band]
 
 
-class Point(NamedTuple):
+class BytesAndAccuracy(NamedTuple):
     """A method's cost and what it brings."""
 
     bytes: float
@@ -182,7 +182,9 @@ def draw_accuracy_against_bytes(results: Results, *, setting: SettingCaption | s
         rows.append(
             Series(method, accuracies=accuracies, up=bytes_up[method], down=bytes_down[method])
         )
-    front = find_pareto_front({s.name: Point(s.total_bytes, s.mean) for s in rows})
+    front = find_names_on_pareto_front(
+        {s.name: BytesAndAccuracy(s.total_bytes, s.mean) for s in rows}
+    )
     with drawing() as (figure, ax):
         dress(ax, x="bytes of all clients, both ways", y="test accuracy", grid="both")
         draw_cost_points(ax, rows)
@@ -201,10 +203,11 @@ def draw_accuracy_against_bytes(results: Results, *, setting: SettingCaption | s
     return describe_picture(figure, "Accuracy against bytes", setting, sentence, table)
 
 
-def find_pareto_front(points: Mapping[str, Point]) -> list[str]:
+def find_names_on_pareto_front(points: Mapping[str, BytesAndAccuracy]) -> list[str]:
     """Find the names that no other beats on both bytes and accuracy, by rising bytes.
 
-    >>> find_pareto_front({"a": Point(1, 0.5), "b": Point(2, 0.4), "c": Point(3, 0.9)})
+    >>> points = {"a": (1, 0.5), "b": (2, 0.4), "c": (3, 0.9)}
+    >>> find_names_on_pareto_front({name: BytesAndAccuracy(*point) for name, point in points.items()})
     ['a', 'c']
     """
     front: list[str] = []

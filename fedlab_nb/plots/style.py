@@ -15,7 +15,7 @@ highlight_row_or_column(ax, client, M)         the client that is looked at; wit
 draw_level_line(ax, chance, "guessing")           a thin line at a level
 draw_seed_lines(ax, {seed: [(x, y)]}, colour)     every seed faintly, their mean clearly
 draw_end_labels(ax, [(y, text, colour)])          the name of each line at its right end
-make_text_colour(SECOND)                          a colour's tone for letters
+darken_colour_until_readable(SECOND)                          a colour's tone for letters
 """
 
 from __future__ import annotations
@@ -557,7 +557,7 @@ FIFTHS = (0, 0.2, 0.4, 0.6, 0.8, 1)
 QUARTERS = (0, 0.25, 0.5, 0.75, 1)
 HALVES = (0, 0.5, 1)
 DOTS = (0, (2, 2))  # the dashes of reference lines
-Points = Sequence[tuple[float, float]]  # (x, y) of each
+XYPoints = Sequence[tuple[float, float]]  # (x, y) of each
 AxisName = Literal["x", "y"]
 Grid = Literal["", "x", "y", "both"]
 
@@ -797,7 +797,7 @@ class Line(NamedTuple):
     y: list[float]
 
 
-def average_lines_over_seeds(points_by_seed: Mapping[int, Points]) -> Line:
+def average_lines_over_seeds(points_by_seed: Mapping[int, XYPoints]) -> Line:
     """Average the lines `{seed: [(x, y), …]}`, which are straight between their points, over the range of x
     that all seeds have."""
     lines = []
@@ -818,7 +818,7 @@ def average_lines_over_seeds(points_by_seed: Mapping[int, Points]) -> Line:
 
 def draw_seed_lines(
     ax: Axes,
-    points_by_seed: Mapping[int, Points],
+    points_by_seed: Mapping[int, XYPoints],
     colour: str,
     marker: str = "",
     *,
@@ -863,7 +863,7 @@ def spread_label_positions(
 
 
 @functools.cache
-def make_text_colour(colour: str) -> str:
+def darken_colour_until_readable(colour: str) -> str:
     """Make the tone of a colour `#rrggbb` in which letters can be read on white: darker, where it is too light.
 
     Bars and lines keep the colour itself; a page that is dark makes both lighter (`vector.py`).
@@ -875,10 +875,10 @@ def make_text_colour(colour: str) -> str:
     return to_hex((share * red, share * green, share * blue))
 
 
-def compute_contrast_with_white(*channels: float) -> float:
+def compute_contrast_with_white(*red_green_blue: float) -> float:
     """The contrast of WCAG 2 between a colour, its red, green and blue 0-1, and white."""
     linear = []
-    for channel in channels:
+    for channel in red_green_blue:
         is_dark = channel <= 0.04045
         linear.append(channel / 12.92 if is_dark else ((channel + 0.055) / 1.055) ** 2.4)
     luminance = float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
@@ -912,7 +912,7 @@ def draw_end_labels(
     style = {"va": "center", "clip_on": False, "gid": "outside", **style}
     style.setdefault("transform", ax.get_yaxis_transform())
     for place, text, (_, _, colour) in zip(places, texts, labels, strict=True):
-        style["color"] = make_text_colour(colour)
+        style["color"] = darken_colour_until_readable(colour)
         ax.text(1.02, place, text, fontsize=font_size, **style)
 
 

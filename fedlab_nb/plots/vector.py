@@ -60,7 +60,7 @@ def get_thumbnail_sheet(figure: Figure) -> ThumbnailSheet | dict[str, Any]:
     return dict(getattr(figure, "fedlab_thumbnails", {}))
 
 
-def make_marker_path(marker: str, radius: float) -> str:
+def make_svg_path_of_marker(marker: str, radius: float) -> str:
     """Make the `d` of an SVG path for a marker, as matplotlib names it, with this radius."""
     style = MarkerStyle(marker)
     path = (
@@ -89,12 +89,12 @@ def adapt_svg_to_themes(svg: str) -> str:
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt" ', "", svg, count=1)
-    svg = COLOUR.sub(lambda colour: make_light_dark_colour(colour[0]), svg)
+    svg = COLOUR.sub(lambda colour: make_css_light_dark_colour(colour[0]), svg)
     return re.sub(r"\s*\n\s*", " ", svg)
 
 
 @lru_cache(maxsize=4096)
-def make_light_dark_colour(hex_colour: str) -> str:
+def make_css_light_dark_colour(hex_colour: str) -> str:
     """Make a CSS colour `light-dark(#rrggbb, #rrggbb)` for both pages; white is that of the page."""
     if hex_colour == "#ffffff":
         return f"light-dark(#ffffff, var(--jp-layout-color0, {PAPER}))"

@@ -271,7 +271,7 @@ def choose_words_by_significance(
     return clear_words
 
 
-def describe_half_width(band: Band) -> str:
+def format_half_width_or_seed_count(band: Band) -> str:
     """Describe a band in a table: '1.2 points', or 'one seed', '3 seeds' if there are too few for one."""
     if math.isnan(band.half_width):
         return "one seed"

@@ -45,7 +45,7 @@ from fedlab_nb.papers.which import (
     Candidate,
     Federation,
     choose_by_rehearsal,
-    choose_rehearsal_seed_count,
+    choose_seed_count_of_rehearsal,
     choose_shortlist,
     compute_regret_by_candidate,
     find_candidates_tied_for_best,
@@ -53,8 +53,8 @@ from fedlab_nb.papers.which import (
     list_answer_cases,
     list_method_variants,
     load_stored_federations,
-    make_shortlist,
-    run_candidates,
+    make_shortlist_with_closed_forms,
+    rehearse_candidates,
 )
 
 # Searches for images, and those of the methods of many rounds that are nowhere ahead in the study: they take long.
@@ -420,9 +420,11 @@ def rehearse(dataset, setting, lists):
     names = {
         name for names in lists.values() for name in names if name.split(" ")[0] not in LEFT_OUT
     }
-    seeds = choose_rehearsal_seed_count(len(dataset.y_train))
+    seeds = choose_seed_count_of_rehearsal(len(dataset.y_train))
     settings = {"device": "cpu", **setting}
-    return run_candidates(dataset, Answers(), math.inf, seeds, settings, sorted(names)).candidates
+    return rehearse_candidates(
+        dataset, Answers(), math.inf, seeds, settings, sorted(names)
+    ).candidates
 
 
 def choose_in_each_case(rehearsed, lists):
@@ -439,7 +441,7 @@ def choose_in_each_case(rehearsed, lists):
 def make_lists(federations, image_options, make):
     """The shortlist of each case: {case: names}.
 
-    make: `make_shortlist`, or `choose_shortlist` for the study's list alone
+    make: `make_shortlist_with_closed_forms`, or `choose_shortlist` for the study's list alone
     """
     return {
         case.name: make(federations, case.answers, has_image_options=image_options)
@@ -451,7 +453,7 @@ def judge_on_other_data(name, dataset, setting):
     """A line of the table for each case; returns the judgements of the rule and of the study's list alone."""
     federations = load_stored_federations()
     image_options = dataset.x_train.ndim == 4
-    lists = make_lists(federations, image_options, make_shortlist)
+    lists = make_lists(federations, image_options, make_shortlist_with_closed_forms)
     lists_alone = make_lists(federations, image_options, choose_shortlist)
     rehearsed = rehearse(dataset, setting, lists)
     federation = run_federation(name, dataset, setting)
@@ -471,7 +473,7 @@ def judge_on_study():
         source, setting = STUDIED[federation.name]
         others = [other for other in federations if other.data != federation.data]
         ran = [c.name for c in federation.candidates]
-        lists = make_lists(others, has_image_options(federation), make_shortlist)
+        lists = make_lists(others, has_image_options(federation), make_shortlist_with_closed_forms)
         lists_alone = make_lists(others, has_image_options(federation), choose_shortlist)
         for each in (lists, lists_alone):
             for case, names in each.items():

@@ -33,8 +33,8 @@ from fedlab_nb.live.classroom.messages import (
     CLASSES,
     build_network,
     convert_class_sums_to_ridge_sums,
-    encode_array_in_base64,
     encode_message,
+    encode_tensor_in_base64,
 )
 from fedlab_nb.live.classroom.rehearse import take_weight_gradient_step_of_size_1, unpack_network
 from fedlab_nb.live.classroom.worth import AFL
@@ -201,7 +201,7 @@ class Client:
                 np.frombuffer(base64.b64decode(now["weights"]), "<f4").reshape(-1, CLASSES).copy()
             )
             step = take_weight_gradient_step_of_size_1(torch.from_numpy(table), logits, self.y)
-            request = {"round": now["round"], "weights": encode_array_in_base64(step)}
+            request = {"round": now["round"], "weights": encode_tensor_in_base64(step)}
 
 
 async def attack(client, messages):

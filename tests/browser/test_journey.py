@@ -5,10 +5,10 @@ import base64
 import pytest
 
 from fedlab_nb.front import join_front_modules
-from fedlab_nb.front.vocabulary import choose_stage_words
+from fedlab_nb.front.vocabulary import choose_words_for_clients_and_samples
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.base import shorten_title
-from fedlab_nb.plots.journey import find_still, journey, read_flights
+from fedlab_nb.plots.journey import get_stored_picture_path, journey, read_stored_flights_by_method
 
 pytestmark = pytest.mark.browser
 
@@ -32,11 +32,16 @@ def window(browser):
 
 def test_a_browser_draws_what_is_stored(window):
     window.evaluate(f"window.front = {join_front_modules('flight_stills')}")
-    for name, stored in read_flights().items():
+    for name, stored in read_stored_flights_by_method().items():
         title = shorten_title(METHODS[name].info.title)
-        task = [title, stored["flight"], choose_stage_words("digits", "images"), stored["colours"]]
+        task = [
+            title,
+            stored["flight"],
+            choose_words_for_clients_and_samples("digits", "images"),
+            stored["colours"],
+        ]
         drawn = window.evaluate("(task) => window.front.drawStills(...task)", task)
-        assert drawn == find_still(name).read_text(encoding="utf-8"), name
+        assert drawn == get_stored_picture_path(name).read_text(encoding="utf-8"), name
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,9 @@ def test_all_federations_give_the_same_weights():
 
 def test_guesses_have_the_answers_that_runs_give():
     outcomes = lesson.runs("afl", seeds=1)
-    assert lesson.choose_answer_on_forgetting(outcomes) == lesson.RESENT[0]
-    assert lesson.choose_answer_on_single_image_sum(outcomes) == lesson.SHOWN[0]
-    assert lesson.choose_answer_on_skew() == lesson.SKEWS[2]
+    assert lesson.find_right_option_on_forgetting(outcomes) == lesson.RESENT[0]
+    assert lesson.find_right_option_on_single_image_sum(outcomes) == lesson.SHOWN[0]
+    assert lesson.find_right_option_on_skew() == lesson.SKEWS[2]
 
 
 def test_the_bell_of_one_feature_by_hand():

@@ -88,7 +88,7 @@ def test_a_code_word_gives_one_federation():
     assert_same_dataset(again.trial, first.trial)
     assert_same_dataset(again.final, first.final)
     others = [desk.draw_random_federation_of_code_word(f"WORD {i}") for i in range(6)]
-    assert len({tuple(hidden.sample_counts) for hidden in others}) == 6
+    assert len({tuple(hidden.samples_per_client) for hidden in others}) == 6
     assert len({hidden.source for hidden in others}) == 2
     with pytest.raises(UsageError, match="The code word is empty"):
         capstone.case(" ")
@@ -116,8 +116,8 @@ def test_no_test_image_is_in_the_data_set_of_the_tries(word):
     assert (trial.client_train == final.client_train).all()
     assert (trial.x_train == final.x_train).all()
     assert trial.y_public is None
-    assert trial.client_train.max() + 1 == hidden.clients == len(hidden.sample_counts)
-    assert sum(hidden.sample_counts) == round(hidden.share * len(trial.x_train))
+    assert trial.client_train.max() + 1 == hidden.clients == len(hidden.samples_per_client)
+    assert sum(hidden.samples_per_client) == round(hidden.share * len(trial.x_train))
 
 
 def test_the_server_sees_neither_the_name_nor_the_true_counts():
@@ -132,9 +132,9 @@ def test_the_server_sees_neither_the_name_nor_the_true_counts():
     assert errors.max() > 0
     assert errors.mean() < 3 * desk.NOISE
     picture = capstone.case("HARBOUR").seen()
-    assert f"has {max(hidden.sample_counts)} samples" in picture.sentence
+    assert f"has {max(hidden.samples_per_client)} samples" in picture.sentence
     assert len(picture.table) == hidden.clients
-    assert str(hidden.sample_counts[0]) in str(capstone.case("HARBOUR").facts())
+    assert str(hidden.samples_per_client[0]) in str(capstone.case("HARBOUR").facts())
 
 
 # --------------------------------------------------------------------------------------------------------- the tries

@@ -90,13 +90,13 @@ def test_order_and_ties_of_the_leaderboard(tmp_path):
     )
     board = leaderboard(tmp_path)
     assert board.list_code_words() == ["ELM", "OAK"]
-    assert [row[:2] for row in board.make_table_rows("OAK")] == [
+    assert [row[:2] for row in board.make_ranked_rows_without_header("OAK")] == [
         ["1=", "Cy"], ["1=", "Ada"], ["3", "Bo"], ["4", "Di"], ["submission 2", "Ada"],
     ]  # fmt: skip
     assert board.describe_shared_ranks("OAK") == [
         "Rank 1 is shared: within the noise of Ada: Cy -1 ± 5 points. Fewer bytes come first."
     ]
-    assert board.make_table_rows("ELM") == [
+    assert board.make_ranked_rows_without_header("ELM") == [
         ["1", "Eve", "FedAvg, one round", "as usual", "50.0 ± 0.0", "52560", "88 %", "2"]
     ]
     assert "OAK: 5 reports, budget 60000 bytes of a client." in repr(board)

@@ -51,4 +51,4 @@ def test_the_answer_on_the_student_follows_its_accuracy(monkeypatch):
     for student, answer in zip((70, 58, 45), lesson.STUDENTS, strict=True):
         means = {"server": student, "weighted": 60, "equal": 37}
         monkeypatch.setattr(lesson, "mean_of", means.get)
-        assert lesson.choose_answer_on_student_accuracy() == answer
+        assert lesson.find_right_option_on_student_accuracy() == answer

@@ -63,7 +63,7 @@ def test_the_answer_names_the_gap_and_opens_what_waits_for_it(guess, ensemble_of
     assert is_folded()  # the guess alone opens nothing
     question.button.click()
     assert "You guessed 200 envelopes, measured 360 envelopes" in question.note.value
-    assert question.called_eight_count == 360
+    assert question.count_of_images_called_eight == 360
     assert not is_folded()
 
 

@@ -24,7 +24,7 @@ def test_the_answer_on_the_upload_s_size_follows_the_ledgers():
     for image_bytes in (110, 500, 2000):
         images = toy("distilled", 0.9, ledger=SimpleNamespace(up=image_bytes))
         network = toy("fedavg", 0.3, ledger=SimpleNamespace(up=1000))
-        answers.append(lesson.choose_answer_on_upload_size([images, network]))
+        answers.append(lesson.find_right_option_on_upload_size([images, network]))
     assert answers == list(lesson.SIZES)
 
 

@@ -27,13 +27,13 @@ def test_the_answer_on_regmean_follows_its_accuracy(monkeypatch):
     for regmean, answer in zip((60, 88, 32), lesson.SHARES, strict=True):
         means = {"fedavg": 30, "fedlpa": 90, "regmean": regmean}
         monkeypatch.setattr(lesson, "mean_of", means.get)
-        assert lesson.choose_answer_on_regmean_accuracy() == answer
+        assert lesson.find_right_option_on_regmean_accuracy() == answer
 
 
 def test_the_place_of_two_weights():
     assert "(9 · 1 + 1 · 3) / (9 + 1) = 1.2;" in LESSONS["shelf/fedlpa"]
     assert lesson.PLACES[1].startswith("(1.2, 1.2)")
-    assert lesson.choose_answer_on_product_mean() == lesson.PLACES[1]
+    assert lesson.find_right_option_on_product_mean() == lesson.PLACES[1]
 
 
 @pytest.mark.parametrize("angle", [90, 45])

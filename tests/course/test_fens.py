@@ -83,7 +83,7 @@ def test_the_answer_on_the_weight_of_a_digit_never_seen(monkeypatch):
     answers = {0.1: "nearly none", 0.2: "about an equal share", 0.4: "the largest"}
     for weight, answer in answers.items():
         report.weights[1, 3] = weight
-        assert lesson.choose_answer_on_client_weight_for_digit(None).startswith(answer)
+        assert lesson.find_right_option_on_client_weight_for_digit(None).startswith(answer)
 
 
 def test_the_answer_on_a_client_with_a_single_digit(panel, monkeypatch):
@@ -93,4 +93,4 @@ def test_the_answer_on_a_client_with_a_single_digit(panel, monkeypatch):
     monkeypatch.setattr(lesson, "get_fens_outcome_of_first_seed", lambda panel: outcome)
     for weight, answer in ((0.5, "more"), (0.3, "about as much"), (0.1, "less")):
         report.weights[2, 1] = weight
-        assert lesson.choose_answer_on_single_digit_trust(panel) == answer
+        assert lesson.find_right_option_on_single_digit_trust(panel) == answer

@@ -10,7 +10,7 @@ import pytest
 from lessons import LESSONS
 
 from fedlab_nb.course.matching import lesson
-from fedlab_nb.labs.matching.pairs import match_clients
+from fedlab_nb.labs.matching.pairs import match_networks_of_two_clients
 
 
 def test_exercise_1_by_counting():
@@ -61,9 +61,9 @@ def test_what_the_lesson_says_of_its_runs():
     assert difference < 1e-10
     assert order_digits == 125
     assert "about $10^{125}$ of them" in LESSONS["shelf/names_of_neurons"]
-    assert lesson.compute_accuracy_averaged_with_permuted_self() == round(100 * average)
-    assert lesson.choose_answer_on_matching_under_skew() == lesson.SKEWED[1]
+    assert lesson.compute_accuracy_percent_averaged_with_permuted_copy() == round(100 * average)
+    assert lesson.find_right_option_on_matching_under_skew() == lesson.SKEWED[1]
     outcome = lesson.runs("matching", 100, init="different", seeds=1)[0]
-    pair = match_clients(outcome, 0, 1, "rebasin")
+    pair = match_networks_of_two_clients(outcome, 0, 1, "rebasin")
     assert pair.before.barrier > 0.3
     assert pair.after.barrier < 0.05

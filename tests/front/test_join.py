@@ -6,7 +6,13 @@ import subprocess
 
 import pytest
 
-from fedlab_nb.front import HERE, JoinError, find_modules, join_front_modules, join_modules
+from fedlab_nb.front import (
+    HERE,
+    JoinError,
+    join_front_modules,
+    join_modules,
+    list_modules_in_import_order,
+)
 
 
 def write(folder, **texts):
@@ -25,7 +31,7 @@ def test_a_module_stands_after_those_that_it_imports(tmp_path):
         middle='import { one } from "./base.js";\nexport const half = one / 2;\n',
         base="export const one = 1;\n",
     )
-    paths = find_modules(tmp_path / "top.js")
+    paths = list_modules_in_import_order(tmp_path / "top.js")
     assert [path.stem for path in paths] == ["base", "middle", "top"]
     text = join_modules(paths)
     assert "import" not in text
@@ -62,7 +68,7 @@ def test_a_circle_is_an_error(tmp_path):
         second='import { a } from "./first.js";\nexport const b = 1;\n',
     )
     with pytest.raises(JoinError, match="first.js -> second.js -> first.js"):
-        find_modules(first)
+        list_modules_in_import_order(first)
 
 
 def test_every_module_of_the_stage_is_joined_and_parses():
@@ -78,5 +84,5 @@ def test_every_module_of_the_stage_is_joined_and_parses():
     ]  # fmt: skip
     modules = {"worker_transport.js"}
     for entry in ("panel_entry", "race", "hand", "flight_stills"):
-        modules |= {path.name for path in find_modules(HERE / f"{entry}.js")}
+        modules |= {path.name for path in list_modules_in_import_order(HERE / f"{entry}.js")}
     assert modules == {path.name for path in HERE.glob("*.js")}

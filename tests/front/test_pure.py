@@ -14,7 +14,10 @@ from javascript import run_javascript
 from fedlab_nb.data import Edits, federate, format_client_letters, load
 from fedlab_nb.data.partition import measure_skew
 from fedlab_nb.errors import SAMPLES
-from fedlab_nb.front.vocabulary import choose_stage_words, choose_story_words
+from fedlab_nb.front.vocabulary import (
+    choose_words_for_clients_and_samples,
+    choose_words_of_post_office_story,
+)
 from fedlab_nb.panels.controls import MOST_SEED
 from fedlab_nb.panels.link import parse_settings_of_link
 from fedlab_nb.plots import PartitionPicture
@@ -809,22 +812,22 @@ def test_a_side_is_a_multiple_of_the_step(step):
     ],
 )
 def test_a_sample_is_said_in_the_words_of_its_data(dataset, axes, owner, says):
-    people = choose_stage_words(dataset, SAMPLES[axes])
+    people = choose_words_for_clients_and_samples(dataset, SAMPLES[axes])
     code = 'return describeSample(people, "no", owner)'
     assert run_javascript("text", code, people=people, owner=owner) == says
 
 
 def test_only_who_holds_digits_is_an_office_and_only_in_the_story():
-    story_words = choose_story_words("digits", "images")
-    stage_words = choose_stage_words("digits", "images")
+    story_words = choose_words_of_post_office_story("digits", "images")
+    stage_words = choose_words_for_clients_and_samples("digits", "images")
     assert story_words["many"] == "offices"
     assert stage_words == {**story_words, "one": "client", "many": "clients"}
-    story_words = choose_story_words("heart", "feature rows")
-    assert story_words == choose_stage_words("heart", "feature rows")
+    story_words = choose_words_of_post_office_story("heart", "feature rows")
+    assert story_words == choose_words_for_clients_and_samples("heart", "feature rows")
 
 
 def test_the_headline_speaks_of_patients():
-    people = choose_stage_words("heart", SAMPLES[1])
+    people = choose_words_for_clients_and_samples("heart", SAMPLES[1])
     results = {"accuracies": {"logits": 0.4}, "calls": {"logits": [64, 116]}, "each": []}
     classes = [{"name": "no"}, {"name": "yes"}]
     facts = dict(counts=[[5, 5], [6, 4]], results=results, people=people)
@@ -841,7 +844,9 @@ def test_a_headline_names_a_mean_in_full_and_has_one_full_stop():
     ]
     results = {"accuracies": {"fedet": 0.85, "ensemble": 0.66}, "calls": {}, "each": []}
     facts = dict(
-        counts=[[5, 5], [6, 4]], results=results, people=choose_stage_words("digits", SAMPLES[3])
+        counts=[[5, 5], [6, 4]],
+        results=results,
+        people=choose_words_for_clients_and_samples("digits", SAMPLES[3]),
     )
     facts |= {"methods": methods, "classes": [{"name": "0"}, {"name": "1"}]}
     said = run_javascript(HEADLINE, "return findHeadline(facts)", facts=facts).replace("\xa0", " ")

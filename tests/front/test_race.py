@@ -219,7 +219,7 @@ def test_a_stretch_enters_a_box_where_one_of_its_points_is_inside(stretches):
 
 
 def test_names_beside_lines_can_be_read_on_a_dark_page():
-    """On a light one their colour comes from `plots.style.make_text_colour`."""
+    """On a light one their colour comes from `plots.style.darken_colour_until_readable`."""
     colours = sorted({get_method_look(name).colour for name in METHODS})
     tones = run_javascript(RACE, "return colours.map(lighten)", colours=colours)
     dark = compute_contrast_with_white(*to_rgb("#111111"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedlab_nb.labs.afl.image import recover_class_means
+from fedlab_nb.labs.afl.image import recover_class_means_and_nearest_images
 from fedlab_nb.labs.distilled.sent_images import find_nearest_images_of_all_clients
 from fedlab_nb.labs.nearest import MAX_PAIRS, draw_sent_and_nearest_images, find_nearest_own_images
 from fedlab_nb.plots import render_picture_png
@@ -51,7 +51,7 @@ def test_the_attack_on_a_run_has_distance_zero_where_images_are_the_clients_own(
 
 
 def test_every_single_image_of_a_run_of_afl_is_found_in_the_class_sums():
-    for found in recover_class_means(run("afl", clients=10, alpha=0.1)):
+    for found in recover_class_means_and_nearest_images(run("afl", clients=10, alpha=0.1)):
         assert found.is_copy[found.counts == 1].all()
         assert not found.is_copy[found.counts > 3].any()
 

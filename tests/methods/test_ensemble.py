@@ -74,7 +74,7 @@ def test_comparisons_show_the_other_mean():
         2,
         outcomes={o.settings.seed: o for o in outcomes if o.method == "ensemble"},
     )
-    own, beside = Runs((row,), 1).list_series(has_other_rules=True)
+    own, beside = Runs((row,), 1).list_series(includes_other_rules=True)
     assert beside.name == "mean of probabilities" and beside.accuracies[0] == other
     assert own.name == "FedENS: mean of logits" and own.accuracies[0] == first.accuracy
     assert len(Runs((row,), 1).list_series()) == 1

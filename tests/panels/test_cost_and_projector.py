@@ -10,7 +10,7 @@ from fedlab_nb.labs import lab
 from fedlab_nb.methods import Report
 from fedlab_nb.methods.local import LocalReport
 from fedlab_nb.panels import comparison, controls, facts, lab_view, views
-from fedlab_nb.panels.record import format_features_owner
+from fedlab_nb.panels.record import name_owner_of_features_or_empty
 from fedlab_nb.plots.words import make_setting_caption
 from fedlab_nb.studies.cost import Cost
 
@@ -198,8 +198,8 @@ def test_stored_results_stand_beside_the_partition_after_a_run_too(make):
 def test_features_of_local_networks_say_whose_they_are():
     outcome = SimpleNamespace(report=LocalReport(best_client=6))
     setting = make_setting_caption({"dataset": "digits", "alpha": 0.1, "clients": 10})
-    assert format_features_owner(outcome, setting) == "client G"
-    assert format_features_owner(SimpleNamespace(report=Report()), setting) == ""
+    assert name_owner_of_features_or_empty(outcome, setting) == "client G"
+    assert name_owner_of_features_or_empty(SimpleNamespace(report=Report()), setting) == ""
 
 
 def test_a_table_is_whole(make):
@@ -214,5 +214,5 @@ def test_each_drawing_is_counted_so_that_a_page_knows_whether_its_picture_is_beh
     panel = make()
     frame = panel.views["partition"].frame
     before = frame.drawn, frame.value
-    panel.views.draw_hidden_view("partition")
+    panel.views.draw_view_even_if_hidden("partition")
     assert (frame.drawn, frame.value) == (before[0] + 1, before[1])

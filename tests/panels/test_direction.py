@@ -89,7 +89,11 @@ def test_a_state_cannot_be_changed(make):
     with pytest.raises(FrozenInstanceError):
         state.client = 3
     other = derive_next_state(state, client=3)
-    assert other.client == 3 and state.client is None and other.find_changes(state) == {"client"}
+    assert (
+        other.client == 3
+        and state.client is None
+        and other.find_names_of_changed_fields(state) == {"client"}
+    )
     panel.run(wait=True)
     before = panel.state("accuracy").runs
     with pytest.raises(FrozenInstanceError):

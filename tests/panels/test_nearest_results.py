@@ -8,7 +8,7 @@ from fake_job import outcome
 from matplotlib.colors import to_hex
 
 from fedlab_nb.panels import nearest_results
-from fedlab_nb.panels.figures import make_series_with_stored_bands
+from fedlab_nb.panels.figures import add_stored_bands_to_series
 from fedlab_nb.panels.lab_view import PanelState
 from fedlab_nb.panels.nearest_results import find_nearest_results
 from fedlab_nb.panels.record import Row, Runs
@@ -99,7 +99,7 @@ def test_the_stored_band_lies_behind_the_bar_of_its_method():
     settings = {**SETTINGS, "seeds": 1}
     row = Row(1, "fens", settings, 40, outcomes={0: outcome("fens", 0, settings)})
     state = PanelState(runs=Runs((row,), 1), class_names=[str(c) for c in range(10)])
-    (series,) = make_series_with_stored_bands(state.runs.list_series(), state)
+    (series,) = add_stored_bands_to_series(state.runs.list_series(), state)
     expected = find_nearest_results(["fens"], settings).get_bands_by_method()["fens"]
     assert series.stored == expected
     with use_figure_size((8, 4)):
@@ -109,7 +109,7 @@ def test_the_stored_band_lies_behind_the_bar_of_its_method():
     assert ghost.get_x() + ghost.get_width() == pytest.approx(min(1, expected.high))
     assert ax.get_xlabel().endswith("; grey: 10 stored seeds")
     hidden = replace(state, shows_stored=False)
-    assert make_series_with_stored_bands(hidden.runs.list_series(), hidden)[0].stored is None
+    assert add_stored_bands_to_series(hidden.runs.list_series(), hidden)[0].stored is None
 
 
 def test_a_bar_without_a_stored_band_says_why():
@@ -120,7 +120,7 @@ def test_a_bar_without_a_stored_band_says_why():
         row = Row(1, "fens", settings, 40, outcomes={0: outcome("fens", 0, settings)})
         state = PanelState(runs=Runs((row,), 1), class_names=[str(c) for c in range(10)])
         (series,) = state.runs.list_series()
-        rows = make_series_with_stored_bands(
+        rows = add_stored_bands_to_series(
             [series, replace(series, method="fens without weights")], state
         )
         return [one.hover_text.splitlines()[-1] for one in rows]

@@ -39,7 +39,7 @@ def test_own_clients_are_used_until_another_way_is_chosen(make, job):
     assert [text for text, _ in panel.views.client.options[1:]] == list("ABCDE")
     assert job.calls[-1][2].items() >= {"partition": "client_dirichlet", "clients": 5}.items()
     c.dataset.value = "digits"
-    panel._worker.wait(60)
+    panel._worker.wait_until_all_jobs_end(60)
     assert c.dealing.layout.display == "none" and "partition" not in c.read_settings()
 
 

@@ -28,7 +28,7 @@ def by_hand(state, x):
 def test_averaged_weights_are_the_mean_by_sizes(made):
     states, shares = (
         made.clients.states(),
-        np.array(made.samples_per_client) / sum(made.samples_per_client),
+        np.array(made.points_per_client) / sum(made.points_per_client),
     )
     for name, tensor in made.averaged_network.state_dict().items():
         mean = sum(
@@ -65,14 +65,14 @@ def test_starts():
 
 def test_the_words_say_what_is_seen(made):
     picture = draw_toy_federation(made)
-    right = made.measure_accuracy(made.predict_with_mean_logits)
+    right = made.measure_test_accuracy(made.predict_with_mean_logits)
     assert f"average of predictions {right:.0%}".replace("%", " %") in picture.sentence
     assert "α = 0.3, seed 2, common start" in picture.alt and "guessing: 33 %" in picture.sentence
     titles = [row["picture"] for row in picture.table]
     assert titles[:3] == ["Client A", "Client B", "Client C"]
     for k, row in enumerate(picture.table[:3]):
         assert (
-            sum(row[f"points {name}"] for name in CLASSES) == made.samples_per_client[k]
+            sum(row[f"points {name}"] for name in CLASSES) == made.points_per_client[k]
         )  # held-out points play no part there
 
 
@@ -114,7 +114,7 @@ def test_what_the_lessons_say_of_ten_seeds():
     def gap(first, second, alpha, start="common"):
         toys = {seed: make_toy_federation(alpha, seed, start) for seed in range(10)}
         a, b = (
-            {k: toy.measure_accuracy(getattr(toy, name)) for k, toy in toys.items()}
+            {k: toy.measure_test_accuracy(getattr(toy, name)) for k, toy in toys.items()}
             for name in (first, second)
         )
         return difference(a, b)

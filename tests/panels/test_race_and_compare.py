@@ -8,7 +8,7 @@ import pytest
 import fedlab_nb as fl
 from fedlab_nb import plots
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels.figures import plan_shown_methods
+from fedlab_nb.panels.figures import plan_runs_by_method
 from fedlab_nb.panels.lab_view import PanelState
 from fedlab_nb.panels.race import compute_seconds_of_curve_points
 
@@ -51,7 +51,7 @@ def test_bars_of_time_stand_in_their_order_and_end_at_the_sum():
 def test_what_leaks_follows_the_settings(own):
     methods = ["fens", "coboosting"]
     settings = {"dataset": "digits", "seeds": 1, "preset": "classroom", **own}
-    plans = plan_shown_methods(PanelState(methods=methods, settings=settings))
+    plans = plan_runs_by_method(PanelState(methods=methods, settings=settings))
     leaks = [plans[name].method.leaks for name in methods]
     assert (
         ("held-out samples, to the server" in leaks[0])

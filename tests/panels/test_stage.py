@@ -54,7 +54,7 @@ def panel(make, sent, quick):
 
 def train(panel, setting, revision, is_run):
     message = {"kind": "train", "revision": revision, "setting": setting, "isRun": is_run}
-    panel._handle_message(message)
+    panel._dispatch_browser_message(message)
     assert panel.wait(60)
 
 
@@ -67,7 +67,7 @@ def owners_of(federation):
 
 def test_the_samples_travel_once_by_their_digest_and_stay_out_of_the_saved_state(panel, sent):
     about = last(sent, "data")[0]["about"]
-    panel._handle_message({"kind": "samples", "digest": about["digest"]})
+    panel._dispatch_browser_message({"kind": "samples", "digest": about["digest"]})
     content, (labels, images, test_labels, test_images) = last(sent, "samples")
     digits = load("digits")
     assert np.array_equal(np.frombuffer(labels, np.uint16), digits.y_train.numpy())
@@ -76,7 +76,7 @@ def test_the_samples_travel_once_by_their_digest_and_stay_out_of_the_saved_state
     assert np.abs(seen - digits.x_train[:, 0].numpy()).max() <= 0.5 / 255 + 1e-6
     assert len(test_images) == 64 * len(digits.y_test)
     before = len(sent)
-    panel._handle_message({"kind": "samples", "digest": "other"})
+    panel._dispatch_browser_message({"kind": "samples", "digest": "other"})
     deal(panel, {**START, "alpha": 1}, 2)
     assert all(content["kind"] != "samples" for content, _ in sent[before:])
     state = panel.stage.get_state()
@@ -104,7 +104,7 @@ def test_a_panel_brings_along_what_its_first_window_needs(make, sent, quick):
     expected = federate("digits", alpha=0.5, clients=10, seed=4).shards
     held = np.frombuffer(opening["federation"]["buffers"][0], np.uint32)
     assert np.array_equal(held, np.concatenate([np.sort(shard) for shard in expected]))
-    panel._handle_message({"kind": "opened"})
+    panel._dispatch_browser_message({"kind": "opened"})
     panel.controls.alpha.value = 2
     assert panel.stage.opening == {}
 
@@ -139,10 +139,10 @@ def test_a_setting_beyond_a_limit_is_answered_with_the_one_that_it_has_become(pa
 
 
 def test_a_view_that_opens_later_does_not_begin_the_others_anew(panel, sent):
-    panel._handle_message({"kind": "open", "view": "second"})
+    panel._dispatch_browser_message({"kind": "open", "view": "second"})
     content, _ = last(sent, "data")
     assert content["view"] == "second"
-    panel._handle_message(
+    panel._dispatch_browser_message(
         {"kind": "samples", "view": "second", "digest": content["about"]["digest"]}
     )
     assert last(sent, "samples")[0]["view"] == "second"
@@ -185,7 +185,7 @@ def test_partitions_sent_ahead_are_withdrawn_at_once_when_they_are_no_longer_tru
     content, owners = wait_for_partitions(sent)
     assert content["clients"] == 5 and owners[1].max() == 4
     panel.controls.hidden_settings["moves"] = "C*"  # a double: the stage has no gesture for it
-    panel._handle_control_change()
+    panel._apply_control_values()
     assert last(sent, "partitions")[0]["alphas"] == []
 
 
@@ -207,7 +207,7 @@ def test_an_alpha_that_cannot_be_dealt_is_left_out_and_many_samples_are_dealt_at
 def test_a_double_and_its_original_both_hold_their_samples(make, sent):
     panel = make(kind=playground, seed=4, moves="C*, A>")
     panel.stage_revision = 0
-    panel._handle_message({"kind": "open"})
+    panel._dispatch_browser_message({"kind": "open"})
     setting = last(sent, "data")[0]["about"]["setting"]
     assert setting["clients"] == 11
     deal(panel, setting, 1)
@@ -310,7 +310,7 @@ def test_letting_go_trains_one_seed_of_the_quick_methods_and_the_others_are_olde
     assert re.fullmatch(r"One seed took \d+\.\d s\.", said)
     monotonic = time.monotonic
     monkeypatch.setattr(time, "monotonic", lambda: monotonic() + 60)
-    panel._handle_message({"kind": "opened"})  # a second window, a minute later
+    panel._dispatch_browser_message({"kind": "opened"})  # a second window, a minute later
     assert last(sent, "job")[0]["text"] == said
     panel.controls.epochs.value = 3  # nothing that the stage has a control for
     assert last(sent, "results")[0]["older"] == METHODS
@@ -334,8 +334,10 @@ def test_a_run_that_came_to_nothing_does_not_name_the_next(panel, sent, job):
     """The next run has its number, and results of its own setting."""
     train(panel, START, 1, is_run=False)
     job.gate.clear()
-    panel._handle_message({"kind": "train", "revision": 2, "setting": {**START, "alpha": 1}})
-    panel._handle_message({"kind": "stop"})
+    panel._dispatch_browser_message(
+        {"kind": "train", "revision": 2, "setting": {**START, "alpha": 1}}
+    )
+    panel._dispatch_browser_message({"kind": "stop"})
     job.gate.set()
     panel.wait()
     train(panel, {**START, "alpha": 3}, 3, is_run=False)
@@ -353,21 +355,27 @@ def test_slow_methods_wait_for_run(panel, sent, job, quick):
 def test_stop_ends_a_run_at_once_and_a_hand_does_not(panel, sent, job):
     job.gate.clear()
     message = {"kind": "train", "revision": 1, "setting": START, "isRun": True}
-    panel._handle_message(message)
+    panel._dispatch_browser_message(message)
     content, _ = last(sent, "job")
     assert panel.status == "running" and content["isRunning"] and content["isRun"]
-    panel._handle_message({"kind": "train", "revision": 2, "setting": {**START, "alpha": 1}})
+    panel._dispatch_browser_message(
+        {"kind": "train", "revision": 2, "setting": {**START, "alpha": 1}}
+    )
     assert len(job.calls) == 1 and panel.status == "running"
     assert np.array_equal(read_owners(sent), owners_of(federate("digits", alpha=1, seed=4)))
-    panel._handle_message({"kind": "stop"})
+    panel._dispatch_browser_message({"kind": "stop"})
     assert panel.status == "stopped" and last(sent, "job")[0]["isRunning"] is False
     job.gate.set()
 
 
 def test_one_seed_that_a_hand_asks_for_during_a_run_follows_the_run(panel, sent, job):
     job.gate.clear()
-    panel._handle_message({"kind": "train", "revision": 1, "setting": START, "isRun": True})
-    panel._handle_message({"kind": "train", "revision": 2, "setting": {**START, "alpha": 1}})
+    panel._dispatch_browser_message(
+        {"kind": "train", "revision": 1, "setting": START, "isRun": True}
+    )
+    panel._dispatch_browser_message(
+        {"kind": "train", "revision": 2, "setting": {**START, "alpha": 1}}
+    )
     assert [seeds for _, seeds, _ in job.calls] == [2]  # the run goes on
     job.gate.set()
     assert panel.wait(60)
@@ -380,15 +388,19 @@ def test_one_seed_that_a_hand_asks_for_during_a_run_follows_the_run(panel, sent,
 def test_stop_and_a_hand_that_takes_back_what_it_did_leave_nothing_to_train(panel, job):
     job.gate.clear()
     changed = {**START, "alpha": 1}
-    panel._handle_message({"kind": "train", "revision": 1, "setting": START, "isRun": True})
-    panel._handle_message({"kind": "train", "revision": 2, "setting": changed})
-    panel._handle_message({"kind": "train", "revision": 1, "setting": START})
+    panel._dispatch_browser_message(
+        {"kind": "train", "revision": 1, "setting": START, "isRun": True}
+    )
+    panel._dispatch_browser_message({"kind": "train", "revision": 2, "setting": changed})
+    panel._dispatch_browser_message({"kind": "train", "revision": 1, "setting": START})
     job.gate.set()
     assert panel.wait(60) and len(job.calls) == 1
     job.gate.clear()
-    panel._handle_message({"kind": "train", "revision": 1, "setting": START, "isRun": True})
-    panel._handle_message({"kind": "train", "revision": 2, "setting": changed})
-    panel._handle_message({"kind": "stop"})
+    panel._dispatch_browser_message(
+        {"kind": "train", "revision": 1, "setting": START, "isRun": True}
+    )
+    panel._dispatch_browser_message({"kind": "train", "revision": 2, "setting": changed})
+    panel._dispatch_browser_message({"kind": "stop"})
     job.gate.set()
     assert panel.wait(60) and len(job.calls) == 2 and panel.status == "stopped"
 
@@ -403,13 +415,13 @@ def test_one_seed_follows_a_views_own_work(panel, job, is_run):
 
     def end(job_end, *_):
         ends.append(job_end)
-        panel._status.show_end(job_end, None)
+        panel._status.show_job_end(job_end, None)
 
     with panel._guard:
-        panel._status.show_start()
+        panel._status.show_job_start()
         panel._start_job(lambda: gate.wait(60), lambda _: None, end)
     changed = {**START, "alpha": 2}
-    panel._handle_message({"kind": "train", "revision": 2, "setting": changed})
+    panel._dispatch_browser_message({"kind": "train", "revision": 2, "setting": changed})
     assert len(job.calls) == calls
     gate.set()
     assert panel.wait(60) and ends == ["done"]
@@ -431,7 +443,7 @@ def test_a_views_own_work_can_be_stopped_on_the_stage(panel, sent, job, monkeypa
     panel._start_button_job("features")
     content, _ = last(sent, "job")
     assert content["isRunning"] and content["isRun"]
-    panel._handle_message({"kind": "stop"})
+    panel._dispatch_browser_message({"kind": "stop"})
     assert last(sent, "job")[0]["isRunning"] is False
     job.gate.set()
     assert panel.wait(60)
@@ -439,9 +451,13 @@ def test_a_views_own_work_can_be_stopped_on_the_stage(panel, sent, job, monkeypa
 
 def test_run_is_heard_while_one_seed_is_trained(panel, job):
     job.gate.clear()
-    panel._handle_message({"kind": "train", "revision": 1, "setting": START})
-    panel._handle_message({"kind": "train", "revision": 1, "setting": START, "isRun": True})
-    panel._handle_message({"kind": "train", "revision": 1, "setting": START, "isRun": True})
+    panel._dispatch_browser_message({"kind": "train", "revision": 1, "setting": START})
+    panel._dispatch_browser_message(
+        {"kind": "train", "revision": 1, "setting": START, "isRun": True}
+    )
+    panel._dispatch_browser_message(
+        {"kind": "train", "revision": 1, "setting": START, "isRun": True}
+    )
     job.gate.set()
     assert panel.wait(60)
     assert [seeds for _, seeds, _ in job.calls] == [1, 2]
@@ -457,7 +473,7 @@ def test_an_error_is_an_alert_on_the_stage(panel, sent, job):
 def test_answers_are_what_the_models_say(make, sent):
     panel = make(kind=playground, job=None, methods=["local", "ensemble"], clients=3, epochs=1)
     setting = {"alpha": 0.1, "clients": 3, "seed": 0, "moves": []}
-    panel._handle_message({"kind": "open"})
+    panel._dispatch_browser_message({"kind": "open"})
     deal(panel, setting, 1)
     train(panel, setting, 1, is_run=False)
     results, (said,) = last(sent, "results")
@@ -470,13 +486,13 @@ def test_answers_are_what_the_models_say(make, sent):
     assert results["each"] == pytest.approx(local.report.each_client)
     accuracies = (said == digits.y_test.numpy()).mean(1)
     assert accuracies[1] == pytest.approx(results["accuracies"]["logits"])
-    panel._handle_message({"kind": "ask", "image": "5"})
+    panel._dispatch_browser_message({"kind": "ask", "image": "5"})
     content, (shares, _) = last(sent, "answers")
     shares = np.frombuffer(shares, np.float32).reshape(len(names), 10)
     assert content["names"] == names and shares.sum(1) == pytest.approx(1, abs=1e-5)
     assert shares[3:].argmax(1).tolist() == said[3:, 5].tolist()
     pixels = digits.x_test[5].flatten().tolist()
-    panel._handle_message({"kind": "ask", "image": "a" * 64, "pixels": pixels})
+    panel._dispatch_browser_message({"kind": "ask", "image": "a" * 64, "pixels": pixels})
     _, (drawn, _) = last(sent, "answers")
     assert np.frombuffer(drawn, np.float32) == pytest.approx(shares.flatten(), abs=1e-5)
 
@@ -533,8 +549,8 @@ def test_a_file_that_is_not_there_leaves_the_fields_and_a_sentence(tmp_path):
 
 def test_a_recording_is_shown_before_anybody_is_trained(make, sent):
     panel = make(kind=playground, job=None, dataset="watch", methods=["local"], epochs=1)
-    panel._handle_message({"kind": "open"})
-    panel._handle_message({"kind": "ask", "image": "1", "pixels": []})
+    panel._dispatch_browser_message({"kind": "open"})
+    panel._dispatch_browser_message({"kind": "ask", "image": "1", "pixels": []})
     content, buffers = last(sent, "answers")
     recording = load("watch").x_test[1].numpy()
     assert content["channels"] == len(recording) and content["names"] == []
@@ -544,7 +560,7 @@ def test_a_recording_is_shown_before_anybody_is_trained(make, sent):
 def test_a_row_is_shown_before_anybody_is_trained(make, sent):
     heart = load("heart")
     panel = make(kind=playground, dataset="heart", seed=4)
-    panel._handle_message({"kind": "ask", "image": "1", "pixels": []})
+    panel._dispatch_browser_message({"kind": "ask", "image": "1", "pixels": []})
     content, _ = last(sent, "answers")
     assert content["names"] == [] and content["setting"] is None
     cells = format_cells_by_column(heart.schema, heart.x_test[1].numpy())
@@ -554,7 +570,7 @@ def test_a_row_is_shown_before_anybody_is_trained(make, sent):
     )
     assert [name for name, _ in content["row"]] == [name for name in ranking if name in cells]
     sent.clear()
-    panel._handle_message({"kind": "ask", "image": "99999", "pixels": []})
+    panel._dispatch_browser_message({"kind": "ask", "image": "99999", "pixels": []})
     assert sent == []
 
 

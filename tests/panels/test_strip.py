@@ -43,13 +43,13 @@ def test_only_the_stage_of_the_first_lesson_tells_of_post_offices(make, sent, hi
 
 def test_what_is_chosen_on_the_strip_is_looked_at_and_not_said_back(strip, sent):
     sent.clear()
-    strip._handle_message({"kind": "selection", "client": 3, "class_index": 7})
+    strip._dispatch_browser_message({"kind": "selection", "client": 3, "class_index": 7})
     state = strip.state("partition")
     assert (state.client, state.class_index) == (3, 7)
     frames = [view.frame.selection for view in strip.views.views.values()]
     assert frames == [{"client": 3, "class_index": 7}] * len(frames)
     assert list_sent(sent, "selection") == []
-    strip._handle_message({"kind": "selection", "client": None, "class_index": 7})
+    strip._dispatch_browser_message({"kind": "selection", "client": None, "class_index": 7})
     assert strip.views.client.value == NOBODY and strip.views.class_index.value == 7
     assert list_sent(sent, "selection") == []
 
@@ -69,7 +69,7 @@ def test_what_is_chosen_in_a_menu_or_a_picture_is_told_to_the_strip(strip, sent)
 
 
 def test_a_client_that_there_is_not_is_nobody(strip):
-    strip._handle_message({"kind": "selection", "client": 99, "class_index": None})
+    strip._dispatch_browser_message({"kind": "selection", "client": 99, "class_index": None})
     assert strip.state("partition").client is None
 
 
@@ -78,13 +78,13 @@ def test_what_the_strip_repeats_sets_no_control(strip, sent):
     strip.controls.alpha.value = 0.5
     alpha = strip.state("partition").settings["alpha"]
     echo = {"kind": "deal", "revision": 2, "question": "echo", "setting": START, "isEcho": True}
-    strip._handle_message(echo)
+    strip._dispatch_browser_message(echo)
     assert strip.state("partition").settings["alpha"] == alpha != START["alpha"]
     content, _ = last(sent, "federation")
     assert content["question"] == "echo" and content["setting"]["alpha"] == alpha
     strip.controls.hidden_settings["moves"] = "A>B"
-    strip._handle_control_change()
-    strip._handle_message(echo)
+    strip._apply_control_values()
+    strip._dispatch_browser_message(echo)
     assert strip.state("partition").settings["moves"] == "A>B"
 
 
@@ -105,11 +105,11 @@ def test_a_pile_that_is_thrown_changes_the_partition_and_nothing_else(strip, sen
 def test_edits_that_the_stage_has_no_gesture_for_are_kept_and_later_let_go(strip):
     """A double is made with the buttons under “Who holds what”, then a pile is thrown, then all is taken back."""
     strip.controls.hidden_settings["moves"] = "A*"
-    strip._handle_control_change()
+    strip._apply_control_values()
     deal(strip, {**START, "clients": 11, "moves": [{"from": 4, "label": None, "to": 3}]}, 2)
     assert strip.state("partition").settings["moves"] == "A*, E>D"
     strip.controls.hidden_settings["moves"] = "B>C"
-    strip._handle_control_change()
+    strip._apply_control_values()
     moves = [{"from": 1, "label": None, "to": 2}, {"from": 3, "label": 6, "to": 4}]
     deal(strip, {**START, "moves": moves}, 3)
     assert strip.state("partition").settings["moves"] == "B>C, D6>E"

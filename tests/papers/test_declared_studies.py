@@ -307,9 +307,9 @@ def test_what_is_missing_is_computed_and_a_named_method_once_more(small):
 
     first_runs = {"r": {**small.runs["r"], "methods": ["fedavg"], "clients": 2}}
     first = dataclasses.replace(small, runs=first_runs)
-    assert first.compute_missing_rows(watch=watch) == {}
+    assert first.compute_and_store_missing_rows(watch=watch) == {}
     assert len(made) == 2
-    assert small.compute_missing_rows(watch=watch) == {}
+    assert small.compute_and_store_missing_rows(watch=watch) == {}
     assert len(made) == 2 + 6
     rows = small.load_rows()
     assert all(row["accuracy"] for row in rows)
@@ -318,9 +318,9 @@ def test_what_is_missing_is_computed_and_a_named_method_once_more(small):
     assert {(row["method"], row["at"]["clients"]) for row in rows} == {
         ("fedavg", 2), ("fedavg", 3), ("ensemble", 2), ("ensemble", 3),
     }  # fmt: skip
-    assert small.compute_missing_rows(watch=watch) == {}
+    assert small.compute_and_store_missing_rows(watch=watch) == {}
     assert len(made) == 8
-    assert small.compute_missing_rows(recomputed_methods=["ensemble"], watch=watch) == {}
+    assert small.compute_and_store_missing_rows(recomputed_methods=["ensemble"], watch=watch) == {}
     assert {method for method, *_ in made[8:]} == {"ensemble"}
     assert small.load_rows() == rows
     head, _ = read_stored_rows(small.path)
@@ -332,7 +332,7 @@ def test_what_is_missing_is_computed_and_a_named_method_once_more(small):
 
 def test_a_failure_is_reported_and_the_other_runs_are_stored(small, monkeypatch):
     monkeypatch.setattr(METHODS["fedavg"], "run", lambda self, ctx: 1 / 0)
-    failed = small.compute_missing_rows()
+    failed = small.compute_and_store_missing_rows()
     assert len(failed) == 2
     for key, reason in failed.items():
         assert "fedavg" in key

@@ -7,12 +7,17 @@ import math
 import pytest
 
 from fedlab_nb.papers import published
-from fedlab_nb.papers.claims import NOT_CLAIMED, TWO_WAYS, count_each_result_once, find_claims
+from fedlab_nb.papers.claims import (
+    NOT_CLAIMED,
+    TWO_WAYS,
+    find_claims,
+    keep_each_result_in_one_claim,
+)
 from fedlab_nb.papers.published import (
     TABLES,
     VERDICTS,
-    Number,
     PaperTable,
+    PublishedNumber,
     TableColumn,
     TableRow,
     list_orderings,
@@ -24,7 +29,7 @@ from fedlab_nb.papers.reproduction import Reproduction, describe_orderings
 def make_small_table(runs=3, less_is_better=False, **fields):
     """One column, four methods: A 60 ± 3, B 50 ± 4, C 50 ± 1, D 40 ± 12."""
     printed = {"A": "60±3", "B": "50±4", "C": "50±1", "D": "40±12"}
-    numbers = {name: Number.parse(text) for name, text in printed.items()}
+    numbers = {name: PublishedNumber.parse(text) for name, text in printed.items()}
     rows = {name: TableRow(name, "fedavg") for name in numbers}
     column = TableColumn("cifar10", (("alpha", 0.1),), numbers)
     fields["less_is_better"] = less_is_better
@@ -107,7 +112,10 @@ def make_two_row_table(paper_gaps, our_gaps, **fields):
     columns = []
     values = {}
     for place, (paper_gap, our_gap) in enumerate(zip(paper_gaps, our_gaps, strict=True)):
-        numbers = {"A": Number.parse(str(50 + paper_gap)), "B": Number.parse("50")}
+        numbers = {
+            "A": PublishedNumber.parse(str(50 + paper_gap)),
+            "B": PublishedNumber.parse("50"),
+        }
         columns.append(TableColumn(str(place), (("alpha", 0.1),), numbers))
         if our_gap is not None:
             values["A", place] = {0: 0.5 + our_gap, 1: 0.501 + our_gap}
@@ -232,17 +240,17 @@ def test_a_result_that_two_tables_have_counts_once():
     (rounded,) = judge((4,), (0.0203,), name="wide")  # the runs of `wide`
     (other,) = judge((4,), (0.0203,), name="other")
     assert again.outcome == "reversed" and len(more.results) == 2
-    counted = count_each_result_once([wide, again, untried, more, rounded])
+    counted = keep_each_result_in_one_claim([wide, again, untried, more, rounded])
     assert [claim.table for claim in counted] == [wide.table, more.table]
     assert counted[0] == wide
     # Of `more` the result that `wide` does not have is left: 3.05 points.
     assert counted[1].results == more.results[1:]
     assert counted[1].ours.mean == pytest.approx(0.0305)
     assert more.ours.mean == pytest.approx(0.0255)
-    assert count_each_result_once([wide, other]) == [wide, other]
-    counted = count_each_result_once([again, wide, wide])
+    assert keep_each_result_in_one_claim([wide, other]) == [wide, other]
+    counted = keep_each_result_in_one_claim([again, wide, wide])
     assert [claim.results for claim in counted] == [again.results, wide.results[1:]]
-    assert count_each_result_once([untried]) == []
+    assert keep_each_result_in_one_claim([untried]) == []
 
 
 def test_two_rows_that_are_the_same_run_are_not_compared():
@@ -263,7 +271,7 @@ def test_a_row_that_repeats_the_numbers_of_another_one_is_no_second_result():
     values = {**values, ("C", 0): dict(values["B", 0])}
     claims = find_claims_of(table, values)
     assert [claim.worse for claim in claims] == ["B", "C"]
-    assert [claim.worse for claim in count_each_result_once(claims)] == ["B"]
+    assert [claim.worse for claim in keep_each_result_in_one_claim(claims)] == ["B"]
 
 
 def test_what_is_of_another_comparison_is_not_judge():

@@ -10,7 +10,12 @@ import fedlab_nb as fl
 from fedlab_nb.declared import read_toml
 from fedlab_nb.methods import METHODS
 from fedlab_nb.papers.cells import MEASURES, check_overrides, plan_table_runs
-from fedlab_nb.papers.published import TABLES, Number, list_table_items_not_run, load_paper_table
+from fedlab_nb.papers.published import (
+    TABLES,
+    PublishedNumber,
+    describe_table_items_not_run,
+    load_paper_table,
+)
 from fedlab_nb.studies.grid import Study
 
 # (table, row, data set, setting, mean, spread), typed from the papers: corners, and what is easily mixed up.
@@ -74,11 +79,11 @@ def test_the_tables_are_whole():
 
 
 def test_a_plan_names_the_tables_that_are_missing_with_their_reasons():
-    lines = list_table_items_not_run("coboosting")
+    lines = describe_table_items_not_run("coboosting")
     assert any(line.startswith("Table 14: ") and "PACS" in line for line in lines)
     assert any(line.startswith("Figure 2: drawn only; fl.study(") for line in lines)
     assert any(line.startswith("Figure 4, Figure 5: ") for line in lines)
-    assert list_table_items_not_run("classroom") == []
+    assert describe_table_items_not_run("classroom") == []
     assert set(lines) <= set(fl.plan("coboosting").notes)
 
 
@@ -110,11 +115,11 @@ def test_the_papers_own_statements_hold_in_the_data():
 
 
 def test_numbers_are_read_as_they_are_printed():
-    number = Number.parse("10.1±0.3")
+    number = PublishedNumber.parse("10.1±0.3")
     assert (number.mean, number.spread) == (10.1, 0.3)
-    assert Number.parse("-") is None
-    assert Number.parse("10.10±0.30").printed == "10.10 ± 0.30"
-    assert Number.parse("72").printed == "72"
+    assert PublishedNumber.parse("-") is None
+    assert PublishedNumber.parse("10.10±0.30").printed == "10.10 ± 0.30"
+    assert PublishedNumber.parse("72").printed == "72"
 
 
 def test_quoted_numbers_are_those_of_the_other_table_and_make_no_claim():

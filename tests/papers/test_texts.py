@@ -184,7 +184,7 @@ def test_the_numbers_of_a_figure_stand_in_the_text(name):
 def test_the_numbers_of_a_table_stand_in_the_text_in_their_order(name):
     table = load_paper_table(name)
     columns = list(table.columns)
-    text = clean(split_at_captions(read_text(name.split(":")[0]))[table.item])
+    text = clean(split_at_captions(read_text(name.split(":")[0]))[table.name_in_paper])
     if name.startswith(WITH_SPREADS) and table.runs:
         assert_spreads_follow_means(columns, text)
     if name in WITHOUT_ORDER:
@@ -215,7 +215,7 @@ def assert_spreads_follow_means(columns, text):
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_table_and_figure_of_a_paper_is_named(paper):
-    ours = {load_paper_table(name).item for name in TABLES if name.startswith(f"{paper}:")}
+    ours = {load_paper_table(name).name_in_paper for name in TABLES if name.startswith(f"{paper}:")}
     others = set(read_toml(f"{FOLDER}/others.toml")[paper])
     assert not ours & others
     items = set(split_at_captions(read_text(paper)))

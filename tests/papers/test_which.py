@@ -15,14 +15,14 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.papers.which import (
     Answers,
     Candidate,
-    Federation,
+    StudiedFederation,
     choose_by_rehearsal,
-    choose_by_rule,
-    choose_by_rule_of_other_datasets,
-    choose_rehearsal_seed_count,
+    choose_candidate_with_least_mean_regret,
+    choose_for_each_dataset_by_rule_of_others,
+    choose_seed_count_of_rehearsal,
     choose_shortlist,
+    compute_regret_of_shortlist_from_other_datasets,
     compute_regret_of_shortlist_with_spare,
-    compute_shortlist_regrets,
     describe_federation,
     describe_risk_of_answer,
     describe_rule,
@@ -35,7 +35,7 @@ from fedlab_nb.papers.which import (
     make_candidate,
     make_frontier,
     make_regret_tables,
-    make_shortlist,
+    make_shortlist_with_closed_forms,
     which,
 )
 from fedlab_nb.plots.frontier import draw_frontiers
@@ -123,24 +123,24 @@ def test_one_seed_makes_no_ties():
     ) == ["moon"]
 
 
-def three_data_sets() -> list[Federation]:
+def three_data_sets() -> list[StudiedFederation]:
     """Means: afl .9, .8, .7; gauss .8, .9, .9."""
     table = {"a": (0.9, 0.8), "b": (0.8, 0.9), "c": (0.7, 0.9)}
     return [
-        Federation(data, data, [candidate("afl", [afl], 1), candidate("gauss", [gauss], 2)])
+        StudiedFederation(data, data, [candidate("afl", [afl], 1), candidate("gauss", [gauss], 2)])
         for data, (afl, gauss) in table.items()
     ]
 
 
 def test_the_rule_has_the_least_mean_regret():
     # Regrets of gauss: .1, 0, 0. Of afl: 0, .1, .2.
-    name, regret = choose_by_rule(three_data_sets(), Answers())
+    name, regret = choose_candidate_with_least_mean_regret(three_data_sets(), Answers())
     assert name == "gauss"
     assert regret == pytest.approx(0.1 / 3)
 
 
 def test_what_is_left_out_is_judged_by_the_others():
-    found = choose_by_rule_of_other_datasets(three_data_sets(), Answers())
+    found = choose_for_each_dataset_by_rule_of_others(three_data_sets(), Answers())
     # Without a: afl .15, gauss 0. Without b: afl .1, gauss .05. Without c: both .05, afl by name.
     assert {data: name for data, (name, _) in found.items()} == {
         "a": "gauss",
@@ -154,15 +154,15 @@ def test_what_is_left_out_is_judged_by_the_others():
 
 def test_the_same_data_at_another_alpha_are_left_out_too():
     one, two, _ = three_data_sets()
-    again = Federation("a, another alpha", "a", one.candidates)
-    found = choose_by_rule_of_other_datasets([one, again, two], Answers())
+    again = StudiedFederation("a, another alpha", "a", one.candidates)
+    found = choose_for_each_dataset_by_rule_of_others([one, again, two], Answers())
     assert found["a"][0] == "gauss"  # of b alone; with the twin it would be afl
 
 
 def test_data_sets_count_once_however_many_alphas_they_have():
     one, two, three = three_data_sets()
-    copies = [Federation(f"a{i}", "a", one.candidates) for i in range(9)]
-    assert choose_by_rule([*copies, two, three], Answers())[0] == "gauss"
+    copies = [StudiedFederation(f"a{i}", "a", one.candidates) for i in range(9)]
+    assert choose_candidate_with_least_mean_regret([*copies, two, three], Answers())[0] == "gauss"
 
 
 def test_a_shortlist_is_scored_by_its_best_member_and_by_its_spare():
@@ -182,14 +182,14 @@ def test_a_shortlist_begins_with_the_generalist_and_ends_where_nothing_is_gained
     for federation in three_data_sets():
         third = candidate("moon", [0.5], 3)  # worst everywhere: neither best nor spare
         federations.append(
-            Federation(federation.name, federation.data, [*federation.candidates, third])
+            StudiedFederation(federation.name, federation.data, [*federation.candidates, third])
         )
     assert choose_shortlist(federations, Answers()) == ["gauss", "afl"]
 
 
 def test_image_options_are_not_on_the_list_for_tables(federations):
-    images = make_shortlist(federations, Answers())
-    tables = make_shortlist(federations, Answers(), has_image_options=False)
+    images = make_shortlist_with_closed_forms(federations, Answers())
+    tables = make_shortlist_with_closed_forms(federations, Answers(), has_image_options=False)
     assert any(name.endswith("(lite0)") for name in images)
     assert not any(name.endswith(("(lite0)", "(conv)")) for name in tables)
 
@@ -198,21 +198,25 @@ def test_all_candidates_in_closed_form_that_the_answers_allow_are_rehearsed():
     federations = three_data_sets()
     wanted = ["gauss", "afl", "afl (relu)", "afl (conv)", "afl (lite0)", "deepafl"]
     wanted += ["gauss (lite0)", "fedpft"]
-    assert make_shortlist(federations, Answers()) == wanted  # of the study's list: gauss and afl
-    once = make_shortlist(federations, Answers(once=True))
+    assert (
+        make_shortlist_with_closed_forms(federations, Answers()) == wanted
+    )  # of the study's list: gauss and afl
+    once = make_shortlist_with_closed_forms(federations, Answers(once=True))
     assert once == [name for name in wanted if name != "deepafl"]
-    forget = make_shortlist(federations, Answers(forget=True))
+    forget = make_shortlist_with_closed_forms(federations, Answers(forget=True))
     assert forget == [name for name in once if name != "fedpft"]
-    tables = make_shortlist(federations, Answers(once=True), has_image_options=False)
+    tables = make_shortlist_with_closed_forms(
+        federations, Answers(once=True), has_image_options=False
+    )
     assert tables == ["gauss", "afl", "afl (relu)", "fedpft"]
 
 
 def test_the_list_for_a_data_set_is_made_without_it():
     one, two, three = three_data_sets()
     # The best of a; without a it ran on one data set alone, which is too few for a list.
-    first = Federation("a", "a", [*one.candidates, candidate("moon", [0.99], 3)])
-    second = Federation("b", "b", [*two.candidates, candidate("moon", [0.1], 3)])
-    regrets = compute_shortlist_regrets([first, second, three], Answers())
+    first = StudiedFederation("a", "a", [*one.candidates, candidate("moon", [0.99], 3)])
+    second = StudiedFederation("b", "b", [*two.candidates, candidate("moon", [0.1], 3)])
+    regrets = compute_regret_of_shortlist_from_other_datasets([first, second, three], Answers())
     assert regrets == pytest.approx({"a": 0.09, "b": 0, "c": 0})
 
 
@@ -260,7 +264,9 @@ def test_a_rehearsal_runs_the_shortlist_and_leaves_no_data_set_behind():
     answers = Answers(forget=True)
     result = which("heart", answers=answers, seconds=60, seeds=3, epochs=1)
     (federation,) = result.federations
-    shortlist = make_shortlist(load_stored_federations(), answers, has_image_options=False)
+    shortlist = make_shortlist_with_closed_forms(
+        load_stored_federations(), answers, has_image_options=False
+    )
     assert set(names(federation.candidates)) == set(shortlist)
     assert all(len(c.accuracy) == 3 for c in federation.candidates)
     assert f"answer: {choose_by_rehearsal(federation.candidates).name}," in str(result)
@@ -272,21 +278,21 @@ def test_the_picture_of_a_rehearsal_has_the_answer_of_its_text_in_bold():
     moon = candidate("moon", [0.900, 0.910, 0.920], 40)
     cheapest_tie = candidate("fedpft", [0.900, 0.905, 0.910], 10)
     answer = choose_by_rehearsal([moon, cheapest_tie])
-    rehearsed = Federation("mine", "mine", [moon, cheapest_tie], answer.name)
+    rehearsed = StudiedFederation("mine", "mine", [moon, cheapest_tie], answer.name)
     frontier = make_frontier(rehearsed, Answers())
     assert frontier.ties[0] == cheapest_tie.title
-    assert frontier.recommended == moon.title
+    assert frontier.recommended_name == moon.title
     picture = draw_frontiers([frontier], setting="3 seeds")
     bold = [text.get_text() for text in picture.figure.axes[0].texts if text.get_weight() == "bold"]
     assert bold == [moon.title]
     assert f"the answer is {moon.title}" in picture.alt
-    studied = make_frontier(Federation("a", "a", [moon, cheapest_tie]), Answers())
-    assert studied.recommended == cheapest_tie.title
+    studied = make_frontier(StudiedFederation("a", "a", [moon, cheapest_tie]), Answers())
+    assert studied.recommended_name == cheapest_tie.title
 
 
 @pytest.mark.parametrize(("samples", "seeds"), [(10_000, 5), (1000, 5), (500, 10), (142, 20)])
 def test_small_data_are_rehearsed_with_more_seeds(samples, seeds):
-    assert choose_rehearsal_seed_count(samples) == seeds
+    assert choose_seed_count_of_rehearsal(samples) == seeds
 
 
 @pytest.fixture(scope="module")

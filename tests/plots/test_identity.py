@@ -126,7 +126,8 @@ def test_a_method_has_one_colour_in_every_picture(others):
     pictures = [
         plots.draw_accuracy(rows), plots.draw_communication(rows), RacePicture(rows).show(1e9),
         plot_study(results(others), "bytes"),
-        StoredPlot().show(table, alpha=0.1, clients=10, source="stored results"), plot_study(results(others), "alpha"),
+        StoredPlot().show(table, chosen_alpha=0.1, stored_clients=10, source_text="stored results"),
+        plot_study(results(others), "alpha"),
         draw_accuracy_lines_with_bands(
             dict(zip("abc", table.values(), strict=False)), "α", setting="digits", method_or_look_by_line=called
         ),

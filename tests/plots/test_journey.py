@@ -14,7 +14,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.front import HERE as FRONT
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.base import Method, register, shorten_title
-from fedlab_nb.plots.journey import SVG, find_still, read_flights
+from fedlab_nb.plots.journey import SVG, get_stored_picture_path, read_stored_flights_by_method
 from fedlab_nb.studies.text_tables import format_data_size
 
 SENDING = [
@@ -28,7 +28,7 @@ LARGEST_BYTES = 60_000
 
 def list_texts(name):
     """All words in a stored picture, in their order."""
-    root = ElementTree.fromstring(find_still(name).read_text(encoding="utf-8"))
+    root = ElementTree.fromstring(get_stored_picture_path(name).read_text(encoding="utf-8"))
     return [element.text for element in root.iter(f"{SVG}text")]
 
 
@@ -37,14 +37,14 @@ def count_bytes(flight, way):
 
 
 def test_every_method_that_sends_anything_has_its_picture():
-    assert list(read_flights()) == SENDING
-    files = {path.stem for path in find_still("fens").parent.glob("*.svg")}
+    assert list(read_stored_flights_by_method()) == SENDING
+    files = {path.stem for path in get_stored_picture_path("fens").parent.glob("*.svg")}
     assert files == set(SENDING)
 
 
 @pytest.mark.parametrize("name", SENDING)
 def test_picture_table_and_alt_text_have_the_bytes_of_the_run(name):
-    flight = read_flights()[name]["flight"]
+    flight = read_stored_flights_by_method()[name]["flight"]
     picture = fl.journey(name)
     words = list_texts(name)
     for sign, way in (("↑", "up"), ("↓", "down")):
@@ -60,7 +60,7 @@ def test_picture_table_and_alt_text_have_the_bytes_of_the_run(name):
     assert messages == sum(sum(leg["messages"]) for leg in flight["legs"])
     title = shorten_title(METHODS[name].info.title)
     assert picture.sentence.startswith(f"{title}: ") and picture.sentence in picture.alt
-    assert f"α = {read_flights()[name]['settings']['alpha']:g}" in picture.alt
+    assert f"α = {read_stored_flights_by_method()[name]['settings']['alpha']:g}" in picture.alt
     numbers = re.findall(r"(\d+) of (\d+), [A-Z]", picture.alt)
     assert len(numbers) == 4 and numbers[-1][0] == numbers[-1][1]
 
@@ -71,29 +71,29 @@ def test_picture_table_and_alt_text_have_the_bytes_of_the_run(name):
 )
 def test_the_stored_run_is_that_of_the_lab(name):
     stored = draw_journeys.make_stored_flight(name)
-    assert json.loads(json.dumps(stored)) == read_flights()[name]
+    assert json.loads(json.dumps(stored)) == read_stored_flights_by_method()[name]
 
 
 def test_the_pictures_are_what_the_command_draws():
     if shutil.which("node") is None:
         pytest.skip("there is no Node.js on this machine")
-    assert draw_journeys.list_stale_stills(dict(read_flights())) == []
+    assert draw_journeys.list_stale_stills(dict(read_stored_flights_by_method())) == []
 
 
 def test_a_picture_that_was_changed_by_hand_is_found(tmp_path, monkeypatch):
     if shutil.which("node") is None:
         pytest.skip("there is no Node.js on this machine")
     changed = tmp_path / "fens.svg"
-    text = find_still("fens").read_text(encoding="utf-8")
+    text = get_stored_picture_path("fens").read_text(encoding="utf-8")
     changed.write_text(text.replace("26.3", "26.2"), encoding="utf-8")
-    monkeypatch.setattr(draw_journeys, "find_still", lambda method: changed)
-    stale = draw_journeys.list_stale_stills({"fens": read_flights()["fens"]})
+    monkeypatch.setattr(draw_journeys, "get_stored_picture_path", lambda method: changed)
+    stale = draw_journeys.list_stale_stills({"fens": read_stored_flights_by_method()["fens"]})
     assert stale == ["fens.svg"]
 
 
 @pytest.mark.parametrize("name", SENDING)
 def test_a_picture_is_small_and_loads_and_runs_nothing(name):
-    text = find_still(name).read_text(encoding="utf-8")
+    text = get_stored_picture_path(name).read_text(encoding="utf-8")
     assert len(text.encode()) < LARGEST_BYTES
     assert "<script" not in text and "@import" not in text and "url(" not in text
     addresses = re.findall(r'href="([^"]*)"', text)
@@ -106,7 +106,9 @@ def test_a_notebook_shows_an_image_with_its_words():
     data, _ = picture._repr_mimebundle_()
     assert set(data) == {"text/html", "text/plain"}
     source = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', data["text/html"])[1]
-    assert base64.b64decode(source).decode() == find_still("fens").read_text(encoding="utf-8")
+    assert base64.b64decode(source).decode() == get_stored_picture_path("fens").read_text(
+        encoding="utf-8"
+    )
     assert picture.sentence in data["text/html"] and picture.sentence in data["text/plain"]
     alt = re.search(r'alt="([^"]*)"', data["text/html"])[1]
     assert "The gate stays open" in alt and "10 clients" in alt
@@ -123,7 +125,7 @@ def test_dark_is_the_stages_own_dark():
     for name in ("bg", "ink", "soft", "line", "card", "act", "bad"):
         light = values["light"][name]
         wanted["#ffffff" if light == "#fff" else light] = values["dark"][name]
-    text = find_still("fens").read_text(encoding="utf-8")
+    text = get_stored_picture_path("fens").read_text(encoding="utf-8")
     pairs = re.findall(r'\[fill="(#\w+)"\]\{fill:(#\w+)\}', text)
     assert dict(pairs) == wanted
 

@@ -74,13 +74,13 @@ def test_stages_fill_one_after_the_other():
 
 def test_a_race_that_moves_gives_the_very_picture_of_a_fresh_one():
     race = RacePicture([ONCE, MANY])
-    draw_svg(race.show(race.compute_budget(0)).figure)
+    draw_svg(race.show(race.compute_budget_bytes(0)).figure)
     for step in (STEPS / 2, STEPS, STEPS / 3):
         fresh = RacePicture([ONCE, MANY])
-        assert draw_svg(race.show(race.compute_budget(step)).figure) == draw_svg(
-            fresh.show(fresh.compute_budget(step)).figure
+        assert draw_svg(race.show(race.compute_budget_bytes(step)).figure) == draw_svg(
+            fresh.show(fresh.compute_budget_bytes(step)).figure
         )
     texts = [text.get_text() for text in race.figure.axes[1].texts]
     assert texts[-1] == format_point_accuracy(
-        find_last_point_within_budget(MANY, race.compute_budget(STEPS / 3)), "–"
+        find_last_point_within_budget(MANY, race.compute_budget_bytes(STEPS / 3)), "–"
     )

@@ -22,7 +22,13 @@ def results(low=(0.2, 0.8), high=(0.9, 0.94), names=("FedAvg", "FENS")):
 
 
 def shown(data=None, **more):
-    words = {"alpha": 0.1, "clients": 10, "source": SOURCE, "chance": 0.1, **more}
+    words = {
+        "chosen_alpha": 0.1,
+        "stored_clients": 10,
+        "source_text": SOURCE,
+        "chance": 0.1,
+        **more,
+    }
     return StoredPlot().show(results() if data is None else data, **words)
 
 
@@ -37,25 +43,29 @@ def test_the_sentence_says_where_the_numbers_come_from_and_who_is_best():
 
 
 def test_the_table_has_the_stored_numbers_alone():
-    row = shown(alpha=0.4).table[0]
+    row = shown(chosen_alpha=0.4).table[0]
     assert row == {"method": "FedAvg", "α = 0.01": "20 ± 2 %", "α = 0.1": "43 ± 2 %", "α = 1": "67 ± 2 %",
                    "α = 10": "90 ± 2 %"}  # fmt: skip
-    assert "at α = 1, 10 clients (the nearest" in shown(alpha=0.4).sentence  # 1 is nearer than 0.1
+    assert (
+        "at α = 1, 10 clients (the nearest" in shown(chosen_alpha=0.4).sentence
+    )  # 1 is nearer than 0.1
 
 
 def test_redrawing_in_place_gives_the_very_picture_of_a_fresh_one():
     redrawn, other = StoredPlot(), results(low=(0.1, 0.5), high=(0.5, 0.9))
-    words = {"source": SOURCE, "chance": 0.1}
-    render_picture_png(redrawn.show(results(), alpha=0.1, clients=10, **words))
+    words = {"source_text": SOURCE, "chance": 0.1}
+    render_picture_png(redrawn.show(results(), chosen_alpha=0.1, stored_clients=10, **words))
     for data, alpha, clients in (
         (results(), 5.0, 10),
         (other, 0.013, 20),
         (results(), 0.1, 5),
         (other, 900, 20),
     ):
-        again = render_picture_png(redrawn.show(data, alpha=alpha, clients=clients, **words))
+        again = render_picture_png(
+            redrawn.show(data, chosen_alpha=alpha, stored_clients=clients, **words)
+        )
         assert again == render_picture_png(
-            StoredPlot().show(data, alpha=alpha, clients=clients, **words)
+            StoredPlot().show(data, chosen_alpha=alpha, stored_clients=clients, **words)
         )
 
 

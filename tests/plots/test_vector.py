@@ -18,9 +18,9 @@ from fedlab_nb.plots.style import (
     SECOND,
     SERIES,
     SIZE,
+    darken_colour_until_readable,
     drawing,
     list_class_colours,
-    make_text_colour,
     use_figure_size,
 )
 from fedlab_nb.plots.vector import (
@@ -28,7 +28,7 @@ from fedlab_nb.plots.vector import (
     convert_hex_to_oklch,
     convert_oklch_to_hex,
     draw_svg,
-    make_light_dark_colour,
+    make_css_light_dark_colour,
 )
 from fedlab_nb.plots.words import format_client_letters
 
@@ -73,7 +73,7 @@ def test_grey_letters_turn_round_and_white_is_the_page():
         convert_hex_to_oklch(adapt_colour_to_dark_page("#1f2328"))[0] > 0.8
         and convert_hex_to_oklch(adapt_colour_to_dark_page("#eceff2"))[0] < 0.35
     )
-    assert make_light_dark_colour("#ffffff").startswith(
+    assert make_css_light_dark_colour("#ffffff").startswith(
         "light-dark(#ffffff, var(--jp-layout-color0,"
     )
 
@@ -147,7 +147,7 @@ SERIES_AND_METHODS = sorted(METHODS | {*COLOURS, *SERIES})
 
 @pytest.mark.parametrize("colour", SERIES_AND_METHODS)
 def test_letters_in_a_colour_can_be_read_on_every_page_and_keep_its_hue(colour):
-    tone = make_text_colour(colour)
+    tone = darken_colour_until_readable(colour)
     assert contrast(tone, "#ffffff") >= 4.5
     assert all(contrast(adapt_colour_to_dark_page(tone), page) >= 4.5 for page in PAGES)
     red, green, blue = to_rgb(colour)
@@ -161,4 +161,8 @@ def test_letters_in_a_colour_can_be_read_on_every_page_and_keep_its_hue(colour):
 
 
 def test_orange_is_too_light_for_letters_and_its_tone_is_not():
-    assert contrast(SECOND, "#ffffff") < 4.5 <= contrast(make_text_colour(SECOND), "#ffffff")
+    assert (
+        contrast(SECOND, "#ffffff")
+        < 4.5
+        <= contrast(darken_colour_until_readable(SECOND), "#ffffff")
+    )

@@ -8,7 +8,7 @@ import torch
 
 from fedlab_nb import load_model
 from fedlab_nb.course.averaging.lesson import show_soft_labels_of_one_image
-from fedlab_nb.course.matching.lesson import compute_accuracy_averaged_with_permuted_self
+from fedlab_nb.course.matching.lesson import compute_accuracy_percent_averaged_with_permuted_copy
 from fedlab_nb.methods import METHODS
 from fedlab_nb.rng import generator
 from fedlab_nb.studies import compare, run
@@ -126,7 +126,7 @@ def test_what_a_run_takes_is_known_beforehand():
 def test_worked_numbers_of_lessons():
     assert (
         show_soft_labels_of_one_image() is not None
-        and 0 <= compute_accuracy_averaged_with_permuted_self() <= 100
+        and 0 <= compute_accuracy_percent_averaged_with_permuted_copy() <= 100
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from ...labs.afl.forget import fit_without_client
-from ...labs.afl.image import recover_class_means
+from ...labs.afl.image import recover_class_means_and_nearest_images
 from ...methods.afl import solve_classifier_weights_without_client
 from ...methods.gauss import ClassSums, measure_class_sums, pack_class_sums, unpack_class_sums
 from ...plots import Picture
@@ -55,7 +55,7 @@ def draw_accuracy_against_alpha() -> Picture:
     return draw_accuracy_lines_with_bands(lines, "α", setting=setting, chance=0.1)
 
 
-def choose_answer_on_skew() -> GuessOption:
+def find_right_option_on_skew() -> GuessOption:
     """Choose which of SKEWS is true of AFL: better with the smallest stored α, with the largest, or equal
     to within a point.
     """
@@ -92,7 +92,7 @@ def get_afl_outcome_of_first_seed(outcomes: Iterable[Outcome]) -> Outcome:
     return next(iter(by_seed(outcomes, "afl").values()))
 
 
-def choose_answer_on_forgetting(outcomes: Iterable[Outcome], client: int = 0) -> GuessOption:
+def find_right_option_on_forgetting(outcomes: Iterable[Outcome], client: int = 0) -> GuessOption:
     """Choose which of RESENT has to be sent again to forget a client.
 
     It is the first one, nothing, if the server's own sums give the same weights as a fit to the images
@@ -107,13 +107,13 @@ def choose_answer_on_forgetting(outcomes: Iterable[Outcome], client: int = 0) ->
     return RESENT[2]
 
 
-def choose_answer_on_single_image_sum(outcomes: Iterable[Outcome]) -> GuessOption:
+def find_right_option_on_single_image_sum(outcomes: Iterable[Outcome]) -> GuessOption:
     """Choose which of SHOWN is true of the sum of a class with a single image.
 
     It is the first one if every such sum, at every client, equals the image.
     """
     are_copies = []
-    for means in recover_class_means(get_afl_outcome_of_first_seed(outcomes)):
+    for means in recover_class_means_and_nearest_images(get_afl_outcome_of_first_seed(outcomes)):
         are_copies.append(means.is_copy[means.counts == 1])
     if np.concatenate(are_copies).all():
         return SHOWN[0]

@@ -83,7 +83,7 @@ class ResultOfSeeds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class HiddenFederation:
-    """What a code word has drawn. The learner is shown `sample_counts`, `noisy`, `budget` and the network,
+    """What a code word has drawn. The learner is shown `samples_per_client`, `noisy`, `budget` and the network,
     and not the rest.
 
     trial: the data set for choices, with validation images in the place of the test images
@@ -104,7 +104,7 @@ class HiddenFederation:
     budget: int
 
     @property
-    def sample_counts(self) -> list[int]:
+    def samples_per_client(self) -> list[int]:
         """Training samples of each client."""
         owner = self.trial.client_train
         return torch.bincount(owner[owner >= 0]).tolist()
@@ -112,7 +112,7 @@ class HiddenFederation:
     def list_facts_for_server(self) -> list[str]:
         """List what the server sees: a sentence a line."""
         inputs = int(np.prod(self.trial.input_shape))
-        sizes = ", ".join(str(size) for size in self.sample_counts)
+        sizes = ", ".join(str(size) for size in self.samples_per_client)
         return [
             f"{self.clients} clients, {self.trial.classes} classes, {inputs} numbers for "
             "each sample.",
@@ -236,7 +236,7 @@ class Case:
         noise.
         """
         return draw_noisy_class_counts(
-            self._hidden.sample_counts, self._hidden.noisy, federation_code=self.code
+            self._hidden.samples_per_client, self._hidden.noisy, federation_code=self.code
         )
 
     # ---------------------------------------------------------------------------------------- tries

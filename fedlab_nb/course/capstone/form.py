@@ -160,14 +160,14 @@ class CaseForm(Form):
 
     def _ask_before_opening_test_images(self) -> None:
         """Show how much luck may be in the choice, and ask whether the test images are to be opened."""
-        chosen = self._get_checked_choice()
+        chosen = self._get_chosen_try_or_raise()
         self.question.value = Card(
             "hint", describe_selection_luck(self.case, chosen), "Before you open them"
         )._repr_html_()
         self.expected.value = round(100 * chosen.validation_band.mean)
         self.confirm.layout.display = ""
 
-    def _get_checked_choice(self) -> Try:
+    def _get_chosen_try_or_raise(self) -> Try:
         """Return the chosen try; FieldError at the field that is wrong."""
         try:
             chosen = self.case.get_submittable_try(self.choice.value)
@@ -187,7 +187,7 @@ class CaseForm(Form):
         self.confirm.layout.display = "none"
 
     def _submit_and_show_report(self) -> None:
-        chosen = self._get_checked_choice()
+        chosen = self._get_chosen_try_or_raise()
         self.report = self.case.submit(self.choice.value, self.argument.value, self.name.value)
         self._hide_question()
         said = compare_expected_with_test_accuracy(self.report, chosen, self.expected.value)

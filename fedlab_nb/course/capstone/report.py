@@ -492,7 +492,7 @@ class Board:
             yield RankAndEntries(rank, group)
             rank += len(group)
 
-    def make_table_rows(self, code_word: str) -> list[list[str]]:
+    def make_ranked_rows_without_header(self, code_word: str) -> list[list[str]]:
         """Make the rows of one code word: ranks first, then the later submissions without a rank."""
         rows = []
         for rank, group in self.iterate_ranks(code_word):
@@ -528,6 +528,10 @@ class Board:
             entries = [entry for entry in self.entries if entry.code == code]
             reports = format_count_and_noun(len(entries), "report")
             parts.append(f"{code}: {reports}, budget {entries[0].budget} bytes of a client.")
-            parts.append(FORMATS[self.form]([list(BOARD_COLUMNS), *self.make_table_rows(code)]))
+            parts.append(
+                FORMATS[self.form](
+                    [list(BOARD_COLUMNS), *self.make_ranked_rows_without_header(code)]
+                )
+            )
             parts += self.describe_shared_ranks(code)
         return "\n\n".join(parts)

@@ -34,7 +34,7 @@ found = partial(make_card_of_finding, __name__)
 
 
 # --------------------------------------------------------------------------------- ten stored seeds
-def choose_answer_on_student_accuracy() -> GuessOption:
+def find_right_option_on_student_accuracy() -> GuessOption:
     """Choose the option of STUDENTS that is true of the student's mean over ten seeds."""
     student = mean_of("server")
     teacher = mean_of("weighted")

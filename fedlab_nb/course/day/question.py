@@ -39,7 +39,7 @@ class Question(Form):
         super().__init__(Card("unattempted", INTRO), [self.note, self.button])
 
     @property
-    def called_eight_count(self) -> int:
+    def count_of_images_called_eight(self) -> int:
         """How many images the ten together call “8”."""
         return int((self.outcome.test_predictions == 8).sum())
 
@@ -51,7 +51,7 @@ class Question(Form):
         if not self.prediction.is_settled:
             card = Card("hint", FIRST)
         else:
-            self.prediction.reveal(self.called_eight_count)
+            self.prediction.reveal(self.count_of_images_called_eight)
             card = Card("reveal", self.prediction.describe_answer_and_guess())
             self.is_settled = True
             self.button.disabled = True

@@ -30,7 +30,7 @@ _, ways = make_figure_functions(__name__, "ways")
 
 
 # ---------------------------------------------------------------------------------- bytes
-def choose_answer_on_upload_size(outcomes: Sequence[Outcome]) -> GuessOption:
+def find_right_option_on_upload_size(outcomes: Sequence[Outcome]) -> GuessOption:
     """Choose which of SIZES is true of the images that a client uploads, compared with its network."""
     images_up = mean(o.ledger.up for o in outcomes if o.method == "distilled")
     network_up = mean(o.ledger.up for o in outcomes if o.method == "fedavg")
@@ -43,7 +43,7 @@ def choose_answer_on_upload_size(outcomes: Sequence[Outcome]) -> GuessOption:
 
 
 # ---------------------------------------------------------------------------------- which images
-def choose_best_image_kind_for_network() -> GuessOption:
+def find_right_option_on_image_kind_for_network() -> GuessOption:
     """Run all image kinds with a network at the server; choose the best one's option of BEST."""
     accuracies = []
     for kind in ("random", "kmeans", "kip"):

@@ -66,7 +66,7 @@ def show_client_weights_of_one_image(
     return make_worked_card(f"Test sample {sample_index}, seed {outcome.settings.seed}:", *lines)
 
 
-def choose_answer_on_equal_confidence() -> GuessOption:
+def find_right_option_on_equal_confidence() -> GuessOption:
     """Choose which of LOUD is true of two outputs that are equally peaked, one of them at the wrong class.
 
     Both get the same weight, since σ² does not depend on what a client has seen.
@@ -145,7 +145,7 @@ def check_other_public_data_cost_accuracy(outcomes: Sequence[Outcome]) -> Verdic
                     "right",
                     (
                         f"Supported by your runs: {gap.describe()}. On the test images: "
-                        f"{gap.test_gap.mean_in_points} points. Only P has changed."
+                        f"{gap.test_gap.mean_with_band_in_points} points. Only P has changed."
                     ),
                 )
             if gap.kind == SHORT:

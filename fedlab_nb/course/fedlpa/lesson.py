@@ -29,7 +29,7 @@ mean_of, ten_seeds = make_figure_functions(__name__, "ten_seeds")
 
 
 # ---------------------------------------------------------------------------------- worked numbers
-def choose_answer_on_product_mean(ratio: float = 9) -> GuessOption:
+def find_right_option_on_product_mean(ratio: float = 9) -> GuessOption:
     """Choose which of PLACES is the mean of the product of two Gaussians whose axes are those of the plane.
 
     ratio: of the precisions along the two axes
@@ -39,7 +39,7 @@ def choose_answer_on_product_mean(ratio: float = 9) -> GuessOption:
     return next(option for option in PLACES if option.startswith(coordinates))
 
 
-def choose_answer_on_regmean_accuracy() -> GuessOption:
+def find_right_option_on_regmean_accuracy() -> GuessOption:
     """Choose which of SHARES is true of RegMean's accuracy, between those of FedAvg and FedLPA."""
     fedavg = mean_of("fedavg")
     fedlpa = mean_of("fedlpa")

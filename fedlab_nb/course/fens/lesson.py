@@ -40,7 +40,7 @@ def get_fens_outcome_of_first_seed(panel: Panel) -> Outcome:
     return panel.state("trust").outcome
 
 
-def choose_answer_on_single_digit_trust(panel: Panel) -> GuessOption:
+def find_right_option_on_single_digit_trust(panel: Panel) -> GuessOption:
     """Choose which of TRUST is true of the clients that hold a single digit.
 
     Their weights for that digit are compared with equal weights.
@@ -59,7 +59,7 @@ def choose_answer_on_single_digit_trust(panel: Panel) -> GuessOption:
     return TRUST[1]
 
 
-def choose_answer_on_client_weight_for_digit(
+def find_right_option_on_client_weight_for_digit(
     panel: Panel, client: int = 1, digit: int = 3
 ) -> GuessOption:
     """Choose which of STRANGER is true of a client's weight for a digit; by default of B's for the threes."""

@@ -35,7 +35,7 @@ __getattr__ = make_getattr_for_missing_names(__name__)
 _, halves = make_figure_functions(__name__, "halves")
 
 
-def compute_cue_client_accuracy_without_cue(picture: Picture) -> int:
+def compute_accuracy_percent_of_cue_clients_without_cue(picture: Picture) -> int:
     """Compute the mean accuracy of the cue clients on test images without a cue, in whole per cent.
 
     picture: of the view, whose table has the accuracies
@@ -68,7 +68,7 @@ def check_calibration_raises_accuracy(outcomes: Sequence[Outcome]) -> Verdict:
     found = []
     for gap in find_gaps_between_variants(mild, grouping, "ccvr", "average", describe):
         if gap.kind == CLEAR:
-            tested = gap.test_gap.mean_in_points
+            tested = gap.test_gap.mean_with_band_in_points
             measured = gap.describe("both classifiers")
             return Verdict(
                 "right",

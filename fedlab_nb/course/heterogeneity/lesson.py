@@ -83,7 +83,7 @@ def draw_partitions_by_alpha(
 RESTARTS = ("as good as with a common start", "clearly worse", "no better than guessing")
 
 
-def choose_answer_on_different_starts() -> GuessOption:
+def find_right_option_on_different_starts() -> GuessOption:
     """Choose which of RESTARTS is true of FedAvg at α = 100 if every client has a start of its own.
 
     Guessing gets 10 % right.

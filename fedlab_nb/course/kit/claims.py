@@ -122,10 +122,10 @@ class Gap:
             format_percent_band(compute_band([difference]), 0, "+")
             for difference in self.accuracy_differences
         ]
-        return f"{self.name}: {', '.join(points)} points, mean {self.mean_in_points}"
+        return f"{self.name}: {', '.join(points)} points, mean {self.mean_with_band_in_points}"
 
     @property
-    def mean_in_points(self) -> str:
+    def mean_with_band_in_points(self) -> str:
         """The mean difference with its band in points, as text: '+4 ± 1'."""
         return format_percent_band(self.difference_band, 0, "+", few_seeds=True)
 
@@ -192,7 +192,7 @@ def make_verdict_on_test_contradiction(gap: Gap, name_of_required_gap: str) -> V
     return Verdict(
         "wrong",
         f"Still to find: {name_of_required_gap}. {gap.name} looked like one on the validation images "
-        f"({gap.mean_in_points} points), but on the test images the difference is clear: "
+        f"({gap.mean_with_band_in_points} points), but on the test images the difference is clear: "
         f"{format_percent_band(gap.test_gap.difference_band, 1, '+', few_seeds=True)} points. "
         "Small is not the same as none: take a "
         "setting where the test images agree.",
@@ -204,7 +204,7 @@ def describe_gaps_on_test_images(gaps: Iterable[Gap]) -> str:
     points = []
     for gap in gaps:
         if gap.test_gap is not None:
-            points.append(f"{gap.name} {gap.test_gap.mean_in_points} points")
+            points.append(f"{gap.name} {gap.test_gap.mean_with_band_in_points} points")
     return f" On the test images: {'; '.join(points)}." if points else ""
 
 

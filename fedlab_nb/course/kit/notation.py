@@ -35,18 +35,20 @@ class Notation(Markdown):
         self.has_filter = has_filter
 
     def __repr__(self) -> str:
-        return "\n".join(f"{row.name}: {replace_formulas(row.meaning)}" for row in self.rows)
+        return "\n".join(
+            f"{row.name_in_plain_letters}: {replace_formulas(row.meaning)}" for row in self.rows
+        )
 
     def _repr_html_(self) -> str:
         header = "".join(f"<th>{name}</th>" for name in COLUMNS)
-        body = "".join(make_symbol_row_html(row) for row in self.rows)
+        body = "".join(make_searchable_symbol_row_html(row) for row in self.rows)
         box = FILTER_BOX if self.has_filter else ""
         return (
             f"<div>{box}<table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
 
-def make_symbol_row_html(symbol: Symbol) -> str:
+def make_searchable_symbol_row_html(symbol: Symbol) -> str:
     """Make a row of the table; its `data-find` is the text that the box searches."""
     cells = []
     for text in (f"${symbol.latex}$", symbol.meaning, symbol.shape, symbol.first, symbol.papers):
@@ -54,7 +56,7 @@ def make_symbol_row_html(symbol: Symbol) -> str:
         content = re.sub(r"`([^`]*)`", r"<code>\1</code>", escaped)
         cells.append(f"<td style=text-align:left>{content}</td>")
     words = [
-        symbol.name,
+        symbol.name_in_plain_letters,
         symbol.latex,
         *symbol.other_symbols,
         replace_formulas(symbol.meaning),

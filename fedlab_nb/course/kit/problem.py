@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...course.kit.array_types import AnyArray
 from .answers import AnswerReading, LearnerAnswer, parse_typed_answer
 
 RunOutcome = Any  # an `Outcome`, or what has its fields that claims read
@@ -421,7 +422,7 @@ def are_close_arrays_or_dicts(returned: ReturnedValue, right: ReturnedValue) -> 
     return np.allclose(returned_numbers, right_numbers, rtol=1e-5, atol=1e-6)
 
 
-def convert_to_array_or_none(value: ReturnedValue) -> np.ndarray | None:
+def convert_to_array_or_none(value: ReturnedValue) -> AnyArray | None:
     """Convert numbers, lists, arrays and tensors to an array; return None for anything else."""
     try:
         if hasattr(value, "detach"):  # a tensor

@@ -20,7 +20,7 @@ from IPython.display import display
 from ...declared import read_toml
 from ...errors import UsageError, check_number, choose
 from ...plots import Picture, render_picture_png
-from ...plots.accuracy import draw_guess_line
+from ...plots.accuracy import draw_guess_line_on_accuracy_bars
 from ...plots.guesses import Guess, draw_guesses
 from ...plots.style import DARK_STILLS
 from ...plots.words import describe_guess_error, format_count_and_noun
@@ -228,7 +228,9 @@ class Snapshot:
     def _repr_mimebundle_(self, **kwargs: Any) -> Mimebundle:
         for prediction in self.after:
             if prediction.unit == "%" and prediction.guess is not None:
-                draw_guess_line(getattr(self.shown, "figure", None), prediction.guess / 100)
+                draw_guess_line_on_accuracy_bars(
+                    getattr(self.shown, "figure", None), prediction.guess / 100
+                )
         data, metadata = self.shown._repr_mimebundle_()
         text = repr(self)
         if "image/png" in data:

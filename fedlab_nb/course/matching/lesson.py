@@ -68,7 +68,7 @@ def compare_network_with_permuted_copy() -> PermutedCopyComparison:
     return PermutedCopyComparison(accuracies, largest_difference, powers_of_ten)
 
 
-def compute_accuracy_averaged_with_permuted_self() -> int:
+def compute_accuracy_percent_averaged_with_permuted_copy() -> int:
     """Compute the accuracy of the average of a network and its permuted copy, in whole per cent."""
     comparison = compare_network_with_permuted_copy()
     return round(100 * comparison.accuracies[2])
@@ -80,7 +80,7 @@ def draw_starting_puzzle(puzzle_number: int = 0) -> Picture:
 
 
 # --------------------------------------------------------------------------------- ten stored seeds
-def choose_answer_on_matching_under_skew() -> GuessOption:
+def find_right_option_on_matching_under_skew() -> GuessOption:
     """Choose which of SKEWED is true of matching at α = 0.1 with a common start."""
     gap = mean_of("skewed_matched") - mean_of("skewed_plain")
     if gap > 5:
@@ -111,7 +111,9 @@ def check_matching_gains_and_stays_behind_ensemble(outcomes: Sequence[Outcome]) 
         text = "; ".join(gap.describe() for gap in gaps)
         found.append(text)
         if all(gap.kind == CLEAR and gap.difference_band.low > LARGE for gap in gaps):
-            points = " and ".join(gap.test_gap.mean_in_points for gap in gaps if gap.test_gap)
+            points = " and ".join(
+                gap.test_gap.mean_with_band_in_points for gap in gaps if gap.test_gap
+            )
             return Verdict(
                 "right", f"Supported by your runs. {text}. On the test images: {points} points."
             )

@@ -45,7 +45,7 @@ def show_claims_to_bet_on(claims: Sequence[Claim]) -> Card:
     return Card("worked", "\n".join(lines), "As published")
 
 
-def count_held(claims: Sequence[Claim]) -> int:
+def count_bets_that_hold(claims: Sequence[Claim]) -> int:
     """Count the claims of the five that hold in the package's runs."""
     return sum(claim.outcome == "holds" for claim in select_claims_to_bet_on(claims))
 

@@ -16,7 +16,7 @@ from ...panels.controls import make_alpha_slider, make_seed_field, set_widget_va
 from ...panels.plane import SQUARES, PlaneView
 from ...panels.views import Chores, View
 from ...plots import Picture
-from ...plots.plane import compute_frame_height
+from ...plots.plane import compute_frame_height_inches
 from ...plots.style import use_figure_size
 
 WIDTH = 11.5  # inches, of all squares together
@@ -24,7 +24,7 @@ MIN_PIXELS_PER_INCH = 72
 MAX_PIXELS_PER_INCH = 125
 SizeInInches = tuple[float, float]  # width and height
 # The size of a picture that is in no frame.
-PAGE: SizeInInches = (WIDTH, compute_frame_height(SQUARES, WIDTH))
+PAGE: SizeInInches = (WIDTH, compute_frame_height_inches(SQUARES, WIDTH))
 HEIGHT = "270px"  # of the frame, until its width is known
 
 
@@ -93,7 +93,7 @@ class PlanePanel(saved.SavedPanel):
     def _fit_frame_height_and_redraw(self) -> None:
         """Give the frame the height that the squares need in its new width, and draw them again."""
         width = self._view.frame.size[0] / self.pixels_per_inch
-        height_in_pixels = compute_frame_height(SQUARES, width) * self.pixels_per_inch
+        height_in_pixels = compute_frame_height_inches(SQUARES, width) * self.pixels_per_inch
         self._view.frame.layout.height = f"{height_in_pixels:.0f}px"
         self._redraw_or_show_error()
 

@@ -40,7 +40,7 @@ def make_temporary_file_path(file_name: str) -> str:
 
 
 # ---------------------------------------------------------------------------------- worked numbers
-def choose_answer_on_averaging(outcomes: Sequence[Outcome]) -> GuessOption:
+def find_right_option_on_averaging(outcomes: Sequence[Outcome]) -> GuessOption:
     """Choose which of AVERAGING is true of FedAvg in these runs."""
     alone = accuracies(outcomes, "local")
     fedavg = accuracies(outcomes, "fedavg")
@@ -82,7 +82,7 @@ def check_own_method_beats_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
         for gap in find_gaps_between_variants(
             pair, None, method, "ensemble", describe_alpha_of_conditions
         ):
-            text = f"{method} at {gap.name}: {gap.mean_in_points} points"
+            text = f"{method} at {gap.name}: {gap.mean_with_band_in_points} points"
             if gap.kind == CLEAR and is_as_accurate_as_lessons_example(method, pair):
                 return Verdict(
                     "wrong",
@@ -92,7 +92,7 @@ def check_own_method_beats_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
                 return Verdict(
                     "right",
                     f"Supported by your runs: {text}. "
-                    f"On the test images: {gap.test_gap.mean_in_points} points.",
+                    f"On the test images: {gap.test_gap.mean_with_band_in_points} points.",
                 )
             if gap.kind != SHORT:
                 found.append(text)

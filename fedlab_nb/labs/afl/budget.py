@@ -13,6 +13,7 @@ from ...plots import Picture, format_mean_percent
 from ...plots.study import draw_accuracy_lines_with_bands
 from ...plots.style import ACCENT, Look, get_method_look
 from ...plots.words import SettingCaption, join_with_and
+from ...value_types import SettingsByName
 from ..button_view import ButtonView, get_accuracies_by_seed
 from ..runs import plan_runs, run_planned_runs
 
@@ -75,7 +76,7 @@ class PrivacyBudgetView(ButtonView):
         return draw_accuracy_against_budget(by_features, self.epsilon.value, delta, setting=setting)
 
 
-def get_options_by_feature_kind(state: PanelState) -> dict[str, dict[str, object]]:
+def get_options_by_feature_kind(state: PanelState) -> dict[str, SettingsByName]:
     """{label: options} of the two kinds of features that are compared."""
     size = state.knobs["size"]
     return {

@@ -24,6 +24,7 @@ from ...plots import (
     join_with_and,
     make_blank_picture,
 )
+from ...plots.array_types import BooleanPerSample
 from ...plots.style import (
     FIFTHS,
     QUIET,
@@ -34,6 +35,7 @@ from ...plots.style import (
 )
 from ...plots.words import SettingCaption, format_client_for_title
 from ...studies.outcome import Outcome
+from ..array_types import AccuracyPerClass, ClassifierWeights
 from ..runs import describe_setting, list_client_menu_options
 
 LARGE_LOSS = 0.1  # of the accuracy of a class
@@ -70,7 +72,7 @@ class ForgetClientView(LabView):
         )
         if not is_known:
             try:
-                removal = remove_client(state.outcome, self.who.value)
+                removal = compute_removal_of_client(state.outcome, self.who.value)
             except UsageError as error:
                 return make_blank_picture(str(error), setting=setting)
             self._removal = removal
@@ -99,7 +101,7 @@ class ClientRemoval(NamedTuple):
     distance: float
 
 
-def remove_client(outcome: Outcome, client: int) -> ClientRemoval:
+def compute_removal_of_client(outcome: Outcome, client: int) -> ClientRemoval:
     """Take `client` out, in both ways. UsageError where the sums do not allow it (see
     `solve_classifier_weights_without_client`).
     """
@@ -120,7 +122,7 @@ def remove_client(outcome: Outcome, client: int) -> ClientRemoval:
     )
 
 
-def find_right_answers(outcome: Outcome, classifier_weights: np.ndarray) -> np.ndarray:
+def find_right_answers(outcome: Outcome, classifier_weights: ClassifierWeights) -> BooleanPerSample:
     """For each test sample whether `weights [d, C]`, the last row being the bias, classify it
     rightly.
     """
@@ -129,7 +131,9 @@ def find_right_answers(outcome: Outcome, classifier_weights: np.ndarray) -> np.n
     return logits.argmax(1) == outcome.test_labels
 
 
-def compute_test_accuracy_by_class(outcome: Outcome, is_answer_right: np.ndarray) -> np.ndarray:
+def compute_test_accuracy_by_class(
+    outcome: Outcome, is_answer_right: BooleanPerSample
+) -> AccuracyPerClass:
     """`[C]`; nan for a class without test samples."""
     classes = outcome.report.weights.shape[1]
     accuracies = np.full(classes, np.nan)
@@ -140,7 +144,7 @@ def compute_test_accuracy_by_class(outcome: Outcome, is_answer_right: np.ndarray
     return accuracies
 
 
-def fit_without_client(outcome: Outcome, client: int) -> np.ndarray:
+def fit_without_client(outcome: Outcome, client: int) -> ClassifierWeights:
     """The weights `[d, C]` fitted to the other clients' training samples, summed in one place."""
     federation = outcome.federation()
     report = outcome.report

@@ -40,10 +40,10 @@ class RecoveredImagesView(LabView):
                 "and run again."
             )
             return make_blank_picture(text, setting=setting)
-        means = recover_class_means(state.outcome)
+        means = recover_class_means_and_nearest_images(state.outcome)
         client = state.client
         if client is None or client >= len(means):
-            client = find_client_with_single_image_class(means)
+            client = find_client_with_single_image_class_or_0(means)
         who = format_client_for_title(client, setting)
         return draw_sent_and_nearest_images(
             means[client],
@@ -56,7 +56,7 @@ class RecoveredImagesView(LabView):
         )
 
 
-def recover_class_means(outcome: Outcome) -> list[NearestImages]:
+def recover_class_means_and_nearest_images(outcome: Outcome) -> list[NearestImages]:
     """What the server reads from each client's class sums, if the features are pixels: the mean of
     each class that the client holds, with its count.
     """
@@ -72,7 +72,7 @@ def recover_class_means(outcome: Outcome) -> list[NearestImages]:
     return find_nearest_images_of_clients(outcome, compute_class_means)
 
 
-def find_client_with_single_image_class(recovered_means: Sequence[NearestImages]) -> int:
+def find_client_with_single_image_class_or_0(recovered_means: Sequence[NearestImages]) -> int:
     """The first client that has a class with a single image; client 0 if there is none."""
     for client, neighbours in enumerate(recovered_means):
         if (neighbours.counts == 1).any():

@@ -14,7 +14,7 @@ import ipywidgets as widgets
 import numpy as np
 import traitlets
 
-from ...front.vocabulary import describe_classes
+from ...front.vocabulary import describe_classes_for_browser
 from ...panels import JobSteps, LabView, PanelState, make_widget
 from ...panels.stage_data import convert_to_hex_colour
 from ...plots import (
@@ -50,6 +50,7 @@ from ...plots.words import (
 )
 from ...studies import Outcome
 from ...studies.statistics import Band, compute_band
+from ..array_types import ClientWeights
 from ..runs import describe_setting, get_or_run_ensemble, rerun_with_method
 from .votes import (
     compute_accuracy_by_class,
@@ -117,7 +118,7 @@ class WeightsByHandView(LabView):
         # The menu is in a box, so that it is not observed: it sets the sliders, and these redraw the view.
         self.controls = [self.sliders, widgets.HBox([self.start]), self.learnt, self.judge]
         self.start.observe(self._apply_preset, "value")
-        self.sliders.observe(self._mark_own_weights, "value")
+        self.sliders.observe(self._unselect_preset_if_sliders_differ, "value")
         self._picture = WeightsByHandPicture()
         self._outcome = None  # of the last drawing
         self._presets: dict[str, Any] = {}
@@ -130,12 +131,12 @@ class WeightsByHandView(LabView):
             self._is_spoilt = False
             self.learnt.value = False
             self.judge.value = False
-            self._offer_presets(state)
+            self._fill_preset_menu(state)
             self.sliders.set_weights(np.ones(len(state.outcome.label_counts)))
         elif state.worked is not None and REAL not in self._presets:
-            self._offer_presets(state)
+            self._fill_preset_menu(state)
 
-    def _offer_presets(self, state: PanelState) -> None:
+    def _fill_preset_menu(self, state: PanelState) -> None:
         """Fill the menu with the presets of the sliders."""
         counts = state.outcome.label_counts
         weights = {
@@ -152,7 +153,7 @@ class WeightsByHandView(LabView):
         if name in self._presets:
             self.sliders.set_weights(self._presets[name])
 
-    def _mark_own_weights(self, change: Mapping[str, Any]) -> None:
+    def _unselect_preset_if_sliders_differ(self, change: Mapping[str, Any]) -> None:
         """Choose no preset in the menu when the sliders have other weights than the preset.
 
         If the judge half is shown then, the weights are tuned on it, and it does not judge fairly any more.
@@ -163,15 +164,15 @@ class WeightsByHandView(LabView):
             if self.judge.value:
                 self._is_spoilt = True
 
-    def take(self, given: Mapping[str, Any]) -> None:
+    def take(self, scene_values: Mapping[str, Any]) -> None:
         """Take over the sliders that a person has set in the scene.
 
-        given: their `levels`, 0 to 1, and a `count` of such settings
+        scene_values: their `levels`, 0 to 1, and a `count` of such settings
         """
-        levels = tuple(float(level) for level in given.get("levels", ()))
+        levels = tuple(float(level) for level in scene_values.get("levels", ()))
         is_right = len(levels) == len(self.sliders.value)
         if is_right and all(0 <= level <= 1 for level in levels):
-            self._given = int(given["count"])
+            self._given = int(scene_values["count"])
             self.sliders.value = levels
 
     def prepare(self, state: PanelState) -> JobSteps[Outcome]:
@@ -180,7 +181,7 @@ class WeightsByHandView(LabView):
         """
         return (yield from get_or_run_ensemble(state))
 
-    def work(self, state: PanelState) -> JobSteps[np.ndarray]:
+    def work(self, state: PanelState) -> JobSteps[ClientWeights]:
         """Compute the weights `[M]` that Co-Boosting learns from real images."""
         name = "weights from real images"
         outcome = yield from rerun_with_method(state.outcome, "coboosting", REAL_OPTIONS, name)
@@ -215,7 +216,7 @@ def drop_missing_weights(weights_by_name: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------------------------------------ sliders
-def compute_slider_levels(client_weights: Sequence[float] | np.ndarray) -> tuple[float, ...]:
+def compute_slider_levels(client_weights: Sequence[float] | ClientWeights) -> tuple[float, ...]:
     """Compute the levels of the sliders for weights `[M]`: the largest is 1; if all weights are equal, all
     levels are START_LEVEL.
     """
@@ -236,7 +237,7 @@ class WeightSliders(widgets.Box):
     def __init__(self) -> None:
         super().__init__(layout={"display": "none"})
 
-    def set_weights(self, weights: Sequence[float] | np.ndarray) -> None:
+    def set_weights(self, weights: Sequence[float] | ClientWeights) -> None:
         """Set all sliders to `weights [M]`, scaled so that the largest is 1."""
         self.value = compute_slider_levels(weights)
 
@@ -266,7 +267,9 @@ class WeightScores(NamedTuple):
 
 
 def compute_weight_scores(
-    ensemble_outcome: Outcome, weights_by_name: Mapping[str, Sequence[float]], shows_judge: bool
+    ensemble_outcome: Outcome,
+    weights_by_name: Mapping[str, Sequence[float]],
+    includes_judge_half: bool,
 ) -> WeightScores:
     """The scores of `weights_by_name` {name: [M]}, of which only ratios count.
 
@@ -282,7 +285,7 @@ def compute_weight_scores(
     tune, judge = shuffle_into_tune_and_judge_rows(len(labels))
     judge_scores = None
     gap_half = tune
-    if shows_judge and len(judge):
+    if includes_judge_half and len(judge):
         judge_scores = {name: float(right[judge].mean()) for name, right in is_right.items()}
         gap_half = judge
     gaps = is_right[YOURS][gap_half].astype(float) - is_right[EQUAL][gap_half]
@@ -329,7 +332,7 @@ def make_weights_by_hand_scene(
     return {
         "kind": "hand",
         "clients": clients,
-        "classes": describe_classes(names, colours),
+        "classes": describe_classes_for_browser(names, colours),
         "counts": scores.counts.tolist(),
         "logits": b64encode(compute_client_logits(ensemble_outcome).tobytes()).decode(),
         "labels": labels.tolist(),
@@ -363,10 +366,10 @@ class WeightsByHandPicture:
         shape = (*scores.counts.shape, tuple(class_names))
         with LOCK:
             if shape != self._shape:
-                self._build(*shape)
+                self._build_axes(*shape)
                 self._shape = shape
             self._artists.update(scores.counts, client, class_index, setting=setting)
-            self._update(scores, class_index)
+            self._redraw_scores(scores, class_index)
         return describe_picture(
             self.figure,
             "Weights of the clients above the training samples that they hold, and accuracy",
@@ -376,7 +379,9 @@ class WeightsByHandPicture:
             detail=describe_gap_with_band(scores),
         )
 
-    def _build(self, clients: int, classes: int, names: tuple[str, ...]) -> None:
+    def _build_axes(
+        self, client_count: int, class_count: int, client_names: tuple[str, ...]
+    ) -> None:
         """Build the axes: above weights and scores, below samples and accuracy by class. Columns are
         clients, and rows are classes.
         """
@@ -385,17 +390,17 @@ class WeightsByHandPicture:
         axes = self.figure.subplots(2, 2, sharex="col", **ratios)
         (weights_ax, scores_ax), (samples_ax, accuracy_ax) = axes
         self._artists = PartitionArtists(
-            weights_ax, samples_ax, clients, classes, names, inches=(3.9, 2.5)
+            weights_ax, samples_ax, client_count, class_count, client_names, inches=(3.9, 2.5)
         )
         for bar in self._artists.bars:
             bar.set_color(ACCENT)
         weights_ax.set_ylabel("weight", fontsize=10, color=QUIET)
         set_percent_axis(weights_ax, highest_share=None)
         write_axes_title(weights_ax, "Weights", 5)
-        draw_level_line(weights_ax, 1 / clients)
+        draw_level_line(weights_ax, 1 / client_count)
         self._marks = {}
         for name, marker, colour in ((LEARNT, "D", SECOND), (REAL, "s", "#009E73")):
-            size = 7 if clients <= 16 else 4
+            size = 7 if client_count <= 16 else 4
             style = {"color": colour, "ms": size, "mew": 1.8, "mfc": "none"}
             self._marks[name] = weights_ax.plot([], [], marker, **style)[0]
 
@@ -410,14 +415,16 @@ class WeightsByHandPicture:
         accuracy_ax.set(ylim=samples_ax.get_ylim(), yticks=[])
         band_style = {"color": ACCENT, "alpha": 0.13, "lw": 0, "zorder": 0}
         self._class_band = accuracy_ax.axhspan(-0.5, 0.5, **band_style)
-        rows = np.arange(classes)
-        colours = list_class_colours(classes)
-        self._accuracy_bars = accuracy_ax.barh(rows, np.zeros(classes), height=0.62, color=colours)
+        rows = np.arange(class_count)
+        colours = list_class_colours(class_count)
+        self._accuracy_bars = accuracy_ax.barh(
+            rows, np.zeros(class_count), height=0.62, color=colours
+        )
         self._equal_lines = accuracy_ax.vlines(
-            [0] * classes, rows - 0.38, rows + 0.38, color=INK, lw=2
+            [0] * class_count, rows - 0.38, rows + 0.38, color=INK, lw=2
         )
 
-    def _update(self, scores: WeightScores, class_index: int | None) -> None:
+    def _redraw_scores(self, scores: WeightScores, class_index: int | None) -> None:
         for bar, share in zip(self._artists.bars, scores.shares[YOURS], strict=True):
             bar.set_height(share)
         weights_ax = self._artists.upper

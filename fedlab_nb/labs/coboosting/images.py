@@ -21,9 +21,11 @@ from ...plots import (
     format_percent,
     write_axes_title,
 )
+from ...plots.array_types import SampleLabels
 from ...plots.kit import draw_image_rows
 from ...plots.style import ACCENT, INK
 from ...plots.words import SettingCaption, shorten_labels
+from ..array_types import ImagePerClass, Images
 from ..runs import describe_setting
 
 IMAGES_A_CLASS = 3  # at most
@@ -75,13 +77,13 @@ class SyntheticImagesView(LabView):
             state.class_names,
             setting=describe_setting(state),
             frame_index=min(self.epoch.value, len(report.synthetic_epochs) - 1),
-            total_epochs=count_epochs_of_running_run(state),
+            total_epochs=count_epochs_of_running_run_or_zero(state),
             real_images=find_first_test_image_of_each_class(dataset) if has_same_shape else None,
             class_index=state.class_index,
         )
 
 
-def count_epochs_of_running_run(state: PanelState) -> int:
+def count_epochs_of_running_run_or_zero(state: PanelState) -> int:
     """The epochs of the run that is going on; 0 when it has ended."""
     return state.knobs["epochs"] if state.outcome is None else 0
 
@@ -98,7 +100,7 @@ def make_data_free_lab_spec(method: str) -> LabSpec:
     )
 
 
-def find_first_test_image_of_each_class(dataset: Dataset) -> np.ndarray | None:
+def find_first_test_image_of_each_class(dataset: Dataset) -> ImagePerClass | None:
     """The first test image of each class `[C, c, H, W]`. None if a class has none, or if
     samples are not images.
     """
@@ -121,7 +123,7 @@ def draw_synthetic_images(
     setting: SettingCaption | str,
     frame_index: int = -1,
     total_epochs: int = 0,
-    real_images: np.ndarray | None = None,
+    real_images: ImagePerClass | None = None,
     class_index: int | None = None,
 ) -> Picture:
     """One of the report's frames: images, or features as strips, by intended class.
@@ -166,10 +168,10 @@ def draw_synthetic_images(
 
 def draw_image_columns_by_class(
     ax: Axes,
-    images: np.ndarray,
-    labels: np.ndarray,
+    images: Images,
+    labels: SampleLabels,
     class_names: Sequence[str],
-    real_images: np.ndarray | None,
+    real_images: ImagePerClass | None,
     class_index: int | None,
 ) -> None:
     """A column for each class, with a real image on top. `images [S, ...]` have values 0–1."""
@@ -189,8 +191,8 @@ def draw_image_columns_by_class(
 
 def draw_labelled_image_rows(
     ax: Axes,
-    images: np.ndarray,
-    labels: np.ndarray,
+    images: Images,
+    labels: SampleLabels,
     class_names: Sequence[str],
     class_index: int | None,
 ) -> None:

@@ -56,7 +56,7 @@ class IdeaVariant(NamedTuple):
         return format_idea_combination(self.active_ideas)
 
     @property
-    def words(self) -> str:
+    def name_in_sentence(self) -> str:
         """The name in a sentence: "none of them" in place of "none"."""
         return self.name if self.active_ideas else "none of them"
 
@@ -195,7 +195,7 @@ def describe_largest_idea_losses(
         for variant in reduced_variants:
             gap = difference(getattr(variant, model), getattr(full_method, model))
             if not gap.is_noise and round(-100 * gap.mean) > 0:
-                losses[variant.words] = -gap.mean
+                losses[variant.name_in_sentence] = -gap.mean
         if losses:
             worst = max(losses, key=losses.__getitem__)
             parts.append(f"the {name} loses most with {worst}, {100 * losses[worst]:.0f} points")
@@ -216,7 +216,9 @@ def describe_variant_differences(
             gap = difference(getattr(variant, model), getattr(full_method, model))
             if not gap.is_noise and round(100 * gap.mean) != 0:
                 sign = "" if gap.mean < 0 else "+"
-                losses.append(f"{sign}{abs(100 * gap.mean):.0f} points with {variant.words}")
+                losses.append(
+                    f"{sign}{abs(100 * gap.mean):.0f} points with {variant.name_in_sentence}"
+                )
         if losses:
             parts.append(f"the {name} loses {join_with_and(losses)}")
         else:

@@ -7,8 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...plots.array_types import SampleIndices, SampleLabels
+from ...plots.array_types import BooleanPerSample, SampleIndices, SampleLabels
 from ...studies import Outcome
+from ..array_types import (
+    AccuracyPerClass,
+    ClassScores,
+    ClientLogitsBySample,
+    ClientShares,
+    Predictions,
+)
 
 
 class TuneAndJudgeRows(NamedTuple):
@@ -18,7 +25,7 @@ class TuneAndJudgeRows(NamedTuple):
     judge: SampleIndices
 
 
-def compute_client_logits(ensemble_outcome: Outcome) -> np.ndarray:
+def compute_client_logits(ensemble_outcome: Outcome) -> ClientLogitsBySample:
     """Every client's logits `[N, M, C]` for the shown test images: they are the features of an
     outcome of `ensemble_outcome`.
     """
@@ -34,14 +41,18 @@ def shuffle_into_tune_and_judge_rows(image_count: int) -> TuneAndJudgeRows:
     return order[::2], order[1::2]
 
 
-def predict_by_weighted_logits(logits: np.ndarray, client_weights: Sequence[float]) -> np.ndarray:
+def predict_by_weighted_logits(
+    logits: ClientLogitsBySample, client_weights: Sequence[float]
+) -> Predictions:
     """The classes `[N]` that Σ_k w_k f_k predicts, from client logits `[N, M, C]`. Weights that are
     all 0 count as equal ones.
     """
     return sum_weighted_logits(logits, client_weights).argmax(1)
 
 
-def sum_weighted_logits(logits: np.ndarray, client_weights: Sequence[float]) -> np.ndarray:
+def sum_weighted_logits(
+    logits: ClientLogitsBySample, client_weights: Sequence[float]
+) -> ClassScores:
     """Σ_k w_k f_k `[N, C]`, from client logits `[N, M, C]`; the browser has the same (`front/hand_sums.js`)."""
     client_weights = np.asarray(client_weights, dtype=np.float64)
     if client_weights.sum() <= 0:
@@ -50,8 +61,8 @@ def sum_weighted_logits(logits: np.ndarray, client_weights: Sequence[float]) -> 
 
 
 def compute_accuracy_by_class(
-    is_answer_right: np.ndarray, labels: SampleLabels, class_count: int
-) -> np.ndarray:
+    is_answer_right: BooleanPerSample, labels: SampleLabels, class_count: int
+) -> AccuracyPerClass:
     """The accuracy of each class `[C]`, from `is_right [N]` and `labels [N]`; nan for a class
     without images.
     """
@@ -60,7 +71,7 @@ def compute_accuracy_by_class(
     return np.where(images > 0, right / np.maximum(images, 1), np.nan)
 
 
-def normalise_weights(weights: Sequence[float]) -> np.ndarray:
+def normalise_weights(weights: Sequence[float]) -> ClientShares:
     """w / Σ w `[M]`; equal shares where Σ w = 0."""
     weights = np.asarray(weights, dtype=float)
     if weights.sum() <= 0:

@@ -18,6 +18,7 @@ from ...plots import (
     format_count_and_noun,
     format_percent,
 )
+from ...plots.array_types import ClientClassCounts
 from ...plots.kit import draw_stacked_bars
 from ...plots.marks import attach_hover_text
 from ...plots.style import (
@@ -38,8 +39,9 @@ from ...plots.words import (
     format_client_for_title,
     shorten_labels,
 )
+from ..array_types import WeightsByEpoch, WeightSharesByEpoch
 from ..runs import describe_commonest_classes, describe_setting
-from .images import count_epochs_of_running_run
+from .images import count_epochs_of_running_run_or_zero
 
 MAX_CLIENTS = 16  # whose classes are drawn; of more, half of them from each end of the ranking
 MAX_EPOCHS = 6  # columns of the table
@@ -65,15 +67,15 @@ class WeightTrajectoriesView(LabView):
             counts,
             state.class_names,
             describe_setting(state),
-            total_epochs=count_epochs_of_running_run(state),
+            total_epochs=count_epochs_of_running_run_or_zero(state),
             client=state.client,
             class_index=state.class_index,
         )
 
 
 def draw_weight_share_lines_and_class_bars(
-    weights_by_epoch: np.ndarray,
-    label_counts: np.ndarray,
+    weights_by_epoch: WeightsByEpoch,
+    label_counts: ClientClassCounts,
     class_names: Sequence[str],
     setting: SettingCaption | str,
     *,
@@ -115,14 +117,14 @@ def draw_weight_share_lines_and_class_bars(
 
 def draw_weight_share_lines(
     ax: Axes,
-    weight_shares: np.ndarray,
-    ranking: Sequence[int],
+    weight_shares: WeightSharesByEpoch,
+    clients_by_weight: Sequence[int],
     total_epochs: int,
     client: int | None,
     setting: SettingCaption | str,
 ) -> None:
     """A line for each client, with its name at the end: of a few clients all names, of many those
-    of the first four `ranking` and of the selected client.
+    of the first four `clients_by_weight` and of the selected client.
     """
     epochs_done, clients = weight_shares.shape
     dress(ax, title="Share of the weight (dotted: equal)", x="server epoch", y="w / Σ w", grid="y")
@@ -144,9 +146,9 @@ def draw_weight_share_lines(
     ax.set_xlim(1, max(total_epochs, 2))
     set_percent_axis(ax, highest_share=max(float(weight_shares.max()), equal) * 1.1)
     limit_tick_count(ax, "x", 6, is_whole=True)
-    named = ranking
+    named = clients_by_weight
     if clients > MAX_CLIENTS:
-        named = [k for k in ranking if k in ranking[:4] or k == client]
+        named = [k for k in clients_by_weight if k in clients_by_weight[:4] or k == client]
     labels = []
     for k in named:
         colour = ACCENT if k == client else INK
@@ -158,7 +160,7 @@ def draw_sample_bars(
     ax: Axes,
     client_labels: Sequence[str],
     clients: Sequence[int],
-    counts: np.ndarray,
+    counts: ClientClassCounts,
     class_names: Sequence[str],
     class_index: int | None,
 ) -> None:
@@ -185,7 +187,7 @@ def draw_sample_bars(
 
 
 def describe_selected_or_heaviest_client(
-    weight_shares: np.ndarray,
+    weight_shares: WeightSharesByEpoch,
     setting: SettingCaption | str,
     clients_by_weight: Sequence[int],
     client: int | None,
@@ -202,8 +204,8 @@ def describe_selected_or_heaviest_client(
 
 
 def describe_classes_of_client(
-    weight_shares: np.ndarray,
-    counts: np.ndarray,
+    weight_shares: WeightSharesByEpoch,
+    counts: ClientClassCounts,
     class_names: Sequence[str],
     setting: SettingCaption | str,
     clients_by_weight: Sequence[int],
@@ -221,8 +223,8 @@ def describe_classes_of_client(
 
 
 def make_weight_share_table(
-    weight_shares: np.ndarray,
-    counts: np.ndarray,
+    weight_shares: WeightSharesByEpoch,
+    counts: ClientClassCounts,
     class_names: Sequence[str],
     setting: SettingCaption | str,
     clients_by_weight: Sequence[int],

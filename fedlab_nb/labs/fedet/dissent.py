@@ -20,9 +20,11 @@ from ...plots import (
     dress,
     format_percent,
 )
+from ...plots.array_types import BooleanPerSample
 from ...plots.style import ACCENT, FIFTHS, INK, set_percent_axis
 from ...plots.words import SettingCaption
 from ...studies import Outcome
+from ..array_types import DissentPerSample
 from .votes import compute_consensus_on_test_samples, get_weighting_and_temperature
 
 THIRDS = ("least dissent", "middle", "most dissent")
@@ -86,7 +88,9 @@ def measure_dissent_on_test_samples(
     )
 
 
-def compute_accuracy_by_thirds(dissent: np.ndarray, is_answer_right: np.ndarray) -> list[float]:
+def compute_accuracy_by_dissent_thirds(
+    dissent: DissentPerSample, is_answer_right: BooleanPerSample
+) -> list[float]:
     """Share of right answers in the thirds with the least, middle and most dissent. An empty third
     counts as the one before it.
     """
@@ -97,7 +101,9 @@ def compute_accuracy_by_thirds(dissent: np.ndarray, is_answer_right: np.ndarray)
     return shares
 
 
-def compute_dissent_auc(dissent: np.ndarray, is_answer_right: np.ndarray) -> float | None:
+def compute_dissent_auc(
+    dissent: DissentPerSample, is_answer_right: BooleanPerSample
+) -> float | None:
     """How often a wrong answer has more dissent than a right one (AUC; equal ones count half). None
     where all answers are right, or all are wrong.
     """
@@ -108,16 +114,16 @@ def compute_dissent_auc(dissent: np.ndarray, is_answer_right: np.ndarray) -> flo
     return float(np.heaviside(differences, 0.5).mean())
 
 
-def average_accuracy_by_thirds(
+def average_accuracy_by_dissent_thirds(
     samples_by_seed: Mapping[int, DissentSamples],
     answer_field: Literal["consensus_right", "server_right"],
 ) -> list[float]:
-    """`compute_accuracy_by_thirds`, mean over the runs.
+    """`compute_accuracy_by_dissent_thirds`, mean over the runs.
 
     answer_field: "consensus_right" or "server_right"
     """
     shares = [
-        compute_accuracy_by_thirds(run.dissent, getattr(run, answer_field))
+        compute_accuracy_by_dissent_thirds(run.dissent, getattr(run, answer_field))
         for run in samples_by_seed.values()
     ]
     return np.mean(shares, 0).tolist()
@@ -143,7 +149,7 @@ def draw_accuracy_by_dissent(
         column = f"{name}_right"
         is_right = np.concatenate([getattr(run, column) for run in samples_by_seed.values()])
         answered = float(is_right[has_answer].mean()) if has_answer.any() else 0.0
-        shares[name] = [*average_accuracy_by_thirds(samples_by_seed, column), answered]
+        shares[name] = [*average_accuracy_by_dissent_thirds(samples_by_seed, column), answered]
     columns = [*THIRDS, f"dissent ≤ {threshold:.2f}"]
     with drawing() as (figure, ax):
         dress(ax, title="Right answers, by thirds of the dissent", grid="y")

@@ -20,7 +20,9 @@ from ...plots import (
     format_count_and_noun,
     format_percent,
 )
+from ...plots.array_types import SampleIndices
 from ...plots.words import format_client_for_sentence, shorten_labels
+from ..array_types import NumberPerClient
 from ..one_sample import SampleOutputs, draw_sample_and_outputs
 from ..runs import describe_setting
 from .votes import (
@@ -113,7 +115,7 @@ class OneSampleVoteView(LabView):
         logits = report.test_logits if self._shows_test_samples(state) else report.logits
         return compute_consensus_of_logits(logits, self.rule.value, self.heat.value)
 
-    def _select_rows(self, state: PanelState) -> np.ndarray:
+    def _select_sample_indices(self, state: PanelState) -> SampleIndices:
         """Which samples the slider goes through, sorted by dissent where that is asked for. All,
         if there are none of the chosen kind.
         """
@@ -147,12 +149,12 @@ class OneSampleVoteView(LabView):
             self.rule.value = rule
             self.heat.value = min(max(temperature, MIN_TEMPERATURE), MAX_TEMPERATURE)
         self.heat.disabled = self.rule.value != "softmax"
-        self.at.max = len(self._select_rows(state)) - 1
+        self.at.max = len(self._select_sample_indices(state)) - 1
 
     def draw(self, state: PanelState) -> Picture:
         report = state.report
         vote = self._compute_consensus(state)
-        row = int(self._select_rows(state)[self.at.value])
+        row = int(self._select_sample_indices(state)[self.at.value])
         source = self._select_sample_source(state, row)
         sample = SampleOutputs(
             x=source.x,
@@ -164,7 +166,7 @@ class OneSampleVoteView(LabView):
                 "server": softmax(source.server_logits),
             },
             disagrees=vote.dissent[:, row].numpy(),
-            client_numbers=self._compute_client_numbers(state, source, vote, row),
+            client_numbers=self._compute_client_numbers_by_title(state, source, vote, row),
             members=report.members.tolist(),
             names=state.class_names,
             setting=describe_setting(state),
@@ -198,9 +200,9 @@ class OneSampleVoteView(LabView):
             server_logits=report.test_student[sample_row],
         )
 
-    def _compute_client_numbers(
+    def _compute_client_numbers_by_title(
         self, state: PanelState, source: SampleSource, vote: Consensus, sample_row: int
-    ) -> dict[str, np.ndarray]:
+    ) -> dict[str, NumberPerClient]:
         """Each client's weight, its variance, and, when the run is over, how many samples of the
         consensus' class it holds: the server cannot know this.
         """
@@ -251,7 +253,7 @@ def describe_consensus_and_server_answer(sample_outputs: SampleOutputs) -> str:
 def describe_dissent_and_selected_client(sample_outputs: SampleOutputs) -> str:
     """The dissent, and the selected client (without one: the client that counts most)."""
     weights = sample_outputs.client_numbers["weight ω"]
-    row = sample_outputs.selected_row
+    row = sample_outputs.row_of_selected_client
     if row is None:
         row = int(weights.argmax())
     outputs = sample_outputs.outputs[row]

@@ -4,7 +4,7 @@ student becomes.
 
 from collections.abc import Mapping
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
@@ -25,6 +25,7 @@ from ...plots import (
 from ...plots.kit import AccuracyBars, exempt_from_dark_theme, render_tile_pixels
 from ...plots.words import SettingCaption, describe_accuracy_difference, format_percent_of_each_seed
 from ...studies import Outcome
+from ...value_types import SettingsByName
 from ..button_view import (
     ButtonView,
     get_accuracies_by_seed,
@@ -78,9 +79,9 @@ class PublicDataView(ButtonView):
 
     def planned_runs(self, state: PanelState) -> PlannedRuns:
         if self.vary.value == "size":
-            changes = make_changes_by_public_sample_count(state)
+            changes = make_setting_changes_for_sample_counts(state)
         else:
-            changes = make_changes_by_public_source(state)
+            changes = make_setting_changes_for_sources(state)
         return plan_runs("fedet", state.settings, changes)
 
     def work(self, state: PanelState) -> JobSteps[PublicDataResults]:
@@ -112,7 +113,7 @@ def has_public_samples(state: PanelState) -> bool:
     return x_public is not None and len(x_public) > 0
 
 
-def make_changes_by_public_sample_count(state: PanelState) -> dict[str, dict[str, Any]]:
+def make_setting_changes_for_sample_counts(state: PanelState) -> dict[str, SettingsByName]:
     """{name: changed settings} for several numbers of public samples."""
     changes = {}
     if not has_public_samples(state):
@@ -132,7 +133,7 @@ def make_changes_by_public_sample_count(state: PanelState) -> dict[str, dict[str
     return changes
 
 
-def make_changes_by_public_source(state: PanelState) -> dict[str, dict[str, Any]]:
+def make_setting_changes_for_sources(state: PanelState) -> dict[str, SettingsByName]:
     """{name: changed settings} for several sources of public samples."""
     sources = []
     if has_public_samples(state):

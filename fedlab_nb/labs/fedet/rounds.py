@@ -28,8 +28,10 @@ from ...plots.words import SettingCaption
 from ..runs import describe_setting
 from .votes import get_method_options_of_run
 
-Points = Sequence[Mapping[str, Any]]  # of a run: dicts with phase, progress, accuracy, bytes
-Curves = dict[str, dict[int, float]]  # {one of the labels below: {round from 1: share 0–1}}
+HistoryPoints = Sequence[Mapping[str, Any]]  # of a run: dicts with phase, progress, accuracy, bytes
+AccuracyByRoundByCurve = dict[
+    str, dict[int, float]
+]  # {one of the labels below: {round from 1: share 0–1}}
 
 BEFORE = "large, head overwritten"
 AFTER = "large, after distillation"
@@ -40,7 +42,7 @@ CLIENTS = "clients after local steps"
 DISSENT = "votes against that"
 
 
-class Style(NamedTuple):
+class CurveStyle(NamedTuple):
     """How a curve is drawn. Markers without a line are hollow: this is before the round's
     distillation.
     """
@@ -51,13 +53,13 @@ class Style(NamedTuple):
 
 
 STYLES = {
-    AFTER: Style(ACCENT, "o", "-"),
-    BEFORE: Style(SECOND, "v", ""),
-    CONSENSUS: Style(QUIET, "", "--"),
-    CLIENTS: Style(QUIET, "", "-"),
-    AVERAGED: Style(SERIES[3], "s", ""),
-    COPIED: Style(SERIES[2], "D", "-"),
-    DISSENT: Style(SECOND, "", ":"),
+    AFTER: CurveStyle(ACCENT, "o", "-"),
+    BEFORE: CurveStyle(SECOND, "v", ""),
+    CONSENSUS: CurveStyle(QUIET, "", "--"),
+    CLIENTS: CurveStyle(QUIET, "", "-"),
+    AVERAGED: CurveStyle(SERIES[3], "s", ""),
+    COPIED: CurveStyle(SERIES[2], "D", "-"),
+    DISSENT: CurveStyle(SECOND, "", ":"),
 }
 
 
@@ -103,14 +105,14 @@ class DistillationRoundsView(LabView):
         if total == 1:
             return draw_one_shot_student(state, histories, options["one_shot_steps"])
         first_history = next(iter(histories.values()))
-        curves = make_loop_curves(state.report, first_history, total)
+        curves = make_curves_of_rounds(state.report, first_history, total)
         marked = min(self.round.value, total)
         return draw_curves_over_rounds(
             curves, describe_setting(state), marked, f"Round {marked} of {total}"
         )
 
 
-def get_curve_points_by_seed(state: PanelState) -> dict[int, Points]:
+def get_curve_points_by_seed(state: PanelState) -> dict[int, HistoryPoints]:
     """{seed: points} of the finished seeds; before one is finished, of those that run."""
     if state.outcomes:
         return {seed: outcome.history for seed, outcome in state.outcomes.items()}
@@ -121,11 +123,11 @@ def get_curve_points_by_seed(state: PanelState) -> dict[int, Points]:
 
 
 def draw_one_shot_student(
-    state: PanelState, points_by_seed: Mapping[int, Points], step_count: int
+    state: PanelState, points_by_seed: Mapping[int, HistoryPoints], step_count: int
 ) -> Picture:
     """The student by steps of the server, at the last of them that all seeds have."""
     student = {
-        seed: list_student_accuracy_by_step(points, step_count)
+        seed: list_steps_and_student_accuracies(points, step_count)
         for seed, points in points_by_seed.items()
     }
     reports = [outcome.report for outcome in state.outcomes.values()]
@@ -137,7 +139,9 @@ def draw_one_shot_student(
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def make_loop_curves(report: FedETReport, points: Points, total_rounds: int) -> Curves:
+def make_curves_of_rounds(
+    report: FedETReport, points: HistoryPoints, total_rounds: int
+) -> AccuracyByRoundByCurve:
     """What is known of a run of `total_rounds` rounds: the server before and after distillation from its
     points, and the rest from the report.
     """
@@ -164,7 +168,9 @@ def make_loop_curves(report: FedETReport, points: Points, total_rounds: int) -> 
     return curves
 
 
-def list_student_accuracy_by_step(points: Points, step_count: int) -> list[tuple[int, float]]:
+def list_steps_and_student_accuracies(
+    points: HistoryPoints, step_count: int
+) -> list[tuple[int, float]]:
     """(server steps, accuracy) in one shot. The first half of its progress is local training."""
     student = []
     for point in points:
@@ -177,7 +183,7 @@ def list_student_accuracy_by_step(points: Points, step_count: int) -> list[tuple
 def make_one_shot_curves(
     student_points_by_seed: Mapping[int, Sequence[tuple[int, float]]],
     reports: Sequence[FedETReport],
-) -> Curves:
+) -> AccuracyByRoundByCurve:
     """The student's accuracy, mean over the seeds. Flat, for the seeds that are done: its teachers'
     consensus, and the mean single client.
 
@@ -195,7 +201,7 @@ def make_one_shot_curves(
 
 # ------------------------------------------------------------------------------------------ picture
 def draw_curves_over_rounds(
-    curves: Curves,
+    curves: AccuracyByRoundByCurve,
     setting: SettingCaption | str,
     described_round: int,
     round_words: str,
@@ -241,7 +247,7 @@ def draw_curves_over_rounds(
     )
 
 
-def draw_before_and_after_line(ax: Axes, curves: Curves) -> None:
+def draw_before_and_after_line(ax: Axes, curves: AccuracyByRoundByCurve) -> None:
     """A thin line through the large model before and after each distillation."""
     points = [(number - 0.5, share) for number, share in curves.get(BEFORE, {}).items()]
     points += curves.get(AFTER, {}).items()
@@ -251,7 +257,7 @@ def draw_before_and_after_line(ax: Axes, curves: Curves) -> None:
     ax.plot(x, y, color=ACCENT, lw=1.2, alpha=0.6, zorder=1)
 
 
-def draw_curve(ax: Axes, label: str, curve: Mapping[int, float], style: Style) -> None:
+def draw_curve(ax: Axes, label: str, curve: Mapping[int, float], style: CurveStyle) -> None:
     """One curve; BEFORE stands half a round to the left."""
     numbers = sorted(curve)
     shift = 0.5 if label == BEFORE else 0.0

@@ -19,6 +19,7 @@ from ...plots import (
     format_count_and_noun,
     format_percent,
 )
+from ...plots.array_types import SampleLabels
 from ...plots.kit import draw_stacked_bars
 from ...plots.style import (
     FIFTHS,
@@ -29,6 +30,7 @@ from ...plots.style import (
     set_percent_axis,
 )
 from ...plots.words import SettingCaption
+from ..array_types import ClassScores, SharePerClass
 from ..runs import describe_setting
 from .votes import (
     compute_consensus_of_logits,
@@ -95,8 +97,8 @@ class SoftTargetView(LabView):
 
 
 def draw_soft_target(
-    consensus_labels: np.ndarray,
-    dissenter_scores: np.ndarray,
+    consensus_labels: SampleLabels,
+    dissenter_scores: ClassScores,
     class_names: Sequence[str],
     *,
     diversity_strength: float,
@@ -123,7 +125,7 @@ def draw_soft_target(
     # Two axes with their own scales: where dissenters get a few per cent of the target, both would
     # be slivers beside the consensus.
     with drawing(2, 1, height_ratios=[1, 3]) as (figure, (upper, lower)):
-        draw_target_shares(upper, f"“{name}”", dissenters_share[sample_index])
+        draw_consensus_and_dissenters_bar(upper, f"“{name}”", dissenters_share[sample_index])
         dress(upper, title=f"Target of sample {sample_index}")
         draw_dissenter_shares_by_class(
             lower, dissenters_part[sample_index], class_names, class_index
@@ -150,7 +152,7 @@ def draw_soft_target(
     )
 
 
-def draw_target_shares(ax: Axes, label: str, dissenters_share: float) -> None:
+def draw_consensus_and_dissenters_bar(ax: Axes, label: str, dissenters_share: float) -> None:
     """One bar: how much of the target the consensus gets, and how much the dissenters."""
     parts = {"consensus": 1 - dissenters_share, "dissenters": dissenters_share}
     draw_stacked_bars(ax, {label: parts}, COLOURS)
@@ -163,7 +165,7 @@ def draw_target_shares(ax: Axes, label: str, dissenters_share: float) -> None:
 
 
 def draw_dissenter_shares_by_class(
-    ax: Axes, class_shares: np.ndarray, class_names: Sequence[str], class_index: int | None
+    ax: Axes, class_shares: SharePerClass, class_names: Sequence[str], class_index: int | None
 ) -> None:
     """What the dissenters get of the target, by class `[C]`."""
     bars = ax.bar(range(len(class_shares)), class_shares, 0.6, color=SECOND)

@@ -198,7 +198,13 @@ def draw_traffic(
     for name, by_seed in runs_by_method.items():
         numbers, rounds = format_traffic_until_goal(by_seed, accuracy_goal)
         rows.append(
-            (name, numbers, rounds, format_best_accuracy(by_seed), format_mean_total_sent(by_seed))
+            (
+                name,
+                numbers,
+                rounds,
+                format_best_accuracy(by_seed),
+                format_mean_numbers_sent(by_seed),
+            )
         )
         if rounds:
             unit = "round" if rounds == "1" else "rounds"
@@ -243,7 +249,7 @@ def format_best_accuracy(round_ends_by_seed: RunsBySeed) -> str:
     return format_percent(best)
 
 
-def format_mean_total_sent(round_ends_by_seed: RunsBySeed) -> str:
+def format_mean_numbers_sent(round_ends_by_seed: RunsBySeed) -> str:
     """The numbers that a whole run sends, mean over the seeds."""
     return format_large_number(mean(points[-1].sent for points in round_ends_by_seed.values()))
 

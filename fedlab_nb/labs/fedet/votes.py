@@ -5,13 +5,14 @@ report. Views and the lesson on Fed-ET share it.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ...methods.fedet.consensus import Consensus, Weighting, compute_consensus
 from ...panels import PanelState
 from ...studies import Outcome
+from ...tensor_types import Labels
+from ..array_types import ClientLogits
 
 
 class ConsensusAndLabels(NamedTuple):
@@ -29,7 +30,7 @@ class WeightingAndTemperature(NamedTuple):
 
 
 def compute_consensus_of_logits(
-    logits: np.ndarray, weighting: Weighting = "softmax", temperature: float = 1.0
+    logits: ClientLogits, weighting: Weighting = "softmax", temperature: float = 1.0
 ) -> Consensus:
     """What the server makes of logits `[m, B, C]`."""
     return compute_consensus(torch.as_tensor(logits), weighting, temperature)
@@ -56,6 +57,6 @@ def get_method_options_of_run(state: PanelState) -> Mapping[str, Any]:
     return state.knobs if state.outcome is None else state.outcome.options
 
 
-def compute_consensus_accuracy(consensus: Consensus, true_labels: Tensor) -> float:
+def compute_consensus_accuracy(consensus: Consensus, true_labels: Labels) -> float:
     """Share of the samples on which the consensus is right, 0–1."""
     return float((consensus.labels == true_labels).double().mean())

@@ -43,11 +43,11 @@ from ...studies.outcome import VALIDATION_SETS
 from ..runs import describe_setting
 from .replay import (
     DAMPINGS,
-    find_nearest_damping,
+    find_nearest_offered_damping,
     format_power_of_ten,
     format_small_number,
-    make_damping_options,
-    replay_server,
+    make_damping_control_traits,
+    make_server_replay,
 )
 
 
@@ -83,7 +83,7 @@ class DampingView(LabView):
             help="The λ_damp that is marked in the picture",
             width=366,
             label_width=56,
-            **make_damping_options(),
+            **make_damping_control_traits(),
         )
         self.pi = make_widget(
             Dropdown,
@@ -99,7 +99,7 @@ class DampingView(LabView):
             return
         self._outcome = state.outcome
         options = state.outcome.options
-        self.damping.value = find_nearest_damping(options["damping"])
+        self.damping.value = find_nearest_offered_damping(options["damping"])
         self.pi.value = options["pi"]
 
     def prepare(self, state: PanelState) -> SilentSteps["DampingSweep"]:
@@ -133,7 +133,7 @@ class DampingSweep(NamedTuple):
     test_accuracies: Mapping[str, float] = {}
     judged_on: str = "held-out"
 
-    def find_best_index(self, rule: DampingSplit) -> int:
+    def find_index_of_best_damping(self, rule: DampingSplit) -> int:
         """Number of the λ_damp with which the exact solution is best on validation images."""
         accuracies = self.accuracies[rule]["exact"]
         return accuracies.index(max(accuracies))
@@ -157,7 +157,7 @@ def sweep_dampings(outcome: Outcome) -> SilentSteps[DampingSweep]:
             "This run has no validation images to compare λ_damp on; choose a holdout above 0."
         )
     x, y, judged_on = validation
-    server = replay_server(outcome, (x, y))
+    server = make_server_replay(outcome, (x, y))
     accuracies: dict[str, dict[str, list[float]]] = {}
     for rule in PI_RULES:
         accuracies[rule] = {use: [] for use in USES}
@@ -178,26 +178,28 @@ def sweep_dampings(outcome: Outcome) -> SilentSteps[DampingSweep]:
     sweep = DampingSweep(
         dampings=DAMPINGS,
         accuracies=accuracies,
-        measured=np.array([compute_mean_diagonals(posterior) for posterior in posteriors]),
+        measured=np.array(
+            [compute_mean_diagonal_of_each_layer(posterior) for posterior in posteriors]
+        ),
         damping_ratios=damping_ratios,
         layers=[f"layer {i + 1}" for i in range(len(outcome.report.layers))],
         setting=describe_setting(outcome),
         judged_on=judged_on,
     )
-    return sweep._replace(test_accuracies=measure_best_dampings(outcome, sweep))
+    return sweep._replace(test_accuracies=measure_accuracies_at_best_dampings(outcome, sweep))
 
 
-def compute_mean_diagonals(posterior: LocalPosterior) -> list[float]:
+def compute_mean_diagonal_of_each_layer(posterior: LocalPosterior) -> list[float]:
     """The mean diagonal of B of each layer of one client."""
     return [factors.b.diagonal().mean().item() for factors in posterior.factors.values()]
 
 
-def measure_best_dampings(outcome: Outcome, sweep: DampingSweep) -> dict[str, float]:
+def measure_accuracies_at_best_dampings(outcome: Outcome, sweep: DampingSweep) -> dict[str, float]:
     """{rule for π: test accuracy with the λ_damp that is best on validation images}."""
-    server = replay_server(outcome)
+    server = make_server_replay(outcome)
     accuracies = {}
     for rule in PI_RULES:
-        damping = sweep.dampings[sweep.find_best_index(rule)]
+        damping = sweep.dampings[sweep.find_index_of_best_damping(rule)]
         uploads = server.make_uploads(damping, rule)
         solution = server.solve_with_precision("exact", uploads)
         accuracies[rule] = server.compute_accuracy_on_replay_samples(solution)
@@ -211,7 +213,7 @@ def draw_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int) ->
     """
     dampings = sweep.dampings
     accuracies = sweep.accuracies[rule]
-    best = dampings[sweep.find_best_index(rule)]
+    best = dampings[sweep.find_index_of_best_damping(rule)]
     test_accuracy = sweep.test_accuracies.get(rule)
     rule_text = "1" if rule == "one" else rule
     with drawing() as (figure, ax):
@@ -240,14 +242,14 @@ def draw_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int) ->
         f"{sweep.setting}, rule π = {rule_text}",
         describe_damping(sweep, rule, damping_index),
         build_table(columns, rows),
-        detail=describe_all_accuracies(sweep, rule, damping_index),
+        detail=describe_accuracies_of_all_rules(sweep, rule, damping_index),
     )
 
 
 def describe_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int) -> str:
     """FedLPA's accuracy at λ_damp number `damping_index`, and the best λ_damp."""
     accuracies = sweep.accuracies[rule]["exact"]
-    best = sweep.find_best_index(rule)
+    best = sweep.find_index_of_best_damping(rule)
     text = (
         f"At λ_damp = {format_small_number(sweep.dampings[damping_index])} FedLPA gets "
         f"{format_percent(accuracies[damping_index])} right"
@@ -260,7 +262,9 @@ def describe_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int
     )
 
 
-def describe_all_accuracies(sweep: DampingSweep, rule: DampingSplit, damping_index: int) -> str:
+def describe_accuracies_of_all_rules(
+    sweep: DampingSweep, rule: DampingSplit, damping_index: int
+) -> str:
     """All accuracies at λ_damp number `damping_index`, on which images, and where damping has taken over."""
     at_index = []
     for use, curve in sweep.accuracies[rule].items():

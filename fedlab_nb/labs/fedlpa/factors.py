@@ -25,6 +25,7 @@ from ...plots.style import (
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ...rng import generator
 from ...studies import Outcome
+from ..array_types import MeanImage, SymmetricMatrix
 from ..runs import describe_commonest_classes, describe_setting
 from .replay import format_small_number, get_posteriors
 
@@ -112,7 +113,7 @@ class LayerFactors(NamedTuple):
     sent: SentFactors | None = None
 
     @property
-    def mean_input(self) -> np.ndarray:
+    def mean_input(self) -> MeanImage:
         """The client's mean image or patch `[c, h, w]`. The corner of A counts positions: 1, or Q
         of a convolution.
         """
@@ -134,7 +135,7 @@ def read_layer_factors(
     input_shape: tuple[int, ...] = ()
     if layer_index == 0 and f"{name}.bias" in posterior.state:
         weight = posterior.state[f"{name}.weight"]
-        input_shape = choose_image_shape(outcome.settings.dataset, tuple(weight.shape))
+        input_shape = find_input_image_shape_or_empty(outcome.settings.dataset, tuple(weight.shape))
         if input_shape:
             input_name = "patch, all positions mixed" if weight.ndim == 4 else "image"
     is_last = layer_index == len(layers) - 1
@@ -165,7 +166,7 @@ def read_sent_factors(
     return SentFactors(a, b)
 
 
-def choose_image_shape(dataset: str, weight_shape: tuple[int, ...]) -> tuple[int, ...]:
+def find_input_image_shape_or_empty(dataset: str, weight_shape: tuple[int, ...]) -> tuple[int, ...]:
     """Channels, height and width of what the first layer reads: the image, or the patch of a
     convolution. Empty if that is no image.
     """
@@ -177,7 +178,7 @@ def choose_image_shape(dataset: str, weight_shape: tuple[int, ...]) -> tuple[int
     return ()
 
 
-def compute_rank(matrix: np.ndarray) -> int:
+def compute_rank(matrix: SymmetricMatrix) -> int:
     """How many directions a factor excites: eigenvalues above a millionth of the largest."""
     values = np.linalg.eigvalsh(matrix.astype(np.float64))
     return int((values > 1e-6 * max(values[-1], TINY)).sum())
@@ -213,7 +214,7 @@ def draw_factors(
 
 
 def draw_symmetric_matrix(
-    ax: Axes, matrix: np.ndarray, title: str, axis_label: str, tick_names: Sequence[str] = ()
+    ax: Axes, matrix: SymmetricMatrix, title: str, axis_label: str, tick_names: Sequence[str] = ()
 ) -> None:
     """A symmetric matrix in colours, white at 0."""
     top = float(np.abs(matrix).max()) or 1.0

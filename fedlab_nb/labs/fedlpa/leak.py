@@ -11,7 +11,6 @@ import torch
 from ipywidgets import Dropdown, SelectionSlider
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
-from torch import Tensor
 
 from ...comm import unpack_upper_triangle
 from ...methods.fedlpa.client import (
@@ -29,6 +28,7 @@ from ...plots import (
     join_with_and,
     write_axes_title,
 )
+from ...plots.array_types import ClientClassCounts
 from ...plots.kit import draw_heat_map
 from ...plots.style import (
     HALVES,
@@ -42,8 +42,9 @@ from ...plots.style import (
 )
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ...studies import Outcome
+from ...tensor_types import ScorePerClass
 from ..runs import describe_setting
-from .replay import replay_server
+from .replay import make_server_replay
 
 NOISES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
 NOISY_DRAWS = 3
@@ -113,7 +114,7 @@ class NoiseSweep(NamedTuple):
     chance: float
     setting: SettingCaption | str
 
-    def guess_classes(self, source: LeakSource, noise_index: int) -> list[list[int]]:
+    def guess_classes_of_clients(self, source: LeakSource, noise_index: int) -> list[list[int]]:
         """For each client the classes that an attacker names at noise number `noise_index`: as many as
         the client has.
         """
@@ -126,11 +127,11 @@ class NoiseSweep(NamedTuple):
 
 def sweep_noises(outcome: Outcome) -> SilentSteps[NoiseSweep]:
     """Every noise, in three draws. `NoiseSweep.sent` has the numbers of the first draw."""
-    server = replay_server(outcome)
+    server = make_server_replay(outcome)
     damping = outcome.options["damping"]
     pi = outcome.options["pi"]
     counts = torch.as_tensor(outcome.report.train_counts)
-    readers = make_attack_readers(outcome, server.posteriors[0])
+    readers = make_readers_of_leaked_numbers(outcome, server.posteriors[0])
     sent: dict[str, list[np.ndarray]] = {source: [] for source in readers}
     precision: dict[str, list[float]] = {source: [] for source in readers}
     accuracy = []
@@ -162,17 +163,17 @@ def sweep_noises(outcome: Outcome) -> SilentSteps[NoiseSweep]:
     )
 
 
-def make_attack_readers(
+def make_readers_of_leaked_numbers(
     outcome: Outcome, posterior: LocalPosterior
-) -> dict[LeakSource, Callable[[Mapping], Tensor]]:
+) -> dict[LeakSource, Callable[[Mapping], ScorePerClass]]:
     """What an attacker can read: {source: function of an upload that returns numbers `[C]`}."""
     layer = outcome.report.layers[-1]
     bias = f"{layer}.bias"
 
-    def read_diagonal(upload: Mapping) -> Tensor:
+    def read_diagonal(upload: Mapping) -> ScorePerClass:
         return unpack_upper_triangle(upload["factors"][layer]["b"]).diagonal()
 
-    def read_bias(upload: Mapping) -> Tensor:
+    def read_bias(upload: Mapping) -> ScorePerClass:
         return upload["state"][bias]
 
     readers = {DIAGONAL: read_diagonal}
@@ -194,7 +195,7 @@ def draw_leak(
     `sweep.sent`) at noise number `noise_index`.
     """
     counts = sweep.counts
-    guesses = sweep.guess_classes(source, noise_index)
+    guesses = sweep.guess_classes_of_clients(source, noise_index)
     with drawing() as (figure, ax):
         # Each client has its own scale, so that small clients can be read too.
         shares = counts / np.maximum(counts.max(1, keepdims=True), 1)
@@ -229,7 +230,7 @@ def draw_leak(
 
 
 def draw_right_and_wrong_guesses(
-    ax: Axes, class_counts: np.ndarray, guessed_classes_by_client: Sequence[Sequence[int]]
+    ax: Axes, class_counts: ClientClassCounts, guessed_classes_by_client: Sequence[Sequence[int]]
 ) -> None:
     """A ring where a class is named rightly, a cross where it is named wrongly."""
     right = []

@@ -13,12 +13,13 @@ from matplotlib.patheffects import withStroke
 from ...panels import LabView, PanelState, make_widget
 from ...panels.sliders import FineLogSlider
 from ...plots import Picture, build_table, describe_picture, drawing, dress
+from ...plots.array_types import PlanePoint
 from ...plots.style import (
     INK,
     SERIES,
+    darken_colour_until_readable,
     get_method_look,
     is_frame_narrow,
-    make_text_colour,
     set_row_axis,
 )
 from ...plots.words import format_client_letters
@@ -92,10 +93,10 @@ class TwoClientPlaneView(LabView):
         )
 
     def draw(self, state: PanelState) -> Picture:
-        return draw_plane(self.angle.value, self.ratio.value, self.damping.value)
+        return draw_two_client_plane(self.angle.value, self.ratio.value, self.damping.value)
 
 
-def draw_plane(angle_degrees: float, precision_ratio: float, damping: float) -> Picture:
+def draw_two_client_plane(angle_degrees: float, precision_ratio: float, damping: float) -> Picture:
     """The clients' Gaussians, the server's answers, and how far each answer is from the ring."""
     weights = make_two_weights(angle_degrees, precision_ratio, damping)
     rows = []
@@ -158,7 +159,7 @@ def draw_gaussians(ax: Axes, weights: TwoWeights) -> None:
         halo = withStroke(linewidth=3, foreground="white")  # the other client's lines may cross
         style = {
             "fontsize": 10,
-            "color": make_text_colour(colour),
+            "color": darken_colour_until_readable(colour),
             "fontweight": "bold",
             "zorder": 9,
         }
@@ -171,7 +172,7 @@ def draw_gaussians(ax: Axes, weights: TwoWeights) -> None:
     ax.set(xlim=(-1.3, 5.3), ylim=(-1.3, 5.3), aspect="equal", anchor="NW")
 
 
-def format_point(point: np.ndarray) -> str:
+def format_point(point: PlanePoint) -> str:
     """(1.20, -0.50) without a minus zero."""
     numbers = [f"{round(float(value), 2) + 0.0:.2f}" for value in point]
     return f"({', '.join(numbers)})"

@@ -13,7 +13,7 @@ from ...methods.fedlpa.client import LocalPosterior
 from ...methods.fedlpa.server import LIMIT, ServerReplay
 from ...studies import Outcome
 
-Samples = tuple[torch.Tensor, torch.Tensor]
+SamplesAndLabels = tuple[torch.Tensor, torch.Tensor]
 LARGE_POSTERIOR = 400_000  # bytes of one client, beyond which fewer test images are looked at
 FEW_IMAGES = 1000
 DAMPINGS = [10.0**exponent for exponent in range(-6, 3)]  # λ_damp
@@ -30,7 +30,7 @@ def get_posteriors(outcome: Outcome) -> list[LocalPosterior]:
     return outcome.model.posteriors
 
 
-def replay_server(outcome: Outcome, samples: Samples | None = None) -> ServerReplay:
+def make_server_replay(outcome: Outcome, samples: SamplesAndLabels | None = None) -> ServerReplay:
     """The run's server, ready to do its part again.
 
     samples: x and y on which accuracies are reported; the default is the test images
@@ -49,15 +49,15 @@ def replay_server(outcome: Outcome, samples: Samples | None = None) -> ServerRep
     return ServerReplay(outcome.model, x, y, outcome.options["weights"])
 
 
-def find_nearest_damping(damping: float) -> float:
+def find_nearest_offered_damping(damping: float) -> float:
     """The one of DAMPINGS that is nearest to `damping`, on a logarithmic scale."""
     return min(DAMPINGS, key=lambda value: abs(math.log(value / damping)))
 
 
-def make_damping_options(damping: float = 1e-3) -> dict[str, Any]:
+def make_damping_control_traits(damping: float = 1e-3) -> dict[str, Any]:
     """Options and value of a control that offers DAMPINGS."""
     options = [(f"{value:.1g}", value) for value in DAMPINGS]
-    return {"options": options, "value": find_nearest_damping(damping)}
+    return {"options": options, "value": find_nearest_offered_damping(damping)}
 
 
 def format_power_of_ten(value: float) -> str:

@@ -26,7 +26,12 @@ from ...plots.style import SERIES, set_log_axis
 from ...plots.words import SettingCaption, TableRows
 from ...studies import Outcome
 from ..runs import describe_setting
-from .replay import format_power_of_ten, format_small_number, make_damping_options, replay_server
+from .replay import (
+    format_power_of_ten,
+    format_small_number,
+    make_damping_control_traits,
+    make_server_replay,
+)
 
 
 class SolverStyle(NamedTuple):
@@ -67,7 +72,7 @@ class SolverView(LabView):
             label="λ_damp",
             help="The damping of all three solvers",
             width=140,
-            **make_damping_options(),
+            **make_damping_control_traits(),
         )
         self.steps = make_widget(
             Dropdown,
@@ -82,7 +87,9 @@ class SolverView(LabView):
         """`Solutions` of all three solvers."""
         if state.outcome is None:
             raise RunError("There is no finished run yet; press Run first.")
-        return (yield from solve_in_three_ways(state.outcome, self.damping.value, self.steps.value))
+        return (
+            yield from solve_with_three_solvers(state.outcome, self.damping.value, self.steps.value)
+        )
 
     def draw(self, state: PanelState) -> Picture:
         if state.outcome is None:
@@ -91,7 +98,7 @@ class SolverView(LabView):
             name = settings.get("fedlpa.solver", FedLPA.solver)
             solutions = Solutions({name: state.report.curves}, {}, state.setting)
             return draw_solutions(solutions, is_running=True)
-        return draw_solutions(state.worked or read_solution(state.outcome))
+        return draw_solutions(state.worked or read_solution_of_run(state.outcome))
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -107,7 +114,7 @@ class Solutions(NamedTuple):
     points: Mapping[str, AccuracyPath]
     setting: SettingCaption | str
 
-    def count_longest_steps(self) -> int:
+    def count_steps_of_longest_curve(self) -> int:
         """Steps of the longest curve."""
         lengths = []
         for by_layer in self.curves.values():
@@ -115,9 +122,11 @@ class Solutions(NamedTuple):
         return max(lengths)
 
 
-def solve_in_three_ways(outcome: Outcome, damping: float, steps: int) -> JobSteps[Solutions]:
-    """The three solvers on the run's uploads; `steps` of gradient descent."""
-    server = replay_server(outcome)
+def solve_with_three_solvers(
+    outcome: Outcome, damping: float, gradient_steps: int
+) -> JobSteps[Solutions]:
+    """The three solvers on the run's uploads; `gradient_steps` of gradient descent."""
+    server = make_server_replay(outcome)
     uploads = server.make_uploads(damping, outcome.options["pi"])
     curves = {}
     points = {}
@@ -125,20 +134,20 @@ def solve_in_three_ways(outcome: Outcome, damping: float, steps: int) -> JobStep
         accuracies: dict[int, float] = {}
         residuals: Mapping[str, list[torch.Tensor]] = {}
         for iterate, accuracy in server.iterate_solver_with_accuracies(
-            name, steps, uploads, outcome.options["step"]
+            name, gradient_steps, uploads, outcome.options["step"]
         ):
             step = iterate.iteration
             residuals = iterate.residuals
             if accuracy is not None:
                 accuracies[step] = accuracy
             if step % YIELD_EVERY == 0:
-                yield min(step, steps), steps, f"{name}, step {step}"
+                yield min(step, gradient_steps), gradient_steps, f"{name}, step {step}"
         curves[name] = {layer: torch.stack(curve).tolist() for layer, curve in residuals.items()}
         points[name] = list(accuracies.items())
     return Solutions(curves, points, describe_setting(outcome, f"λ_damp = {damping:g}"))
 
 
-def read_solution(outcome: Outcome) -> Solutions:
+def read_solution_of_run(outcome: Outcome) -> Solutions:
     """Read how the run's own solver did; its accuracy is known at MARKED_STEPS and at the end."""
     options = outcome.options
     report = outcome.report
@@ -154,7 +163,7 @@ def read_solution(outcome: Outcome) -> Solutions:
 # ------------------------------------------------------------------------------------------ picture
 def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture:
     """Every solver's residuals, a line for each layer, and in words how far it came."""
-    longest = max(9, solutions.count_longest_steps())
+    longest = max(9, solutions.count_steps_of_longest_curve())
     with drawing() as (figure, ax):
         dress(
             ax,
@@ -192,9 +201,9 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
     table = []
     descriptions = []
     for name in solutions.curves:
-        rows = make_solver_rows(solutions, name)
+        rows = make_solver_table_rows(solutions, name)
         table += rows
-        descriptions.append(describe_last_row(solutions, name, rows[-1]))
+        descriptions.append(describe_end_of_solver(solutions, name, rows[-1]))
     sentence = f"{capitalize_first_letter('; '.join(descriptions))}."
     setting = solutions.setting
     if is_running:
@@ -204,7 +213,7 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
     return describe_picture(figure, title, setting, sentence, table)
 
 
-def make_solver_rows(solutions: Solutions, solver_name: str) -> TableRows:
+def make_solver_table_rows(solutions: Solutions, solver_name: str) -> TableRows:
     """Rows of the table for one solver, after 0, 1, 2, 4, … steps and at its end: the largest
     residual of all layers, and the last accuracy that is known by then.
     """
@@ -228,7 +237,7 @@ def make_solver_rows(solutions: Solutions, solver_name: str) -> TableRows:
     return rows
 
 
-def describe_last_row(solutions: Solutions, solver_name: str, row: Mapping[str, Any]) -> str:
+def describe_end_of_solver(solutions: Solutions, solver_name: str, row: Mapping[str, Any]) -> str:
     """How far a solver came, and what the model is then worth. row: the last one of its table"""
     left = max(curve[-1] for curve in solutions.curves[solver_name].values())
     steps = format_count_and_noun(row["steps"], "step")

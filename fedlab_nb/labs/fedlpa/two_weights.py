@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from ...methods.fedlpa.server import solve_layer_with_precision
 from ...methods.parts.kronecker import KroneckerFactors, LayerPosterior, add_damping
+from ...tensor_types import SquareMatrix
 
 MEANS = ((1.0, 3.0), (3.0, 1.0))
 
@@ -65,7 +65,7 @@ def make_two_weights(
     )
 
 
-def make_rotated_precision(angle_degrees: float, precision_ratio: float) -> Tensor:
+def make_rotated_precision(angle_degrees: float, precision_ratio: float) -> SquareMatrix:
     """`[2, 2]`: eigenvalue `precision_ratio` along the direction at `angle_degrees` degrees, 1 across it."""
     cosine = math.cos(math.radians(angle_degrees))
     sine = math.sin(math.radians(angle_degrees))

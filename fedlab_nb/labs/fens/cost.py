@@ -75,7 +75,7 @@ def measure_network_size(
     )
 
 
-def compute_client_bars(
+def compute_client_bytes_by_bar(
     network_size: NetworkSize, fens_formula_arguments: Mapping[str, int], fedavg_rounds: int
 ) -> CostBars:
     """What one client sends and receives with a network of this size.
@@ -137,8 +137,8 @@ class ClientCostView(LabView):
         size = measure_network_size(state.settings.get("model", "auto"), shape, classes)
         rounds = self.rounds.value
         return draw_client_cost(
-            compute_client_bars(size, terms, rounds),
-            compute_client_bars(NetworkSize(PAPER_D), terms, rounds),
+            compute_client_bytes_by_bar(size, terms, rounds),
+            compute_client_bytes_by_bar(NetworkSize(PAPER_D), terms, rounds),
             size.d,
             clients=clients,
             setting=make_partition_caption(state),

@@ -19,6 +19,7 @@ from ...panels import (
 from ...plots import Picture, build_table, describe_picture, format_percent, make_blank_picture
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ...studies import Outcome
+from ..array_types import AccuracyPerClass, ChangePerClientAndClass
 from ..runs import describe_setting, list_client_menu_options, plan_runs, run_planned_runs
 from .trust import compute_class_shares, draw_counts_and_values
 
@@ -33,7 +34,7 @@ class Removals(NamedTuple):
     without: Mapping[int, Outcome]
 
     @property
-    def change(self) -> np.ndarray:
+    def accuracy_change(self) -> ChangePerClientAndClass:
         """`[M, C]`: accuracy of class c without client k minus the one with all; nan: not known."""
         change = np.full(self.whole.label_counts.shape, np.nan)
         before = compute_class_accuracies(self.whole)
@@ -42,7 +43,7 @@ class Removals(NamedTuple):
         return change
 
 
-def compute_class_accuracies(outcome: Outcome) -> np.ndarray:
+def compute_class_accuracies(outcome: Outcome) -> AccuracyPerClass:
     """`[C]`; nan for a class without test samples."""
     return np.array(outcome.per_class, dtype=float)
 
@@ -110,7 +111,7 @@ def draw_removals(
     class_index: int | None = None,
 ) -> Picture:
     """How the removal of each client changes the accuracy of each class, beside the samples."""
-    change = removals.change
+    change = removals.accuracy_change
     figure = draw_counts_and_values(
         removals.whole.label_counts,
         100 * change,
@@ -138,7 +139,7 @@ def draw_removals(
                 *points,
             )
         )
-    sentence = describe_largest_loss(removals, class_names, setting)
+    sentence = describe_largest_accuracy_loss(removals, class_names, setting)
     if len(removals.without) == 1:
         ((k, outcome),) = removals.without.items()
         who = format_client_for_sentence(k, setting)
@@ -155,11 +156,11 @@ def draw_removals(
     )
 
 
-def describe_largest_loss(
+def describe_largest_accuracy_loss(
     removals: Removals, class_names: Sequence[str], setting: SettingCaption | str
 ) -> str:
     """Say which class loses most, and without which client."""
-    change = removals.change
+    change = removals.accuracy_change
     shares = compute_class_shares(removals.whole.label_counts)
     k, c = np.unravel_index(np.nanargmin(change), change.shape)
     return (
@@ -170,7 +171,7 @@ def describe_largest_loss(
 
 def describe_large_accuracy_drops(removals: Removals) -> str:
     """Say how many cells lose much, and in how many of them the client owned the class."""
-    change = removals.change
+    change = removals.accuracy_change
     is_known = ~np.isnan(change)
     is_lost = change < -LARGE_LOSS
     is_lost_by_owner = is_lost & (compute_class_shares(removals.whole.label_counts) > 0.5)

@@ -22,10 +22,13 @@ from ...plots import (
     format_percent,
     join_with_and,
 )
+from ...plots.array_types import SampleArray, SampleIndices
 from ...plots.identity import shorten_title
 from ...plots.words import format_client_for_sentence, shorten_labels
 from ...studies import Outcome
 from ...studies.experiment import choose_test_indices_for_pictures
+from ...tensor_types import Samples
+from ..array_types import ClientOutputs, ProbabilityPerClass, ScorePerClass
 from ..one_sample import SampleOutputs, draw_sample_and_outputs
 from ..runs import describe_setting
 
@@ -77,7 +80,7 @@ class OneSampleView(LabView):
         # A widget in a box does not redraw the view.
         self.controls = [self.kind, self.at, self.pen, self.ink, widgets.HBox([self.answer_text])]
         show_widgets_if(False, self.pen, self.ink, self.answer_text)
-        self.ink.observe(lambda change: self._describe_drawing(change["new"]), "seen")
+        self.ink.observe(lambda change: self._show_answers_to_drawing(change["new"]), "seen")
 
     def prepare(self, state: PanelState) -> SilentSteps["PreparedSamples"]:
         outcome = state.outcome
@@ -100,7 +103,7 @@ class OneSampleView(LabView):
             models_by_name=models,
         )
 
-    def _select_rows(self, state: PanelState) -> np.ndarray:
+    def _select_sample_indices(self, state: PanelState) -> SampleIndices:
         """The prepared samples that the slider goes through: those of the chosen kind.
 
         If any of them are of the selected class, those alone. All samples, where none is of that
@@ -132,7 +135,7 @@ class OneSampleView(LabView):
         show_widgets_if(can_draw, self.pen)
         show_widgets_if(can_draw and self.pen.value, self.ink, self.answer_text)
         self._state = state
-        self.at.max = len(self._select_rows(state)) - 1
+        self.at.max = len(self._select_sample_indices(state)) - 1
 
     def draw(self, state: PanelState) -> Picture:
         if accepts_drawing(state) and self.pen.value and self.ink.value:
@@ -142,7 +145,7 @@ class OneSampleView(LabView):
     def _draw_answers_to_drawing(self, state: PanelState) -> Picture:
         ink = self.ink.value
         logits, answers = predict_drawing(state, ink)
-        sample = make_one_sample(
+        sample = make_sample_outputs(
             state,
             sample_values=np.reshape(ink, DIGIT_SHAPE),
             sample_name="your drawing",
@@ -160,13 +163,13 @@ class OneSampleView(LabView):
 
     def _draw_answers_to_test_sample(self, state: PanelState) -> Picture:
         prepared: PreparedSamples = state.prepared
-        rows = self._select_rows(state)
+        rows = self._select_sample_indices(state)
         row = int(rows[self.at.value])
         truth = int(prepared.labels[row])
         probabilities = {}
         for name, scores in prepared.scores_by_model.items():
             probabilities[name] = compute_probabilities(scores[row])
-        sample = make_one_sample(
+        sample = make_sample_outputs(
             state,
             sample_values=prepared.samples[row],
             sample_name=f"test sample {prepared.test_indices[row]}",
@@ -176,14 +179,14 @@ class OneSampleView(LabView):
             expected_class=truth,
         )
         place = f"{self.at.value + 1} of {len(rows)} ({self.kind.value})"
-        detail = (
-            f"Sample {place}. {describe_clients(sample)}{describe_distilled_student(state.outcome)}"
-        )
+        clients_text = describe_wrong_clients_and_selected_one(sample)
+        student_text = describe_distilled_student_if_any(state.outcome)
+        detail = f"Sample {place}. {clients_text}{student_text}"
         return draw_sample_and_outputs(
-            sample, "Logits of the clients", describe_sample(sample), detail
+            sample, "Logits of the clients", describe_sample_and_model_answers(sample), detail
         )
 
-    def _describe_drawing(self, ink_pixels: Sequence[float]) -> None:
+    def _show_answers_to_drawing(self, ink_pixels: Sequence[float]) -> None:
         """Say what everybody takes the drawing for while it grows: a picture would come too
         late.
         """
@@ -235,7 +238,7 @@ class LogitsAndScores(NamedTuple):
 
 
 def compute_logits_and_scores(
-    models_by_name: Mapping[str, GlobalModel], samples: torch.Tensor
+    models_by_name: Mapping[str, GlobalModel], samples: Samples
 ) -> LogitsAndScores:
     """For `samples [N, ...]`: the clients' logits `[N, M, C]`, and the scores `[N, C]` of their
     average and of each of the `models_by_name`.
@@ -257,19 +260,19 @@ def predict_drawing(state: PanelState, ink_pixels: Sequence[float]) -> LogitsAnd
     return LogitsAndScores(logits[0], shares)
 
 
-def compute_probabilities(scores: np.ndarray) -> np.ndarray:
+def compute_probabilities(scores: ScorePerClass) -> ProbabilityPerClass:
     """Softmax of scores `[C]`. A rule may forbid classes with minus infinity, even all of them."""
     return softmax(np.nan_to_num(scores.astype(float), neginf=-1e300))
 
 
-def make_one_sample(
+def make_sample_outputs(
     state: PanelState,
     *,
-    sample_values: np.ndarray,
+    sample_values: SampleArray,
     sample_name: str,
     true_class: int | None,
-    client_logits: np.ndarray,
-    probabilities_by_model: Mapping[str, np.ndarray],
+    client_logits: ClientOutputs,
+    probabilities_by_model: Mapping[str, ProbabilityPerClass],
     expected_class: int,
 ) -> SampleOutputs:
     """The sample as the picture takes it.
@@ -300,7 +303,7 @@ def make_one_sample(
 
 # -------------------------------------------------------------------------------------------- words
 def describe_predictions_of_models(
-    probabilities_by_model: Mapping[str, np.ndarray], class_names: Sequence[str]
+    probabilities_by_model: Mapping[str, ProbabilityPerClass], class_names: Sequence[str]
 ) -> str:
     """Say which class each model predicts for a drawing."""
     parts = []
@@ -311,7 +314,7 @@ def describe_predictions_of_models(
     return ", ".join(parts)
 
 
-def describe_client_answers(state: PanelState, client_logits: np.ndarray) -> str:
+def describe_client_answers(state: PanelState, client_logits: ClientOutputs) -> str:
     """Say which class each client predicts for a drawing."""
     setting = describe_setting(state)
     parts = []
@@ -320,7 +323,7 @@ def describe_client_answers(state: PanelState, client_logits: np.ndarray) -> str
     return ", ".join(parts)
 
 
-def describe_sample(sample: SampleOutputs) -> str:
+def describe_sample_and_model_answers(sample: SampleOutputs) -> str:
     """Say what the sample is, and what the models say."""
     answers = []
     for name, shares in sample.answers.items():
@@ -330,13 +333,13 @@ def describe_sample(sample: SampleOutputs) -> str:
     return f"{capitalize_first_letter(sample.name)} is a “{sample.names[sample.truth]}”: {join_with_and(answers)}."
 
 
-def describe_clients(sample: SampleOutputs) -> str:
+def describe_wrong_clients_and_selected_one(sample: SampleOutputs) -> str:
     """How many clients are wrong, and what the selected one says (without one: the client with the
     largest logit).
     """
     truth = sample.names[sample.truth]
     largest_logits = sample.outputs.max(1)
-    row = sample.selected_row
+    row = sample.row_of_selected_client
     if row is None:
         row = int(largest_logits.argmax())
     client = format_client_for_sentence(sample.members[row], sample.setting)
@@ -352,7 +355,7 @@ def describe_clients(sample: SampleOutputs) -> str:
     )
 
 
-def describe_distilled_student(outcome: Outcome) -> str:
+def describe_distilled_student_if_any(outcome: Outcome) -> str:
     """Say how good the student of a run with `distil` is beside its teacher; else nothing."""
     report = outcome.report
     if report.agreement is None:

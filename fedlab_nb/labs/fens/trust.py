@@ -17,6 +17,7 @@ from ...plots.array_types import ClientClassCounts, ClientClassValues
 from ...plots.kit import draw_client_class_heat_map
 from ...plots.style import draw_colour_bar
 from ...plots.words import SettingCaption, format_client_for_sentence
+from ..array_types import MemberClients, MemberRows
 from ..runs import describe_setting
 
 MIN_SPREAD = 1e-6  # a table whose values differ by less than this has no correlation
@@ -88,8 +89,8 @@ def compute_class_shares(counts: ClientClassCounts) -> ClientClassValues:
 
 
 def add_rows_of_absent_clients(
-    member_rows: np.ndarray, member_clients: np.ndarray, client_count: int
-) -> np.ndarray:
+    member_rows: MemberRows, member_clients: MemberClients, client_count: int
+) -> ClientClassValues:
     """Expand a table of the members `[members, C]` to all clients `[client_count, C]`, with nan for those that take no
     part.
 

@@ -43,6 +43,7 @@ from ...plots.style import (
 )
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ...rng import generator
+from ...tensor_types import Labels, SampleIndices, Samples
 from ...training import compute_accuracy
 from ..runs import describe_setting, get_or_run_ensemble
 
@@ -112,7 +113,7 @@ class SpuriousCueView(LabView):
             for source, accuracies in ((data, home), (plain_data, bare)):
                 x = source.x_train[rows[:MAX_SAMPLES]].to(settings.device)
                 accuracies.append(compute_accuracy(clients.logits(x)[m].argmax(1), y))
-            shown = choose_rows_across_classes(rows, data.y_train)
+            shown = choose_few_rows_of_many_classes(rows, data.y_train)
             images.append((plain_data.x_train[shown].numpy(), data.x_train[shown].numpy()))
             yield
 
@@ -158,14 +159,14 @@ class CueResults(NamedTuple):
     images: Sequence[tuple[np.ndarray, np.ndarray]]
 
     @property
-    def names(self) -> list[str]:
+    def client_names(self) -> list[str]:
         """The clients' names."""
         return [format_client_for_sentence(k, self.setting) for k in range(len(self.home))]
 
 
 def make_test_sets_by_cue(
     dataset: Dataset, cue_strength: float, seed: int, cue_name: str = "tint"
-) -> dict[str, Tensor]:
+) -> dict[str, Samples]:
     """Test samples as they are, and, of images, with the cue of their own class and with a cue
     drawn at random.
     """
@@ -184,7 +185,7 @@ def make_test_sets_by_cue(
     return {"clean": x, "tied": add_cue_to_images(1), "untied": add_cue_to_images(0)}
 
 
-def choose_rows_across_classes(rows: Tensor, labels: Tensor) -> Tensor:
+def choose_few_rows_of_many_classes(rows: SampleIndices, labels: Labels) -> SampleIndices:
     """A few of the samples `rows`, of as many classes as there are."""
     seen: dict[int, int] = {}
     order = []
@@ -212,9 +213,9 @@ def draw_cue_results(
         without_cue, with_cue = results.images[shown]
         strip = [("as it has them", with_cue)]
         if shown in results.marked:
-            strip.insert(0, (f"client {results.names[shown]}, without cue", without_cue))
+            strip.insert(0, (f"client {results.client_names[shown]}, without cue", without_cue))
         draw_image_rows(upper, strip)
-        draw_accuracies(lower, results, cue_test, client)
+        draw_accuracies_with_and_without_cue(lower, results, cue_test, client)
     return describe_picture(
         figure,
         f"Accuracy of each client at home and on test images {TESTS[cue_test]}, and of all together",
@@ -225,7 +226,9 @@ def draw_cue_results(
     )
 
 
-def draw_accuracies(ax: Axes, results: CueResults, cue_test: CueTest, client: int | None) -> None:
+def draw_accuracies_with_and_without_cue(
+    ax: Axes, results: CueResults, cue_test: CueTest, client: int | None
+) -> None:
     """A column for each client: on its own images, on these without the cue, and on test images."""
     clients = len(results.home)
     marked = list(results.marked)
@@ -258,7 +261,7 @@ def describe_cue(results: CueResults, cue_test: CueTest, client: int | None) -> 
     """
     if client is not None:
         chosen = [client]
-        subject = f"Client {results.names[client]}"
+        subject = f"Client {results.client_names[client]}"
     elif results.marked:
         chosen = list(results.marked)
         subject = f"{format_count_and_noun(len(chosen), 'client')} with the cue"
@@ -287,7 +290,7 @@ def make_cue_table(results: CueResults) -> TableRows:
     columns = ["who", "cue", "own images", "own, cue removed"]
     columns += [f"test, {TESTS[name]}" for name in results.outside]
     rows = []
-    for k, name in enumerate(results.names):
+    for k, name in enumerate(results.client_names):
         shares = [results.home[k], results.bare[k]]
         shares += [accuracies[k] for accuracies in results.outside.values()]
         has_cue = "yes" if k in results.marked else ""

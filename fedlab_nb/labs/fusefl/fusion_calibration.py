@@ -12,7 +12,7 @@ from ...plots.kit import AccuracyBars
 from ...plots.words import (
     SettingCaption,
     describe_accuracy_difference,
-    describe_half_width,
+    format_half_width_or_seed_count,
     format_percent_of_each_seed,
 )
 from ...studies import Outcome
@@ -23,8 +23,8 @@ HEADS = {
     "own": "everyone's own",
     "ccvr": "averaged and calibrated",
 }
-Accuracies = Mapping[int, float]  # seed -> share of the test samples
-AccuraciesByHead = Mapping[str, Accuracies]  # a key of HEADS -> accuracies
+AccuracyBySeed = Mapping[int, float]  # seed -> share of the test samples
+AccuraciesByHead = Mapping[str, AccuracyBySeed]  # a key of HEADS -> accuracies
 
 
 class FusionCalibrationView(LabView):
@@ -64,14 +64,16 @@ class FusionCalibrationView(LabView):
             if seed in state.outcomes:
                 ensemble[seed] = outcome.accuracy
         return draw_fusion_calibration(
-            group_by_blocks(outcomes),
+            group_accuracies_by_block_count_and_head(outcomes),
             setting=state.setting,
-            ensemble=ensemble,
+            ensemble_accuracies=ensemble,
             chance=1 / len(state.class_names),
         )
 
 
-def group_by_blocks(outcomes: Iterable[Outcome]) -> dict[int, dict[str, dict[int, float]]]:
+def group_accuracies_by_block_count_and_head(
+    outcomes: Iterable[Outcome],
+) -> dict[int, AccuraciesByHead]:
     """{K: {head: {seed: accuracy}}} of FuseFL's `outcomes`; a head is a key of
     `FuseFLReport.heads`.
     """
@@ -84,19 +86,19 @@ def group_by_blocks(outcomes: Iterable[Outcome]) -> dict[int, dict[str, dict[int
 
 
 def draw_fusion_calibration(
-    accuracies: Mapping[int, AccuraciesByHead],
+    accuracies_by_block_count: Mapping[int, AccuraciesByHead],
     *,
     setting: SettingCaption | str,
-    ensemble: Accuracies,
+    ensemble_accuracies: AccuracyBySeed,
     chance: float,
 ) -> Picture:
     """Bars, a pair for each head.
 
-    accuracies: {K: {head: {seed: accuracy}}} with K = 1 and with one more K; either may be missing
-    ensemble: full-width clients, predictions averaged
+    accuracies_by_block_count: {K: {head: {seed: accuracy}}} with K = 1 and with one more K; either may be missing
+    ensemble_accuracies: full-width clients, predictions averaged
     chance: accuracy of guessing
     """
-    blocks = max([2, *accuracies])
+    blocks = max([2, *accuracies_by_block_count])
     rows = []
     for head, label in HEADS.items():
         for network, k in (("not fused", 1), ("fused", blocks)):
@@ -104,13 +106,17 @@ def draw_fusion_calibration(
                 Series(
                     label,
                     detail=f"{network}, K = {k}",
-                    accuracies=accuracies.get(k, {}).get(head, {}),
+                    accuracies=accuracies_by_block_count.get(k, {}).get(head, {}),
                     method="fusefl",
                     pinned=k == 1,
                 )
             )
-    if ensemble:
-        rows.append(Series("Ensemble", detail="full width", accuracies=ensemble, method="ensemble"))
+    if ensemble_accuracies:
+        rows.append(
+            Series(
+                "Ensemble", detail="full width", accuracies=ensemble_accuracies, method="ensemble"
+            )
+        )
     with drawing() as (figure, ax):
         AccuracyBars(ax, rows, chance).update(rows, "Which half of FuseFL does the work")
     cells = []
@@ -118,12 +124,16 @@ def draw_fusion_calibration(
         if row.accuracies:
             accuracy = format_mean_percent(row.accuracies)
             seeds = format_percent_of_each_seed(row.accuracies)
-            cells.append((row.label, row.detail, accuracy, describe_half_width(row.band), seeds))
+            cells.append(
+                (row.label, row.detail, accuracy, format_half_width_or_seed_count(row.band), seeds)
+            )
     return describe_picture(
         figure,
         "Bars of test accuracy, fused or not, by classifier",
         setting,
-        describe_gain_of_each_half(accuracies.get(blocks, {}), accuracies.get(1, {})),
+        describe_gain_of_each_half(
+            accuracies_by_block_count.get(blocks, {}), accuracies_by_block_count.get(1, {})
+        ),
         build_table("classifier | network | accuracy | ± 95 % band | seeds", cells),
     )
 

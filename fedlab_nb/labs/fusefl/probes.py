@@ -58,6 +58,7 @@ from ...plots.kit import draw_lines_with_bands
 from ...plots.style import ACCENT, SECOND, draw_end_labels, limit_tick_count, set_percent_axis
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ...rng import generator
+from ...tensor_types import Features, Images, Labels, Samples
 from ...training import Recipe, compute_accuracy, run_in_chunks
 from ...training.loop import train_clients_one_by_one
 from ..runs import describe_setting, rerun_with_method
@@ -74,8 +75,10 @@ RIDGE = 1e-3  # of a feature's variance
 PROBE_RECIPE = Recipe(epochs=10, batch_size=128, lr=0.05, momentum=0.9, weight_decay=1e-4)
 NO_MEAN = "The clients' networks differ in shape or depth, so their features have no mean to probe."
 
-Samples = tuple[Tensor, Tensor]  # x [N, ...], y [N]
-Outputs = list[list[Tensor]]  # [L][M]: after each layer the features [N, ...] of each client
+SamplesAndLabels = tuple[Tensor, Tensor]  # x [N, ...], y [N]
+OutputsByLayerAndClient = list[
+    list[Tensor]
+]  # [L][M]: after each layer the features [N, ...] of each client
 
 
 MeasureName = Literal["accuracy", "labels", "images"]
@@ -205,7 +208,7 @@ class ProbesView(LabView):
         return ProbeResults(
             isolated=isolated_readings,
             fused=fused_readings,
-            last_layers=list_last_layer_numbers(
+            last_layers=list_last_layer_number_of_each_block(
                 fused_network, has_adaptor=outcome.options["adaptor"] == "conv"
             ),
             setting=describe_setting(outcome),
@@ -218,7 +221,7 @@ class ProbesView(LabView):
 
 # ------------------------------------------------------------------------------------------- probes
 def probe_features(
-    features: Tensor, test_features: Tensor, train: Samples, test: Samples
+    features: Features, test_features: Features, train: SamplesAndLabels, test: Samples
 ) -> DecoderReading:
     """Fit both decoders to features, and read their test samples.
 
@@ -235,12 +238,12 @@ def probe_features(
     x, y = train
     x_test, y_test = test
     label_reading = probe_labels(features, test_features, y, y_test)
-    image_bits = probe_images(features, test_features, x, x_test)
+    image_bits = measure_bits_about_images(features, test_features, x, x_test)
     return DecoderReading(label_reading.accuracy, label_reading.bits, image_bits)
 
 
 def probe_labels(
-    features: Tensor, test_features: Tensor, labels: Tensor, test_labels: Tensor
+    features: Features, test_features: Features, labels: Labels, test_labels: Labels
 ) -> LabelReading:
     """Fit a linear classifier to features `[N, D]`, and measure its test accuracy, 0–1, and H(Y)
     minus its cross-entropy in bits, or 0 if that is negative.
@@ -267,8 +270,8 @@ def probe_labels(
     return LabelReading(accuracy, max(0.0, float(bits)))
 
 
-def probe_images(
-    features: Tensor, test_features: Tensor, images: Tensor, test_images: Tensor
+def measure_bits_about_images(
+    features: Features, test_features: Features, images: Images, test_images: Images
 ) -> float:
     """Fit a ridge regression from features `[N, D]` to images `[N, ...]`, and measure the bits that it
     reads about them: Σ_j ½ log2 (λ_j / e_j), or 0 if that is negative.
@@ -292,10 +295,10 @@ def probe_images(
 
 
 def probe_features_of_layers(
-    outputs_by_layer: Outputs,
-    test_outputs_by_layer: Outputs,
-    train: Samples,
-    test: Samples,
+    outputs_by_layer: OutputsByLayerAndClient,
+    test_outputs_by_layer: OutputsByLayerAndClient,
+    train: SamplesAndLabels,
+    test: SamplesAndLabels,
     max_clients: int | None = None,
 ) -> Iterator[LayerReadings]:
     """Probe the layers in turn: the features of each of the first `max_clients` clients, and their
@@ -317,7 +320,7 @@ def probe_features_of_layers(
 
 # ----------------------------------------------------------------------------------------- features
 @torch.no_grad()
-def compute_layer_outputs(isolated: FusedNetwork, samples: Tensor) -> Outputs:
+def compute_layer_outputs(isolated: FusedNetwork, samples: Samples) -> OutputsByLayerAndClient:
     """Compute the output of every layer of every client's own network, from the bottom to the top.
 
     isolated: fused with K = 1, so that no block is fused
@@ -343,31 +346,31 @@ def compute_layer_outputs(isolated: FusedNetwork, samples: Tensor) -> Outputs:
 
 
 @torch.no_grad()
-def compute_block_outputs(fused: FusedNetwork, inputs: Tensor) -> Outputs:
+def compute_block_outputs(fused: FusedNetwork, samples: Samples) -> OutputsByLayerAndClient:
     """Compute the M outputs of every fused block, each `[N, D]`, from the bottom to the top."""
     fused.eval()
 
-    def flatten_outputs(samples: Tensor) -> Tensor:
+    def flatten_outputs(chunk: Tensor) -> Tensor:
         """Concatenate all outputs of all blocks, `[n, ΣD]`, as `run_in_chunks` takes one tensor."""
         outputs = []
-        for stage in fused.compute_outputs_of_all_stages(samples):
+        for stage in fused.compute_outputs_of_all_stages(chunk):
             for client_output in stage:
                 outputs.append(client_output.flatten(1))
         return torch.cat(outputs, 1)
 
     sizes = []
     clients_by_block = []
-    for stage in fused.compute_outputs_of_all_stages(inputs[:1]):
+    for stage in fused.compute_outputs_of_all_stages(samples[:1]):
         clients_by_block.append(len(stage))
         sizes += [h[0].numel() for h in stage]
-    outputs = iter(run_in_chunks(flatten_outputs, inputs).split(sizes, 1))
+    outputs = iter(run_in_chunks(flatten_outputs, samples).split(sizes, 1))
     blocks = []
     for clients in clients_by_block:
         blocks.append([next(outputs) for _ in range(clients)])
     return blocks
 
 
-def list_last_layer_numbers(fused: FusedNetwork, has_adaptor: bool) -> list[int]:
+def list_last_layer_number_of_each_block(fused: FusedNetwork, has_adaptor: bool) -> list[int]:
     """List the number of each block's last layer, counted from 1 without adaptors."""
     sizes = []
     for k, stage in enumerate(fused.stages):
@@ -394,7 +397,7 @@ class ProbeResults(NamedTuple):
     samples: int
 
 
-Curve = Mapping[int, Mapping[int, float]]  # {layer from 1: {client: value}}
+ProbeCurve = Mapping[int, Mapping[int, float]]  # {layer from 1: {client: value}}
 
 
 def make_probe_curves(
@@ -403,7 +406,7 @@ def make_probe_curves(
     measure: MeasureName,
     client: int | None,
     setting: SettingCaption | str,
-) -> dict[str, Curve]:
+) -> dict[str, ProbeCurve]:
     """Make the curves of isolated or of fused networks: {what a curve shows: curve}.
 
     They show the mean of the clients' features, one client (the mean over all clients, with its
@@ -420,7 +423,7 @@ def make_probe_curves(
         of_clients[layer] = {k: getattr(reading, measure) for k, reading in enumerate(clients)}
         if client is not None and client < len(clients):
             of_selected[layer] = {0: getattr(clients[client], measure)}
-    curves: dict[str, Curve] = {"mean over the clients": of_mean, "one client": of_clients}
+    curves: dict[str, ProbeCurve] = {"mean over the clients": of_mean, "one client": of_clients}
     if client is not None and of_selected:
         curves[f"client {format_client_for_sentence(client, setting)}"] = of_selected
     return curves
@@ -438,7 +441,7 @@ def draw_probe_curves(
     """
     shown_measure = MEASURES[measure]
     layers = list(range(1, len(results.isolated) + 1))
-    curves: dict[str, Curve] = {}
+    curves: dict[str, ProbeCurve] = {}
     looks: dict[str, Look] = {}
     for kind, readings, reading_layers, colour in (
         ("isolated", results.isolated, layers, ACCENT),

@@ -79,16 +79,16 @@ class RunStepsView(LabView):
         )
         self.back = make_widget(Button, description="Back", help="One step back", width=64)
         self.next = make_widget(Button, description="Next step", help="One step on", width=88)
-        self.back.on_click(lambda _: self._change_step(-1))
-        self.next.on_click(lambda _: self._change_step(+1))
+        self.back.on_click(lambda _: self._move_by_steps(-1))
+        self.next.on_click(lambda _: self._move_by_steps(+1))
         # Buttons in a box do not redraw the view: they move the slider, and it does.
         self.controls = [HBox([self.play]), HBox([self.back, self.next]), self.step]
 
-    def _change_step(self, steps: int) -> None:
+    def _move_by_steps(self, steps: int) -> None:
         self.step.value += steps  # the slider stops at its ends
 
     def adapt(self, state: PanelState) -> None:
-        count = len(list_steps(make_run_replay(state)))
+        count = len(list_fusion_steps(make_run_replay(state)))
         self.step.max = count
         self.play.max = count
 
@@ -163,7 +163,7 @@ class FusionStep(NamedTuple):
     accuracies: Sequence[float] = ()
 
     @property
-    def frozen_blocks(self) -> int:
+    def last_frozen_block(self) -> int:
         """The number of the last frozen block; all blocks up to it are frozen."""
         is_in_training = self.kind in (START, TRAIN, SEND)
         return self.block - 1 if is_in_training else self.block
@@ -189,12 +189,12 @@ def make_run_replay(state: PanelState) -> RunReplay:
     )
 
 
-def list_steps(replay: RunReplay) -> list[FusionStep]:
+def list_fusion_steps(replay: RunReplay) -> list[FusionStep]:
     """All steps of a run, in order: 4 K + 1 of them, and one or two for the classifier."""
     steps = StepList(replay.phases)
     clients = replay.clients
     text = f"The server sends the same first weights to all {clients} clients"
-    steps.add(START, 1, "Start", text, phase="initial model")
+    steps.add_step(START, 1, "Start", text, phase="initial model")
     for block in range(1, replay.block_count + 1):
         add_block_steps(steps, replay, block)
     add_classifier_steps(steps, replay)
@@ -210,7 +210,7 @@ class StepList:
         self._up = 0
         self._down = 0
 
-    def add(
+    def add_step(
         self,
         step_kind: str,
         block: int,
@@ -260,24 +260,24 @@ def add_block_steps(steps: StepList, replay: RunReplay, block: int) -> None:
     if replay.accuracies_by_round:
         home, outside = replay.accuracies_by_round[block - 1]
         accuracies = (mean(home), mean(outside))
-    steps.add(TRAIN, block, f"Train for block {block}", text, accuracies=accuracies)
+    steps.add_step(TRAIN, block, f"Train for block {block}", text, accuracies=accuracies)
     text = (
         f"Block {block} of every client goes up, and comes down to all other clients that still "
         "need it"
     )
-    steps.add(SEND, block, f"Send block {block}", text, phase=f"block {block}")
+    steps.add_step(SEND, block, f"Send block {block}", text, phase=f"block {block}")
     text = (
         f"All {clients} copies of block {block} now stand side by side at every client, and never "
         "change again"
     )
-    steps.add(FREEZE, block, f"Fuse and freeze block {block}", text)
+    steps.add_step(FREEZE, block, f"Fuse and freeze block {block}", text)
     if block == replay.block_count:
         return
     if replay.has_adaptor:
         text = f"A new adaptor in front of block {block + 1} reads all {clients} outputs below"
     else:
         text = f"Block {block + 1} reads the mean of all {clients} outputs below"
-    steps.add(ADAPT, block, f"Adapt block {block + 1}", text)
+    steps.add_step(ADAPT, block, f"Adapt block {block + 1}", text)
 
 
 def add_classifier_steps(steps: StepList, replay: RunReplay) -> None:
@@ -290,7 +290,7 @@ def add_classifier_steps(steps: StepList, replay: RunReplay) -> None:
         text = "The classifiers go up and are averaged"
         head = "average"
     accuracies = (heads[head],) if heads else ()
-    steps.add(
+    steps.add_step(
         AVERAGE,
         replay.block_count,
         "Fuse the classifiers",
@@ -304,7 +304,7 @@ def add_classifier_steps(steps: StepList, replay: RunReplay) -> None:
             "drawn from them"
         )
         accuracies = (heads["ccvr"],) if heads else ()
-        steps.add(
+        steps.add_step(
             CALIBRATE,
             replay.block_count,
             "Calibrate",
@@ -314,7 +314,7 @@ def add_classifier_steps(steps: StepList, replay: RunReplay) -> None:
         )
 
 
-def find_step_of_running_method(
+def find_index_of_running_step(
     steps: Sequence[FusionStep], report: FuseFLReport, block_count: int
 ) -> int:
     """The step at which a running method is: the last one that fits the block of its report."""
@@ -335,9 +335,9 @@ def draw_fusion_step(
 
     step_index None: while the method runs, in the round and with the bytes of the report so far
     """
-    steps = list_steps(replay)
+    steps = list_fusion_steps(replay)
     if step_index is None:
-        step_index = find_step_of_running_method(steps, replay.report, replay.block_count)
+        step_index = find_index_of_running_step(steps, replay.report, replay.block_count)
         up, down = replay.report.sent
         steps[step_index] = steps[step_index]._replace(up=up, down=down)
     step_index = min(step_index, len(steps) - 1)
@@ -355,7 +355,7 @@ def draw_fusion_step(
     return describe_picture(
         figure,
         f"The networks of {replay.clients} clients as columns of {replay.block_count} blocks, "
-        f"{step.frozen_blocks} of them frozen",
+        f"{step.last_frozen_block} of them frozen",
         replay.setting,
         sentence,
         build_table(
@@ -397,7 +397,7 @@ def choose_clients_to_draw(client_count: int, client: int | None) -> list[int]:
 def choose_block_state(step: FusionStep, block: int, block_count: int) -> str:
     """Choose the state of block `block` (from 1; K + 1: the classifier) at a step, a key of STATES."""
     is_classifier = block == block_count + 1
-    if block <= step.frozen_blocks:
+    if block <= step.last_frozen_block:
         return "frozen"
     if step.kind == TRAIN or (step.kind == CALIBRATE and is_classifier):
         return "training"
@@ -431,7 +431,7 @@ def draw_client_networks(ax: Axes, replay: RunReplay, step: FusionStep, client: 
         is_joined = is_fused and row == blocks + 1  # one classifier for all
         columns = [middle] if is_joined else places
         # From here on all outputs below go to every client.
-        is_shared = 1 < row <= min(step.last_adapted_block, step.frozen_blocks + 1)
+        is_shared = 1 < row <= min(step.last_adapted_block, step.last_frozen_block + 1)
         if row > 1:
             if is_joined or is_shared:
                 pairs = itertools.product(places, columns)

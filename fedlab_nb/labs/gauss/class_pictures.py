@@ -19,6 +19,7 @@ from ...plots import (
     format_count_and_noun,
     join_with_and,
 )
+from ...plots.array_types import CountPerClass
 from ...plots.kit import draw_heat_map, draw_image_rows
 from ...plots.style import (
     draw_colour_bar,
@@ -27,6 +28,7 @@ from ...plots.style import (
     set_class_ticks,
 )
 from ...plots.words import SettingCaption, shorten_labels
+from ..array_types import ClassMeans, GaussianDeviations
 from ..runs import describe_setting
 
 MIN_DRAWS = 2  # rows of draws
@@ -42,7 +44,7 @@ SPREADS = {
         TRAINED, "a head is trained on draws, for which each class has a covariance of its own"
     ),
 }
-Rows = list[tuple[str, np.ndarray]]  # (label, images [C, ...])
+LabelledImageRows = list[tuple[str, np.ndarray]]  # (label, images [C, ...])
 
 
 class ClassStatisticsView(LabView):
@@ -67,14 +69,14 @@ class ClassStatisticsView(LabView):
             state.report,
             state.outcome.options["head"],
             state.class_names,
-            image_shape=choose_image_shape(state),
+            image_shape=find_image_shape_of_pixel_features(state),
             setting=describe_setting(state),
             class_index=state.class_index,
             seed=self.draws.value,
         )
 
 
-def choose_image_shape(state: PanelState) -> tuple[int, ...] | None:
+def find_image_shape_of_pixel_features(state: PanelState) -> tuple[int, ...] | None:
     """The shape of an image if the run's features are its pixels."""
     shape = tuple(state.outcome.federation().dataset.input_shape)
     if state.outcome.options["features"] == "pixels" and len(shape) > 1:
@@ -101,8 +103,8 @@ def draw_class_statistics(
     counts = report.counts.sum(0)
     rows = []
     if image_shape:
-        rows = make_image_rows(
-            report, image_shape, seed, count_draw_rows_in_frame(len(class_names))
+        rows = make_labelled_image_rows(
+            report, image_shape, seed, count_rows_of_draws_that_fit_in_frame(len(class_names))
         )
     with drawing() as (figure, ax):
         if rows:
@@ -122,7 +124,7 @@ def draw_class_statistics(
     return describe_picture(figure, f"Class by class: {content}", setting, sentence, table)
 
 
-def count_draw_rows_in_frame(class_count: int) -> int:
+def count_rows_of_draws_that_fit_in_frame(class_count: int) -> int:
     """Count the rows of draws that fit into the frame."""
     width, height = get_default_figure_size()
     if width <= height:
@@ -133,7 +135,11 @@ def count_draw_rows_in_frame(class_count: int) -> int:
 
 
 def draw_class_tiles(
-    ax: Axes, rows: Rows, class_names: Sequence[str], counts: np.ndarray, class_index: int | None
+    ax: Axes,
+    rows: LabelledImageRows,
+    class_names: Sequence[str],
+    counts: CountPerClass,
+    class_index: int | None,
 ) -> None:
     """A column for each class, with its name and its number of samples below."""
     columns = []
@@ -143,7 +149,7 @@ def draw_class_tiles(
     draw_image_rows(ax, shown, column_names=columns, selected_column=class_index)
 
 
-def draw_class_means(ax: Axes, means: np.ndarray, class_names: Sequence[str]) -> None:
+def draw_class_means(ax: Axes, means: ClassMeans, class_names: Sequence[str]) -> None:
     """The means `[C, d]` as a table of colours."""
     dress(ax, x="feature", y="class")
     image = draw_heat_map(
@@ -155,10 +161,10 @@ def draw_class_means(ax: Axes, means: np.ndarray, class_names: Sequence[str]) ->
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def make_image_rows(
-    report: GaussReport, image_shape: tuple[int, ...], seed: int, sample_count: int
-) -> Rows:
-    """Rows of images: mean, deviation (brightest: the largest), and `sample_count` rows of draws. Classes
+def make_labelled_image_rows(
+    report: GaussReport, image_shape: tuple[int, ...], seed: int, draw_count: int
+) -> LabelledImageRows:
+    """Rows of images: mean, deviation (brightest: the largest), and `draw_count` rows of draws. Classes
     that nobody holds are nan.
     """
     is_held = (report.counts.sum(0) > 0)[:, None]
@@ -168,15 +174,17 @@ def make_image_rows(
         deviations = np.broadcast_to(report.deviations, means.shape)
         brightness = deviations / max(deviations.max(), 1e-12)
         rows.append(("deviation", np.where(is_held, brightness, np.nan)))
-        for i, noise in enumerate(sample_gaussian_deviations(report, seed, sample_count)):
+        for i, noise in enumerate(sample_gaussian_deviations(report, seed, draw_count)):
             rows.append(("draws" if i == 0 else "", means + noise))
     return [(label, values.reshape(len(values), *image_shape)) for label, values in rows]
 
 
-def sample_gaussian_deviations(report: GaussReport, seed: int, sample_count: int) -> np.ndarray:
+def sample_gaussian_deviations(
+    report: GaussReport, seed: int, draw_count: int
+) -> GaussianDeviations:
     """What draws from the classes' Gaussians add to the means, `[count, C, d]`."""
     classes, d = report.means.shape
-    noise = np.random.default_rng(seed).standard_normal((sample_count, classes, d))
+    noise = np.random.default_rng(seed).standard_normal((draw_count, classes, d))
     if report.covariances is None:
         return noise * report.deviations
     values, axes = np.linalg.eigh(report.covariances.astype(np.float64))

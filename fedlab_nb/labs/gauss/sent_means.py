@@ -18,7 +18,7 @@ from ...plots.array_types import CountPerClass
 from ...plots.words import format_client_for_title
 from ..nearest import SentImages, draw_sent_and_nearest_images, find_nearest_images_of_clients
 from ..runs import describe_setting
-from .class_pictures import choose_image_shape
+from .class_pictures import find_image_shape_of_pixel_features
 
 
 class SentMeansView(LabView):
@@ -31,7 +31,7 @@ class SentMeansView(LabView):
         outcome = state.outcome
         report = state.report
         setting = describe_setting(outcome)
-        if choose_image_shape(state) is None:
+        if find_image_shape_of_pixel_features(state) is None:
             text = (
                 "Here features are not pixels, so a mean is not an image. The view of the classes shows "
                 "all means."
@@ -49,14 +49,14 @@ class SentMeansView(LabView):
             neighbours,
             state.class_names,
             f"The mean images that {who} sends",
-            describe_means(report.counts[client], who, state.class_names),
+            describe_sent_means_of_client(report.counts[client], who, state.class_names),
             setting=setting,
             class_index=state.class_index,
             detail=SECURE_SUM,
         )
 
 
-def describe_means(
+def describe_sent_means_of_client(
     samples_per_class: CountPerClass, client_text: str, class_names: Sequence[str]
 ) -> str:
     """Say what the means give away. samples_per_class: the client's samples by class `[C]`"""

@@ -56,7 +56,7 @@ def draw_barrier(pair: MatchedPair, measure: Literal["loss", "accuracy"], chance
     measure: "loss" or "accuracy"
     chance: accuracy of guessing, drawn beside accuracies
     """
-    a, b = pair.names
+    a, b = pair.client_names
     title = f"From client {a} to client {b}"
     styles = (
         ("as they stand", pair.before, {"color": SECOND, "ls": (0, (4, 2))}),
@@ -68,7 +68,7 @@ def draw_barrier(pair: MatchedPair, measure: Literal["loss", "accuracy"], chance
         labels = []
         for name, line, style in styles:
             values = getattr(line, measure)
-            ax.plot(line.t, values, lw=2.2, label=f"units {name}", **style)
+            ax.plot(line.positions, values, lw=2.2, label=f"units {name}", **style)
             labels.append((values[-1], name, style["color"]))
         if measure == "accuracy":
             set_percent_axis(ax)
@@ -88,7 +88,7 @@ def draw_barrier(pair: MatchedPair, measure: Literal["loss", "accuracy"], chance
 
 def describe_barrier(pair: MatchedPair) -> str:
     """The accuracy of the average, before and after matching."""
-    a, b = pair.names
+    a, b = pair.client_names
     before = pair.before
     after = pair.after
     return (
@@ -112,7 +112,7 @@ def make_barrier_table(pair: MatchedPair) -> TableRows:
     before = pair.before
     after = pair.after
     rows = []
-    for i, t in enumerate(before.t):
+    for i, t in enumerate(before.positions):
         rows.append(
             (
                 float(t.round(2)),

@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from ...panels import LabView, PanelState, make_widget
 from ...plots import Picture, add_legend, build_table, describe_picture, drawing, dress
 from ...plots.style import ACCENT, INK, QUIET, SECOND, is_frame_narrow
+from ..array_types import LossPerPoint, NetworkOutputs, Networks, UnitNumbers, UnitOutputs
 
 UNITS = 4
 NOISE = 0.06
@@ -34,7 +35,7 @@ class MatchingPuzzle(NamedTuple):
     a: np.ndarray
     b: np.ndarray
 
-    def compute_losses(self, order_of_b: Sequence[int]) -> np.ndarray:
+    def compute_losses_on_line(self, order_of_b: Sequence[int]) -> LossPerPoint:
         """`[LINE_POINTS]`: along the straight line from A to B, with B's unit order[i] beside A's
         unit i.
         """
@@ -45,7 +46,7 @@ class MatchingPuzzle(NamedTuple):
 
     def compute_barrier(self, order_of_b: Sequence[int]) -> float:
         """Compute how far the loss rises, at most, above the straight line between its ends."""
-        loss = self.compute_losses(order_of_b)
+        loss = self.compute_losses_on_line(order_of_b)
         straight = np.linspace(loss[0], loss[-1], LINE_POINTS)
         return float(max(0.0, (loss - straight).max()))
 
@@ -70,7 +71,7 @@ def make_matching_puzzle(puzzle_index: int) -> MatchingPuzzle:
     return MatchingPuzzle(network_a, network_b)
 
 
-def compute_network_outputs(networks: np.ndarray) -> np.ndarray:
+def compute_network_outputs(networks: Networks) -> NetworkOutputs:
     """`[T, X]`: what networks `[T, units, 3]` answer to INPUTS."""
     w, b, v = np.moveaxis(networks[..., None], 2, 0)
     return compute_unit_outputs(w, b, v).sum(1)
@@ -78,7 +79,7 @@ def compute_network_outputs(networks: np.ndarray) -> np.ndarray:
 
 def compute_unit_outputs(
     weights: np.ndarray, biases: np.ndarray, output_weights: np.ndarray
-) -> np.ndarray:
+) -> UnitOutputs:
     """output_weights · max(0, weights x + biases) at each x of INPUTS."""
     return output_weights * np.maximum(0, weights * INPUTS + biases)
 
@@ -121,7 +122,7 @@ def draw_matching_game(
     rows = []
     for i, j in enumerate(order_of_b):
         rows.append(
-            (i + 1, format_unit_weights(puzzle.a[i]), j + 1, format_unit_weights(puzzle.b[j]))
+            (i + 1, format_unit_numbers(puzzle.a[i]), j + 1, format_unit_numbers(puzzle.b[j]))
         )
     return describe_picture(
         figure,
@@ -135,8 +136,8 @@ def draw_matching_game(
 
 def draw_loss_on_line(ax: Axes, puzzle: MatchingPuzzle, order_of_b: Sequence[int]) -> None:
     """The loss on the line from A to B, in B's own order and in the player's."""
-    own_loss = puzzle.compute_losses(range(UNITS))
-    loss = puzzle.compute_losses(order_of_b)
+    own_loss = puzzle.compute_losses_on_line(range(UNITS))
+    loss = puzzle.compute_losses_on_line(order_of_b)
     t = np.linspace(0, 1, LINE_POINTS)
     dress(ax, title="On the line from A to B", x="way: 0 is A, 1 is B", grid="y")
     ax.plot(t, own_loss, color=SECOND, ls=(0, (4, 2)), lw=1.6, label="loss in B's own order")
@@ -160,9 +161,9 @@ def describe_game(puzzle: MatchingPuzzle, order_of_b: Sequence[int]) -> str:
     return sentence
 
 
-def format_unit_weights(unit_weights: np.ndarray) -> str:
+def format_unit_numbers(unit_numbers: UnitNumbers) -> str:
     """w, b, v of a unit: '1.20, -0.31, 0.70'."""
-    return ", ".join(f"{value:.2f}" for value in unit_weights)
+    return ", ".join(f"{value:.2f}" for value in unit_numbers)
 
 
 # ----------------------------------------------------------------------------------------- the view

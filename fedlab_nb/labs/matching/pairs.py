@@ -2,7 +2,6 @@
 side by side. `TwoClientsView` is what the views of two clients have in common.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import ipywidgets as widgets
@@ -33,13 +32,17 @@ from ...panels import LabView, PanelState, make_widget, set_menu_options_and_kee
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ...rng import generator
 from ...studies import Outcome
+from ...tensor_types import Labels, Samples
 from ...training import ClientModels
+from ..array_types import PositionPerPoint
 from ..runs import describe_setting, list_client_menu_options
 
 LINE_POINTS = 21  # on the line between two networks, both ends included
 MAX_SAMPLES = 1000  # test images
 NOISE_SAMPLES = 500  # on which activations are compared
 RULES = {"rebasin": "Git Re-Basin", "greedy": "OT-Fusion", "activations": "activations"}
+
+UnitCosines = Tensor  # [units of the first network, units of the second]
 
 
 def get_client_models(outcome: Outcome) -> ClientModels:
@@ -61,7 +64,7 @@ class InterpolationLine(NamedTuple):
     accuracy: np.ndarray
 
     @property
-    def t(self) -> np.ndarray:
+    def positions(self) -> PositionPerPoint:
         """`[T]`: 0 at the first network, 1 at the second."""
         return np.linspace(0, 1, len(self.loss))
 
@@ -70,7 +73,7 @@ class InterpolationLine(NamedTuple):
         """How far the loss rises, at most, above the straight line between its two ends: 0 or
         more.
         """
-        straight = (1 - self.t) * self.loss[0] + self.t * self.loss[-1]
+        straight = (1 - self.positions) * self.loss[0] + self.positions * self.loss[-1]
         return float(max(0.0, (self.loss - straight).max()))
 
     @property
@@ -84,8 +87,8 @@ def measure_interpolation_line(
     architecture: Network,
     start: State,
     end: State,
-    samples: Tensor,
-    labels: Tensor,
+    samples: Samples,
+    labels: Labels,
     point_count: int = LINE_POINTS,
 ) -> InterpolationLine:
     """The line between two states of networks like `architecture`, on `samples [N, ...]`, `labels [N]`."""
@@ -124,12 +127,12 @@ class MatchedPair(NamedTuple):
     setting: SettingCaption | str = ""
 
     @property
-    def names(self) -> list[str]:
+    def client_names(self) -> list[str]:
         """The names of the two clients."""
         return [format_client_for_sentence(k, self.setting) for k in (self.a, self.b)]
 
 
-def match_clients(
+def match_networks_of_two_clients(
     outcome: Outcome, first_client: int, second_client: int, rule: MatchingRule
 ) -> MatchedPair:
     """Clients `first_client` and `second_client` of a run, matched by `rule` (of RULES), on its test images."""
@@ -150,8 +153,8 @@ def match_networks(
     second: Network,
     clients: tuple[int, int],
     rule: MatchingRule,
-    samples: Tensor,
-    labels: Tensor,
+    samples: Samples,
+    labels: Labels,
     setting: SettingCaption | str = "",
 ) -> MatchedPair:
     """Match two networks by `rule` (of RULES), and measure the line between them.
@@ -172,7 +175,7 @@ def match_networks(
             start_on_cpu, end_on_cpu, wiring, stream, identity, lambda value: None
         )
     else:
-        orders = match_activations(first, start, end, wiring, samples)
+        orders = find_unit_orders_by_activations(first, start, end, wiring, samples)
     matched = permute_units(end, wiring, orders)
     similarity = []
     for group in range(len(wiring.units)):
@@ -191,9 +194,9 @@ def match_networks(
     )
 
 
-def match_activations(
-    network: Network, start: State, end: State, wiring: UnitWiring, samples: Tensor
-) -> list[Tensor]:
+def find_unit_orders_by_activations(
+    network: Network, start: State, end: State, wiring: UnitWiring, samples: Samples
+) -> rules.UnitOrders:
     """Orders of the units of `end` by how their activations correlate with those of `start`.
 
     They are compared on noise of the shape of `samples`, as in the method's default.
@@ -210,8 +213,8 @@ def match_activations(
 
 
 def compute_unit_cosines(
-    first: State, second: State, wiring: UnitWiring, orders: Sequence[Tensor], unit_group: int
-) -> Tensor:
+    first: State, second: State, wiring: UnitWiring, orders: rules.UnitOrders, unit_group: int
+) -> UnitCosines:
     """`[units, units]`: cosines of the incoming weights of the units of `unit_group`, of `first` (rows)
     and of `second` (columns). The units of `second` are in `orders` in all groups but this one.
     """
@@ -270,4 +273,6 @@ class TwoClientsView(LabView):
 
     def match_selected_clients(self, state: PanelState) -> MatchedPair:
         """The two clients that are chosen."""
-        return match_clients(state.outcome, self.a.value, self.b.value, self.rule.value)
+        return match_networks_of_two_clients(
+            state.outcome, self.a.value, self.b.value, self.rule.value
+        )

@@ -56,7 +56,7 @@ def draw_unit_matches(pair: MatchedPair, layer_index: int) -> Picture:
     ranking = np.argsort(-cosines[units, order], kind="stable")
     before = cosines[np.ix_(ranking, ranking)]
     matched = cosines[np.ix_(ranking, order[ranking])]
-    a, b = pair.names
+    a, b = pair.client_names
     with drawing(1, 2) as (figure, (left, right)):
         for ax, title, table in ((left, "As they stand", before), (right, "Matched", matched)):
             dress(ax, title=title, x=f"units of client {b}")

@@ -44,6 +44,7 @@ import torch
 from ...errors import UsageError, check_whole_number, parse_if_number
 from ...files import check_replaceable, expand_path, write_file
 from ...jupyter import has_browser
+from ...value_types import ExitCode
 from ...voila import open_in_browser
 from .messages import Message, parse_message
 from .page_file import build_student_page
@@ -51,7 +52,6 @@ from .rehearse import simulate_students_until_cancelled
 from .room import Room
 from .server import ClassServer, find_lan_address, pack_class_as_npz
 
-ExitCode = int
 FIRST_PORT = 8123
 PORTS = 50  # number of ports that are tried, one after the other
 REMINDERS = {
@@ -127,7 +127,7 @@ def choose_file_to_keep_messages(requested_path: str) -> Path:
     if requested_path:
         file = expand_path(requested_path)
         port = read_port_from_class_file(file)
-        if port is not None and is_listening(port):
+        if port is not None and is_server_listening(port):
             raise UsageError(
                 f"{file} belongs to a class that is running at port {port}; name another "
                 "one with --keep FILE."
@@ -138,7 +138,7 @@ def choose_file_to_keep_messages(requested_path: str) -> Path:
         suffix = "" if number == 1 else f"-{number}"
         file = expand_path(f"class-{date.today()}{suffix}.jsonl")
         port = read_port_from_class_file(file)
-        if port is None or not is_listening(port):
+        if port is None or not is_server_listening(port):
             return file
         number += 1
 
@@ -153,7 +153,7 @@ def read_port_from_class_file(file: Path) -> int | None:
     return port if isinstance(port, int) else None
 
 
-def is_listening(port: int) -> bool:
+def is_server_listening(port: int) -> bool:
     """Whether a server answers at this port of this machine."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=0.5).close()
@@ -195,7 +195,7 @@ async def run_class_until_ended(
             open_in_browser(server.teacher, Path(folder))
         students = asyncio.create_task(simulate_students_until_cancelled(room, student_count))
         try:
-            await wait_for_end(room)
+            await wait_for_end_of_class(room)
         finally:
             students.cancel()
             server.stop()
@@ -207,7 +207,7 @@ def format_message_count(room: Room) -> str:
     return "1 message is" if count == 1 else f"{count} messages are"
 
 
-async def wait_for_end(room: Room) -> None:
+async def wait_for_end_of_class(room: Room) -> None:
     """Wait for Ctrl-C, and then for the answer to what shall become of the messages.
 
     The class goes on while the question is open. SIGTERM ends the class without a question; what may
@@ -304,7 +304,7 @@ def save_class(room: Room) -> Path:
         number += 1
 
 
-def write_page(path: str, *, force: bool = False, **partition: Any) -> Path:
+def write_student_page_file(path: str, *, force: bool = False, **partition: Any) -> Path:
     """Write the students' page as one file, for phones that cannot reach the teacher's computer.
 
     The page asks the student for a number instead of getting a seat, and its message is carried by

@@ -45,6 +45,7 @@ JsonObject = dict[str, Any]  # a JSON object that has not been checked
 Seconds = float  # read from a clock that never goes back
 Pixels = tuple[float, ...]  # of one image, 64 numbers 0–1
 FlatDigits = Tensor  # [N, 64], pixels 0–1
+NumbersOfMessage = np.ndarray  # [n], of the type that the field has
 
 CLASSES = 10
 SIDE = 8  # pixels
@@ -128,14 +129,14 @@ class Message:
     size: int
 
     @property
-    def office(self) -> str:
+    def office_letters(self) -> str:
         """The letters of the seat, such as "K"; they are unique."""
         return format_client_letters(self.seat)
 
     @property
-    def name(self) -> str:
+    def office_and_nickname(self) -> str:
         """The name in tables and files; the office's letters come first, so it is unique."""
-        return f"{self.office} {self.nickname}".strip()
+        return f"{self.office_letters} {self.nickname}".strip()
 
     def list_class_means(self) -> list[ClassMean]:
         """List the mean of the drawings of each class in the sums."""
@@ -148,7 +149,7 @@ class Message:
         return class_means
 
     @cached_property
-    def description(self) -> MessageDescription:
+    def projector_description(self) -> MessageDescription:
         """What the projector shows of the message."""
         pixels = (FULL * self.x).round().int().tolist()
         return {
@@ -280,7 +281,7 @@ def raise_unless_valid(is_valid: object, field_name: str) -> None:
 
 def decode_base64_array(
     message_fields: JsonObject, field_name: str, dtype: str, minimum: float, maximum: float
-) -> np.ndarray:
+) -> NumbersOfMessage:
     """Decode the base64 array in a field of a message, with numbers of this `dtype`, as `[n]`.
 
     UsageError unless every number is from `minimum` to `maximum`.
@@ -323,13 +324,13 @@ def encode_message(
     }
     message = {"seat": seat, "name": nickname, "counts": sums.counts.int().tolist(), "keep": True}
     for field_name, values in arrays.items():
-        message[field_name] = encode_array_in_base64(values)
+        message[field_name] = encode_tensor_in_base64(values)
     return json.dumps(message, separators=(",", ":"))
 
 
-def encode_array_in_base64(array: Tensor) -> str:
-    """Encode an array's bytes in base64, for JSON."""
-    return base64.b64encode(array.numpy().tobytes()).decode()
+def encode_tensor_in_base64(tensor: Tensor) -> str:
+    """Encode a tensor's bytes in base64, for JSON."""
+    return base64.b64encode(tensor.numpy().tobytes()).decode()
 
 
 def convert_class_sums_to_ridge_sums(class_sums: gauss.ClassSums) -> afl.RidgeSums:

@@ -36,8 +36,8 @@ from .messages import (
     SIDE,
     Seconds,
     build_network,
-    encode_array_in_base64,
     encode_message,
+    encode_tensor_in_base64,
 )
 from .room import GIVE, Room
 from .rounds import PackedNetwork
@@ -119,7 +119,7 @@ class Student:
         weights = take_weight_gradient_step_of_size_1(
             torch.from_numpy(received.copy()), self.logits, self.y
         )
-        text = json.dumps({"round": self.round, "weights": encode_array_in_base64(weights)})
+        text = json.dumps({"round": self.round, "weights": encode_tensor_in_base64(weights)})
         room.handle_round_request(self.seat, text, now)
 
 

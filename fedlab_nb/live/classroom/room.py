@@ -49,6 +49,8 @@ from .rounds import (
 )
 from .worth import LogitSizeBySeat, collect_test_drawings, draw_samples_with_same_sums
 
+ArrayByFileEntry = dict[str, np.ndarray]  # the arrays of an .npz file by their names in it
+
 MOST = 300  # the most messages in a class
 FEWEST = 10  # the fewest drawings that make a test set
 ASLEEP = 15.0  # seconds after its last request from which a phone is shown as asleep
@@ -194,7 +196,7 @@ class Room:
         self._is_file_behind = False  # whether the file still has a message that has been forgotten
         if self.journal and self.journal.exists():
             self._restore_class_from_journal(self.journal)
-        self._start_new_results()
+        self._reset_results()
         self.rewrite_class_file()
 
     # ---------------------------------------------------------------------- what is kept, and where
@@ -262,7 +264,7 @@ class Room:
             "guesses": self.conductor.guesses,
         }
 
-    def _start_new_results(self) -> None:
+    def _reset_results(self) -> None:
         """Start new results, because messages or the tiny rounds have changed."""
         self.version += 1
         self.results = Results(self.messages.values(), self.rounds, self.before, self.effect)
@@ -335,11 +337,11 @@ class Room:
             "keeps": self.journal is not None,
             "seat": seat,
             "office": format_client_letters(seat),
-            "key": self.compute_seat_key(seat),
+            "key": self.compute_secret_key_of_seat(seat),
             "labels": self.choose_labels_to_draw(seat),
         }
 
-    def compute_seat_key(self, seat: int) -> str:
+    def compute_secret_key_of_seat(self, seat: int) -> str:
         secret = self.about["secret"].encode()
         return hmac.new(secret, str(seat).encode(), hashlib.sha256).hexdigest()[:24]
 
@@ -394,13 +396,15 @@ class Room:
         if earlier_message is not None:
             if earlier_message.text == message.text:
                 return earlier_message
-            raise UsageError(f"Office {message.office} has sent already; one shot is one message.")
+            raise UsageError(
+                f"Office {message.office_letters} has sent already; one shot is one message."
+            )
         if len(self.messages) >= MOST:
             raise UsageError(f"The class has {MOST} messages, and takes no more.")
         # First to the file: a message that cannot be kept is not accepted.
         self._append_line_to_file(message.text)
         self.messages[message.seat] = message
-        self._start_new_results()
+        self._reset_results()
         return message
 
     def forget_message(self, seat: int) -> RemovalEffect | None:
@@ -411,7 +415,7 @@ class Room:
         """
         if seat not in self.messages:
             if self._is_file_behind:
-                self._remove_from_file(seat)
+                self._remove_message_from_file(seat)
             return None
         self.effect = {
             "office": format_client_letters(seat),
@@ -429,11 +433,11 @@ class Room:
             self.joker = None
         if self.rounds and seat in self.rounds.known:
             self.rounds = None  # they have learnt from this student, too
-        self._start_new_results()
-        self._remove_from_file(seat)
+        self._reset_results()
+        self._remove_message_from_file(seat)
         return self.effect
 
-    def _remove_from_file(self, seat: int) -> None:
+    def _remove_message_from_file(self, seat: int) -> None:
         """Rewrite the class's file without the message of this seat. UsageError if that fails."""
         self._is_file_behind = True
         try:
@@ -452,7 +456,7 @@ class Room:
             return
         self.forget_message(self.joker)
         self.effect = None
-        self._start_new_results()
+        self._reset_results()
         self.store_progress()
 
     def add_malicious_message(self, message_text: str, seat: int) -> None:
@@ -463,7 +467,7 @@ class Room:
         self.joker = seat
         self.joker_answer = None
         self.simulated.add(seat)
-        self._start_new_results()
+        self._reset_results()
         self.store_progress()
 
     def store_guess(self, seat: int, step_name: str, option_index: int) -> None:
@@ -480,13 +484,13 @@ class Room:
         self.rounds = Rounds(
             self.messages.values(), self.list_seats_of_staying_phones(), self.serial
         )
-        self._start_new_results()
+        self._reset_results()
 
     def discard_fens_rounds(self) -> None:
         """Discard the tiny rounds and the guesses on them, so that new rounds can start."""
         self.rounds = None
         self.conductor.hide_result_and_discard_guesses("rounds")
-        self._start_new_results()
+        self._reset_results()
 
     def list_seats_of_staying_phones(self) -> list[int]:
         """List the seats of the phones that stay: their last request is at most `STAYING_SECONDS` old."""
@@ -540,7 +544,7 @@ class Room:
     # ---------------------------------------------------------------------------- for the projector
     def describe_messages(self) -> list[MessageDescription]:
         """Describe all messages for the projector, in the order in which they came."""
-        return [message.description for message in self.messages.values()]
+        return [message.projector_description for message in self.messages.values()]
 
     def describe_seats(self) -> list[SeatDescription]:
         """Describe all seats for the projector: letters, drawings so far, asleep or staying."""
@@ -611,7 +615,7 @@ class Room:
             return None
         return {**results.collect_votes_on_image(image), **self.drawing}
 
-    def find_right_option_index(self, results: Results) -> int | None:
+    def find_right_option_index_of_present_step(self, results: Results) -> int | None:
         """Find which option of the present step's question is right; None if that is not known.
 
         The answer on the joker stays the same after the joker, or a student, has been removed.
@@ -636,7 +640,9 @@ class Room:
         description["sent"] = seat in self.messages
         description["messages"] = len(self.messages)
         if "question" in description and description["is_shown"] and results is self.results:
-            description["question"]["answer"] = self.find_right_option_index(results)
+            description["question"]["answer"] = self.find_right_option_index_of_present_step(
+                results
+            )
         if conductor.is_result_shown("reveal") and results.has_measured_contribution(seat):
             description["share"] = results.measure_contribution(seat)
         if conductor.step.name == "digit":
@@ -653,7 +659,7 @@ class Room:
         return description
 
     # ----------------------------------------------------------------------------------- afterwards
-    def make_arrays_of_class_dataset(self) -> dict[str, np.ndarray]:
+    def make_arrays_of_class_dataset(self) -> ArrayByFileEntry:
         """Make the arrays of an `.npz` data set, with one client per student, that panels can open.
 
         The drawings themselves stayed on the phones. A student's samples are random, with as many
@@ -675,7 +681,7 @@ class Room:
                 rng = make_numpy_generator(seed, "rows", message.seat, c)
                 samples.append(draw_samples_with_same_sums(message.sums, c, rng))
                 classes.append(c)
-                clients.append(message.name)
+                clients.append(message.office_and_nickname)
         if len(set(classes)) < 2:
             raise UsageError(
                 "No two classes of those who let them be saved are here; nothing is saved."

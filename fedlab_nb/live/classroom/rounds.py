@@ -29,7 +29,7 @@ from .messages import (
     Message,
     Seconds,
     decode_base64_array,
-    encode_array_in_base64,
+    encode_tensor_in_base64,
     parse_json_object,
     raise_unless_valid,
 )
@@ -197,7 +197,7 @@ class Rounds:
             "serial": self.serial,
             "round": self.round,
             "of": FENS.rounds,
-            "weights": encode_array_in_base64(self.table),
+            "weights": encode_tensor_in_base64(self.table),
         }
         if "networks" in given and self.requests[message.seat] < MAX_NETWORK_SENDS:
             self.requests[message.seat] += 1
@@ -249,15 +249,15 @@ class Rounds:
             "of": FENS.rounds,
             "phones": len(self.expected),
             "networks": self.networks_size,
-            "weights": len(encode_array_in_base64(self.table)),
+            "weights": len(encode_tensor_in_base64(self.table)),
         }
 
 
 def pack_tensor_for_phones(tensor: Tensor | Quantised) -> PackedTensor:
     """Encode a tensor of a network for phones."""
     if isinstance(tensor, Quantised):
-        return PackedTensor(encode_array_in_base64(tensor.codes), float(tensor.scale))
-    return PackedTensor(encode_array_in_base64(tensor), 0.0)
+        return PackedTensor(encode_tensor_in_base64(tensor.codes), float(tensor.scale))
+    return PackedTensor(encode_tensor_in_base64(tensor), 0.0)
 
 
 def list_trained_classes_nobody_staying_drew(
@@ -278,21 +278,23 @@ def list_trained_classes_nobody_staying_drew(
 
 
 def describe_phones_needed_for_rounds(
-    messages: dict[int, Message], staying_seats: Iterable[int], logit_size_by_seat: LogitSizeBySeat
+    message_by_seat: dict[int, Message],
+    staying_seats: Iterable[int],
+    logit_size_by_seat: LogitSizeBySeat,
 ) -> RoundsNeed:
     """Describe who has to stay for the rounds to go well.
 
     The phones that stay must have drawn every digit that a network was trained on.
     """
-    stay = [seat for seat in staying_seats if seat in messages]
-    networks = [m for m in messages.values() if m.network is not None]
+    stay = [seat for seat in staying_seats if seat in message_by_seat]
+    networks = [m for m in message_by_seat.values() if m.network is not None]
     missing = list_trained_classes_nobody_staying_drew(
-        [m.counts for m in networks], [messages[s].counts for s in stay]
+        [m.counts for m in networks], [message_by_seat[s].counts for s in stay]
     )
     # Ask the office that has drawn most of the missing classes, then the next one for the rest.
     ask: list[int] = []
     lacking = set(missing)
-    others = [m for m in messages.values() if m.seat not in stay]
+    others = [m for m in message_by_seat.values() if m.seat not in stay]
     while lacking and others and len(ask) < MAX_SUGGESTED_OFFICES:
         best = max(others, key=lambda m: sum(m.counts[c] > 0 for c in lacking))
         brought = {c for c in lacking if best.counts[c]}

@@ -232,12 +232,12 @@ class Handler(RequestHandler):
             raise HTTPError(403, reason="Asked by another name")
         if self.request.headers.get("Origin", origins[0]) not in origins:
             raise HTTPError(403, reason="Asked from another page")
-        if self.is_limited and not self.server.take_request_from_allowance(self.request.remote_ip):
+        if self.is_limited and not self.server.spend_one_request_if_allowed(self.request.remote_ip):
             raise HTTPError(429)
-        if not self.may_path_or_sender_enter(*self.path_args):
+        if not self.is_request_allowed(*self.path_args):
             raise HTTPError(404, reason="There is nothing here; open the address of the class anew")
 
-    def may_path_or_sender_enter(self, *path_parts: str) -> bool:
+    def is_request_allowed(self, *path_parts: str) -> bool:
         """Whether this request is answered: its path is open to everybody, or its sender has shown that
         they belong to the class."""
         return self.request.path in self.open_paths
@@ -267,7 +267,7 @@ class Handler(RequestHandler):
             return "teacher"
         return "student"
 
-    def write_page_file(self, file_name: str) -> None:
+    def send_page_file(self, file_name: str) -> None:
         """Send one of the files; @address@ and @qr@ in it are replaced by address and QR code."""
         if file_name not in self.files:
             raise HTTPError(404)
@@ -312,12 +312,12 @@ class WrongAddressHandler(Handler):
 class StudentHandler(Handler):
     """`/TOKEN/…`: the students' page, its files, and its actions."""
 
-    def may_path_or_sender_enter(self, token: str, *_: str) -> bool:
+    def is_request_allowed(self, token: str, *_: str) -> bool:
         return hmac.compare_digest(token, self.room.about["token"])
 
     def get(self, token: str, name: str) -> None:
         if name:
-            self.write_page_file(name[1:])
+            self.send_page_file(name[1:])
         else:
             self.redirect(f"/{token}/")  # an address that was typed without the last slash
 
@@ -343,7 +343,7 @@ class StudentHandler(Handler):
         action = cast(SeatAction, parts[1])
         seat = int(parts[2])
         key = parts[3]
-        if not hmac.compare_digest(key, self.room.compute_seat_key(seat)):
+        if not hmac.compare_digest(key, self.room.compute_secret_key_of_seat(seat)):
             raise refusal
         return action, seat
 
@@ -406,7 +406,7 @@ class TeacherHandler(Handler):
     # Phones may come from this machine's address, too: they must not stop the projector.
     is_limited = False
 
-    def may_path_or_sender_enter(self, *_: str) -> bool:
+    def is_request_allowed(self, *_: str) -> bool:
         cookie = f"class-{self.server.port}"
         given = self.get_cookie(cookie) or self.get_query_argument("token", "")
         if not hmac.compare_digest(given.encode(), self.server.secret.encode()):
@@ -426,7 +426,7 @@ class TeacherHandler(Handler):
             page = await self.server.run_in_results_thread(build_student_page, self.room)
             self.send_file("student.html", page)
         else:
-            self.write_page_file(name)
+            self.send_page_file(name)
 
     def send_file(self, file_name: str, file_content: str | bytes) -> None:
         self.set_header("Content-Type", "application/octet-stream")
@@ -458,7 +458,7 @@ class TeacherHandler(Handler):
         """Accept a message that came as a file, and say whose it is; UsageError if it is invalid."""
         message = self.room.accept_message(self.request.body)
         await asyncio.to_thread(self.room.sync_file_to_disk)
-        return {"name": message.name}
+        return {"name": message.office_and_nickname}
 
     async def begin_step(self, step: str) -> None:
         self.room.conductor.begin_step(step, self.room.clock())
@@ -616,7 +616,7 @@ class ClassServer:
             server.stop()
         self.thread.shutdown(wait=False, cancel_futures=True)
 
-    def take_request_from_allowance(self, client_address: str) -> bool:
+    def spend_one_request_if_allowed(self, client_address: str) -> bool:
         """Spend one request of an address's allowance; returns whether there was one left.
 
         The allowance is BURST requests, and refills by REQUESTS_A_SECOND.
@@ -705,7 +705,7 @@ class ClassServer:
             self.start_updating_results()
         stage = room.conductor.describe_step(room.clock())
         if "question" in stage and stage["is_shown"]:
-            stage["question"]["answer"] = room.find_right_option_index(self.results)
+            stage["question"]["answer"] = room.find_right_option_index_of_present_step(self.results)
         description: ProjectorDescription = {
             "version": str(self.version),
             "joined": room.joined,

@@ -27,6 +27,8 @@ from .messages import (
     convert_class_sums_to_ridge_sums,
 )
 
+FlatDigitArray = np.ndarray  # [n, 64], pixels about 0–1
+
 AFL = METHODS["afl"]()  # with the default values of its knobs, as in the course
 GAUSS = METHODS["gauss"]()
 MAX_SHOWN_IMAGES = 8  # a phone shows this many of the images that are right thanks to its message
@@ -287,7 +289,7 @@ def project_class_means(messages: Iterable[Message]) -> ClassMeanMap:
 
 def draw_samples_with_same_sums(
     class_sums: gauss.ClassSums, class_index: int, rng: np.random.Generator
-) -> np.ndarray:
+) -> FlatDigitArray:
     """Draw random rows `[n, d]` with the same sum and the same Σ x xᵀ as the n samples of a class.
 
     X = 1 μᵀ + U diag(√λ) Vᵀ. Here V diag(λ) Vᵀ = Σ x xᵀ − n μ μᵀ, whose rank is at most n − 1, and

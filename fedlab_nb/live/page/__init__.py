@@ -34,12 +34,12 @@ from ...front.vocabulary import (
     OFFICES,
     PHRASES,
     SHORT_NAMES,
-    describe_classes,
+    describe_classes_for_browser,
 )
 from ...methods import METHODS, choose_method_label, group_methods_by_kind
 from ...plots.identity import get_method_look, shorten_title
 from ...plots.style import list_class_colours
-from ...plots.vector import make_marker_path
+from ...plots.vector import make_svg_path_of_marker
 from ...plots.words import join_with_and
 from ...studies.statistics import compute_band, compute_two_sided_t_quantile
 from ...studies.stored_results import StoredTable, list_datasets_with_stored_results, load
@@ -170,7 +170,7 @@ def describe_dataset_for_page(table: StoredTable) -> JsonObject:
         "title": find_dataset_title(table.dataset),
         "images": describe_image_dataset(table.dataset),
         "t": round(compute_two_sided_t_quantile(len(table.seeds) - 1), DIGITS),
-        "classes": describe_classes(list(dataset.class_names), list_class_colours(10)),
+        "classes": describe_classes_for_browser(list(dataset.class_names), list_class_colours(10)),
         "people": OFFICES if table.dataset == TRAINED else CLIENTS,
         "groups": group_methods_by_kind(table.methods),
         "methods": methods,
@@ -278,7 +278,7 @@ def describe_image_dataset(dataset_name: str) -> str:
 def get_svg_method_style(method_title: str) -> MethodStyle:
     """Return a method's title, the short one, and its look as SVG has it."""
     colour, marker, line = get_method_look(method_title)
-    shapes = {"outline": make_marker_path(marker, MARK), "dash": DASHES[line]}
+    shapes = {"outline": make_svg_path_of_marker(marker, MARK), "dash": DASHES[line]}
     return {"title": method_title, "short": shorten_title(method_title), "colour": colour, **shapes}
 
 

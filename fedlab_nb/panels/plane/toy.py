@@ -48,7 +48,7 @@ ToyStart = Literal["common", "own"]
 @lru_cache(1)
 def make_toy_dataset() -> Dataset:
     """The points, always the same: islands on a ring, the same number of points in each."""
-    island_labels = torch.tensor(list_island_labels())
+    island_labels = torch.tensor(list_class_of_each_island())
     x = {}
     y = {}
     for part, count in POINTS.items():
@@ -71,7 +71,7 @@ def make_toy_dataset() -> Dataset:
     )
 
 
-def list_island_labels() -> list[int]:
+def list_class_of_each_island() -> list[int]:
     """The class of each island, class by class."""
     labels: list[int] = []
     for c, places in enumerate(CENTRES):
@@ -123,7 +123,7 @@ class ToyFederation:
         return build("mlp1", (2,), len(CLASSES), width=WIDTH, generator=stream)
 
     @property
-    def samples_per_client(self) -> list[int]:
+    def points_per_client(self) -> list[int]:
         """Points that each network is trained on."""
         return [len(y) for _, y in self.shards]
 
@@ -135,7 +135,7 @@ class ToyFederation:
     def averaged_network(self) -> Network:
         """The network with the mean of the weights, by sizes: one round of FedAvg."""
         network = self._make_untrained_network(0)
-        load_state(network, weighted_mean(self.clients.states(), self.samples_per_client))
+        load_state(network, weighted_mean(self.clients.states(), self.points_per_client))
         return network.eval()
 
     # ----------------------------------------------------------------------------------- predictors
@@ -151,7 +151,7 @@ class ToyFederation:
         """The logits of the network with the mean of the clients' weights."""
         return run_in_chunks_with_cache(self.averaged_network, points)
 
-    def measure_accuracy(self, predictor: Predictor) -> float:
+    def measure_test_accuracy(self, predictor: Predictor) -> float:
         """Share of the test points whose class is named."""
         data = self.federation.dataset
         return compute_accuracy(predictor(data.x_test).argmax(1), data.y_test)

@@ -29,7 +29,7 @@ from .toy import (
     Predictor,
     ToyFederation,
     compute_island_centres,
-    list_island_labels,
+    list_class_of_each_island,
     make_toy_federation,
 )
 
@@ -76,7 +76,7 @@ def list_island_circles() -> list[IslandCircle]:
     """Circles of two standard deviations around the islands: x, y, radius and class."""
     circles = []
     centres = compute_island_centres().tolist()
-    for (x, y), label in zip(centres, list_island_labels(), strict=True):
+    for (x, y), label in zip(centres, list_class_of_each_island(), strict=True):
         circles.append(IslandCircle(x, y, 2 * SPREAD, label))
     return circles
 
@@ -105,13 +105,13 @@ def make_client_plane_square(toy: ToyFederation, client: int) -> Square:
 
 
 def make_plane_square(
-    toy: ToyFederation, title: str, predictor: Predictor, remark: str = "", **dots: object
+    toy: ToyFederation, title: str, predictor: Predictor, remark: str = "", **dot_fields: object
 ) -> Square:
     """What a predictor says at each place of the grid."""
-    right = f"{format_percent(toy.measure_accuracy(predictor))} right"
+    right = f"{format_percent(toy.measure_test_accuracy(predictor))} right"
     scores = predictor(make_plane_grid()).unflatten(0, (GRID, GRID))
     words = f"{title}\n{right} of the test points{remark}"
-    return Square(title, right, words, scores.numpy(), **dots)
+    return Square(title, right, words, scores.numpy(), **dot_fields)
 
 
 def describe_toy_accuracies(toy: ToyFederation, averages: Sequence[Square]) -> str:
@@ -121,7 +121,7 @@ def describe_toy_accuracies(toy: ToyFederation, averages: Sequence[Square]) -> s
     accuracies = []
     for k in range(CLIENTS):
         classes.append(str(sum(count > 0 for count in toy.count_samples_by_class(k))))
-        accuracies.append(toy.measure_accuracy(toy.make_client_predictor(k)))
+        accuracies.append(toy.measure_test_accuracy(toy.make_client_predictor(k)))
     right = [f"mean client {format_percent(sum(accuracies) / CLIENTS)}"]
     for average in averages:
         title = average.title[0].lower() + average.title[1:]

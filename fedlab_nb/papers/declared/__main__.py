@@ -17,10 +17,9 @@ from ...errors import UsageError, choose
 from ...files import write_file
 from ...methods import METHODS
 from ...studies.stored_figures import parse_seed_range
+from ...value_types import ExitCode
 from ..points import COMMAND, DeclaredStudy, compute_point_rows
 from .figures import ROOT, FigureStudy, describe_wrong_texts, load_all_studies, make_corrected_texts
-
-ExitCode = int
 
 
 def print_judged_claims(
@@ -68,7 +67,7 @@ def make_argument_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def choose_studies(name_prefixes: Sequence[str]) -> list[DeclaredStudy]:
+def select_studies_by_name_prefix(name_prefixes: Sequence[str]) -> list[DeclaredStudy]:
     """Choose the studies whose names begin with one of `name_prefixes`; without prefixes, all studies.
 
     UsageError for a prefix with which no study begins.
@@ -93,7 +92,7 @@ def main() -> ExitCode:
     parser = make_argument_parser()
     options = parser.parse_args()
     try:
-        studies = choose_studies(options.names)
+        studies = select_studies_by_name_prefix(options.names)
         methods = parse_method_names(options.anew)
     except UsageError as error:
         parser.error(str(error))
@@ -102,7 +101,7 @@ def main() -> ExitCode:
         return print_judged_claims(list(figure_studies.values()), options.seeds, options.workers)
     if not options.texts and not options.check:
         for study in studies:
-            compute_missing_rows_of_study(study, methods, options.later, options.workers)
+            compute_and_store_missing_rows_of_study(study, methods, options.later, options.workers)
     if not options.check:
         for path, text in make_corrected_texts(ROOT, figure_studies).items():
             write_file(path, text, force=True)
@@ -115,7 +114,7 @@ def main() -> ExitCode:
     return int(bool(complaints))
 
 
-def compute_missing_rows_of_study(
+def compute_and_store_missing_rows_of_study(
     study: DeclaredStudy,
     recomputed_methods: Sequence[str],
     includes_later_runs: bool,
@@ -128,7 +127,7 @@ def compute_missing_rows_of_study(
     """
     if includes_later_runs and isinstance(study, FigureStudy):
         study = study.make_study_with_later_runs()
-    failures = study.compute_missing_rows(
+    failures = study.compute_and_store_missing_rows(
         recomputed_methods=recomputed_methods, workers=worker_count, progress=True
     )
     for point, reason in failures.items():

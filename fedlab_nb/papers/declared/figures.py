@@ -117,7 +117,7 @@ class FigureStudy(DeclaredStudy):
         for cell in replace(grid, seeds=grid.seeds[:1]).cells():
             method = cell.plan.method_name
             columns = {}
-            for column in self.list_kept_columns(runs_name, method):
+            for column in self.list_columns_to_store(runs_name, method):
                 columns[column] = partial(self.read_column_value, column)
             yield Point(runs_name, method, cell.values, cell.plan.settings, grid.seeds, columns)
 
@@ -126,7 +126,7 @@ class FigureStudy(DeclaredStudy):
         later = {name: select_study_arguments(declared) for name, declared in self.later.items()}
         return replace(self, runs={**self.runs, **later}, later={})
 
-    def list_kept_columns(self, runs_name: str, method: str) -> list[str]:
+    def list_columns_to_store(self, runs_name: str, method: str) -> list[str]:
         """List the columns that the rows of a method in these runs have: the declared ones, then those
         that figures read."""
         read_columns = set[str]()

@@ -6,7 +6,11 @@ from lab_views import sentence_of
 
 from fedlab_nb.labs.afl import budget, size, skew
 from fedlab_nb.labs.afl.budget import draw_accuracy_against_budget
-from fedlab_nb.labs.afl.forget import ClientRemoval, draw_accuracy_after_removal, remove_client
+from fedlab_nb.labs.afl.forget import (
+    ClientRemoval,
+    compute_removal_of_client,
+    draw_accuracy_after_removal,
+)
 from fedlab_nb.labs.afl.size import draw_accuracy_against_feature_count
 from fedlab_nb.plots import Series, render_picture_png
 from fedlab_nb.plots.words import format_data_size
@@ -69,7 +73,7 @@ def test_the_buttons_try_alphas_budgets_and_sizes(make, monkeypatch):
 @pytest.mark.parametrize("features", ["pixels", "relu"])
 def test_forgetting_is_a_fit_without_the_client(features):
     outcome = run("afl", clients=3, alpha=0.5, **{"afl.features": features, "afl.size": 50})
-    removal = remove_client(outcome, 1)
+    removal = compute_removal_of_client(outcome, 1)
     assert removal.distance < 1e-3
     assert removal.accuracy[0] == pytest.approx(outcome.accuracy)
     train_rows, _ = outcome.federation().split(0.1)[1]

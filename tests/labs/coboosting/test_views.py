@@ -232,8 +232,8 @@ def test_what_weights_achieve_by_hand(ran):
     """
     ensemble = ran.state("hand").runs.find_row("ensemble").outcomes[0]
     weights = {EQUAL: np.ones(3), YOURS: [1.0, 0.0, 0.0]}
-    hidden = compute_weight_scores(ensemble, weights, shows_judge=False)
-    shown = compute_weight_scores(ensemble, weights, shows_judge=True)
+    hidden = compute_weight_scores(ensemble, weights, includes_judge_half=False)
+    shown = compute_weight_scores(ensemble, weights, includes_judge_half=True)
     right = compute_client_logits(ensemble)[:, 0].argmax(1) == ensemble.test_labels
     equal = ensemble.test_predictions == ensemble.test_labels
     tune, judge = shuffle_into_tune_and_judge_rows(len(right))

@@ -8,7 +8,7 @@ from toy_outcomes import toy
 
 from fedlab_nb.labs.fedet.dissent import (
     DissentSamples,
-    compute_accuracy_by_thirds,
+    compute_accuracy_by_dissent_thirds,
     draw_accuracy_by_dissent,
 )
 from fedlab_nb.labs.fedet.public import draw_public_sources, make_public_data_result
@@ -68,9 +68,9 @@ def test_dissent_without_a_wrong_answer_has_no_auc():
 def test_thirds_are_cut_by_dissent():
     dissent = np.array([0.9, 0.1, 0.5, 0.2, 0.6, 0.8])
     right = np.array([0, 1, 1, 0, 0, 0])
-    assert compute_accuracy_by_thirds(dissent, right) == [0.5, 0.5, 0]
+    assert compute_accuracy_by_dissent_thirds(dissent, right) == [0.5, 0.5, 0]
     # An empty third is as its neighbour.
-    assert compute_accuracy_by_thirds(np.zeros(2), np.array([1, 0])) == [1, 0, 0]
+    assert compute_accuracy_by_dissent_thirds(np.zeros(2), np.array([1, 0])) == [1, 0, 0]
 
 
 # -------------------------------------------------------------------------------------------------------- target

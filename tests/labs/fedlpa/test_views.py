@@ -5,9 +5,13 @@ import pytest
 from lab_views import every_control_at_both_ends, look_at, picture_of, sentence_of, sound
 
 from fedlab_nb.labs.fedlpa.damping import DampingSweep, draw_damping
-from fedlab_nb.labs.fedlpa.factors import LayerFactors, choose_image_shape, draw_factors
+from fedlab_nb.labs.fedlpa.factors import (
+    LayerFactors,
+    draw_factors,
+    find_input_image_shape_or_empty,
+)
 from fedlab_nb.labs.fedlpa.leak import BIAS, DIAGONAL, NoiseSweep, draw_leak
-from fedlab_nb.labs.fedlpa.plane import draw_plane, format_point
+from fedlab_nb.labs.fedlpa.plane import draw_two_client_plane, format_point
 from fedlab_nb.labs.fedlpa.replay import format_small_number
 from fedlab_nb.labs.fedlpa.solver import Solutions, draw_solutions
 from fedlab_nb.labs.fedlpa.two_weights import make_two_weights
@@ -141,7 +145,7 @@ def test_two_weights_by_hand():
 
 
 def test_the_ellipses_are_one_and_two_standard_deviations():
-    picture = sound(draw_plane(90, 9, 0), "angle 90 degrees")
+    picture = sound(draw_two_client_plane(90, 9, 0), "angle 90 degrees")
     # 1/3 and 2/3 along the sure direction, 1 and 2 across it
     outer, inner = picture.figure.axes[0].patches[:2]
     assert sorted([inner.width, inner.height]) == pytest.approx([2 / 3, 2])
@@ -187,9 +191,9 @@ def test_factors_of_images_in_colour_and_of_many_classes():
 
 
 def test_which_first_layers_see_an_image():
-    assert choose_image_shape("digits", (64, 64)) == (1, 8, 8)
-    assert choose_image_shape("digits", (6, 1, 5, 5)) == (1, 5, 5)
-    assert choose_image_shape("digits", (16, 6, 5, 5)) == ()
+    assert find_input_image_shape_or_empty("digits", (64, 64)) == (1, 8, 8)
+    assert find_input_image_shape_or_empty("digits", (6, 1, 5, 5)) == (1, 5, 5)
+    assert find_input_image_shape_or_empty("digits", (16, 6, 5, 5)) == ()
 
 
 def test_small_numbers_are_readable():
@@ -268,7 +272,7 @@ def test_leak_counts_right_guesses_and_tells_of_the_client():
     sweep = NoiseSweep(
         [0, 0.1], counts, {"bias": [sent, sent]}, {"bias": [0.5, 0.4]}, [0.8, 0.6], 0.5, "toy"
     )
-    assert sweep.guess_classes("bias", 0) == [[0, 1], [0]]
+    assert sweep.guess_classes_of_clients("bias", 0) == [[0, 1], [0]]
     picture = sound(draw_leak(sweep, "bias", 0, list("abc")), "toy")
     assert (
         "names 50 % of a client's classes correctly (a blind guess 50 %)" in picture.sentence

@@ -69,7 +69,7 @@ def test_bits_about_images_are_those_of_gaussian_channels(ratios):
         torch.linalg.qr(torch.randn(d, d, generator=stream, dtype=EXACT)).Q for _ in range(2)
     )
     bits = sum(math.log2(1 + ratio) / 2 for ratio in ratios)
-    read_bits = probes.probe_images(*split(standard(h @ mix)), *split(z @ turn))
+    read_bits = probes.measure_bits_about_images(*split(standard(h @ mix)), *split(z @ turn))
     assert read_bits == pytest.approx(bits, abs=0.03)
 
 

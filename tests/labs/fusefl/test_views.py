@@ -12,7 +12,7 @@ from fedlab_nb.labs.fusefl.steps import (
     RunReplay,
     choose_clients_to_draw,
     draw_fusion_step,
-    list_steps,
+    list_fusion_steps,
 )
 from fedlab_nb.methods.fusefl.network import FuseFLReport
 from fedlab_nb.plots.words import format_client_letters, format_data_size
@@ -140,13 +140,13 @@ def replay(clients=5, blocks=2, adaptor="conv", head="ccvr"):
 
 
 def test_steps_are_the_algorithm_and_bytes_add_up():
-    every = list_steps(replay())
+    every = list_fusion_steps(replay())
     kinds = [(s.kind, s.block) for s in every]
     assert kinds == [
         ("start", 1), ("train", 1), ("send", 1), ("freeze", 1), ("adapt", 1), ("train", 2), ("send", 2), ("freeze", 2),
         ("average", 2), ("calibrate", 2),
     ]  # fmt: skip
-    assert [s.frozen_blocks for s in every] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2]
+    assert [s.last_frozen_block for s in every] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2]
     assert [s.up for s in every] == [0, 0, 10, 10, 10, 10, 30, 30, 35, 42]
     assert [s.down for s in every] == [100, 100, 140, 140, 140, 140, 220, 220, 220, 220]
     assert [s.last_adapted_block for s in every][3:6] == [1, 2, 2]
@@ -161,7 +161,7 @@ def test_networks_of_any_size_at_every_step(clients, blocks, adaptor):
     assert len(choose_clients_to_draw(clients, None)) == min(clients, 8)
     for i in (2, 5, 10**6):
         picture = made(draw_fusion_step(data, i, client=clients - 1))
-        assert len(picture.table) == len(list_steps(data))
+        assert len(picture.table) == len(list_fusion_steps(data))
     assert picture.table[-1]["at home, on test samples; fused"] == "90 %"
     assert (
         f"Client {format_client_letters(clients - 1)} after round {blocks}: 100 % at home"

@@ -82,7 +82,7 @@ def test_the_ends_are_the_two_networks_and_the_middle_their_average(samples):
         assert between.loss[at] == pytest.approx(float(F.cross_entropy(module(x), y)))
         assert between.accuracy[at] == float((module(x).argmax(1) == y).double().mean())
     assert between.average_accuracy == between.accuracy[2]
-    assert list(between.t) == [0, 0.25, 0.5, 0.75, 1]
+    assert list(between.positions) == [0, 0.25, 0.5, 0.75, 1]
 
 
 def test_a_barrier_is_the_height_over_the_straight_line_and_never_negative():
@@ -178,8 +178,10 @@ def test_the_answers_of_a_tiny_network_by_hand():
 def test_the_line_of_a_puzzle_starts_at_0_and_ends_alike_in_every_order():
     here = make_matching_puzzle(0)
     for order in itertools.permutations(range(UNITS)):
-        loss = here.compute_losses(order)
-        assert loss[0] == 0 and loss[-1] == pytest.approx(here.compute_losses(range(UNITS))[-1])
+        loss = here.compute_losses_on_line(order)
+        assert loss[0] == 0 and loss[-1] == pytest.approx(
+            here.compute_losses_on_line(range(UNITS))[-1]
+        )
     assert swap_units((0, 1, 2, 3), 0, 2) == (2, 1, 0, 3) and swap_units((0, 1, 2, 3), 3, 3) == (
         0,
         1,

@@ -24,8 +24,8 @@ from fedlab_nb.live.classroom.messages import (
     PIXELS,
     build_network,
     convert_class_sums_to_ridge_sums,
-    encode_array_in_base64,
     encode_message,
+    encode_tensor_in_base64,
     parse_message,
 )
 from fedlab_nb.live.classroom.rehearse import Student, make_simulated_students
@@ -319,7 +319,7 @@ def test_the_result_is_a_federation_with_clients_of_its_own(rehearsed, tmp_path)
     assert fed.clients == 11  # the joker is in no file
     assert fed.note.startswith("These are you: 11 offices of a class.")
     dataset = fed.dataset
-    counts = {m.name: list(m.counts) for m in [*rehearsed.messages.values()][:11]}
+    counts = {m.office_and_nickname: list(m.counts) for m in [*rehearsed.messages.values()][:11]}
     assert dict(zip(dataset.client_names, fed.label_counts.tolist(), strict=True)) == counts
     _, test_labels = collect_test_drawings(rehearsed.messages.values())
     assert len(dataset.y_test) == len(test_labels)
@@ -439,7 +439,7 @@ def test_a_phone_that_was_late_once_is_waited_for_again():
     room.end_round_if_due(9.0)
     assert rounds.round == known + 1
     assert rounds.expected == {0, 1, 2}
-    answer_to_past_round = {"round": known, "weights": encode_array_in_base64(rounds.table)}
+    answer_to_past_round = {"round": known, "weights": encode_tensor_in_base64(rounds.table)}
     room.handle_round_request(late.seat, json.dumps(answer_to_past_round), 9.1)
     assert rounds.round == known + 1
     assert rounds.expected == {0, 1, 2, 3}
@@ -457,7 +457,7 @@ def test_the_first_round_waits_longer_since_phones_get_the_networks_before_it():
     for seat in range(4):
         room.handle_round_request(seat, "{}", 0.0)
     room.start_fens_rounds()
-    answer = json.dumps({"round": 0, "weights": encode_array_in_base64(room.rounds.table)})
+    answer = json.dumps({"round": 0, "weights": encode_tensor_in_base64(room.rounds.table)})
     for seat in range(3):
         room.handle_round_request(seat, answer, 1.0)
     room.end_round_if_due(10.0)
@@ -476,7 +476,7 @@ def test_the_rounds_do_not_wait_for_ever_for_a_phone_that_is_always_late():
         known = room.rounds.round
         for phone in phones[:3]:
             phone.answer_new_round(room, now)
-        late = {"round": max(0, known - 1), "weights": encode_array_in_base64(room.rounds.table)}
+        late = {"round": max(0, known - 1), "weights": encode_tensor_in_base64(room.rounds.table)}
         room.handle_round_request(3, json.dumps(late), now)
         room.end_round_if_due(now)
     assert now < 60  # and not 50 rounds of three seconds
@@ -489,7 +489,7 @@ def test_a_room_is_read_from_its_file_again_and_from_no_other_file(tmp_path):
     first.accept_message(make_message(0), seat)
     again = Room(5, 7, 1, file)  # the settings in the file count
     assert again.about == first.about
-    assert again.compute_seat_key(0) == first.compute_seat_key(0)
+    assert again.compute_secret_key_of_seat(0) == first.compute_secret_key_of_seat(0)
     accuracies = again.results.measure_combination_accuracies()
     assert accuracies == first.results.measure_combination_accuracies()
     assert again.serial != first.serial  # phones that stayed get the networks anew

@@ -21,7 +21,7 @@ from fedlab_nb.live.classroom import (
     choose_file_to_keep_messages,
     save_class,
     start_server,
-    wait_for_end,
+    wait_for_end_of_class,
 )
 from fedlab_nb.live.classroom.rehearse import make_simulated_students
 
@@ -108,7 +108,7 @@ def end_class(room, answers, monkeypatch, *, is_terminal=True):
 
     async def work():
         threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
-        await asyncio.wait_for(wait_for_end(room), 10)
+        await asyncio.wait_for(wait_for_end_of_class(room), 10)
 
     asyncio.run(work())
     return questions
@@ -172,7 +172,7 @@ def test_a_class_that_is_ended_during_the_question_saves(tmp_path, monkeypatch):
     async def work():
         threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
-        await asyncio.wait_for(wait_for_end(room), 10)
+        await asyncio.wait_for(wait_for_end_of_class(room), 10)
 
     asyncio.run(work())  # the thread that asks is not waited for
     assert (tmp_path / f"class-{TODAY}.npz").exists()

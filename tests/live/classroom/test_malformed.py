@@ -82,8 +82,8 @@ def test_every_name_is_taken_and_short_and_in_every_table():
     for seat, name in enumerate(make_names(NAME_COUNT)):
         message = room.accept_message(json.dumps(about | {"seat": seat, "name": name}), seat)
         assert len(message.nickname) <= NAME
-        assert "\n" not in message.name
-        json.dumps({"name": message.name}).encode()
-    assert len({m.name for m in room.messages.values()}) == NAME_COUNT
+        assert "\n" not in message.office_and_nickname
+        json.dumps({"name": message.office_and_nickname}).encode()
+    assert len({m.office_and_nickname for m in room.messages.values()}) == NAME_COUNT
     assert len(room.describe_messages()) == NAME_COUNT
     assert json.dumps(room.describe_messages()).encode()

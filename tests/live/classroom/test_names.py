@@ -46,7 +46,11 @@ def test_a_clean_name_stays_as_it_is_and_is_one_short_line(typed):
 
 def test_a_message_has_its_office_s_letters_with_and_without_a_name():
     anonymous = parse_message(json.dumps(json.loads(make_message(27)) | {"name": " \u202e "}))
-    assert (anonymous.office, anonymous.name, anonymous.nickname) == ("AB", "AB", "")
+    assert (anonymous.office_letters, anonymous.office_and_nickname, anonymous.nickname) == (
+        "AB",
+        "AB",
+        "",
+    )
     assert parse_message(make_message(27)).name == "AB Ada"
 
 
@@ -54,4 +58,4 @@ def test_the_same_name_twice_is_two_clients():
     room = make_room()
     for seat in range(3):
         room.accept_message(make_message(seat))
-    assert len({m.name for m in room.messages.values()}) == 3
+    assert len({m.office_and_nickname for m in room.messages.values()}) == 3

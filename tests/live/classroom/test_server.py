@@ -270,7 +270,7 @@ def test_the_teacher_s_page_loads_shows_saves_and_forgets_a_message():
         code, body = await request(served, "/teacher/class.npz", headers=cookie)
         assert code == 200
         assert body[:2] == b"PK"
-        stay = f"/{room.about['token']}/stay/7/{room.compute_seat_key(7)}"
+        stay = f"/{room.about['token']}/stay/7/{room.compute_secret_key_of_seat(7)}"
         assert await request(served, stay, "{}") == (200, b"{}")  # no round has begun
         code, body = await request(served, "/teacher/rounds", "{}", headers=cookie)
         assert code == 400
@@ -504,7 +504,7 @@ def test_nobody_waits_for_a_computation(monkeypatch):
             state = await read_state()
             assert [message["seat"] for message in state["sent"]] == [0, seat]
             assert state["rows"] == []
-            look = f"/{room.about['token']}/look/{seat}/{room.compute_seat_key(seat)}"
+            look = f"/{room.about['token']}/look/{seat}/{room.compute_secret_key_of_seat(seat)}"
             code, _ = await request(served, look, "{}")
             assert code == 200
         finally:
@@ -544,7 +544,7 @@ def test_a_phone_is_told_its_share_and_its_vote():
 
     async def work(served):
         async def look():
-            path = f"/{room.about['token']}/look/1/{room.compute_seat_key(1)}"
+            path = f"/{room.about['token']}/look/1/{room.compute_secret_key_of_seat(1)}"
             _, body = await request(served, path, "{}")
             return json.loads(body)
 
