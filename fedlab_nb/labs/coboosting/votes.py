@@ -1,5 +1,5 @@
-"""The ensemble Σ_k w_k f_k of a finished run: its clients' logits for the shown test images, and
-what weights achieve.
+"""The weighted ensemble Σ_k w_k f_k of a finished run: the clients' logits for the test images, and
+the predictions and accuracies of given weights.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,9 @@ class TuneAndJudgeRows(NamedTuple):
 
 
 def compute_client_logits(ensemble_outcome: Outcome) -> np.ndarray:
-    """Every client's logits `[N, M, C]` for the shown test images: they are the features of an
-    outcome of `ensemble_outcome`.
+    """Return every client's logits `[N, M, C]` for the test images of `ensemble_outcome`.
+
+    An outcome of the method `ensemble` keeps them as its features.
     """
     images = len(ensemble_outcome.test_labels)
     clients = len(ensemble_outcome.label_counts)
@@ -28,21 +29,25 @@ def compute_client_logits(ensemble_outcome: Outcome) -> np.ndarray:
 
 
 def shuffle_into_tune_and_judge_rows(image_count: int) -> TuneAndJudgeRows:
-    """Shuffle the indices of so many images, always alike, and return a half to tune weights on and a
-    half to judge them."""
+    """Shuffle the indices of the images, always in the same way, and return one half to tune
+    weights on and one half to judge them.
+    """
     order = np.random.default_rng(0).permutation(image_count)
     return order[::2], order[1::2]
 
 
 def predict_by_weighted_logits(logits: np.ndarray, client_weights: Sequence[float]) -> np.ndarray:
-    """The classes `[N]` that Σ_k w_k f_k predicts, from client logits `[N, M, C]`. Weights that are
-    all 0 count as equal ones.
+    """Predict the classes `[N]` by Σ_k w_k f_k, from client logits `[N, M, C]`. If all weights are
+    0, they count as equal.
     """
     return sum_weighted_logits(logits, client_weights).argmax(1)
 
 
 def sum_weighted_logits(logits: np.ndarray, client_weights: Sequence[float]) -> np.ndarray:
-    """Σ_k w_k f_k `[N, C]`, from client logits `[N, M, C]`; the browser has the same (`front/hand_sums.js`)."""
+    """Compute Σ_k w_k f_k `[N, C]` from client logits `[N, M, C]`.
+
+    The browser does the same in `front/hand_sums.js`.
+    """
     client_weights = np.asarray(client_weights, dtype=np.float64)
     if client_weights.sum() <= 0:
         client_weights = np.ones_like(client_weights)
@@ -52,16 +57,16 @@ def sum_weighted_logits(logits: np.ndarray, client_weights: Sequence[float]) -> 
 def compute_accuracy_by_class(
     is_answer_right: np.ndarray, labels: SampleLabels, class_count: int
 ) -> np.ndarray:
-    """The accuracy of each class `[C]`, from `is_right [N]` and `labels [N]`; nan for a class
-    without images.
+    """Compute the accuracy of each class `[C]` from `is_answer_right [N]` and `labels [N]`; nan for
+    a class without images.
     """
     images = np.bincount(labels, minlength=class_count)
-    right = np.bincount(labels, is_answer_right, minlength=class_count)
-    return np.where(images > 0, right / np.maximum(images, 1), np.nan)
+    right_answers = np.bincount(labels, is_answer_right, minlength=class_count)
+    return np.where(images > 0, right_answers / np.maximum(images, 1), np.nan)
 
 
 def normalise_weights(weights: Sequence[float]) -> np.ndarray:
-    """w / Σ w `[M]`; equal shares where Σ w = 0."""
+    """Return w / Σ w `[M]`; equal shares if Σ w = 0."""
     weights = np.asarray(weights, dtype=float)
     if weights.sum() <= 0:
         return np.full(len(weights), 1 / len(weights))
