@@ -70,7 +70,7 @@ SCORE_NAMES = {EQUAL: "equal weights", LEARNT: "Co-Boosting's", REAL: "from real
 OWN = "own"  # the menu's value when no preset is chosen
 
 START_LEVEL = 0.5  # of all sliders
-# Weights from real images need neither synthetic images nor a student: the run makes as few as it can.
+# Weights from real images need neither synthetic images nor a student, so the run makes few of them.
 REAL_OPTIONS = {
     "coboosting.ee": True,
     "coboosting.ee_data": "real",

@@ -55,7 +55,7 @@ class SyntheticImagesView(LabView):
         self.play = make_slider_player(self.epoch, interval=700, tooltip="Replay the epochs")
 
     def adapt(self, state: PanelState) -> None:
-        """Offer the epochs that are known. If the last one is shown, move on to the new last one."""
+        """Offer the known epochs. If the last one is shown, move on to the new last one."""
         options = [(str(epoch), i) for i, epoch in enumerate(state.report.synthetic_epochs)]
         if list(self.epoch.options) == options:
             return
