@@ -119,9 +119,9 @@ def has_probabilities(method_results: Series) -> bool:
 def merge_bins_of_seeds(method_results: Series) -> Bins:
     """Merge the bins of all seeds."""
     calibrations = list(method_results.calibration.values())
-    counts = np.sum([one.counts for one in calibrations], 0)
-    correct = np.sum([one.right for one in calibrations], 0)
-    confidence = np.sum([one.confidence for one in calibrations], 0)
+    counts = np.sum([seed_calibration.counts for seed_calibration in calibrations], 0)
+    correct = np.sum([seed_calibration.right for seed_calibration in calibrations], 0)
+    confidence = np.sum([seed_calibration.confidence for seed_calibration in calibrations], 0)
     divisor = np.where(counts > 0, counts, np.nan)
     return Bins(confidence / divisor, correct / divisor, counts)
 
