@@ -1,10 +1,10 @@
 """Pictures of a study's results: accuracy against an axis, against bytes with the Pareto front, as
 a heat map, and as differences from a reference.
 
-plot_study(results, "alpha")            lines over any numeric axis, with 95 % bands over the seeds
-plot_study(results, "bytes")            accuracy against bytes; the methods that nothing beats on
-both are joined plot_study(results, "alpha x clients", method="fens") plot_study(results,
-"differences", reference="fedavg")
+plot_study(results, "alpha")    lines over any numeric axis, with 95 % bands over the seeds
+plot_study(results, "bytes")    accuracy against bytes; a line joins the methods of the Pareto front
+plot_study(results, "alpha x clients", method="fens")
+plot_study(results, "differences", reference="fedavg")
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def plot_study(results: Results, against: str = "alpha", **options: Any) -> Pict
     """Draw the picture that `against` names: an axis of the study, "bytes", "A x B" of two axes, or
     "differences".
 
-    options: `method=` for a heat map, `reference=` for differences, `setting=` words for the alt
-    text Raises UsageError for an axis or a method that the study does not have.
+    options: `method=` for a heat map, `reference=` for differences, `setting=` for the alt text
+    Raises UsageError for an axis or a method that the study does not have.
     """
     if not results.points():
         raise UsageError("The study has no finished cell, so there is nothing to draw.")

@@ -413,8 +413,8 @@ class Entry:
 def leaderboard(*paths: str | Path, form: str = "text") -> Board:
     """Read the leaderboard from report files (`.jsonl`), or from folders that contain some.
 
-    form: how it is printed, as for the tables of `fl.study` Raises UsageError for a line that is
-    not a report's, with file and line, and if there is no report.
+    form: how it is printed, as for the tables of `fl.study`
+    Raises UsageError for a line that is not a report's, with file and line, and if there is no report.
     """
     files: list[Path] = []
     for path in paths:
