@@ -20,7 +20,7 @@ the default is the one that validation images chose (`papers/tuning`):
 
 Only `keep` of the clients, chosen `by` a score, may upload; the other models stay at their clients.
 This is ensemble selection, by Guha, Talwalkar, Smith (2019) and DeDES (see "selection" below). In
-neither paper the choice comes before the upload.
+neither paper does the choice come before the upload.
 
 With any rule a run also reports the accuracies of the two plain means, from the same outputs.
 Comparisons show both.
