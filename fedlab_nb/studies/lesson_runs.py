@@ -18,21 +18,21 @@ from .statistics import ValuesBySeed
 
 OutcomeBySeed = dict[int, Outcome]
 
-SharedConditions = Hashable  # what runs share that can be compared
-Variant = Hashable  # what they are compared by
+SharedConditions = Hashable  # the conditions that runs must share to be compared
+Variant = Hashable  # what differs between such runs
 
 DATASET = "digits"
 CLIENTS = 10
 SEEDS = 3
 ALPHA = 0.1
-MANY = 10  # seeds of a claim: the band of three reaches 2.5 standard deviations of a seed, that of ten 0.7
-# FedENS as its paper has it, the mean of logits; the package's choice is another.
+MANY = 10  # seeds of a claim; a band's half width is 0.7 standard deviations of a seed, with three seeds 2.5
+# FedENS as in its paper, the mean of logits, which is not the package's default.
 LOGITS = {"ensemble.rule": "logits"}
 
 
 def runs(methods: str | Sequence[str], alpha: float = ALPHA, **settings: SettingValue) -> Outcomes:
-    """A lesson's runs: `fl.compare` on digits, ten clients, seeds 0–2, unless `settings` say
-    otherwise.
+    """Make a lesson's runs: `fl.compare` on digits, with ten clients and seeds 0–2 unless
+    `settings` differ.
     """
     usual = {"dataset": DATASET, "clients": CLIENTS, "seeds": SEEDS}
     return compare(methods, alpha=alpha, **{**usual, **settings})
