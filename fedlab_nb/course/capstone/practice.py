@@ -1,7 +1,7 @@
 """The practice word HARBOUR, played to its end: the tries of lesson 6, and two reports, a good and
 a weak one.
 
-python -m fedlab_nb.course.capstone.practice    # play it, write practice.json and the reports' page
+    python -m fedlab_nb.course.capstone.practice    # play it, write practice.json and the reports' page
 
 `practice.json` keeps the results. `figures.toml` names its numbers for the texts. The same command
 writes the two reports into the teachers' page, so that no number is typed by hand.
