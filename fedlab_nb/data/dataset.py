@@ -1,7 +1,7 @@
-"""What every dataset looks like once it is loaded: train and test tensors, an unlabelled part,
-class names, an id.
+"""The class of every loaded dataset: training and test tensors, an unlabelled part, class names and
+an id.
 
-It knows nothing of clients; `federation.py` shares the training samples out.
+How its training samples are dealt out to clients is in `federation.py`.
 """
 
 from __future__ import annotations

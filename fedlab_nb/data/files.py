@@ -1,9 +1,9 @@
-"""Reading a table's file as cells of text: endings, compression, encodings, separators, headers, and
-options behind a `?`.
+"""Read a table's file as cells of text: its ending, compression, encoding, separator and header, and
+the options after a `?`.
 
-pandas reads every cell as text; the kinds of the columns are found afterwards. A file that can be
-read in two ways is refused, with a message that says how to ask for each of them. `notes` tells the
-user what was done to the file.
+pandas reads every cell as text; `kinds.py` then finds the kinds of the columns. A file that can be
+read in two ways is refused; the error says how to ask for each of them. `notes` tells the user what
+was done to the file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What each column of a table is taken for, and why: a number, a category, words, or nothing.
+"""Decide whether each column of a table holds numbers, categories, words or nothing, and say why.
 
-The whole column decides. Where all of its cells are numbers in one convention it is a number; where
-a few are not, or where the cells can be read in two ways, the table is refused with a sentence that
-says how to ask for each reading. A person's own word (`?category=grade`) stands above every guess.
+All cells of the column count. If all of them are numbers in one notation, the column holds numbers.
+If a few are not, or if the cells can be read in two ways, the table is refused; the error says how to
+ask for each reading. An option of the user (`?category=grade`) overrides every guess.
 """
 
 from __future__ import annotations
