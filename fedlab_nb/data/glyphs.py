@@ -1,11 +1,13 @@
-"""`glyphs`: ten letters that are easily taken for one another, in random pose, weight, colour and
-clutter. Made on the fly, any number of them, with no download. `glyphs:16g` is 16x16 and grey.
+"""Draw the data set `glyphs`: images of ten letters that are easily taken for one another.
 
-The letters' shapes lie in `letters.npz`, drawn from matplotlib's font files once
-(`draw_letters.py`). Each letter of each font becomes a signed distance field (negative inside, in
-cells of a 64x64 grid); an image then is that field seen through a random affine map, cut off at a
-random level (which makes the stroke thinner or bolder) and coloured. Samples are drawn in blocks of
-256 with a random stream for each block, so sample i is the same however many are asked for.
+Pose, stroke weight, colour and clutter are random. Any number of images can be drawn, with no download.
+`glyphs:16g` is 16x16 and grey.
+
+The shapes of the letters are in `letters.npz`; `draw_letters.py` drew them once from matplotlib's
+fonts. Each letter of each font becomes a signed distance field (negative inside, in cells of a 64x64
+grid). An image is this field under a random affine map, cut off at a random level, which makes the
+stroke thinner or bolder, and coloured. Samples are drawn in blocks of 256 with a random stream for
+each block, so sample i is the same however many are drawn.
 
 Every machine draws the same pixels, with any version of NumPy or PyTorch:
 

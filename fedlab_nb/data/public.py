@@ -1,14 +1,16 @@
-"""Where the unlabelled public samples of a federation come from: `choice` is one of
+"""Choose the unlabelled public samples of a federation.
 
-- "own": the data set's own public part, as it is loaded (nothing is changed);
-- a share from 0 to 0.9: so much of the training set, drawn once and for all (it does not depend on
-  a run's seed); 0: no public samples, the clients share all of the set;
-- the name of another data set or the path of an `.npz`: its whole training set without labels, at
-  full size. The own set is then shared out whole.
+The argument `choice` is one of
 
-In the last two, an own public part whose labels are known goes back to the training set first. An
-own part without labels is left out. `describe_dataset_with_public_part` says the same of a
-description, without loading a sample.
+- "own": the public part that comes with the data set;
+- a share from 0 to 0.9: this share of the training set, drawn once, whatever the run's seed. With 0
+  there are no public samples, and the clients get the whole set;
+- the name of another data set or the path of an `.npz`: its whole training set, without the labels.
+  The clients then get the whole of the first set.
+
+For the last two, the data set's own public part first goes back to the training set if its labels are
+known, and is left out if they are not. `describe_dataset_with_public_part` makes the same change to a
+data set's description, without loading a sample.
 """
 
 from __future__ import annotations

@@ -1,27 +1,29 @@
-"""A table of one's own as a data set: one sample a row, names in the first line. Text files
-(`.csv`, `.tsv`, packed or not), spreadsheets (`.xlsx`), `.parquet` files, and DataFrames.
+"""Read a user's own table as a data set: one sample a row, column names in the first line.
+
+The table is a text file (`.csv`, `.tsv`, compressed or not), a spreadsheet (`.xlsx`), a `.parquet` file
+or a DataFrame.
 
     fl.run("fens", dataset="patients.csv")
     fl.run("fens", dataset="patients.csv?label=outcome&client=ward")
     fl.load("patients.csv", label="outcome", client="ward")
 
-The label column is the one called `label`, `y` or `target`, else the last one. A column called
-`client`, `hospital`, `site` or the like says who holds each row: the clients are then the data's
-own. `?label=…&client=…` names other columns (`client=` none). A fifth of the rows, in each class,
-are test samples; `split=` names a column that says which, and `group=` one whose values never stand
-on both sides. Rows without a label or a client are left out.
+The label column is the one called `label`, `y` or `target`, or else the last one. A column called
+`client`, `hospital`, `site` or the like gives the client of each row. `?label=…&client=…` names other
+columns; an empty `client=` means that there is none. A fifth of the rows of each class are test
+samples. Instead, `split=` may name a column that says which rows are for testing, or `group=` a
+column: rows with the same value then stay on the same side. Rows without a label or a client are left
+out.
 
-How a file becomes cells is told in `files.py`, what a column is taken for in `kinds.py`. Here the
-columns become features as a federation can do it: nothing is looked up in anybody's rows.
+`files.py` reads a file as cells, and `kinds.py` finds the kind of each column. Here the columns become
+features in a way that a federation could follow, without sending any rows:
 
-- Numbers: minus the mean, divided by the standard deviation, both from sums that the clients send
-  once: how many values a column has, their sum and the sum of their squares
-  (`compute_pooled_moments`). A missing value becomes the mean, 0. A column that never changes
-  becomes 0.
-- Categories, texts of at most 20 different values: one feature a value, 1 where it stands. The
-  values are a list that all know.
-- Words, longer texts: a bag of words in 256 features, each word at the place that a hash function
-  gives it, so that nobody has to agree on words (scikit-learn's HashingVectorizer).
+- Numbers: the mean is subtracted, and the result is divided by the standard deviation. Both come from
+  sums that the clients send once: the number of values in a column, their sum and the sum of their
+  squares (`compute_pooled_moments`). A missing value becomes 0, the mean. A constant column becomes 0.
+- Categories, texts of at most 20 different values: one feature for each value, 1 in the rows that
+  have it. All clients know the list of values.
+- Words, longer texts: a bag of words in 256 features. A hash function gives each word its feature, so
+  that the clients need no common list of words (scikit-learn's HashingVectorizer).
 - Row numbers and names of rows are left out.
 """
 

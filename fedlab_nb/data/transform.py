@@ -1,19 +1,19 @@
-"""What is done to images before a network reads them: `transform`, parts joined by `+`.
+"""Transform images before a network reads them: the setting `transform`, parts joined by `+`.
 
-- "standardise": each channel minus its mean, divided by its standard deviation, both over all
-  training images, as one does with a data set's published constants. Nothing is sent for them here.
-  A federation that does not know them would send 2·C sums and a count a client, once.
-- "symmetric": [0, 1] becomes [-1, 1].
-- "crop", "flip": the training images alone, anew in every epoch of local training
+- "standardise": subtract each channel's mean and divide by its standard deviation. Both are taken
+  over all training images, like the published constants of a data set, and count as known: nothing is
+  sent for them. A federation that does not know them would send 2·C sums and a count for each client,
+  once.
+- "symmetric": map [0, 1] to [-1, 1].
+- "crop", "flip": crop or mirror the training images, anew in every epoch of local training
   (`training/recipe.py`).
+- "lite0", which stands alone: replace each image by 112 features of a network that was trained on
+  ImageNet and that nobody trains further (`studies/frozen_features.py`).
 
-A data set stays in [0, 1], and so do public and synthetic images, perturbations and pictures. The
-map of the first two is the first layer of every network (`models.Normalise`), so that training,
-public, synthetic and test images all pass it. It has nothing to learn, is known to all, and is not
-sent.
-
-- "lite0", alone: images become 112 numbers, made by a network that was trained on ImageNet and that
-  nobody trains (`studies/frozen_features.py`).
+The data set itself stays in [0, 1], and so do public and synthetic images, perturbations and plotted
+images. "standardise" and "symmetric" are the first layer of every network (`models.Normalise`), so
+that training, public, synthetic and test images all pass through it. The layer has no parameters to
+train, all clients know it, and it is never sent.
 """
 
 from __future__ import annotations

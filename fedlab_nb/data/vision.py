@@ -1,9 +1,9 @@
-"""MNIST, Fashion-MNIST, CIFAR-10/100 and SVHN through torchvision, which downloads them once and
-verifies checksums.
+"""Load MNIST, Fashion-MNIST, CIFAR-10/100 and SVHN through torchvision, which downloads them once and
+verifies their checksums.
 
-A fixed part of the training set, evenly spaced through it, is held back as unlabelled public data:
-10 %, at most 5,000. The files lie in the platform's cache folder, or where FEDLAB_NB_DATA says;
-none is downloaded twice.
+A tenth of the training samples, at most 5,000, is held back as unlabelled public data. These samples
+are evenly spaced through the training set, so they are always the same. The files lie in the
+platform's cache folder, or in the folder that FEDLAB_NB_DATA names.
 """
 
 from __future__ import annotations
