@@ -923,8 +923,8 @@ def scale_samples(samples_by_part: Arrays, feature_names: Sequence[str] = ()) ->
         )
     scale = np.where(is_constant, 1.0, std)
     if not feature_names:
-        what = "feature" if is_table else "channel"
-        feature_names = [f"{what} {index}" for index in range(1, shape[0] + 1)]
+        unit_name = "feature" if is_table else "channel"
+        feature_names = [f"{unit_name} {index}" for index in range(1, shape[0] + 1)]
     columns = []
     for index, name in enumerate(feature_names):
         column = Column(name, NUMBER, mean=float(mean[index]), scale=float(scale[index]))
@@ -978,10 +978,10 @@ def measure_mean_and_deviation_per_channel(samples: SampleArray) -> Moments:
 
 def join_names_on_one_line(names: Sequence[str]) -> str:
     """Names from a file, which may hold anything, on one line."""
-    shown = [" ".join(name.split())[:80] for name in names[:SHOWN_NAMES]]
+    shown_names = [" ".join(name.split())[:80] for name in names[:SHOWN_NAMES]]
     if len(names) > SHOWN_NAMES:
-        shown.append("…")
-    return ", ".join(shown)
+        shown_names.append("…")
+    return ", ".join(shown_names)
 
 
 # ------------------------------------------------------------------------------------------ clients

@@ -258,14 +258,14 @@ def format_html_table(rows: Sequence[Sequence[str]]) -> str:
 
 def format_html_images(dataset: Dataset) -> str:
     """Show the first training images, each with its class as alt text."""
-    shown = []
+    image_tags = []
     for x, y in zip(dataset.x_train[:MAX_IMAGES], dataset.y_train.tolist(), strict=False):
         name = escape(dataset.class_names[y])
-        shown.append(
+        image_tags.append(
             f'<img alt="a training image of {name}" title="{name}" src="{encode_image_as_data_url(x)}" '
             'style="height:48px;image-rendering:pixelated;margin-right:4px">'
         )
-    return f"<p>First training images:</p><p>{''.join(shown)}</p>"
+    return f"<p>First training images:</p><p>{''.join(image_tags)}</p>"
 
 
 def encode_image_as_data_url(image: SingleImage) -> str:

@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 
 USUAL_CLIENTS = 10
 USUAL_ALPHA = 0.1
-SHOWN_NAMES = 5  # of the data's own clients, in a note
+SHOWN_NAMES = 5  # names of the data's own clients that a note lists
 
-# Settings of a federation, and the values that are as good as not given.
+# Settings of a federation, each with the value that means the same as leaving it out.
 FEDERATION_SETTINGS: Mapping[str, SettingValue] = {
     "alpha": None,
     "clients": None,
@@ -140,8 +140,8 @@ class Federation:
         return self.whole
 
     def leave_out(self, absent: Sequence[int], unseen: Sequence[int]) -> Federation:
-        """The federation of those that are left."""
-        left = list_present_clients(self.clients, absent, unseen)
+        """Make the federation without the absent and the unseen clients."""
+        present_clients = list_present_clients(self.clients, absent, unseen)
         notes = [self.note]
         if absent:
             count = f"{len(absent)} of {self.clients} clients"
@@ -151,8 +151,8 @@ class Federation:
             notes.append(f"Unseen (a test set of its own): {count}.")
         return replace(
             self,
-            shards=tuple(self.shards[k] for k in left),
-            spurious=tuple(index for index, k in enumerate(left) if k in self.spurious),
+            shards=tuple(self.shards[k] for k in present_clients),
+            spurious=tuple(index for index, k in enumerate(present_clients) if k in self.spurious),
             note=" ".join(notes).strip(),
             whole=self,
             absent=tuple(absent),
@@ -179,8 +179,8 @@ class Federation:
         """Samples per client and class, int64 [M, C]."""
         import torch
 
-        # In NumPy: a slider waits for it, and PyTorch's threads wait for each other on a busy
-        # machine.
+        # In NumPy, since a slider waits for this: on a busy machine PyTorch's threads would wait for
+        # each other.
         labels = self.dataset.y_train.numpy()
         rows = [np.bincount(labels[shard.numpy()], minlength=self.classes) for shard in self.shards]
         return torch.from_numpy(np.stack(rows).astype(np.int64))
@@ -216,8 +216,7 @@ class Federation:
     def move(
         self, client: int | str, to: int | str | None, *, label: int | str | None = None
     ) -> Federation:
-        """A Federation in which samples of one client have gone to another one; this one stays as
-        it is.
+        """Move samples of one client to another. Returns a new Federation; this one is unchanged.
 
         client: a letter, a name, or a number, counted as if nobody were absent
         to: likewise; None: nobody gets the samples
@@ -242,19 +241,19 @@ class Federation:
         return self._add_edit(Edit(giver, label_index, receiver))
 
     def double(self, client: int | str) -> Federation:
-        """A Federation with one more client behind the others, which has the same samples as
-        `client`."""
+        """Add a client after all others that holds the same samples as `client`. Returns a new
+        Federation."""
         return self._add_edit(Edit(self.find_client_number(client), is_double=True))
 
     def rename(self, client: int | str, name: str) -> Federation:
-        """A Federation in which a client has a name; pictures and sentences show it beside its
-        letter."""
+        """Name a client; plots and sentences show the name beside its letter. Returns a new
+        Federation."""
         return self._add_edit(
             Edit(self.find_client_number(client), name=strip_and_check_client_name(name))
         )
 
     def _add_edit(self, edit: Edit) -> Federation:
-        """This federation with one more edit, dealt out again. UsageError if `federate` did not
+        """Deal this federation out again with one more edit. Raises UsageError if `federate` did not
         make it."""
         if not self.origin:
             raise UsageError(
@@ -287,9 +286,10 @@ class Federation:
         return int(check_whole_number("label", label, 0, self.classes - 1))
 
     def settings(self) -> SettingsByName:
-        """What makes it, as settings of a run: of all seeds of a run, this one federation.
+        """The settings of a run that give all its seeds this one federation.
 
-        The shards of one that was put together by hand are the clients of a data set of its own.
+        For a federation that `federate` did not make, they name a new data set whose clients hold its
+        shards.
         """
         if not self.is_made_by_federate():
             dataset = name_clients_by_index_lists(
@@ -313,7 +313,7 @@ class Federation:
         return settings
 
     def is_made_by_federate(self) -> bool:
-        """Whether `federate` gives the same again; not where samples were replaced since."""
+        """Whether `federate` would give the same federation again; not if samples were replaced since."""
         if not self.origin:
             return False
         import torch

@@ -201,9 +201,9 @@ def read_table(path: Path, options: Mapping[str, str]) -> RawTable:
     except ImportError as error:
         package = "openpyxl" if ending in SHEETS else "pyarrow"
         extra = "excel" if ending in SHEETS else "parquet"
-        how = f"{format_install_command(extra)}, or save the table as CSV"
+        remedy = f"{format_install_command(extra)}, or save the table as CSV"
         raise UsageError(
-            f"{name} needs {package} to be read ({shorten_error_text(error)}); {how}."
+            f"{name} needs {package} to be read ({shorten_error_text(error)}); {remedy}."
         ) from None
     except (
         ValueError,

@@ -213,10 +213,10 @@ def describe_folder_entries(folder: Path) -> str:
 
 def join_first_names_with_ellipsis(names: Sequence[str]) -> str:
     """Join the first SHOWN_NAMES names by commas, with "…" if there are more."""
-    shown = list(names[:SHOWN_NAMES])
+    shown_names = list(names[:SHOWN_NAMES])
     if len(names) > SHOWN_NAMES:
-        shown.append("…")
-    return ", ".join(shown)
+        shown_names.append("…")
+    return ", ".join(shown_names)
 
 
 def map_labels_to_training_classes(

@@ -375,21 +375,25 @@ def draw_letter_coverage(
 def interpolate_distance_fields(
     distance_fields: SignedDistances, x: Coordinates, y: Coordinates
 ) -> SignedDistances:
-    """The fields [N, 64, 64] at places [N, H, W] from -1 to 1, between the middles of the four
-    cells around each; beyond the border as on it."""
+    """Interpolate the fields [N, 64, 64] at points [N, H, W] from -1 to 1.
+
+    Each value is interpolated between the centres of the four cells around the point. A point beyond
+    the border gets the value at the border.
+    """
     column = np.clip(((x + 1) * CELL - 1) / 2, 0.0, CELL - 1.0)
     row = np.clip(((y + 1) * CELL - 1) / 2, 0.0, CELL - 1.0)
-    left = np.minimum(np.floor(column), CELL - 2.0)
-    top = np.minimum(np.floor(row), CELL - 2.0)
-    right_share = column - left
-    low_share = row - top
-    first = np.arange(len(distance_fields))[:, None, None] * CELL**2
-    corner = first + top.astype(np.int64) * CELL + left.astype(np.int64)  # the upper left cell
-    flat = distance_fields.reshape(-1)
-    upper_left = flat[corner]
-    upper_right = flat[corner + 1]
-    lower_left = flat[corner + CELL]
-    lower_right = flat[corner + CELL + 1]
+    left_column = np.minimum(np.floor(column), CELL - 2.0)
+    top_row = np.minimum(np.floor(row), CELL - 2.0)
+    right_share = column - left_column
+    low_share = row - top_row
+    first_cell = np.arange(len(distance_fields))[:, None, None] * CELL**2
+    # The index of the upper left one of the four cells.
+    corner = first_cell + top_row.astype(np.int64) * CELL + left_column.astype(np.int64)
+    flat_fields = distance_fields.reshape(-1)
+    upper_left = flat_fields[corner]
+    upper_right = flat_fields[corner + 1]
+    lower_left = flat_fields[corner + CELL]
+    lower_right = flat_fields[corner + CELL + 1]
     upper = upper_left + right_share * (upper_right - upper_left)
     lower = lower_left + right_share * (lower_right - lower_left)
     return upper + low_share * (lower - upper)

@@ -258,10 +258,10 @@ def infer_column(
 
 def make_time_column(column_name: str, time_format: str, reading: ReadingOptions) -> Column:
     """A column of dates, or of times of day."""
-    what = "dates, as days since 1970"
+    description = "dates, as days since 1970"
     if time_format in CLOCK_FORMATS:
-        what = "times of day, as seconds"
-    reason = f"Its values are {what} ({time_format})."
+        description = "times of day, as seconds"
+    reason = f"Its values are {description} ({time_format})."
     return Column(
         column_name,
         NUMBER,

@@ -184,16 +184,16 @@ def partition_samples(
             f"clients) left every client at least {minimum} of the {n} samples; use repair='move', "
             "a larger alpha, fewer clients or a smaller minimum."
         )
-    shards, moved = move_samples_to_reach_minimum(
+    shards, moved_count = move_samples_to_reach_minimum(
         group_indices_by_owner(owner, clients), minimum, rng
     )
-    note = f"{note} {moved} of {n} samples were moved: each client has at least {minimum}."
-    return Partition(shards, minimum, moved, 1, note.strip())
+    note = f"{note} {moved_count} of {n} samples were moved: each client has at least {minimum}."
+    return Partition(shards, minimum, moved_count, 1, note.strip())
 
 
 def choose_minimum_samples(sample_count: int, client_count: int) -> int:
-    """The promised minimum where none is asked for: the papers' 10, or half the mean size where
-    that is less."""
+    """Choose the minimum of samples per client if none is given: the papers' 10, or half the mean size
+    if that is less."""
     return min(10, max(1, sample_count // (2 * client_count)))
 
 
@@ -381,19 +381,21 @@ def partition_by_fonts(
     >>> partition_by_fonts(np.array([7, 3, 7, -1]), 2, np.random.default_rng(0)).shards
     [array([1]), array([0, 2])]
     """
-    present = rng.permutation(np.unique(font_of_sample[font_of_sample >= 0]))
-    hint = f"the samples are in {len(present)} fonts, and each client needs one of its own"
-    client_count = check_whole_number("clients", client_count, 1, len(present), hint=hint)
-    fonts_of_clients = np.array_split(present, client_count)
-    shards = [np.flatnonzero(np.isin(font_of_sample, chosen)) for chosen in fonts_of_clients]
-    counts = sorted({len(chosen) for chosen in fonts_of_clients})
-    listed = " to ".join(map(str, counts))
+    present_fonts = rng.permutation(np.unique(font_of_sample[font_of_sample >= 0]))
+    hint = f"the samples are in {len(present_fonts)} fonts, and each client needs one of its own"
+    client_count = check_whole_number("clients", client_count, 1, len(present_fonts), hint=hint)
+    fonts_of_clients = np.array_split(present_fonts, client_count)
+    shards = [
+        np.flatnonzero(np.isin(font_of_sample, client_fonts)) for client_fonts in fonts_of_clients
+    ]
+    counts = sorted({len(client_fonts) for client_fonts in fonts_of_clients})
+    counts_text = " to ".join(map(str, counts))
     return Partition(
         shards=shards,
         minimum=min(len(shard) for shard in shards),
         moved=0,
         draws=1,
-        note=f"Each client has its own fonts, {listed} of {len(present)}.",
+        note=f"Each client has its own fonts, {counts_text} of {len(present_fonts)}.",
     )
 
 
@@ -416,30 +418,30 @@ def move_samples_to_reach_minimum(
     sizes = [len(shard) for shard in shards]
     donors = [(-size, k) for k, size in enumerate(sizes) if size > minimum_samples]
     heapq.heapify(donors)  # the largest first
-    shuffled: set[int] = set()
-    moved = 0
+    shuffled_clients: set[int] = set()
+    moved_count = 0
     for k, size in enumerate(sizes):
-        need = minimum_samples - size
+        missing_count = minimum_samples - size
         gifts = [shards[k]]
-        while need > 0:
+        while missing_count > 0:
             negative_size, donor = donors[0]
             donor_size = -negative_size
-            if donor not in shuffled:
+            if donor not in shuffled_clients:
                 shards[donor] = rng.permutation(shards[donor])
-                shuffled.add(donor)
-            count = min(need, donor_size - minimum_samples)
+                shuffled_clients.add(donor)
+            count = min(missing_count, donor_size - minimum_samples)
             remaining_size = donor_size - count
             gifts.append(shards[donor][remaining_size:])
             shards[donor] = shards[donor][:remaining_size]
-            need -= count
-            moved += count
+            missing_count -= count
+            moved_count += count
             if remaining_size > minimum_samples:
                 heapq.heapreplace(donors, (-remaining_size, donor))
             else:
                 heapq.heappop(donors)
         if len(gifts) > 1:
             shards[k] = np.concatenate(gifts)
-    return MovedShards([np.sort(shard) for shard in shards], moved)
+    return MovedShards([np.sort(shard) for shard in shards], moved_count)
 
 
 def group_indices_by_owner(owners: Owners, client_count: int) -> list[IndexArray]:

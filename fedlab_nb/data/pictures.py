@@ -99,9 +99,9 @@ def find_pixel_scale(images_by_part: dict[str, np.ndarray], training_part: str) 
     number_type = str(images.dtype)
     low = float(images.min())
     high = float(images.max())
-    least = min(float(part.min()) for part in images_by_part.values())
+    smallest_pixel = min(float(part.min()) for part in images_by_part.values())
     largest_pixel = max(float(part.max()) for part in images_by_part.values())
-    if images.dtype.kind == "b" or (least >= 0 and largest_pixel <= 1):
+    if images.dtype.kind == "b" or (smallest_pixel >= 0 and largest_pixel <= 1):
         return PixelScale(0.0, 1.0, number_type)
     if images.dtype == np.uint8:
         if largest_pixel >= FAR_BELOW:

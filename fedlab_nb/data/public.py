@@ -5,8 +5,8 @@ The argument `choice` is one of
 - "own": the public part that comes with the data set;
 - a share from 0 to 0.9: this share of the training set, drawn once, whatever the run's seed. With 0
   there are no public samples, and the clients get the whole set;
-- the name of another data set or the path of an `.npz`: its whole training set, without the labels.
-  The clients then get the whole of the first set.
+- the name of another data set or the path of an `.npz`: all of its training and public samples,
+  without the labels. The clients then get the whole of the first data set.
 
 For the last two, the data set's own public part first goes back to the training set if its labels are
 known, and is left out if they are not. `describe_dataset_with_public_part` makes the same change to a
@@ -99,21 +99,21 @@ def describe_dataset_with_public_part(
     """The description of `add_public_part(dataset, choice)`, from that of the data set."""
     if choice == OWN:
         return description
-    samples = description.n_train
+    sample_count = description.n_train
     if description.public_labelled:
-        samples += description.n_public
+        sample_count += description.n_public
     digest = None
     if isinstance(choice, str):
-        other = registry.describe(choice)
-        if description.digest and other.digest:
-            digest = hash_to_content_id(description.digest, "public", other.digest)
-        n_train = samples
-        n_public = other.n_train + other.n_public
+        public_dataset = registry.describe(choice)
+        if description.digest and public_dataset.digest:
+            digest = hash_to_content_id(description.digest, "public", public_dataset.digest)
+        n_train = sample_count
+        n_public = public_dataset.n_train + public_dataset.n_public
     else:
         if description.digest:
             digest = hash_to_content_id(description.digest, "public", choice)
-        n_public = count_public_samples(choice, samples)
-        n_train = samples - n_public
+        n_public = count_public_samples(choice, sample_count)
+        n_train = sample_count - n_public
     return replace(
         description,
         n_train=n_train,
@@ -171,13 +171,13 @@ def use_other_dataset_as_public(dataset: Dataset, name: str) -> Dataset:
     """`dataset` with all training and public samples of another data set as its public ones."""
     import torch
 
-    other = registry.load(name)
-    parts = [other.x_train]
-    if other.x_public is not None:
-        parts.append(other.x_public)
+    public_dataset = registry.load(name)
+    parts = [public_dataset.x_train]
+    if public_dataset.x_public is not None:
+        parts.append(public_dataset.x_public)
     x_public = torch.cat(parts)
-    note = f"Public data: all {len(x_public):,} training samples of {other.name}, without labels."
-    digest = hash_to_content_id(dataset.digest, "public", other.digest)
+    note = f"Public data: all {len(x_public):,} training samples of {public_dataset.name}, without labels."
+    digest = hash_to_content_id(dataset.digest, "public", public_dataset.digest)
     return copy_dataset_with_public_samples(dataset, x_public, None, digest, note)
 
 

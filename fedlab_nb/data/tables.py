@@ -766,9 +766,9 @@ def describe_columns(columns: list[Column], has_clients: bool, number_columns: i
     if number_columns:
         bytes_up, bytes_down = count_bytes_to_standardise_columns(number_columns)
         rows = "of its rows" if has_clients else "of its rows, whichever rows it gets,"
-        what = "columns of numbers are" if number_columns > 1 else "column of numbers is"
+        columns_are = "columns of numbers are" if number_columns > 1 else "column of numbers is"
         notes.append(
-            f"{number_columns} {what} standardised by sums over the clients. Each client sends count, sum "
+            f"{number_columns} {columns_are} standardised by sums over the clients. Each client sends count, sum "
             f"and sum of squares {rows} once ({bytes_up} bytes), and gets {bytes_down} bytes back. "
             "A run's bytes do not count these."
         )
@@ -817,12 +817,12 @@ def list_reading_doubts(
     """What a reader should look at: words that may be no values, numbers that may be none, columns
     that ask for a role."""
     notes = []
-    for what, names in (("class", schema.class_names), ("client", schema.client_names)):
+    for role, names in (("class", schema.class_names), ("client", schema.client_names)):
         suspicious = [name for name in names if name.lower() in SUSPICIOUS_WORDS]
         if suspicious and not reading.missing:
             word = suspicious[0]
             notes.append(
-                f"{word!r} is a {what} of its own; say ?missing={word} to leave its rows out."
+                f"{word!r} is a {role} of its own; say ?missing={word} to leave its rows out."
             )
     absent = [name for k, name in enumerate(schema.class_names) if k not in set(train_labels)]
     if absent:
