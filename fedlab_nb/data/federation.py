@@ -531,8 +531,10 @@ def check_natural_partition_settings(
     other_settings: Mapping[str, SettingValue],
     ignored_setting_names: Sequence[str],
 ) -> None:
-    """UsageError if partition `natural` cannot be had, or not with these settings. ignored_setting_names:
-    settings that are as good as not given."""
+    """Raise UsageError if partition `natural` is impossible for the data, or with these settings.
+
+    ignored_setting_names: settings whose values mean the same as leaving them out
+    """
     if not named_client_count:
         raise UsageError(
             f"The data set {dataset_name!r} does not name its clients, so partition 'natural' has none; "
@@ -559,11 +561,11 @@ def check_natural_partition_settings(
 def check_font_partition_settings(
     dataset_name: str, data_has_fonts: bool, other_settings: Mapping[str, SettingValue]
 ) -> None:
-    """UsageError if partition `fonts` cannot be had.
+    """Raise UsageError if partition `fonts` is impossible for the data, or with these settings.
 
-    data_has_fonts: whether the data set `dataset_name` says which font a sample has
-    other_settings: by name, those that are of no use where clients get whole fonts; None for one
-              that was not given
+    data_has_fonts: whether the data set `dataset_name` gives the font of each sample
+    other_settings: settings, by name, that have no use if clients get whole fonts; None for one
+        that was not given
     """
     if not data_has_fonts:
         raise UsageError(
@@ -578,8 +580,7 @@ def check_font_partition_settings(
         )
 
 
-# ---------------------------------------------------------------------------- who holds which
-# sample
+# ------------------------------------------------------------------------ which client holds what
 def partition_dataset(
     dataset: Dataset,
     partition: PartitionName,
@@ -588,8 +589,10 @@ def partition_dataset(
     seed: int,
     rule_settings: Mapping[str, SettingValue],
 ) -> Partition:
-    """Who holds which of the samples `used_indices` (None: of all). rule_settings: the settings of
-    RULES, as `partition_samples` takes them."""
+    """Deal the samples `used_indices` (None: all) out to clients.
+
+    rule_settings: the settings of RULES, as `partition_samples` takes them
+    """
     if partition == "natural":
         return partition_by_named_clients(dataset, used_indices)
     rng = make_numpy_generator(seed, "partition")
@@ -628,7 +631,7 @@ def draw_used_sample_indices(
 
 
 def partition_by_named_clients(dataset: Dataset, used_indices: IndexArray | None) -> Partition:
-    """What the data's own clients hold, of the samples `used_indices` alone (None: of all)."""
+    """Give the samples `used_indices` (None: all) to the data's own clients."""
     shards = list_sample_indices_by_client(dataset)
     if used_indices is not None:
         shards = [np.intersect1d(shard, used_indices) for shard in shards]
@@ -651,14 +654,14 @@ def list_sample_indices_by_client(dataset: Dataset) -> list[IndexArray]:
         owner = np.empty(0, int)
     else:
         owner = dataset.client_train.numpy()
-    # + 1, because nobody is -1; nobody's samples come first and are left out
+    # + 1, since the samples of nobody have the client -1; their count comes first and is left out
     return group_indices_by_owner(owner + 1, len(dataset.client_names) + 1)[1:]
 
 
 def partition_used_fonts(
     dataset: Dataset, used_indices: IndexArray | None, client_count: int, rng: np.random.Generator
 ) -> Partition:
-    """Clients with fonts of their own, of the samples `used_indices` alone (None: of all)."""
+    """Give each client whole fonts, of the samples `used_indices` (None: all)."""
     assert dataset.font_train is not None
     fonts = dataset.font_train.numpy()
     if used_indices is not None:
@@ -670,7 +673,7 @@ def partition_used_fonts(
 def apply_edits_to_partition(
     edits: Edits, partition: Partition, dataset: Dataset, seed: int
 ) -> Partition:
-    """What clients hold after the edits of what `seed` has dealt out."""
+    """Apply the edits to the partition that `seed` deals out."""
     shards = edits.apply(partition.shards, dataset.y_train.numpy())
     count = len(edits.sample_edits)
     note = f"{partition.note} Moves by hand on what seed {seed} deals out: {count}.".strip()
@@ -681,7 +684,8 @@ def name_clients_by_index_lists(dataset: Dataset, index_lists: IndexLists) -> Da
     """The dataset with named clients: client k has the training samples of the k-th list of
     indices.
 
-    It gets a digest of its own. UsageError unless the lists are disjoint, in range and not empty.
+    It gets a digest of its own. Raises UsageError unless the lists are disjoint, in range and not
+    empty.
     """
     import torch
 
@@ -698,12 +702,12 @@ def name_clients_by_index_lists(dataset: Dataset, index_lists: IndexLists) -> Da
 def copy_dataset_with_cue(
     dataset: Dataset, sample_indices: SampleIndices, cue: Cue, cue_strength: float, seed: int
 ) -> Dataset:
-    """The dataset with the cue of their labels on these training images, and a digest of its
+    """Copy the dataset with a cue of the label on these training images, and with a digest of its
     own."""
     x = dataset.x_train.clone()
     y = dataset.y_train
     if cue == "tint":
-        options: dict[str, Any] = {}  # it draws nothing
+        options: dict[str, Any] = {}  # the tint draws nothing at random
         version: tuple[object, ...] = ("tint", TINT_VERSION)
     else:
         options = {"generator": generator(seed, "cue", cue)}
@@ -741,8 +745,8 @@ def sort_and_check_spurious_clients(
 def list_present_clients(
     client_count: int, absent: Sequence[int], unseen: Sequence[int]
 ) -> ClientIndices:
-    """Those of `client_count` clients that are neither absent nor unseen; UsageError for nobody,
-    and for a client that is both."""
+    """List those of `client_count` clients that are neither absent nor unseen. Raises UsageError if
+    there are none, and for a client that is both."""
     missing = {*absent, *unseen}
     if len(missing) < len(absent) + len(unseen):
         raise UsageError(
@@ -760,12 +764,12 @@ def parse_client_indices(
     client_count: int,
     client_names: Sequence[str] = (),
 ) -> ClientIndices:
-    """Which of `client_count` clients a setting names, sorted.
+    """Find which of `client_count` clients a setting names; sorted.
 
-    setting_name: for error sentences
-    clients_or_count: how many, which are then the last ones (2 or "2"); or which, by number, letter or name:
-             (0, 3), "0,3", "A,D", "3," (a comma makes one number a list) or "oslo"
-    client_names: where the data name them
+    setting_name: the setting's name in error sentences
+    clients_or_count: a count, 2 or "2", for the last clients; or a list of numbers, letters or names:
+        (0, 3), "0,3", "A,D", "3," (the comma makes one number a list) or "oslo"
+    client_names: the clients' names if the data name them
 
     >>> parse_client_indices("absent", 2, 10), parse_client_indices("absent", "3,", 10)
     ((8, 9), (3,))
@@ -797,7 +801,7 @@ def parse_client_indices(
 
 
 def split_client_list_or_parse_count(text: str) -> list[str] | float:
-    """The clients that a text lists, or how many it says.
+    """Split a text into the clients that it lists, or parse it as their count.
 
     A text with a comma is a list, and so is one that is not a number; "" is 0.
     """
@@ -808,17 +812,18 @@ def split_client_list_or_parse_count(text: str) -> list[str] | float:
 
 
 def format_client_list(client_indices: Iterable[int]) -> str:
-    """The one form of such a list as a setting: "3," or "0,3,"; "" for nobody."""
+    """Write a list of clients as the value of a setting: "3," or "0,3,"; "" for no clients."""
     return "".join(f"{k}," for k in client_indices)
 
 
-# ----------------------------------------------------------------------------- what a person gives
+# ------------------------------------------------------------------------------- what a user gives
 def replace_objects_by_names_in_settings(
     settings: Mapping[str, SettingValue],
 ) -> SettingsByName:
-    """`settings` in plain values: `dataset` as its name, `federation` as the settings that make it.
+    """Replace the objects in `settings` by plain values: `dataset` by its name, `federation` by the
+    settings that make it.
 
-    Each of a list of data sets becomes its name. A data set in memory is registered. Raises
+    In a list of data sets each is replaced by its name. A data set in memory is registered. Raises
     UsageError.
     """
     values = dict(settings)
