@@ -86,7 +86,7 @@ DIGEST_VERSION = 1  # likewise for `watch` and `mails`
 
 
 def list_left_out_clients_by_dataset_name() -> dict[str, str]:
-    """Which client is left out, by the name of the data set: {"watch:3": "person 3", ...}."""
+    """List the client that is left out, by the data set's name: {"watch:3": "person 3", ...}."""
     left_out = {}
     for kind, clients in CLIENTS.items():
         for client in clients:
@@ -101,8 +101,12 @@ NAMES = (*CLIENTS, *LEFT_OUT)
 
 @lru_cache(maxsize=4)
 def load(name: str) -> Dataset:
-    """`heart`: x [N, 25], y 1 for disease; `watch`: x [N, 6, 100], y the exercise; `mails`: x
-    [N, 512], y 1: spam."""
+    """Load one of the three data sets, with or without a client left out.
+
+    heart: x [N, 25], y is 1 for disease
+    watch: x [N, 6, 100], y is the exercise
+    mails: x [N, 512], y is 1 for spam
+    """
     kind = find_base_dataset_name(name)
     card = read_toml("data/datasets.toml")["menu"][kind]["card"]
     if kind == "heart":
@@ -117,7 +121,7 @@ def describe(name: str) -> Description:
 
 
 def find_base_dataset_name(name: str) -> str:
-    """The data set of CLIENTS that a name such as "watch:3" belongs to."""
+    """Find the key of CLIENTS that a name such as "watch:3" belongs to."""
     return name.partition(":")[0]
 
 
@@ -172,20 +176,21 @@ def load_mails(dataset_name: str, source_note: str) -> Dataset:
 
 
 def compute_rounded_log1p(small_counts: np.ndarray) -> np.ndarray:
-    """log(1 + count) of counts 0..7, each a multiple of 2^-44: the last bits of a library's
-    logarithm depend on the processor, and none of these eight lies near the middle between two
-    multiples."""
+    """Compute log(1 + count) of counts 0..7, rounded to multiples of 2^-44.
+
+    The last bits of a library's logarithm depend on the processor. None of the eight values lies near
+    the middle between two multiples, so all processors round to the same one.
+    """
     exact = np.array([math.log1p(count) for count in range(8)])
     return (np.rint(exact * 2.0**44) / 2.0**44)[small_counts]
 
 
-# --------------------------------------------------------------------------------------- test
-# samples
+# ------------------------------------------------------------------------------------ test samples
 def mark_test_samples(
     dataset_name: str, client_of_sample: ClientOfSample, is_default_test_sample: BooleanPerSample
 ) -> BooleanPerSample:
-    """bool [N], the test samples: all of the client that `dataset_name` leaves out, else the
-    `is_default_test_sample` ones."""
+    """Mark the test samples, bool [N]: those of the client that `dataset_name` leaves out, or
+    `is_default_test_sample` if it leaves out none."""
     if dataset_name not in LEFT_OUT:
         return is_default_test_sample
     clients = CLIENTS[find_base_dataset_name(dataset_name)]
@@ -193,8 +198,8 @@ def mark_test_samples(
 
 
 def mark_last_fifth_of_each_recording(recording_of_window: GroupOfSample) -> BooleanPerSample:
-    """bool [N]: the last fifth of the windows of each recording, rounded down, which stand in the
-    order of time.
+    """Mark the last fifth of the windows of each recording, rounded down: bool [N]. The windows are in
+    the order of time.
 
     >>> mark_last_fifth_of_each_recording(np.array([0, 0, 0, 0, 1, 1, 1, 1, 1, 1])).nonzero()[0].tolist()
     [9]

@@ -42,8 +42,8 @@ PublicChoice = str | float
 def convert_and_check_public_choice(
     public_choice: str | float | PathLike, description: Description
 ) -> PublicChoice:
-    """`public_choice` for the data set `description`, a share as a number; UsageError if it cannot
-    be had."""
+    """Check `public_choice` for the data set `description`, and convert a share to a number. Raises
+    UsageError if it is impossible."""
     value = (
         str(public_choice)
         if isinstance(public_choice, PathLike)
@@ -66,8 +66,8 @@ def convert_and_check_public_choice(
 
 
 def check_can_be_public_dataset(other_name: str, description: Description) -> None:
-    """UsageError unless the data set `other_name` is another one than `description`, with samples
-    of its shape."""
+    """Raise UsageError unless `other_name` is a different data set than `description`, with samples of
+    the same shape."""
     public_dataset = registry.describe(other_name)
     has_same_name = public_dataset.name == description.name and not registry.is_dataset_path(
         other_name
@@ -86,7 +86,7 @@ def check_can_be_public_dataset(other_name: str, description: Description) -> No
 
 
 def count_public_samples(share: float, training_samples: int) -> int:
-    """How many of `training_samples` a share means: at least 1 where it is above 0."""
+    """Count the samples in a share of `training_samples`: at least 1 if the share is above 0."""
     if share == 0:
         return 0
     return max(1, round(share * training_samples))
@@ -96,7 +96,7 @@ def count_public_samples(share: float, training_samples: int) -> int:
 def describe_dataset_with_public_part(
     description: Description, choice: PublicChoice
 ) -> Description:
-    """The description of `add_public_part(dataset, choice)`, from that of the data set."""
+    """Describe the result of `add_public_part(dataset, choice)`, from the data set's description."""
     if choice == OWN:
         return description
     sample_count = description.n_train
@@ -125,14 +125,15 @@ def describe_dataset_with_public_part(
 
 # ----------------------------------------------------------------------------------------- samples
 def add_public_part(dataset: Dataset, choice: PublicChoice) -> Dataset:
-    """`dataset` with the public samples that `choice`, already checked, means, and a digest of its
-    own.
+    """Give `dataset` the public samples that `choice` names, and a digest of its own.
 
-    Samples that come from its public part belong to none of the clients that the data name.
-    UsageError if one of these loses all of its samples to a share.
+    choice: already checked by `convert_and_check_public_choice`
 
-    A share keeps its labels for choosing settings (`y_public`); of another data set no label is
-    kept.
+    Samples that return from the public part to the training set belong to no client of the data.
+    Raises UsageError if a client of the data loses all of its samples to a share.
+
+    The labels of a share are kept for choosing settings (`y_public`); those of another data set are
+    not.
     """
     if choice == OWN:
         return dataset
@@ -149,8 +150,8 @@ def add_public_part(dataset: Dataset, choice: PublicChoice) -> Dataset:
 
 
 def move_public_part_to_training(dataset: Dataset) -> Dataset:
-    """`dataset` with its labelled public samples among the training samples, where they are
-    nobody's and in no known font; the public part itself is left as it is."""
+    """Add the labelled public samples to the training samples, with no client and no known font; the
+    public part itself is left as it is."""
     import torch
 
     if dataset.x_public is None or dataset.y_public is None:
@@ -168,7 +169,7 @@ def move_public_part_to_training(dataset: Dataset) -> Dataset:
 
 
 def use_other_dataset_as_public(dataset: Dataset, name: str) -> Dataset:
-    """`dataset` with all training and public samples of another data set as its public ones."""
+    """Make all training and public samples of another data set the public samples of `dataset`."""
     import torch
 
     public_dataset = registry.load(name)
@@ -184,8 +185,7 @@ def use_other_dataset_as_public(dataset: Dataset, name: str) -> Dataset:
 def hold_back_public_share(
     dataset: Dataset, share: float, public_sample_count: int, new_digest: str
 ) -> Dataset:
-    """`dataset` with `public_sample_count` training samples, drawn at random, as its public
-    ones."""
+    """Draw `public_sample_count` training samples at random and make them the public samples."""
     import torch
 
     samples = len(dataset.y_train)
@@ -217,7 +217,7 @@ def hold_back_public_share(
 def check_every_client_keeps_samples(
     client_of_training_sample: ClientIndexPerSample, client_names: tuple[str, ...], share: float
 ) -> None:
-    """UsageError if a client has no training sample any more."""
+    """Raise UsageError if a client has no training samples left."""
     present = set(client_of_training_sample.tolist())
     for k, name in enumerate(client_names):
         if k not in present:
@@ -234,7 +234,7 @@ def copy_dataset_with_public_samples(
     new_digest: str,
     new_note: str,
 ) -> Dataset:
-    """`dataset` with these public samples; its own note stays, unless that is of its public
+    """Copy `dataset` with these public samples. Its note is kept unless it describes the old public
     part."""
     if "held back" not in dataset.note:
         new_note = f"{dataset.note} {new_note}".strip()
