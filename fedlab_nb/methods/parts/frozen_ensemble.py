@@ -229,9 +229,10 @@ class StackedGroup(Group):
 
 MAP_LAYERS = nn.Conv2d, nn.BatchNorm2d, nn.MaxPool2d, nn.AdaptiveAvgPool2d, nn.ReLU, nn.Identity
 ROW_LAYERS = nn.Linear, nn.ReLU, nn.Identity  # after `Flatten`
-MOST_CONVOLUTIONS = 3  # of one client
-MOST_CHANNELS = 128
-FASTER_PIXELS = 16 * 16  # of an image, above which it is faster
+# A grouped convolution is faster for networks within the first two limits, on images of more pixels.
+MOST_CONVOLUTIONS = 3  # in one client's network
+MOST_CHANNELS = 128  # of one convolution
+FASTER_PIXELS = 16 * 16
 PIECE = (
     2**20
 )  # numbers in the first maps of the images that are read at once, so that they fit into the cache
