@@ -1,15 +1,25 @@
-"""A person's own data, from memory, from one `.npz` file, or from a table (`tables.py`): `x_train,
-y_train, x_test, y_test`, and `x_public` for unlabelled samples; `y_public`, their labels, serve to
-choose settings (validation accuracy) and are shown to no method. `client_train` names the client
-that holds each training sample: whole numbers or texts. `x, y` are enough: a fifth of the samples,
-drawn in each class, is then for testing, and `client` says whose each is.
+"""Read a user's own data as a dataset: arrays in memory, an `.npz` or `.npy` file, or a DataFrame.
 
-Images are [N, H, W], [N, H, W, C] or [N, C, H, W] with H and W at least 8 and C = 1 or 3; so the
-axis of length 1 or 3 is always the channels, and there is nothing to guess. Recordings are
-[N, T, C] or [N, C, T] with T at least 16 and C below 8: the shorter axis is the channels. Rows
-[N, D] are features. Labels are whole numbers 0..C-1, or the names of the classes. Nothing pickled
-is ever read. Every file that cannot be used gets one sentence: what is wrong, what is allowed, what
-to do.
+The arrays, by name:
+
+    x_train, y_train    the training samples and their labels
+    x_test, y_test      the test samples and their labels
+    client_train        the client that holds each training sample, as whole numbers or texts
+    x_public            unlabelled samples
+    y_public            their labels: they serve to choose settings (validation accuracy), and no
+                        method sees them
+    x, y, client        instead of the training and test arrays: a fifth of the samples, drawn in
+                        each class, is then for testing
+
+- Images are [N, H, W], [N, H, W, C] or [N, C, H, W], with H and W at least 8 and C = 1 or 3. So the
+  axis of length 1 or 3 is always the channels, and there is nothing to guess.
+- Recordings are [N, T, C] or [N, C, T], with T at least 16 and C below 8: the shorter axis is the
+  channels.
+- Rows [N, D] are features.
+- Labels are whole numbers 0..C-1, or the names of the classes.
+
+Nothing pickled is ever read. For a file that cannot be used, the error says what is wrong, what is
+allowed and what to do. Tables from files are read in `tables.py`.
 """
 
 from __future__ import annotations
@@ -58,7 +68,7 @@ SHOWN_LABELS = 5
 UNSPLIT = ("x", "y", "client", "split", "group")  # arrays without training and test part
 ARRAY_OPTIONS = ("kind",)  # of a file of arrays
 NPY_OPTIONS = ("kind", "y", *files.OPTIONS)
-# How columns are called that `make_dataset_from_frames` puts beside those of x.
+# The names of the columns that `make_dataset_from_frames` adds to those of x.
 LABEL_COLUMN = "y"
 CLIENT_COLUMN = "the client"
 SPLIT_COLUMN = "the split"
@@ -91,8 +101,8 @@ def load(path: str | Path) -> Dataset:
 
 
 def read_about_text(about_array: np.ndarray | None) -> str:
-    """What a file says of itself: a single text, on one line of MOST_ABOUT characters at most, or
-    ""."""
+    """The file's description of itself, cut to one line of MOST_ABOUT characters at most; "" if the
+    file has none."""
     if about_array is None or about_array.shape != () or about_array.dtype.kind != "U":
         return ""
     return " ".join(str(about_array).split())[:MOST_ABOUT]
@@ -163,8 +173,10 @@ class FileAndOptions(NamedTuple):
 
 
 def find_file_and_options(path: str | Path) -> FileAndOptions:
-    """The file or folder, and its options by name (`patients.csv?label=outcome`). Raises
-    UsageError."""
+    """Split a path such as `patients.csv?label=outcome` into the file or folder and its options.
+
+    Raises UsageError.
+    """
     name, options = files.split_path_and_options(path)
     file = Path(name).expanduser()
     if not file.exists():
@@ -194,7 +206,7 @@ def find_file_and_options(path: str | Path) -> FileAndOptions:
 
 
 class FileStamp(NamedTuple):
-    """While none of these changes, a file or a folder is not read again.
+    """The state of a file or a folder; it is not read again while none of these fields changes.
 
     path: in full, with its options
     time: of the last change, in nanoseconds
@@ -296,14 +308,19 @@ def choose_npz_arrays_to_read(array_names: Sequence[str], file_name: str) -> lis
 def make_dataset_from_arrays(
     arrays_by_name: ArraysByName, name: str = "own", kind: SampleKind | Literal[""] = ""
 ) -> Dataset:
-    """Dataset of x_train, y_train, x_test, y_test, and if there are any x_public, y_public,
-    client_train (one client id a training sample), by name; or of x, y and client, where nobody has
-    split the samples: `split` ("train" or "test" for each sample) or `group` (whose samples stay
-    together) may then say how.
+    """Make a Dataset from arrays by name.
 
-    numpy arrays, torch tensors, pandas Series and DataFrames or lists; scaled and checked as those
-    of an `.npz` file; the Dataset has copies of its own. kind: "recordings" or "images", where the
-    shape alone says the wrong thing. Raises UsageError.
+    The names are x_train, y_train, x_test and y_test; x_public, y_public and client_train (the
+    client of each training sample) may be added. Samples that nobody has split are given as x, y and
+    client. Then `split` ("train" or "test" for each sample) may say how to split them, or `group`:
+    samples of the same group stay on the same side.
+
+    The arrays may be NumPy arrays, torch tensors, pandas Series and DataFrames, or lists. They are
+    copied, checked and scaled like those of an `.npz` file.
+
+    kind: "recordings" or "images", where the shape alone would mislead
+
+    Raises UsageError.
 
     >>> x = np.arange(24.0).reshape(6, 4)
     >>> y = np.arange(6) % 2
@@ -347,7 +364,7 @@ def make_dataset_from_data_frame(table: DataFrame, options: FileOptions) -> Data
 
 
 def list_feature_names_of_frame(arrays_by_name: ArraysByName) -> list[str]:
-    """The names of the columns of x where it is a DataFrame."""
+    """The column names of x if it is a DataFrame; an empty list otherwise."""
     x = arrays_by_name.get("x_train", arrays_by_name.get("x"))
     if not hasattr(x, "columns"):
         return []
@@ -355,7 +372,8 @@ def list_feature_names_of_frame(arrays_by_name: ArraysByName) -> list[str]:
 
 
 def is_frame_with_texts_dates_or_gaps(samples: ArrayLike | None) -> bool:
-    """Whether samples are a DataFrame with more than plain numbers: texts, dates, gaps."""
+    """Whether the samples are a DataFrame in which not every cell is a number: some are texts,
+    dates or empty."""
     import pandas
 
     if not isinstance(samples, pandas.DataFrame):
@@ -370,8 +388,8 @@ def is_frame_with_texts_dates_or_gaps(samples: ArrayLike | None) -> bool:
 def make_dataset_from_frames(
     frames_by_name: Mapping[str, DataFrame | ArrayLike], dataset_name: str
 ) -> Dataset:
-    """The Dataset of samples in DataFrames with texts, dates or gaps: they are read as a table is
-    (`tables.py`)."""
+    """Make a Dataset from DataFrames with texts, dates or gaps, by the same rules as for a table's
+    file (`tables.py`)."""
     import pandas
 
     if "x_public" in frames_by_name:
@@ -404,8 +422,8 @@ def make_dataset_from_frames(
 def join_samples_and_labels_into_table(
     frames_by_name: Mapping[str, DataFrame | ArrayLike], part_suffix: Literal["", "_train", "_test"]
 ) -> DataFrame:
-    """One table of the samples `x{suffix}`, their labels, and what else is given of each. Raises
-    UsageError."""
+    """Join the samples `x{suffix}`, their labels, clients, splits and groups into one table.
+    Raises UsageError."""
     import pandas
 
     frame = frames_by_name[f"x{part_suffix}"]
@@ -434,8 +452,8 @@ def join_samples_and_labels_into_table(
 
 
 def convert_to_array(array_name: str, array_like: ArrayLike) -> np.ndarray:
-    """A copy of an array, a tensor, a Series, a DataFrame or a list. Raises UsageError for what has
-    gaps."""
+    """Copy an array, a tensor, a Series, a DataFrame or a list into an array. Raises UsageError if it
+    has gaps."""
     import pandas
 
     try:
@@ -475,7 +493,7 @@ def convert_to_array(array_name: str, array_like: ArrayLike) -> np.ndarray:
 
 
 def convert_tensor_to_array(tensor: torch.Tensor) -> np.ndarray:
-    """A tensor as an array; what NumPy does not know (bfloat16) as float32."""
+    """Convert a tensor to an array; a number type that NumPy lacks (bfloat16) becomes float32."""
     tensor = tensor.detach().cpu()
     if tensor.is_sparse:
         tensor = tensor.to_dense()
@@ -513,7 +531,7 @@ def convert_series_to_array(array_name: str, values: Series) -> np.ndarray:
 
 
 def is_whole_number(value: object) -> bool:
-    """Whether a value is an int of Python or numpy, and no boolean."""
+    """Whether a value is an int of Python or NumPy and not a boolean."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -544,7 +562,7 @@ def build_dataset_from_raw_arrays(
 ) -> Dataset:
     """The Dataset of arrays by name, checked and scaled.
 
-    extra_note: goes behind the note
+    extra_note: a text that is appended to the note
     kind: as in `make_dataset_from_arrays`
     columns: the names of the features
 
@@ -622,7 +640,7 @@ def check_parts_have_same_sample_shape(samples_by_part: Mapping[str, np.ndarray]
 
 
 def describe_absent_labels_if_any(y_train: LabelArray, class_names: Sequence[str]) -> str:
-    """A sentence where a class has no training sample."""
+    """A sentence on the classes without training samples; "" if every class has some."""
     present = set(y_train.tolist())
     absent = [name for label, name in enumerate(class_names) if label not in present]
     if not absent:
@@ -634,8 +652,8 @@ def describe_absent_labels_if_any(y_train: LabelArray, class_names: Sequence[str
 def describe_doubt_between_pictures_and_recordings_if_any(
     raw_samples: SampleArray, arranged_samples: SampleArray
 ) -> str:
-    """A sentence where the shape of the samples leaves room for doubt: long pictures may be
-    recordings."""
+    """A sentence for samples whose shape is ambiguous: images at least twice as long as wide may be
+    recordings. "" for all others."""
     if (
         raw_samples.ndim == 3
         and arranged_samples.ndim == 4
@@ -661,7 +679,8 @@ class ArraysAndNote(NamedTuple):
 
 
 def name_classes_if_labels_begin_with_one(raw_arrays: Arrays) -> ArraysAndNote:
-    """Labels 1..C as names of classes, so that there is no empty class 0. Others as they are."""
+    """Turn labels 1..C into class names, so that there is no empty class 0; leave all other labels
+    as they are."""
     keys = [key for key in raw_arrays if is_label_array_name(key)]
     numbers = []
     for key in keys:
@@ -685,14 +704,14 @@ def is_label_array_name(array_name: str) -> bool:
 
 
 class ArraysAndClassNames(NamedTuple):
-    """Arrays whose labels are numbers, and the names of the classes; none where nobody named them."""
+    """Arrays whose labels are numbers, and the names of the classes; () if they have none."""
 
     arrays: Arrays
     class_names: tuple[str, ...]
 
 
 def encode_labels_if_texts(raw_arrays: Arrays) -> ArraysAndClassNames:
-    """The arrays with labels as numbers, and the names of the classes; none where the labels are
+    """Replace labels that are texts by numbers, and return the class names; () if the labels are
     numbers already."""
     keys = [key for key in raw_arrays if is_label_array_name(key)]
     if not all(raw_arrays[key].dtype.kind == "U" for key in keys):
@@ -709,7 +728,7 @@ def encode_labels_if_texts(raw_arrays: Arrays) -> ArraysAndClassNames:
 
 
 def split_into_training_and_test_arrays(raw_arrays: Arrays) -> ArraysAndNote:
-    """The arrays with `x`, `y` and `client` split into training and test samples."""
+    """Split `x`, `y` and `client` into training and test samples."""
     parts = {key: array for key, array in raw_arrays.items() if key not in UNSPLIT}
     if "x_train" in raw_arrays:
         for key in ("split", "group"):
@@ -741,7 +760,7 @@ def split_into_training_and_test_arrays(raw_arrays: Arrays) -> ArraysAndNote:
 def choose_test_samples(
     raw_arrays: Mapping[str, np.ndarray], labels: LabelArray
 ) -> tables.SplitChoice:
-    """The test samples of arrays that nobody has split: as `split` says, whole groups, or drawn."""
+    """Choose the test samples of unsplit arrays: as `split` says, or whole groups, or at random."""
     owner = None
     if "client" in raw_arrays:
         owner, _ = encode_client_ids(raw_arrays["client"], len(labels))
@@ -783,7 +802,7 @@ def convert_labels_to_integers(array_name: str, labels: np.ndarray) -> LabelArra
         raise UsageError(f"{array_name} holds {labels.dtype}, but {allowed}.")
     is_label = (
         (labels >= 0) & (labels < MAX_CLASSES) & (labels == np.floor(labels))
-    )  # nan is in no range
+    )  # a nan fails both comparisons
     wrong = labels[~is_label]
     if len(wrong):
         raise UsageError(f"{array_name} holds the label {wrong[0]:g}, but {allowed}.")
@@ -791,7 +810,8 @@ def convert_labels_to_integers(array_name: str, labels: np.ndarray) -> LabelArra
 
 
 def count_classes_of_training_labels(labels_by_part: Arrays) -> int:
-    """C = greatest training label + 1; no other labels of `labels_by_part` may be greater."""
+    """Count the classes, which is the greatest training label + 1. No label of another part may be
+    greater."""
     classes = int(labels_by_part["y_train"].max()) + 1
     if classes < 2:
         raise UsageError(
@@ -810,9 +830,9 @@ def count_classes_of_training_labels(labels_by_part: Arrays) -> int:
 def arrange_sample_axes(
     array_name: str, samples: np.ndarray, kind: SampleKind | Literal[""] = ""
 ) -> SampleArray:
-    """Samples as [N, C, H, W], [N, C, T] or [N, D], in the file's own numbers.
+    """Arrange samples as [N, C, H, W], [N, C, T] or [N, D]; the numbers stay as they are.
 
-    kind: "recordings" or "images", if the shape alone says the wrong thing
+    kind: "recordings" or "images", where the shape alone would mislead
 
     Raises UsageError for any other shape, and for numbers that are not finite.
     """
@@ -853,24 +873,25 @@ def arrange_sample_axes(
 
 
 def looks_like_recordings(samples: SampleArray) -> bool:
-    """Whether one axis of the samples [N, A, B] is too short for a picture, and the other long."""
+    """Whether one axis of the samples [N, A, B] is too short for an image and the other one long."""
     shortest = min(samples.shape[1:])
     longest = max(samples.shape[1:])
     return shortest < SMALLEST_IMAGE <= longest / 2
 
 
 def put_channels_first(samples: SampleArray) -> SampleArray:
-    """Recordings [N, C, T] from [N, C, T] or [N, T, C]: there are fewer channels than steps."""
+    """Arrange recordings as [N, C, T]. They come as [N, C, T] or [N, T, C], with fewer channels than
+    steps."""
     if samples.shape[1] < samples.shape[2]:
         return samples
     return np.moveaxis(samples, 2, 1)
 
 
 class ScaledSamples(NamedTuple):
-    """Samples as networks read them.
+    """Samples in the form that networks read.
 
     arrays: float32, by name
-    schema: what scales further samples alike (its class names are still missing)
+    schema: scales new samples in the same way (its class names are still missing)
     note: a sentence on what was done
     """
 
@@ -902,8 +923,8 @@ def scale_samples(samples_by_part: Arrays, feature_names: Sequence[str] = ()) ->
         )
     scale = np.where(is_constant, 1.0, std)
     if not feature_names:
-        what = "feature" if is_table else "channel"
-        feature_names = [f"{what} {index}" for index in range(1, shape[0] + 1)]
+        unit_name = "feature" if is_table else "channel"
+        feature_names = [f"{unit_name} {index}" for index in range(1, shape[0] + 1)]
     columns = []
     for index, name in enumerate(feature_names):
         column = Column(name, NUMBER, mean=float(mean[index]), scale=float(scale[index]))
@@ -917,7 +938,7 @@ def scale_samples(samples_by_part: Arrays, feature_names: Sequence[str] = ()) ->
 
 
 def scale_images(images_by_part: Arrays) -> ScaledSamples:
-    """The same for images [N, C, H, W]."""
+    """Scale images [N, C, H, W] by the range of their pixels."""
     shape = tuple(images_by_part["x_train"].shape[1:])
     mode: ColourMode = "L" if shape[0] == 1 else "RGB"
     pixels = choose_pixel_scale(images_by_part)
@@ -927,7 +948,7 @@ def scale_images(images_by_part: Arrays) -> ScaledSamples:
 
 
 def choose_pixel_scale(images_by_part: Arrays) -> PixelScale:
-    """The range from which the pixels of all parts come.
+    """Choose the range that the pixels of all parts lie in.
 
     Raises UsageError for parts of different number types.
     """
@@ -957,10 +978,10 @@ def measure_mean_and_deviation_per_channel(samples: SampleArray) -> Moments:
 
 def join_names_on_one_line(names: Sequence[str]) -> str:
     """Names from a file, which may hold anything, on one line."""
-    shown = [" ".join(name.split())[:80] for name in names[:SHOWN_NAMES]]
+    shown_names = [" ".join(name.split())[:80] for name in names[:SHOWN_NAMES]]
     if len(names) > SHOWN_NAMES:
-        shown.append("…")
-    return ", ".join(shown)
+        shown_names.append("…")
+    return ", ".join(shown_names)
 
 
 # ------------------------------------------------------------------------------------------ clients

@@ -1,9 +1,9 @@
-"""What a data set was taken for, for its owner to look at before anything runs: a notebook shows it
-of `fl.load("mine.csv")`, a terminal by `fedlab-nb look mine.csv`.
+"""Describe a data set on a card, so that its owner can check how it was read before anything runs.
 
-Rows, columns with what each was taken for and why, what is left out, classes and clients with
-counts, first rows. As HTML the card depends on no style sheet and no script; first images are shown
-as such.
+A notebook shows the card for `fl.load("mine.csv")`, a terminal for `fedlab-nb look mine.csv`. It
+lists the number of samples, the kind of each column and the reason for it, the columns that are left
+out, the classes and clients with their counts, and the first rows or images. As HTML it needs no
+style sheet and no script.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from fedlab_nb.data.schema import InputSchema
     from fedlab_nb.tensor_types import SingleImage
 
-MAX_COLUMNS = 40  # columns that a card lists; of more it says how many there are
+MAX_COLUMNS = 40  # columns that a card lists; it counts the rest
 MAX_LISTED_COUNTS = 12  # classes and clients that it lists
 MAX_IMAGES = 8
-MAX_CELL_CHARACTERS = 40  # of a cell
+MAX_CELL_CHARACTERS = 40  # characters of a cell that a card shows
 # From this ratio of the largest class to the smallest on, accuracy alone says little.
 UNEQUAL = 2
 HEAD = ("column", "taken for", "why", "values")
@@ -41,7 +41,7 @@ WHY = {
 
 # ------------------------------------------------------------------------------------ its parts
 def format_headline(dataset: Dataset) -> str:
-    """How many samples of what there are, in a sentence.
+    """Say in a sentence how many samples there are and of what form.
 
     >>> from fedlab_nb.data import load
     >>> format_headline(load("digits"))
@@ -99,7 +99,8 @@ def has_unequal_classes(dataset: Dataset) -> bool:
 
 
 def describe_classes(dataset: Dataset) -> list[str]:
-    """Classes and clients with their counts, and what unequal ones mean, in sentences."""
+    """Describe in sentences the classes and clients, with their counts and what unequal classes
+    mean."""
     counts = [train + test for _, train, test in count_samples_by_class(dataset)]
     classes = [f"{name} {count:,}" for name, count in zip(dataset.class_names, counts, strict=True)]
     sentences = [f"Classes: {join_first_texts_and_count_rest(classes)}."]
@@ -120,7 +121,7 @@ def describe_classes(dataset: Dataset) -> list[str]:
 
 
 def join_first_texts_and_count_rest(texts: Sequence[str]) -> str:
-    """The first parts in a list, and how many more there are."""
+    """Join the first texts by commas, and say how many more there are."""
     text = ", ".join(texts[:MAX_LISTED_COUNTS])
     hidden_count = len(texts) - MAX_LISTED_COUNTS
     if hidden_count > 0:
@@ -129,7 +130,7 @@ def join_first_texts_and_count_rest(texts: Sequence[str]) -> str:
 
 
 def find_column_role(schema: InputSchema, column_name: str) -> ColumnRole | Literal[""]:
-    """Which of ROLES a column has; "" for none."""
+    """Find which of ROLES a column has; "" if it has none."""
     for role in ROLES:
         if getattr(schema, role) == column_name:
             return role
@@ -146,7 +147,7 @@ class ColumnRow(NamedTuple):
 
 
 def list_column_rows(schema: InputSchema) -> list[ColumnRow]:
-    """What each column was taken for, in the order of the file."""
+    """List how each column was read, in the order of the file."""
     columns_by_name = {column.name: column for column in schema.columns}
     rows = []
     for name in schema.names or tuple(columns_by_name):
@@ -161,7 +162,7 @@ def list_column_rows(schema: InputSchema) -> list[ColumnRow]:
 
 
 def describe_left_out_columns(schema: InputSchema) -> str:
-    """Which columns are left out, in a sentence; "" for none."""
+    """Name in a sentence the columns that are left out; "" if there are none."""
     names = [column.name for column in schema.columns if not column.feature_count]
     if not names:
         return ""
@@ -169,7 +170,7 @@ def describe_left_out_columns(schema: InputSchema) -> str:
 
 
 def list_first_rows_as_texts(dataset: Dataset) -> list[list[str]]:
-    """The first rows of a table as text, their head first; nothing of other data."""
+    """List the head and the first rows of a table as texts; an empty list for other data."""
     if dataset.first_rows is None:
         return []
     table = dataset.first_rows.iloc[:, :MAX_COLUMNS]
@@ -180,7 +181,7 @@ def list_first_rows_as_texts(dataset: Dataset) -> list[list[str]]:
 
 
 def format_cell_text(cell: CellValue) -> str:
-    """A cell as text of MAX_CELL_CHARACTERS at most, "" if there is no value."""
+    """Write a cell as text of at most MAX_CELL_CHARACTERS; "" if there is no value."""
     if cell is None or cell != cell:  # nan is unequal to itself
         return ""
     return str(cell)[:MAX_CELL_CHARACTERS]
@@ -209,7 +210,7 @@ def format_text_card(dataset: Dataset) -> str:
 
 
 def format_table_with_aligned_columns(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as lines, their columns below each other."""
+    """Write rows as lines whose columns are aligned."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
@@ -245,7 +246,7 @@ def format_html_card(dataset: Dataset) -> str:
 
 
 def format_html_table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as an HTML table, the first one its head."""
+    """Write rows as an HTML table; the first row is its head."""
     lines = []
     for number, row in enumerate(rows):
         tag = "td" if number else 'th scope="col"'
@@ -256,19 +257,19 @@ def format_html_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def format_html_images(dataset: Dataset) -> str:
-    """The first training images, each with its class as alt text."""
-    shown = []
+    """Show the first training images, each with its class as alt text."""
+    image_tags = []
     for x, y in zip(dataset.x_train[:MAX_IMAGES], dataset.y_train.tolist(), strict=False):
         name = escape(dataset.class_names[y])
-        shown.append(
+        image_tags.append(
             f'<img alt="a training image of {name}" title="{name}" src="{encode_image_as_data_url(x)}" '
             'style="height:48px;image-rendering:pixelated;margin-right:4px">'
         )
-    return f"<p>First training images:</p><p>{''.join(shown)}</p>"
+    return f"<p>First training images:</p><p>{''.join(image_tags)}</p>"
 
 
 def encode_image_as_data_url(image: SingleImage) -> str:
-    """An image [C, H, W] in [0, 1] as a data URL."""
+    """Encode an image [C, H, W] in [0, 1] as a data URL."""
     from PIL import Image
 
     pixels = (image.clamp(0, 1) * 255).round().byte().movedim(0, -1).numpy()

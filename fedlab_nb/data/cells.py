@@ -1,9 +1,9 @@
-"""The cells of a table, wherever it comes from, as texts: what two texts have in common is decided
-in one place.
+"""Convert the cells of any table to texts, so that equal values are equal texts whatever their
+source.
 
-Files give texts, spreadsheets, Parquet files and DataFrames give numbers, dates and truth values.
-All become text here, `None` where there is nothing, so that a class is called `1` whether it came
-from a file or from memory. Columns of numbers that are numbers already are left as they are.
+Text files give texts; spreadsheets, Parquet files and DataFrames give numbers, dates and truth
+values. All become texts here, and an empty cell becomes None. So a class is called `1` whether it
+came from a file or from memory. Columns that hold numbers already stay as they are.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from fedlab_nb.errors import UsageError
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-# No value in any column, in small letters: what programs write, and no person.
+# Texts that mean "no value" in every column, in small letters: only programs write them.
 NO_VALUE = ("", "nan", "nat", "<na>", "#n/a", "#na", "?")
-# No value in a column of numbers. In other columns these are words like all others.
+# Texts that mean "no value" in a column of numbers. In other columns they are ordinary words.
 NO_NUMBER = (
     *NO_VALUE,
     "na",
@@ -51,7 +51,7 @@ def is_plain_number(text: str) -> bool:
 
 
 def convert_cell_to_text_or_none(cell: CellValue) -> str | None:
-    """A cell as text without blanks around it, None if there is nothing.
+    """Convert a cell to text without blanks around it, or to None if it is empty.
 
     >>> [convert_cell_to_text_or_none(cell) for cell in (3, 2.5, True, " a ", float("nan"))]
     ['3', '2.5', 'True', 'a', None]
@@ -88,8 +88,7 @@ def is_numeric(column: Series) -> bool:
 
 
 def convert_columns_to_numbers_or_texts(table: DataFrame) -> DataFrame:
-    """The table with columns of numbers as they are, and all others as texts and None (dtype
-    object).
+    """Convert all columns but those of numbers to texts and None (dtype object).
 
     Raises UsageError for complex numbers and for cells that are lists.
     """
@@ -118,10 +117,9 @@ def convert_columns_to_numbers_or_texts(table: DataFrame) -> DataFrame:
 
 
 def convert_column_to_texts(column: Series) -> Series:
-    """A column as texts and None; whole numbers are written without a decimal point.
+    """Convert a column to texts and None; whole numbers get no decimal point.
 
-    A column of pandas floats is one of whole numbers with gaps as often as not, so 1.0 is written
-    `1`.
+    pandas makes floats of whole numbers with gaps, so 1.0 is written `1`.
     """
     import pandas
 
@@ -139,10 +137,10 @@ def convert_column_to_texts(column: Series) -> Series:
 
 
 def replace_missing_texts_by_none(column: Series, missing: Iterable[str]) -> Series:
-    """A column of texts with None for each text that stands for no value.
+    """Replace each text that means "no value" by None.
 
-    missing: texts in small letters; one that is a number stands for all cells of that value (-9
-    also for -9.0).
+    missing: such texts in small letters; a number stands for all cells of its value (-9 also for
+        -9.0)
     """
     tokens = set(missing)
     values = {float(token) for token in tokens if is_plain_number(token)}
@@ -160,9 +158,11 @@ def replace_missing_texts_by_none(column: Series, missing: Iterable[str]) -> Ser
 
 
 def make_data_frame(raw_rows: RawRows, column_names: list[str]) -> DataFrame:
-    """A DataFrame of rows that a person gives: a DataFrame, a dict or a list of dicts (by name), or
-    an array or a list of rows (by place: `column_names` are then the columns). Raises
-    UsageError."""
+    """Make a DataFrame of the rows that a user gives.
+
+    A DataFrame, a dict and a list of dicts name their columns. The columns of an array or of a list
+    of rows are `column_names`, in this order. Raises UsageError.
+    """
     import pandas
 
     if isinstance(raw_rows, pandas.DataFrame):
@@ -203,7 +203,7 @@ def is_list_of_dicts(raw_rows: RawRows) -> bool:
 
 
 def make_list_of_rows(raw_rows: RawRows) -> np.ndarray | list[Sequence[CellValue]]:
-    """Rows [N, D] of an array, a tensor or a list; a single row becomes a list of one."""
+    """Make rows [N, D] of an array, a tensor or a list; a single row becomes a list of one row."""
     if hasattr(raw_rows, "detach"):
         raw_rows = raw_rows.detach().cpu().numpy()
     if isinstance(raw_rows, np.ndarray):

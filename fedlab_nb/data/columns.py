@@ -34,7 +34,7 @@ CATEGORY: Final = "category"
 WORDS: Final = "words"
 LEFT_OUT: Final = "left out"
 KINDS = (NUMBER, CATEGORY, WORDS, LEFT_OUT)
-SHOWN_VALUES = 6  # most values of a category that a data card lists
+SHOWN_VALUES = 6  # values of a category that a data card lists at most
 HASHED_FEATURES = 256  # features of a bag of words
 MINUS_SIGNS = (
     "\u2212\u2012\u2013\ufe63\uff0d"  # other characters for a minus, in spreadsheets and papers

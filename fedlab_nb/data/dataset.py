@@ -1,7 +1,7 @@
-"""What every dataset looks like once it is loaded: train and test tensors, an unlabelled part,
-class names, an id.
+"""The class of every loaded dataset: training and test tensors, an unlabelled part, class names and
+an id.
 
-It knows nothing of clients; `federation.py` shares the training samples out.
+How its training samples are dealt out to clients is in `federation.py`.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ class Dataset:
     x_public: float32 like x_train, without labels, or None
     digest: equal for equal content, so that stored results find their data again
     y_public: labels of x_public where they are known: for choosing settings, never for a method
-    note: what was done to the data on the way in, in a sentence for the reader
+    note: what was done to the data when they were loaded, in a sentence for the reader
     client_train: int64 [N], the client 0..M-1 that holds each training sample (-1: nobody), or None
-        where the data do not name their clients
-    client_names: their M names
+        if the data do not name their clients
+    client_names: the names of the M clients
     font_train: int64 [N], the font of each training sample (-1: not known), or None if samples have
         none
-    client_test: int64 [T], the client whose own each test sample is, or None: not known, or
-        nobody's
-    first_rows: of a table the first rows as they stand in the file, to look at, or None
-    about: what a file of arrays says of itself in its text `about`, or ""
+    client_test: int64 [T], the client that each test sample belongs to, or None if it is not known
+        or belongs to no client
+    first_rows: the first rows of a table as they stand in the file, to be shown, or None
+    about: the description in the array `about` of a file, or ""
     schema: how raw samples become such tensors (`data/schema.py`), or None if that is not known
 
     Raises UsageError if the parts do not fit together.
@@ -169,7 +169,7 @@ class Dataset:
         )
 
     def __repr__(self) -> str:
-        """One line; of a table the whole card (`data/card.py`)."""
+        """One line, or the whole card of a table (`data/card.py`)."""
         if self.first_rows is not None:
             from fedlab_nb.data.card import format_text_card
 
@@ -189,10 +189,13 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Description:
-    """What can be said of a dataset before it is loaded. `digest` is None while its files are not
-    on this machine. `public_labelled`: whether the labels of its public samples are known (no
-    method sees them). `n_clients`: how many clients the data name, 0 for none; `n_fonts`: how many
-    fonts its training samples have, likewise."""
+    """What is known of a dataset before it is loaded.
+
+    digest: as in `Dataset`; None while the files are not on this machine
+    public_labelled: whether the labels of its public samples are known (no method sees them)
+    n_clients: the number of clients that the data name; 0 for none
+    n_fonts: the number of fonts of its training samples; 0 for none
+    """
 
     name: str
     input_shape: SampleShape
@@ -215,13 +218,12 @@ def make_dataset_from_ready_arrays(
     client_names: Names,
     schema: InputSchema | None = None,
 ) -> Dataset:
-    """The Dataset of NumPy arrays.
+    """Make a Dataset of NumPy arrays that are checked and scaled already.
 
-    arrays_by_name: by the names of REQUIRED and, if there are any, of OPTIONAL and `client_test`;
-    x float32
-        [N, C, H, W], [N, C, T] or [N, D], y and clients int64 [N]
-    class_names: C of them
-    client_names: M, or none
+    arrays_by_name: the arrays of REQUIRED, and any of OPTIONAL and `client_test`; x is float32
+        [N, C, H, W], [N, C, T] or [N, D], y and clients are int64 [N]
+    class_names: the names of the C classes
+    client_names: the names of the M clients, or ()
     dataset_note, schema: as in `Dataset`
     """
     import torch
@@ -242,8 +244,8 @@ def make_dataset_from_ready_arrays(
 
 
 def hash_to_content_id(*parts: object) -> str:
-    """A short content id: SHA-256 over byte strings, or over the text of anything else, in
-    order."""
+    """Make a short content id: SHA-256 over the parts in order, byte strings as they are and all others
+    as text."""
     content = hashlib.sha256()
     for part in parts:
         data = part if isinstance(part, bytes) else str(part).encode()
@@ -253,6 +255,6 @@ def hash_to_content_id(*parts: object) -> str:
 
 
 def shorten_error_text(error: BaseException) -> str:
-    """The text of an error in one line, at most 200 characters, to stand within a sentence."""
+    """Shorten an error's text to one line of at most 200 characters, for use within a sentence."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 200 else text[:197] + "..."

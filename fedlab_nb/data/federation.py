@@ -1,8 +1,8 @@
-"""A Federation: one dataset and who holds which of its training samples. Immutable, and without a
-copy of any image.
+"""A Federation: a dataset, and the client that holds each of its training samples. It is immutable
+and copies no image.
 
-How samples are shared out, and how skewed that is, is `partition.py`'s matter.
-`replace_objects_by_names_in_settings` makes settings of what a person gives as data.
+How samples are dealt out to clients, and how skewed the result is, is in `partition.py`.
+`replace_objects_by_names_in_settings` turns the data that a user gives into settings.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 
 USUAL_CLIENTS = 10
 USUAL_ALPHA = 0.1
-SHOWN_NAMES = 5  # of the data's own clients, in a note
+SHOWN_NAMES = 5  # names of the data's own clients that a note lists
 
-# Settings of a federation, and the values that are as good as not given.
+# Settings of a federation, each with the value that means the same as leaving it out.
 FEDERATION_SETTINGS: Mapping[str, SettingValue] = {
     "alpha": None,
     "clients": None,
@@ -140,8 +140,8 @@ class Federation:
         return self.whole
 
     def leave_out(self, absent: Sequence[int], unseen: Sequence[int]) -> Federation:
-        """The federation of those that are left."""
-        left = list_present_clients(self.clients, absent, unseen)
+        """Make the federation without the absent and the unseen clients."""
+        present_clients = list_present_clients(self.clients, absent, unseen)
         notes = [self.note]
         if absent:
             count = f"{len(absent)} of {self.clients} clients"
@@ -151,8 +151,8 @@ class Federation:
             notes.append(f"Unseen (a test set of its own): {count}.")
         return replace(
             self,
-            shards=tuple(self.shards[k] for k in left),
-            spurious=tuple(index for index, k in enumerate(left) if k in self.spurious),
+            shards=tuple(self.shards[k] for k in present_clients),
+            spurious=tuple(index for index, k in enumerate(present_clients) if k in self.spurious),
             note=" ".join(notes).strip(),
             whole=self,
             absent=tuple(absent),
@@ -179,8 +179,8 @@ class Federation:
         """Samples per client and class, int64 [M, C]."""
         import torch
 
-        # In NumPy: a slider waits for it, and PyTorch's threads wait for each other on a busy
-        # machine.
+        # In NumPy, since a slider waits for this: on a busy machine PyTorch's threads would wait for
+        # each other.
         labels = self.dataset.y_train.numpy()
         rows = [np.bincount(labels[shard.numpy()], minlength=self.classes) for shard in self.shards]
         return torch.from_numpy(np.stack(rows).astype(np.int64))
@@ -216,8 +216,7 @@ class Federation:
     def move(
         self, client: int | str, to: int | str | None, *, label: int | str | None = None
     ) -> Federation:
-        """A Federation in which samples of one client have gone to another one; this one stays as
-        it is.
+        """Move samples of one client to another. Returns a new Federation; this one is unchanged.
 
         client: a letter, a name, or a number, counted as if nobody were absent
         to: likewise; None: nobody gets the samples
@@ -242,19 +241,19 @@ class Federation:
         return self._add_edit(Edit(giver, label_index, receiver))
 
     def double(self, client: int | str) -> Federation:
-        """A Federation with one more client behind the others, which has the same samples as
-        `client`."""
+        """Add a client after all others that holds the same samples as `client`. Returns a new
+        Federation."""
         return self._add_edit(Edit(self.find_client_number(client), is_double=True))
 
     def rename(self, client: int | str, name: str) -> Federation:
-        """A Federation in which a client has a name; pictures and sentences show it beside its
-        letter."""
+        """Name a client; plots and sentences show the name beside its letter. Returns a new
+        Federation."""
         return self._add_edit(
             Edit(self.find_client_number(client), name=strip_and_check_client_name(name))
         )
 
     def _add_edit(self, edit: Edit) -> Federation:
-        """This federation with one more edit, dealt out again. UsageError if `federate` did not
+        """Deal this federation out again with one more edit. Raises UsageError if `federate` did not
         make it."""
         if not self.origin:
             raise UsageError(
@@ -287,9 +286,10 @@ class Federation:
         return int(check_whole_number("label", label, 0, self.classes - 1))
 
     def settings(self) -> SettingsByName:
-        """What makes it, as settings of a run: of all seeds of a run, this one federation.
+        """The settings of a run that give all its seeds this one federation.
 
-        The shards of one that was put together by hand are the clients of a data set of its own.
+        For a federation that `federate` did not make, they name a new data set whose clients hold its
+        shards.
         """
         if not self.is_made_by_federate():
             dataset = name_clients_by_index_lists(
@@ -313,7 +313,7 @@ class Federation:
         return settings
 
     def is_made_by_federate(self) -> bool:
-        """Whether `federate` gives the same again; not where samples were replaced since."""
+        """Whether `federate` would give the same federation again; not if samples were replaced since."""
         if not self.origin:
             return False
         import torch
@@ -531,8 +531,10 @@ def check_natural_partition_settings(
     other_settings: Mapping[str, SettingValue],
     ignored_setting_names: Sequence[str],
 ) -> None:
-    """UsageError if partition `natural` cannot be had, or not with these settings. ignored_setting_names:
-    settings that are as good as not given."""
+    """Raise UsageError if partition `natural` is impossible for the data, or with these settings.
+
+    ignored_setting_names: settings whose values mean the same as leaving them out
+    """
     if not named_client_count:
         raise UsageError(
             f"The data set {dataset_name!r} does not name its clients, so partition 'natural' has none; "
@@ -559,11 +561,11 @@ def check_natural_partition_settings(
 def check_font_partition_settings(
     dataset_name: str, data_has_fonts: bool, other_settings: Mapping[str, SettingValue]
 ) -> None:
-    """UsageError if partition `fonts` cannot be had.
+    """Raise UsageError if partition `fonts` is impossible for the data, or with these settings.
 
-    data_has_fonts: whether the data set `dataset_name` says which font a sample has
-    other_settings: by name, those that are of no use where clients get whole fonts; None for one
-              that was not given
+    data_has_fonts: whether the data set `dataset_name` gives the font of each sample
+    other_settings: settings, by name, that have no use if clients get whole fonts; None for one
+        that was not given
     """
     if not data_has_fonts:
         raise UsageError(
@@ -578,8 +580,7 @@ def check_font_partition_settings(
         )
 
 
-# ---------------------------------------------------------------------------- who holds which
-# sample
+# ------------------------------------------------------------------------ which client holds what
 def partition_dataset(
     dataset: Dataset,
     partition: PartitionName,
@@ -588,8 +589,10 @@ def partition_dataset(
     seed: int,
     rule_settings: Mapping[str, SettingValue],
 ) -> Partition:
-    """Who holds which of the samples `used_indices` (None: of all). rule_settings: the settings of
-    RULES, as `partition_samples` takes them."""
+    """Deal the samples `used_indices` (None: all) out to clients.
+
+    rule_settings: the settings of RULES, as `partition_samples` takes them
+    """
     if partition == "natural":
         return partition_by_named_clients(dataset, used_indices)
     rng = make_numpy_generator(seed, "partition")
@@ -628,7 +631,7 @@ def draw_used_sample_indices(
 
 
 def partition_by_named_clients(dataset: Dataset, used_indices: IndexArray | None) -> Partition:
-    """What the data's own clients hold, of the samples `used_indices` alone (None: of all)."""
+    """Give the samples `used_indices` (None: all) to the data's own clients."""
     shards = list_sample_indices_by_client(dataset)
     if used_indices is not None:
         shards = [np.intersect1d(shard, used_indices) for shard in shards]
@@ -651,14 +654,14 @@ def list_sample_indices_by_client(dataset: Dataset) -> list[IndexArray]:
         owner = np.empty(0, int)
     else:
         owner = dataset.client_train.numpy()
-    # + 1, because nobody is -1; nobody's samples come first and are left out
+    # + 1, since the samples of nobody have the client -1; their count comes first and is left out
     return group_indices_by_owner(owner + 1, len(dataset.client_names) + 1)[1:]
 
 
 def partition_used_fonts(
     dataset: Dataset, used_indices: IndexArray | None, client_count: int, rng: np.random.Generator
 ) -> Partition:
-    """Clients with fonts of their own, of the samples `used_indices` alone (None: of all)."""
+    """Give each client whole fonts, of the samples `used_indices` (None: all)."""
     assert dataset.font_train is not None
     fonts = dataset.font_train.numpy()
     if used_indices is not None:
@@ -670,7 +673,7 @@ def partition_used_fonts(
 def apply_edits_to_partition(
     edits: Edits, partition: Partition, dataset: Dataset, seed: int
 ) -> Partition:
-    """What clients hold after the edits of what `seed` has dealt out."""
+    """Apply the edits to the partition that `seed` deals out."""
     shards = edits.apply(partition.shards, dataset.y_train.numpy())
     count = len(edits.sample_edits)
     note = f"{partition.note} Moves by hand on what seed {seed} deals out: {count}.".strip()
@@ -681,7 +684,8 @@ def name_clients_by_index_lists(dataset: Dataset, index_lists: IndexLists) -> Da
     """The dataset with named clients: client k has the training samples of the k-th list of
     indices.
 
-    It gets a digest of its own. UsageError unless the lists are disjoint, in range and not empty.
+    It gets a digest of its own. Raises UsageError unless the lists are disjoint, in range and not
+    empty.
     """
     import torch
 
@@ -698,12 +702,12 @@ def name_clients_by_index_lists(dataset: Dataset, index_lists: IndexLists) -> Da
 def copy_dataset_with_cue(
     dataset: Dataset, sample_indices: SampleIndices, cue: Cue, cue_strength: float, seed: int
 ) -> Dataset:
-    """The dataset with the cue of their labels on these training images, and a digest of its
+    """Copy the dataset with a cue of the label on these training images, and with a digest of its
     own."""
     x = dataset.x_train.clone()
     y = dataset.y_train
     if cue == "tint":
-        options: dict[str, Any] = {}  # it draws nothing
+        options: dict[str, Any] = {}  # the tint draws nothing at random
         version: tuple[object, ...] = ("tint", TINT_VERSION)
     else:
         options = {"generator": generator(seed, "cue", cue)}
@@ -741,8 +745,8 @@ def sort_and_check_spurious_clients(
 def list_present_clients(
     client_count: int, absent: Sequence[int], unseen: Sequence[int]
 ) -> ClientIndices:
-    """Those of `client_count` clients that are neither absent nor unseen; UsageError for nobody,
-    and for a client that is both."""
+    """List those of `client_count` clients that are neither absent nor unseen. Raises UsageError if
+    there are none, and for a client that is both."""
     missing = {*absent, *unseen}
     if len(missing) < len(absent) + len(unseen):
         raise UsageError(
@@ -760,12 +764,12 @@ def parse_client_indices(
     client_count: int,
     client_names: Sequence[str] = (),
 ) -> ClientIndices:
-    """Which of `client_count` clients a setting names, sorted.
+    """Find which of `client_count` clients a setting names; sorted.
 
-    setting_name: for error sentences
-    clients_or_count: how many, which are then the last ones (2 or "2"); or which, by number, letter or name:
-             (0, 3), "0,3", "A,D", "3," (a comma makes one number a list) or "oslo"
-    client_names: where the data name them
+    setting_name: the setting's name in error sentences
+    clients_or_count: a count, 2 or "2", for the last clients; or a list of numbers, letters or names:
+        (0, 3), "0,3", "A,D", "3," (the comma makes one number a list) or "oslo"
+    client_names: the clients' names if the data name them
 
     >>> parse_client_indices("absent", 2, 10), parse_client_indices("absent", "3,", 10)
     ((8, 9), (3,))
@@ -797,7 +801,7 @@ def parse_client_indices(
 
 
 def split_client_list_or_parse_count(text: str) -> list[str] | float:
-    """The clients that a text lists, or how many it says.
+    """Split a text into the clients that it lists, or parse it as their count.
 
     A text with a comma is a list, and so is one that is not a number; "" is 0.
     """
@@ -808,17 +812,18 @@ def split_client_list_or_parse_count(text: str) -> list[str] | float:
 
 
 def format_client_list(client_indices: Iterable[int]) -> str:
-    """The one form of such a list as a setting: "3," or "0,3,"; "" for nobody."""
+    """Write a list of clients as the value of a setting: "3," or "0,3,"; "" for no clients."""
     return "".join(f"{k}," for k in client_indices)
 
 
-# ----------------------------------------------------------------------------- what a person gives
+# ------------------------------------------------------------------------------- what a user gives
 def replace_objects_by_names_in_settings(
     settings: Mapping[str, SettingValue],
 ) -> SettingsByName:
-    """`settings` in plain values: `dataset` as its name, `federation` as the settings that make it.
+    """Replace the objects in `settings` by plain values: `dataset` by its name, `federation` by the
+    settings that make it.
 
-    Each of a list of data sets becomes its name. A data set in memory is registered. Raises
+    In a list of data sets each is replaced by its name. A data set in memory is registered. Raises
     UsageError.
     """
     values = dict(settings)

@@ -1,9 +1,9 @@
-"""Reading a table's file as cells of text: endings, compression, encodings, separators, headers, and
-options behind a `?`.
+"""Read a table's file as cells of text: its ending, compression, encoding, separator and header, and
+the options after a `?`.
 
-pandas reads every cell as text; the kinds of the columns are found afterwards. A file that can be
-read in two ways is refused, with a message that says how to ask for each of them. `notes` tells the
-user what was done to the file.
+pandas reads every cell as text; `kinds.py` then finds the kinds of the columns. A file that can be
+read in two ways is refused; the error says how to ask for each of them. `notes` tells the user what
+was done to the file.
 """
 
 from __future__ import annotations
@@ -201,9 +201,9 @@ def read_table(path: Path, options: Mapping[str, str]) -> RawTable:
     except ImportError as error:
         package = "openpyxl" if ending in SHEETS else "pyarrow"
         extra = "excel" if ending in SHEETS else "parquet"
-        how = f"{format_install_command(extra)}, or save the table as CSV"
+        remedy = f"{format_install_command(extra)}, or save the table as CSV"
         raise UsageError(
-            f"{name} needs {package} to be read ({shorten_error_text(error)}); {how}."
+            f"{name} needs {package} to be read ({shorten_error_text(error)}); {remedy}."
         ) from None
     except (
         ValueError,

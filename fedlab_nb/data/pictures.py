@@ -1,7 +1,7 @@
-"""Images as numbers: from which range their pixels come, and how a picture's file becomes an array.
+"""Read a picture's file as an array, and scale the pixels of images to [0, 1].
 
-Pixels are scaled by what they hold: 0 and 1, 0 to 16, 0 to 255, 16 bits, or whatever range the
-training images have. `PixelScale` keeps the choice, so that a new image is scaled as the training
+The range of the pixels is found from their values: 0 and 1, 0 to 16, 0 to 255, 16 bits, or else the
+range of the training images. `PixelScale` keeps it, so that new images are scaled as the training
 images were.
 """
 
@@ -26,15 +26,15 @@ ColourMode = Literal["L", "RGB"]  # grey, or colour, as Pillow calls them
 
 EIGHT_BITS = 255
 SIXTEEN_BITS = 65535
-FAR_BELOW = 128  # a greatest value under this is not an 8-bit photograph: its own range is used
+FAR_BELOW = 128  # images of 8 bits whose largest pixel is below this are scaled by that pixel
 
 
 @dataclass(frozen=True)
 class PixelScale:
     """Pixels become (value - low) / (high - low), clipped to [0, 1].
 
-    low, high:   of the raw pixels
-    number_type: of the raw pixels, as NumPy calls it: "uint8", "float64", "bool"
+    low, high:   the range of the raw pixels
+    number_type: the raw pixels' type, as NumPy calls it: "uint8", "float64", "bool"
     mode:        "L" for grey, "RGB" for colour
     resized:     whether pictures of other sizes are cropped to the middle square and resized, as
                  the training images were (`folder` data sets)
@@ -47,7 +47,7 @@ class PixelScale:
     resized: bool = False
 
     def apply(self, pixels: SampleArray) -> SampleArray:
-        """float32 of the same shape, in [0, 1]."""
+        """Scale pixels to float32 of the same shape, in [0, 1]."""
         if (self.low, self.high) == (0.0, 1.0):
             ready = np.ascontiguousarray(pixels, dtype=np.float32)
             return ready if pixels.dtype.kind == "b" else np.clip(ready, 0, 1)
@@ -59,7 +59,7 @@ class PixelScale:
         return np.clip((pixels.astype(np.float64) - self.low) / span, 0, 1).astype(np.float32)
 
     def describe(self) -> str:
-        """A sentence for the data set's note."""
+        """Describe the scale in a sentence, for the data set's note."""
         if self.number_type == "bool":
             return "Pixels are true or false, and become 1 or 0."
         if (self.low, self.high) == (0, 1):
@@ -69,8 +69,7 @@ class PixelScale:
         return f"Pixels are scaled by the training set's range {self.low:g} to {self.high:g}."
 
     def check_pixel_range(self, pixels: SampleArray) -> None:
-        """Raises UsageError for pixels that come from quite another range than the training
-        images."""
+        """Raise UsageError for pixels whose range is clearly not that of the training images."""
         low = float(pixels.min())
         high = float(pixels.max())
         span = self.high - self.low
@@ -93,15 +92,15 @@ class PixelScale:
 
 
 def find_pixel_scale(images_by_part: dict[str, np.ndarray], training_part: str) -> PixelScale:
-    """The scale of images of one number type, by name: the whole range of the training images
-    (`training_part`), or what their number type holds."""
+    """Find the scale of images of one number type: the range of the training images
+    (`training_part`), or the range of their number type."""
     images = images_by_part[training_part]
     number_type = str(images.dtype)
     low = float(images.min())
     high = float(images.max())
-    least = min(float(part.min()) for part in images_by_part.values())
+    smallest_pixel = min(float(part.min()) for part in images_by_part.values())
     largest_pixel = max(float(part.max()) for part in images_by_part.values())
-    if images.dtype.kind == "b" or (least >= 0 and largest_pixel <= 1):
+    if images.dtype.kind == "b" or (smallest_pixel >= 0 and largest_pixel <= 1):
         return PixelScale(0.0, 1.0, number_type)
     if images.dtype == np.uint8:
         if largest_pixel >= FAR_BELOW:
@@ -114,14 +113,14 @@ def find_pixel_scale(images_by_part: dict[str, np.ndarray], training_part: str) 
 
 # -------------------------------------------------------------------------------- files of pictures
 def are_pictures(samples: object) -> bool:
-    """Whether these are paths of picture files, or pictures of Pillow, and no array."""
+    """Whether these are paths of picture files or Pillow images, and not an array."""
     if isinstance(samples, list | tuple):
         return len(samples) > 0 and all(is_picture(sample) for sample in samples)
     return is_picture(samples)
 
 
 def is_picture(sample: object) -> bool:
-    """Whether this is the path of a picture file, or a picture of Pillow."""
+    """Whether this is the path of a picture file or a Pillow image."""
     return isinstance(sample, str | Path) or hasattr(sample, "getbands")
 
 
@@ -131,7 +130,7 @@ def read_pictures(
     size: HeightAndWidth,
     should_resize: bool,
 ) -> ImageArray:
-    """[N, C, H, W] of picture files, or of pictures of Pillow, in the numbers of the files (8 or 16
+    """Read picture files or Pillow images as [N, C, H, W], in the numbers of the files (8 or 16
     bits)."""
     if isinstance(pictures_or_paths, list | tuple):
         sources = list(pictures_or_paths)
@@ -149,7 +148,7 @@ def read_pictures(
 def read_picture(
     picture_or_path: PictureOrPath, mode: ColourMode, size: HeightAndWidth | None = None
 ) -> np.ndarray:
-    """[C, H, W] of one picture, upright (EXIF), with transparent parts on white.
+    """Read one picture as [C, H, W], turned upright (EXIF), with transparent parts on white.
 
     mode: "L" for grey, "RGB" for colour
     size: (H, W) to which the middle of the picture is cropped and resized; None: as it is
@@ -199,7 +198,7 @@ def has_16_bits_per_pixel(picture: Image) -> bool:
 
 
 def fill_transparent_with_white(picture: Image) -> Image:
-    """The picture with its transparent parts on white."""
+    """Fill the transparent parts of a picture with white."""
     from PIL import Image
 
     if not find_picture_mode(picture).startswith("transparent"):
@@ -226,7 +225,7 @@ class PictureFacts:
 
 
 def read_picture_facts(path: Path) -> PictureFacts:
-    """Raises UsageError for a file that cannot be opened."""
+    """Read the facts of a picture's file. Raises UsageError if it cannot be opened."""
     from PIL import Image
 
     try:
@@ -257,7 +256,8 @@ def has_grey_palette(picture: Image) -> bool:
 
 
 def find_picture_mode(picture: Image) -> PictureMode:
-    """The colours of a picture of Pillow, and whether it is transparent or has 16 bits a pixel."""
+    """Find the mode of a Pillow image: its colours, and whether it is transparent or has 16 bits a
+    pixel."""
     if has_16_bits_per_pixel(picture):
         return "16 bits"
     is_grey = picture.mode in ("1", "L", "LA", "La") or has_grey_palette(picture)

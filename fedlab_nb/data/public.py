@@ -1,14 +1,16 @@
-"""Where the unlabelled public samples of a federation come from: `choice` is one of
+"""Choose the unlabelled public samples of a federation.
 
-- "own": the data set's own public part, as it is loaded (nothing is changed);
-- a share from 0 to 0.9: so much of the training set, drawn once and for all (it does not depend on
-  a run's seed); 0: no public samples, the clients share all of the set;
-- the name of another data set or the path of an `.npz`: its whole training set without labels, at
-  full size. The own set is then shared out whole.
+The argument `choice` is one of
 
-In the last two, an own public part whose labels are known goes back to the training set first. An
-own part without labels is left out. `describe_dataset_with_public_part` says the same of a
-description, without loading a sample.
+- "own": the public part that comes with the data set;
+- a share from 0 to 0.9: this share of the training set, drawn once, whatever the run's seed. With 0
+  there are no public samples, and the clients get the whole set;
+- the name of another data set or the path of an `.npz`: all of its training and public samples,
+  without the labels. The clients then get the whole of the first data set.
+
+For the last two, the data set's own public part first goes back to the training set if its labels are
+known, and is left out if they are not. `describe_dataset_with_public_part` makes the same change to a
+data set's description, without loading a sample.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ PublicChoice = str | float
 def convert_and_check_public_choice(
     public_choice: str | float | PathLike, description: Description
 ) -> PublicChoice:
-    """`public_choice` for the data set `description`, a share as a number; UsageError if it cannot
-    be had."""
+    """Check `public_choice` for the data set `description`, and convert a share to a number. Raises
+    UsageError if it is impossible."""
     value = (
         str(public_choice)
         if isinstance(public_choice, PathLike)
@@ -64,8 +66,8 @@ def convert_and_check_public_choice(
 
 
 def check_can_be_public_dataset(other_name: str, description: Description) -> None:
-    """UsageError unless the data set `other_name` is another one than `description`, with samples
-    of its shape."""
+    """Raise UsageError unless `other_name` is a different data set than `description`, with samples of
+    the same shape."""
     public_dataset = registry.describe(other_name)
     has_same_name = public_dataset.name == description.name and not registry.is_dataset_path(
         other_name
@@ -84,7 +86,7 @@ def check_can_be_public_dataset(other_name: str, description: Description) -> No
 
 
 def count_public_samples(share: float, training_samples: int) -> int:
-    """How many of `training_samples` a share means: at least 1 where it is above 0."""
+    """Count the samples in a share of `training_samples`: at least 1 if the share is above 0."""
     if share == 0:
         return 0
     return max(1, round(share * training_samples))
@@ -94,24 +96,24 @@ def count_public_samples(share: float, training_samples: int) -> int:
 def describe_dataset_with_public_part(
     description: Description, choice: PublicChoice
 ) -> Description:
-    """The description of `add_public_part(dataset, choice)`, from that of the data set."""
+    """Describe the result of `add_public_part(dataset, choice)`, from the data set's description."""
     if choice == OWN:
         return description
-    samples = description.n_train
+    sample_count = description.n_train
     if description.public_labelled:
-        samples += description.n_public
+        sample_count += description.n_public
     digest = None
     if isinstance(choice, str):
-        other = registry.describe(choice)
-        if description.digest and other.digest:
-            digest = hash_to_content_id(description.digest, "public", other.digest)
-        n_train = samples
-        n_public = other.n_train + other.n_public
+        public_dataset = registry.describe(choice)
+        if description.digest and public_dataset.digest:
+            digest = hash_to_content_id(description.digest, "public", public_dataset.digest)
+        n_train = sample_count
+        n_public = public_dataset.n_train + public_dataset.n_public
     else:
         if description.digest:
             digest = hash_to_content_id(description.digest, "public", choice)
-        n_public = count_public_samples(choice, samples)
-        n_train = samples - n_public
+        n_public = count_public_samples(choice, sample_count)
+        n_train = sample_count - n_public
     return replace(
         description,
         n_train=n_train,
@@ -123,14 +125,15 @@ def describe_dataset_with_public_part(
 
 # ----------------------------------------------------------------------------------------- samples
 def add_public_part(dataset: Dataset, choice: PublicChoice) -> Dataset:
-    """`dataset` with the public samples that `choice`, already checked, means, and a digest of its
-    own.
+    """Give `dataset` the public samples that `choice` names, and a digest of its own.
 
-    Samples that come from its public part belong to none of the clients that the data name.
-    UsageError if one of these loses all of its samples to a share.
+    choice: already checked by `convert_and_check_public_choice`
 
-    A share keeps its labels for choosing settings (`y_public`); of another data set no label is
-    kept.
+    Samples that return from the public part to the training set belong to no client of the data.
+    Raises UsageError if a client of the data loses all of its samples to a share.
+
+    The labels of a share are kept for choosing settings (`y_public`); those of another data set are
+    not.
     """
     if choice == OWN:
         return dataset
@@ -147,8 +150,8 @@ def add_public_part(dataset: Dataset, choice: PublicChoice) -> Dataset:
 
 
 def move_public_part_to_training(dataset: Dataset) -> Dataset:
-    """`dataset` with its labelled public samples among the training samples, where they are
-    nobody's and in no known font; the public part itself is left as it is."""
+    """Add the labelled public samples to the training samples, with no client and no known font; the
+    public part itself is left as it is."""
     import torch
 
     if dataset.x_public is None or dataset.y_public is None:
@@ -166,24 +169,23 @@ def move_public_part_to_training(dataset: Dataset) -> Dataset:
 
 
 def use_other_dataset_as_public(dataset: Dataset, name: str) -> Dataset:
-    """`dataset` with all training and public samples of another data set as its public ones."""
+    """Make all training and public samples of another data set the public samples of `dataset`."""
     import torch
 
-    other = registry.load(name)
-    parts = [other.x_train]
-    if other.x_public is not None:
-        parts.append(other.x_public)
+    public_dataset = registry.load(name)
+    parts = [public_dataset.x_train]
+    if public_dataset.x_public is not None:
+        parts.append(public_dataset.x_public)
     x_public = torch.cat(parts)
-    note = f"Public data: all {len(x_public):,} training samples of {other.name}, without labels."
-    digest = hash_to_content_id(dataset.digest, "public", other.digest)
+    note = f"Public data: all {len(x_public):,} training samples of {public_dataset.name}, without labels."
+    digest = hash_to_content_id(dataset.digest, "public", public_dataset.digest)
     return copy_dataset_with_public_samples(dataset, x_public, None, digest, note)
 
 
 def hold_back_public_share(
     dataset: Dataset, share: float, public_sample_count: int, new_digest: str
 ) -> Dataset:
-    """`dataset` with `public_sample_count` training samples, drawn at random, as its public
-    ones."""
+    """Draw `public_sample_count` training samples at random and make them the public samples."""
     import torch
 
     samples = len(dataset.y_train)
@@ -215,7 +217,7 @@ def hold_back_public_share(
 def check_every_client_keeps_samples(
     client_of_training_sample: ClientIndexPerSample, client_names: tuple[str, ...], share: float
 ) -> None:
-    """UsageError if a client has no training sample any more."""
+    """Raise UsageError if a client has no training samples left."""
     present = set(client_of_training_sample.tolist())
     for k, name in enumerate(client_names):
         if k not in present:
@@ -232,7 +234,7 @@ def copy_dataset_with_public_samples(
     new_digest: str,
     new_note: str,
 ) -> Dataset:
-    """`dataset` with these public samples; its own note stays, unless that is of its public
+    """Copy `dataset` with these public samples. Its note is kept unless it describes the old public
     part."""
     if "held back" not in dataset.note:
         new_note = f"{dataset.note} {new_note}".strip()

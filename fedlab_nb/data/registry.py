@@ -1,5 +1,5 @@
-"""The datasets by name; `load`, which caches the last few; and `add_dataset`, which gives a name to
-data of your own."""
+"""Load datasets by name with `load`, which caches the last few, and name your own data with
+`add_dataset`."""
 
 import re
 import threading

@@ -1,4 +1,5 @@
-"""The form of a data set's samples before they became tensors: `Dataset.schema`.
+"""Keep how a data set's samples were turned into tensors (`Dataset.schema`), to prepare new samples
+in the same way.
 
     data = fl.load("patients.csv")
     data.schema.encode("new_patients.csv")        # float32 [N, D], prepared as the training rows

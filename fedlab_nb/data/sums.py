@@ -1,4 +1,4 @@
-"""Sums that are the same on every machine, to the last bit.
+"""Add numbers so that the sum is the same on every machine, to the last bit.
 
 The result of a library's sum depends on the order of its additions, which depends on the processor
 and on the library's version. Here the order is fixed: each step adds two arrays element by element,

@@ -1,27 +1,29 @@
-"""A table of one's own as a data set: one sample a row, names in the first line. Text files
-(`.csv`, `.tsv`, packed or not), spreadsheets (`.xlsx`), `.parquet` files, and DataFrames.
+"""Read a user's own table as a data set: one sample a row, column names in the first line.
+
+The table is a text file (`.csv`, `.tsv`, compressed or not), a spreadsheet (`.xlsx`), a `.parquet` file
+or a DataFrame.
 
     fl.run("fens", dataset="patients.csv")
     fl.run("fens", dataset="patients.csv?label=outcome&client=ward")
     fl.load("patients.csv", label="outcome", client="ward")
 
-The label column is the one called `label`, `y` or `target`, else the last one. A column called
-`client`, `hospital`, `site` or the like says who holds each row: the clients are then the data's
-own. `?label=…&client=…` names other columns (`client=` none). A fifth of the rows, in each class,
-are test samples; `split=` names a column that says which, and `group=` one whose values never stand
-on both sides. Rows without a label or a client are left out.
+The label column is the one called `label`, `y` or `target`, or else the last one. A column called
+`client`, `hospital`, `site` or the like gives the client of each row. `?label=…&client=…` names other
+columns; an empty `client=` means that there is none. A fifth of the rows of each class are test
+samples. Instead, `split=` may name a column that says which rows are for testing, or `group=` a
+column: rows with the same value then stay on the same side. Rows without a label or a client are left
+out.
 
-How a file becomes cells is told in `files.py`, what a column is taken for in `kinds.py`. Here the
-columns become features as a federation can do it: nothing is looked up in anybody's rows.
+`files.py` reads a file as cells, and `kinds.py` finds the kind of each column. Here the columns become
+features in a way that a federation could follow, without sending any rows:
 
-- Numbers: minus the mean, divided by the standard deviation, both from sums that the clients send
-  once: how many values a column has, their sum and the sum of their squares
-  (`compute_pooled_moments`). A missing value becomes the mean, 0. A column that never changes
-  becomes 0.
-- Categories, texts of at most 20 different values: one feature a value, 1 where it stands. The
-  values are a list that all know.
-- Words, longer texts: a bag of words in 256 features, each word at the place that a hash function
-  gives it, so that nobody has to agree on words (scikit-learn's HashingVectorizer).
+- Numbers: the mean is subtracted, and the result is divided by the standard deviation. Both come from
+  sums that the clients send once: the number of values in a column, their sum and the sum of their
+  squares (`compute_pooled_moments`). A missing value becomes 0, the mean. A constant column becomes 0.
+- Categories, texts of at most 20 different values: one feature for each value, 1 in the rows that
+  have it. All clients know the list of values.
+- Words, longer texts: a bag of words in 256 features. A hash function gives each word its feature, so
+  that the clients need no common list of words (scikit-learn's HashingVectorizer).
 - Row numbers and names of rows are left out.
 """
 
@@ -86,9 +88,9 @@ SPLITS = ("split", "subset", "set", "partition", "fold", "train_test", "is_train
 TRAIN_WORDS = ("train", "training", "learn", "fit")
 TEST_WORDS = ("test", "testing", "holdout", "hold-out", "eval", "evaluation")
 VALIDATION_WORDS = ("val", "valid", "validation", "dev")
-FEWEST_ROWS = 10  # with a label
-TEST_SHARE = 5  # one row of so many is a test sample
-# A label may have a tenth as many values as there are rows, between these.
+FEWEST_ROWS = 10  # the fewest rows with a label that a table may have
+TEST_SHARE = 5  # one row in this many is a test sample
+# A label may have as many values as a tenth of the rows, but never fewer or more than these.
 FEWEST_CLASSES, MOST_CLASSES = 10, 100
 NO_LABEL = ("", "nan", "nat", "<na>", "#n/a", "#na", "?")  # all other words are classes
 SUSPICIOUS_WORDS = ("na", "n/a", "null", "none", "unknown", "missing", "-", ".")
@@ -97,19 +99,19 @@ TOTALS = re.compile(
     re.IGNORECASE,
 )
 SENTINELS = (-9.0, -99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0)
-SHOWN_NAMES = 8  # that a sentence lists
-FIRST_ROWS = 5  # that a card shows
+SHOWN_NAMES = 8  # names that a sentence lists
+FIRST_ROWS = 5  # rows that a card shows
 VERSION = 3  # raise it whenever the same file gives other numbers: it is part of the digest
 
 
-# Chooses the test rows of a table that says nothing of them: (labels [N], client of each row [N] or
+# Chooses the test rows of a table that does not name them: (labels [N], client of each row [N] or
 # None) -> bool [N].
 SplitFunction = Callable[[np.ndarray, "np.ndarray | None"], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns that are not features, None if there is none."""
+    """The columns that are not features, by role; None for a role that no column has."""
 
     label: str
     client: str | None = None
@@ -128,8 +130,8 @@ def load_table(
     split_function: SplitFunction | None = None,
     dataset_name: str = "",
 ) -> Dataset:
-    """The Dataset of a file, called as it or `dataset_name`. `split(y, owner)` says which rows are
-    for testing (`draw_test_rows` unless the file says it)."""
+    """Load the Dataset of a table's file, under the file's name or `dataset_name`. `split(y, owner)`
+    chooses the test rows, `draw_test_rows` by default, unless the file names them."""
     return make_dataset_from_raw_table(
         files.read_table(path, options),
         options,
@@ -148,7 +150,7 @@ def make_dataset_from_raw_table(
     split_function: SplitFunction | None = None,
     dataset_name: str = "",
 ) -> Dataset:
-    """The Dataset of a table's cells. file_name: what sentences call it. Raises UsageError."""
+    """Make the Dataset of a table's cells. file_name: its name in sentences. Raises UsageError."""
     table = raw.cells
     names = list(table.columns)
     if len(names) < 2:
@@ -223,7 +225,7 @@ def make_dataset_from_raw_table(
 
 
 def check_has_features(columns: list[Column], file_name: str) -> None:
-    """Raises UsageError if no column becomes a feature."""
+    """Raise UsageError if no column becomes a feature."""
     if any(column.feature_count for column in columns):
         return
     reasons = " ".join(f"{column.name!r}: {column.reason}" for column in columns[:SHOWN_NAMES])
@@ -235,7 +237,7 @@ def check_has_features(columns: list[Column], file_name: str) -> None:
 
 # ------------------------------------------------------------------------------------------ options
 def choose_column_roles(table: DataFrame, options: Mapping[str, str], file_name: str) -> Roles:
-    """Which columns are label, client, split and group. Raises UsageError."""
+    """Choose the columns of label, client, split and group. Raises UsageError."""
     names = list(table.columns)
     by_key = {normalise_column_name(name): name for name in names}
 
@@ -276,7 +278,7 @@ def choose_column_roles(table: DataFrame, options: Mapping[str, str], file_name:
 def make_reading_options(
     raw: RawTable, options: Mapping[str, str], file_name: str, column_names: list[str]
 ) -> ReadingOptions:
-    """How the cells are to be read. Raises UsageError for an option's wrong value."""
+    """Collect the options for reading the cells. Raises UsageError for an option's wrong value."""
     decimal = options.get("decimal", "")
     decimal = {"point": ".", "comma": ","}.get(decimal, decimal)
     if decimal not in ("", ".", ","):
@@ -310,7 +312,7 @@ def make_reading_options(
 def find_columns_listed_in_option(
     option_text: str, columns_by_normalised_name: Mapping[str, str], file_name: str
 ) -> list[str]:
-    """The columns that an option names, separated by commas; a name may have a comma itself."""
+    """Find the columns that an option lists, separated by commas; a name may contain a comma."""
     if not option_text.strip():
         return []
     if normalise_column_name(option_text) in columns_by_normalised_name:
@@ -329,8 +331,8 @@ def find_columns_listed_in_option(
 
 # ----------------------------------------------------------------------------------------- the rows
 def read_role_column_as_texts(cells: Series, reading: ReadingOptions) -> Series:
-    """The texts of a column of labels, clients and the like; only what is surely no word is
-    missing."""
+    """Read a column of labels, clients and the like as texts; only the texts of NO_LABEL, or
+    those that the user gives, count as missing."""
     missing = ("", *reading.missing) if reading.missing else NO_LABEL
     return replace_missing_texts_by_none(convert_column_to_texts(cells), missing)
 
@@ -338,7 +340,7 @@ def read_role_column_as_texts(cells: Series, reading: ReadingOptions) -> Series:
 class LabelledRows(NamedTuple):
     """The rows of a table that have a value for every role.
 
-    dropped: how many others lack which role
+    dropped: the number of other rows, by the role that they lack
     """
 
     table: DataFrame
@@ -368,7 +370,7 @@ def drop_rows_without_label_or_role(
 
 
 def check_last_row_is_not_totals(table: DataFrame, file_name: str) -> None:
-    """Raises UsageError if the last row looks like totals: no sample, but sums of the others."""
+    """Raise UsageError if the last row seems to hold the sums of the other rows, and no sample."""
     for line in table.index[-2:]:
         row = table.loc[line]
         for name, cell in row.items():
@@ -386,7 +388,7 @@ def check_last_row_is_not_totals(table: DataFrame, file_name: str) -> None:
 
 
 def has_sums_in_last_row(table: DataFrame) -> bool:
-    """Whether each number of the last row, two or more, is the sum of its column."""
+    """Whether the last row has two numbers or more, and each is the sum of its column."""
     import pandas
 
     matches = 0
@@ -408,7 +410,8 @@ def has_sums_in_last_row(table: DataFrame) -> bool:
 class EncodedTexts(NamedTuple):
     """Texts as numbers.
 
-    codes: int64 [N], the place of each text among the distinct ones, which are `names`
+    codes: int64 [N], the index of each text in `names`
+    names: the distinct texts
     """
 
     codes: np.ndarray
@@ -416,8 +419,8 @@ class EncodedTexts(NamedTuple):
 
 
 def encode_texts(texts: Iterable[str], ignore_case: bool = False) -> EncodedTexts:
-    """Number the distinct texts, numbers first by size, then the alphabet. Equal numbers are one:
-    `0` and `0.0`.
+    """Number the distinct texts: first the numbers by size, then the others by the alphabet. Equal
+    numbers, such as `0` and `0.0`, count as one text.
 
     >>> codes, names = encode_texts(["b", "10", "a", "9", "9.0"])
     >>> codes.tolist(), names
@@ -439,8 +442,8 @@ def encode_texts(texts: Iterable[str], ignore_case: bool = False) -> EncodedText
 def encode_label_column_or_refuse_mixed_case(
     cells: Series, column_name: str, reading: ReadingOptions
 ) -> EncodedTexts:
-    """The classes of the label column and their names. Raises UsageError for labels that differ
-    in case alone."""
+    """Encode the label column as classes with names. Raises UsageError for labels that differ only in
+    case."""
     texts = read_role_column_as_texts(cells, reading)
     texts = normalise_decimal_labels(texts, reading)
     check_no_mixed_case(texts, column_name, reading)
@@ -448,8 +451,8 @@ def encode_label_column_or_refuse_mixed_case(
 
 
 def normalise_decimal_labels(texts: Series, reading: ReadingOptions) -> Series:
-    """Labels that are numbers with decimal commas (0,0 and 1,0) as plain numbers, so that equal
-    ones are one class."""
+    """Write labels with decimal commas (0,0 and 1,0) as plain numbers, so that equal numbers are one
+    class."""
     traits = find_number_traits(texts, replace(reading, missing=("nan",)))
     if not traits.are_all_numbers or traits.decimals != (",",):
         return texts
@@ -459,8 +462,8 @@ def normalise_decimal_labels(texts: Series, reading: ReadingOptions) -> Series:
 
 
 def check_no_mixed_case(texts: Series, column_name: str, reading: ReadingOptions) -> None:
-    """Raises UsageError for two texts that differ in case alone, unless the person has said what
-    they are."""
+    """Raise UsageError for two texts that differ only in case, unless the user has given the option
+    for it."""
     if reading.ignore_case is not None:
         return
     by_folded: dict[str, str] = {}
@@ -476,7 +479,7 @@ def check_no_mixed_case(texts: Series, column_name: str, reading: ReadingOptions
 def check_class_count(
     classes: tuple[str, ...], label_count: int, label_column: str, file_name: str
 ) -> None:
-    """Raises UsageError for one class, or for more than a label can have."""
+    """Raise UsageError for a single class, or for more classes than a label may have."""
     advice = f"name another column, as in {file_name}?label=NAME"
     if len(classes) < 2:
         raise UsageError(
@@ -493,8 +496,8 @@ def check_class_count(
 class ClientColumn(NamedTuple):
     """The clients that a column names.
 
-    owners: int64 [N], the client of each row, None if all are one client's
-    names: of the M clients
+    owners: int64 [N], the client of each row; None if all rows belong to one client
+    names: the names of the M clients
     note: a sentence on the column
     """
 
@@ -506,7 +509,7 @@ class ClientColumn(NamedTuple):
 def encode_client_column(
     cells: Series, column_name: str, file_name: str, reading: ReadingOptions
 ) -> ClientColumn:
-    """The clients that a column names. Raises UsageError for nearly as many clients as rows."""
+    """Encode the column of clients. Raises UsageError for nearly as many clients as rows."""
     texts = read_role_column_as_texts(cells, reading)
     check_no_mixed_case(texts, column_name, reading)
     owner, distinct = encode_texts(texts, bool(reading.ignore_case))
@@ -543,7 +546,7 @@ def choose_test_rows(
     file_name: str,
     reading: ReadingOptions,
 ) -> SplitChoice:
-    """The test rows: by the split column, by groups, or drawn."""
+    """Choose the test rows: by the split column, by groups, or at random."""
     groups = None
     if roles.group:
         groups, names = encode_texts(read_role_column_as_texts(table[roles.group], reading))
@@ -578,7 +581,8 @@ def choose_test_rows(
 
 
 def parse_split_column(texts: Series, column_name: str, file_name: str) -> SplitChoice:
-    """The rows that a column calls test. Raises UsageError for a column that says anything else."""
+    """Find the rows that a column marks as test rows. Raises UsageError for a value that is not
+    a word for train, test or validation."""
     lowercase_texts = texts.str.lower()
     split_words = (*TRAIN_WORDS, *TEST_WORDS, *VALIDATION_WORDS)
     unknown = [text for text in texts.unique() if text.lower() not in split_words]
@@ -604,10 +608,10 @@ def parse_split_column(texts: Series, column_name: str, file_name: str) -> Split
 
 
 def draw_test_rows(labels: LabelArray, client_of_row: ClientOfSample | None) -> BooleanPerSample:
-    """bool [N], the test rows: one of five in each class, drawn once and for all. No client loses
+    """Draw the test rows, bool [N]: one in five of each class, the same in every run. No client loses
     its last row, and at least one row is a test row."""
     client = client_of_row if client_of_row is not None else np.zeros(len(labels), dtype=np.int64)
-    rows_left = np.bincount(client)  # of each client
+    rows_left = np.bincount(client)  # training rows that each client still has
     class_sizes = np.bincount(labels)
     test_rows_by_class = class_sizes // TEST_SHARE  # test rows of each class
     test = np.zeros(len(labels), dtype=bool)
@@ -626,14 +630,14 @@ def draw_test_rows(labels: LabelArray, client_of_row: ClientOfSample | None) -> 
 def draw_test_rows_in_whole_groups(
     labels: LabelArray, group_of_row: GroupOfSample, client_of_row: ClientOfSample | None
 ) -> BooleanPerSample:
-    """bool [N], the test rows: whole groups, drawn once and for all, until about a fifth of each
+    """Draw the test rows, bool [N], in whole groups, the same in every run, until about a fifth of each
     class is for testing. No client and no class loses its last training row."""
     client = client_of_row if client_of_row is not None else np.zeros(len(labels), dtype=np.int64)
     rows_of_client = np.bincount(client)  # training rows that are left
     rows_of_class = np.bincount(labels)
     test_rows_by_class = np.bincount(labels) / TEST_SHARE  # test rows of each class
     test = np.zeros(len(labels), dtype=bool)
-    smallest = None  # of the groups that can be spared
+    smallest = None  # the smallest group that can be spared
     for group in make_numpy_generator(0, "test groups").permutation(int(group_of_row.max()) + 1):
         rows = group_of_row == group
         by_client = np.bincount(client[rows], minlength=len(rows_of_client))
@@ -664,8 +668,7 @@ def draw_test_rows_in_whole_groups(
 def explain_left_out_columns(
     features: DataFrame, roles: Roles, reading: ReadingOptions
 ) -> dict[str, str]:
-    """Why a column is not a feature although nothing was said: it says which rows are for
-    testing."""
+    """Explain why columns are left out without an option: they mark the training and test rows."""
     reasons = {}
     for name in features.columns:
         is_named_split = normalise_column_name(name) in SPLITS
@@ -675,7 +678,7 @@ def explain_left_out_columns(
 
 
 class FittedColumns(NamedTuple):
-    """All columns, those of numbers with mean and scale, and how many columns are numbers."""
+    """All columns, those of numbers with mean and scale, and the number of such columns."""
 
     columns: list[Column]
     number_columns: int
@@ -690,7 +693,7 @@ def fit_number_columns(
     """Give the columns of numbers the mean and the scale of the training rows.
 
     is_training_row: bool [N]
-    client_of_row: int [N], or None if nobody names clients
+    client_of_row: int [N], or None if the table names no clients
     """
     numbers = [column for column in columns if column.kind == NUMBER]
     if not numbers:
@@ -711,21 +714,21 @@ def fit_number_columns(
 
 
 class SumsBytes(NamedTuple):
-    """Bytes that a client sends up, and those that come down to it."""
+    """The bytes that a client sends up, and those that it gets back."""
 
     up: int
     down: int
 
 
 def count_bytes_to_standardise_columns(column_count: int) -> SumsBytes:
-    """Bytes that a client sends and gets once, for that many columns of numbers: three sums up,
+    """Count the bytes that a client sends and gets once to standardise so many columns: three sums up,
     mean and scale down, in double precision."""
     return SumsBytes(3 * 8 * column_count, 2 * 8 * column_count)
 
 
 def compute_column_sums(rows_of_client: FeatureArray) -> ColumnSums:
-    """What one client sends: count, sum and sum of squares of each column's values, float64 [3, D];
-    nan: no value."""
+    """Compute what one client sends: the count, sum and sum of squares of each column's values, float64
+    [3, D]. A nan is no value."""
     with np.errstate(over="ignore", invalid="ignore"):
         is_missing = np.isnan(rows_of_client)
         count = (~is_missing).sum(axis=0).astype(np.float64)
@@ -759,14 +762,14 @@ def compute_pooled_moments(
 
 # ---------------------------------------------------------------------------------------- sentences
 def describe_columns(columns: list[Column], has_clients: bool, number_columns: int) -> str:
-    """What was done with the columns, in sentences."""
+    """Describe in sentences what was done with the columns."""
     notes = []
     if number_columns:
         bytes_up, bytes_down = count_bytes_to_standardise_columns(number_columns)
         rows = "of its rows" if has_clients else "of its rows, whichever rows it gets,"
-        what = "columns of numbers are" if number_columns > 1 else "column of numbers is"
+        columns_are = "columns of numbers are" if number_columns > 1 else "column of numbers is"
         notes.append(
-            f"{number_columns} {what} standardised by sums over the clients. Each client sends count, sum "
+            f"{number_columns} {columns_are} standardised by sums over the clients. Each client sends count, sum "
             f"and sum of squares {rows} once ({bytes_up} bytes), and gets {bytes_down} bytes back. "
             "A run's bytes do not count these."
         )
@@ -799,7 +802,7 @@ def has_unusual_number_format(column: Column) -> bool:
 
 
 def describe_dropped_rows(dropped_by_reason: Counter) -> str:
-    """How many rows are left out, and why."""
+    """Say how many rows are left out, and why."""
     total = sum(dropped_by_reason.values())
     if not total:
         return ""
@@ -812,15 +815,15 @@ def describe_dropped_rows(dropped_by_reason: Counter) -> str:
 def list_reading_doubts(
     schema: InputSchema, table: DataFrame, train_labels: LabelArray, reading: ReadingOptions
 ) -> list[str]:
-    """What a reader should look at: words that may be no values, numbers that may be none, columns
-    that ask for a role."""
+    """List what the user should check: words and numbers that may mean a missing value, and columns
+    that may have a role."""
     notes = []
-    for what, names in (("class", schema.class_names), ("client", schema.client_names)):
+    for role, names in (("class", schema.class_names), ("client", schema.client_names)):
         suspicious = [name for name in names if name.lower() in SUSPICIOUS_WORDS]
         if suspicious and not reading.missing:
             word = suspicious[0]
             notes.append(
-                f"{word!r} is a {what} of its own; say ?missing={word} to leave its rows out."
+                f"{word!r} is a {role} of its own; say ?missing={word} to leave its rows out."
             )
     absent = [name for k, name in enumerate(schema.class_names) if k not in set(train_labels)]
     if absent:
@@ -852,7 +855,7 @@ def list_reading_doubts(
 
 
 def describe_missing_values(columns: Iterable[Column], table: DataFrame) -> list[str]:
-    """Which texts count as missing in columns of numbers, and how often they stand there."""
+    """Say which texts count as missing in columns of numbers, and how often they occur."""
     missing: Counter = Counter()
     for column in columns:
         cells = table[column.name]
@@ -868,7 +871,7 @@ def describe_missing_values(columns: Iterable[Column], table: DataFrame) -> list
 
 
 def is_train_or_test_column(cells: Series, reading: ReadingOptions) -> bool:
-    """Whether a column says train and test."""
+    """Whether a column holds the words train and test."""
     lowercase_texts = set(read_role_column_as_texts(cells, reading).dropna().str.lower())
     split_words = {*TRAIN_WORDS, *TEST_WORDS, *VALIDATION_WORDS}
     return lowercase_texts <= split_words and not lowercase_texts.isdisjoint(TRAIN_WORDS)
@@ -881,8 +884,7 @@ def has_several_and_repeated_values(cells: Series) -> bool:
 
 
 def describe_number_for_missing_value(column: Column, cells: Series) -> list[str]:
-    """A sentence where a number such as -999 stands far from all others: it may mean that there is
-    no value."""
+    """Point out a number such as -999 that is far from all others: it may mean a missing value."""
     values = parse_numbers(column, cells)
     values = values[np.isfinite(values)]
     for sentinel in SENTINELS:

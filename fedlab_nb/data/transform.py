@@ -1,19 +1,19 @@
-"""What is done to images before a network reads them: `transform`, parts joined by `+`.
+"""Transform images before a network reads them: the setting `transform`, parts joined by `+`.
 
-- "standardise": each channel minus its mean, divided by its standard deviation, both over all
-  training images, as one does with a data set's published constants. Nothing is sent for them here.
-  A federation that does not know them would send 2·C sums and a count a client, once.
-- "symmetric": [0, 1] becomes [-1, 1].
-- "crop", "flip": the training images alone, anew in every epoch of local training
+- "standardise": subtract each channel's mean and divide by its standard deviation. Both are taken
+  over all training images, like the published constants of a data set, and count as known: nothing is
+  sent for them. A federation that does not know them would send 2·C sums and a count for each client,
+  once.
+- "symmetric": map [0, 1] to [-1, 1].
+- "crop", "flip": crop or mirror the training images, anew in every epoch of local training
   (`training/recipe.py`).
+- "lite0", which stands alone: replace each image by 112 features of a network that was trained on
+  ImageNet and that nobody trains further (`studies/frozen_features.py`).
 
-A data set stays in [0, 1], and so do public and synthetic images, perturbations and pictures. The
-map of the first two is the first layer of every network (`models.Normalise`), so that training,
-public, synthetic and test images all pass it. It has nothing to learn, is known to all, and is not
-sent.
-
-- "lite0", alone: images become 112 numbers, made by a network that was trained on ImageNet and that
-  nobody trains (`studies/frozen_features.py`).
+The data set itself stays in [0, 1], and so do public and synthetic images, perturbations and plotted
+images. "standardise" and "symmetric" are the first layer of every network (`models.Normalise`), so
+that training, public, synthetic and test images all pass through it. The layer has no parameters to
+train, all clients know it, and it is never sent.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ AugmentationKind = Literal["none", "crop", "flip", "crop+flip"]
 
 
 def normalise_transform(transform_text: str, input_shape: SampleShape) -> str:
-    """`transform_text` with its parts in the usual order; UsageError for anything that is not a
-    transform, or none of such inputs.
+    """Bring the parts of a transform into the usual order. Raises UsageError for a text that is not a
+    transform, and for one that does not fit such inputs.
 
     >>> normalise_transform("flip + standardise", (1, 8, 8))
     'standardise+flip'
@@ -69,7 +69,7 @@ def normalise_transform(transform_text: str, input_shape: SampleShape) -> str:
 
 
 def check_input_fits_lite0_network(input_shape: SampleShape) -> None:
-    """UsageError for inputs that the network of "lite0" does not read."""
+    """Raise UsageError for inputs that the network of "lite0" cannot read."""
     if len(input_shape) == 3 and input_shape[0] in (1, 3):
         return
     shape = "x".join(map(str, input_shape))
@@ -79,7 +79,7 @@ def check_input_fits_lite0_network(input_shape: SampleShape) -> None:
 
 
 def parse_input_scale(transform: str) -> InputScale:
-    """What becomes of every image: "standardise", "symmetric" or "none"."""
+    """Find what is done to every image: "standardise", "symmetric" or "none"."""
     parts = transform.split("+")
     for scale in SCALES:
         if scale in parts:
@@ -88,7 +88,7 @@ def parse_input_scale(transform: str) -> InputScale:
 
 
 def parse_augmentation(transform: str) -> AugmentationKind:
-    """What becomes of training images: "crop", "flip", "crop+flip" or "none"."""
+    """Find what is done to training images only: "crop", "flip", "crop+flip" or "none"."""
     parts = transform.split("+")
     if "crop" in parts and "flip" in parts:
         return "crop+flip"
@@ -105,10 +105,10 @@ class Normalisation(NamedTuple):
 
 
 def compute_normalisation(scale: InputScale, x_train: Images) -> Normalisation | None:
-    """How `scale` (see `parse_input_scale`) maps images `[N, C, H, W]`; None: not at all.
+    """Compute the map of `scale` (see `parse_input_scale`) for images `[N, C, H, W]`; None for "none".
 
-    A channel that never changes keeps its size: its deviation counts as 1. Both are the same to the
-    last bit on every machine.
+    A constant channel gets the deviation 1, so it is only shifted. Mean and deviation are the same to
+    the last bit on every machine.
     """
     import torch
 

@@ -1,9 +1,9 @@
-"""MNIST, Fashion-MNIST, CIFAR-10/100 and SVHN through torchvision, which downloads them once and
-verifies checksums.
+"""Load MNIST, Fashion-MNIST, CIFAR-10/100 and SVHN through torchvision, which downloads them once and
+verifies their checksums.
 
-A fixed part of the training set, evenly spaced through it, is held back as unlabelled public data:
-10 %, at most 5,000. The files lie in the platform's cache folder, or where FEDLAB_NB_DATA says;
-none is downloaded twice.
+A tenth of the training samples, at most 5,000, is held back as unlabelled public data. These samples
+are evenly spaced through the training set, so they are always the same. The files lie in the
+platform's cache folder, or in the folder that FEDLAB_NB_DATA names.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
 
     from fedlab_nb.tensor_types import Samples
 
-TIMEOUT = 30.0  # seconds without an answer from a server before a download is given up
+TIMEOUT = 30.0  # seconds without an answer from the server, after which a download is given up
 
 
 @dataclass(frozen=True)
 class Source:
-    """How torchvision knows a dataset.
+    """A dataset as torchvision describes it.
 
-    torchvision_name: its class
-    folder, files: where the files that it reads are
+    torchvision_name: the name of its class
+    folder, files: the place of the files that it reads
     shape, classes, n_train, n_test: as published
-    root: the part of `folder` that torchvision is given
+    root: the part of `folder` that is passed to torchvision
     """
 
     torchvision_name: str
@@ -67,8 +67,8 @@ NAMES = tuple(SOURCES)
 
 
 def load(name: str) -> Dataset:
-    """x uint8 images / 255, [N, C, H, W]. Raises RunError if the files are neither here nor to
-    be had."""
+    """Load the dataset; x is the uint8 images / 255, [N, C, H, W]. Raises RunError if the files are
+    missing and cannot be downloaded."""
     import torch
 
     source = SOURCES[name]
@@ -97,7 +97,7 @@ def load(name: str) -> Dataset:
 
 
 def describe(name: str) -> Description:
-    """The published sizes; the digest is None while the files are not here."""
+    """Describe the dataset by its published sizes; the digest is None while files are missing."""
     source = SOURCES[name]
     n_public = len(choose_public_sample_indices(source.n_train))
     return Description(
@@ -122,7 +122,7 @@ def find_data_folder() -> Path:
 
 
 def hash_dataset_files_if_complete(name: str) -> str | None:
-    """Id of the files' content, or None if one of them is missing."""
+    """Hash the files' content; None if a file is missing."""
     folder = find_data_folder() / SOURCES[name].folder
     paths = [folder / file for file in SOURCES[name].files]
     if not all(path.is_file() for path in paths):
@@ -139,8 +139,8 @@ def choose_public_sample_indices(sample_count: int) -> IndexArray:
 def open_or_download_dataset(
     name: str, source: Source, part: Literal["train", "test"]
 ) -> VisionDataset:
-    """torchvision's dataset object for `part`, "train" or "test", after a download only if the
-    files are not there."""
+    """Open torchvision's dataset object for `part`, "train" or "test"; download its files if they are
+    missing."""
     root = find_data_folder() / source.root
     options: dict[str, Any] = {"train": part == "train"}
     if name == "svhn":
@@ -177,8 +177,8 @@ def open_or_download_dataset(
 
 @contextlib.contextmanager
 def print_progress_on_stderr() -> WithBlock:
-    """Inside the block: progress goes to standard error, since standard output belongs to results,
-    and no download waits for ever."""
+    """Inside the block, progress is printed on standard error, since standard output is for results,
+    and downloads have a time limit."""
     timeout_before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(TIMEOUT)
     try:
@@ -196,7 +196,8 @@ class ImagesAndLabels(NamedTuple):
 
 
 def read_images_and_labels(dataset: VisionDataset) -> ImagesAndLabels:
-    """uint8 [N, C, H, W] and int64 [N] of a torchvision dataset, whichever layout it keeps."""
+    """Read the images uint8 [N, C, H, W] and labels int64 [N] of a torchvision dataset, whatever its
+    layout."""
     x = np.asarray(dataset.data)
     labels = dataset.labels if hasattr(dataset, "labels") else dataset.targets
     y = np.asarray(labels, dtype=np.int64)
@@ -208,7 +209,7 @@ def read_images_and_labels(dataset: VisionDataset) -> ImagesAndLabels:
 
 
 def convert_to_float_pixels(images: np.ndarray) -> Samples:
-    """float32 in [0, 1] of uint8 images."""
+    """Convert uint8 images to float32 in [0, 1]."""
     import torch
 
     return torch.from_numpy(np.ascontiguousarray(images)).float().div_(255)

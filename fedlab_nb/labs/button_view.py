@@ -132,9 +132,9 @@ def read_stored_lab_runs(run_set_name: str) -> StoredLabRuns:
     """Read the stored runs with this name; papers/declared/labs.toml declares them."""
     about, rows = read_stored_rows(FOLDER / "labs.json")
     rows = [row for row in rows if row["runs"] == run_set_name]
-    first = rows[0]
-    seeds = f"seeds {first['seeds'][0]}–{first['seeds'][-1]}"
-    caption = f"Stored {about['date']}: {make_setting_caption(first['at'], seeds)}"
+    first_row = rows[0]
+    seeds = f"seeds {first_row['seeds'][0]}–{first_row['seeds'][-1]}"
+    caption = f"Stored {about['date']}: {make_setting_caption(first_row['at'], seeds)}"
     return StoredLabRuns(caption, rows)
 
 

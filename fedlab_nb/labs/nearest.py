@@ -44,13 +44,11 @@ from .array_types import (
 )
 
 COPY_DISTANCE = 1e-6  # an image that is nearer than this to one of the client's own is a copy
-MAX_PAIRS = 10  # in one picture
+MAX_PAIRS = 10  # pairs in one picture
 FEW_PAIRS = 4  # up to this many pairs leave room for their distances beside them
-PAIR_HEIGHT = 2.4  # of a pair with its text, in tiles
+PAIR_HEIGHT = 2.4  # height of a pair with its text, in tiles
 MIN_HEIGHT = 0.7  # share of the picture's height that two rows of tiles fill at least
-BARS_HEIGHT = (
-    0.2  # share of the picture's height that is left to the bars of distances below the tiles
-)
+BARS_HEIGHT = 0.2  # share of the picture's height for the bars of distances below the tiles
 MIN_BAR_HEIGHT = 0.11  # inches, so that the names of neighbouring bars do not touch
 
 PixelRows = Tensor  # [N, pixels]
@@ -114,8 +112,10 @@ def find_nearest_own_images(
     distance, index = (distances / scale).min(1)
     typical = float("nan")
     if len(own_pixels) > 1:
-        to_others = (torch.cdist(own_pixels, own_pixels) / scale).fill_diagonal_(torch.inf)
-        typical = float(to_others.amin(1).median())
+        distances_to_other_images = (torch.cdist(own_pixels, own_pixels) / scale).fill_diagonal_(
+            torch.inf
+        )
+        typical = float(distances_to_other_images.amin(1).median())
     return NearestImages(
         client,
         sent_images,
@@ -134,7 +134,12 @@ def flatten_images_to_rows(images: Images) -> PixelRows:
 
 
 class SentImages(NamedTuple):
-    """Images that a client sent `[N, …]`, their labels, and of how many own images each was made."""
+    """The S images that a client sent.
+
+    images: `[S, ...]`
+    labels: `[S]`, their classes
+    source_image_counts: `[S]`, number of own images that each was made from
+    """
 
     images: np.ndarray
     labels: np.ndarray
@@ -153,7 +158,7 @@ def find_nearest_images_of_clients(
     get_sent_images: Callable[[int], SentImages],
     clients: Sequence[int] | None = None,
 ) -> list[NearestImages]:
-    """Attack `clients` of a run, by default all of them, and compare with the samples they trained on.
+    """Attack `clients` of a run, by default all of them: find the nearest of the images they trained on.
 
     get_sent_images: returns what the client of this index sent
     """
@@ -187,9 +192,8 @@ def draw_sent_and_nearest_images(
     class_index: int | None = None,
     detail: str = "",
 ) -> Picture:
-    """At most MAX_PAIRS of the images sent, each above the nearest own one.
+    """Draw at most MAX_PAIRS of the images sent, each above the client's own image nearest to it.
 
-    class_names: of the classes
     class_index: if the client sent images of this class, only these
     """
     rows = choose_pair_indices(nearest_images, class_index)
@@ -201,11 +205,11 @@ def draw_sent_and_nearest_images(
             for column, row in zip(columns, rows, strict=True)
         ]
     with drawing(**choose_subplot_arguments(len(rows))) as (figure, axes):
-        left, *others = axes.flat
+        left, *distance_axes = axes.flat
         images = [("sent", nearest_images.sent[rows]), ("own", nearest_images.nearest[rows])]
         draw_image_rows(left, images, column_names=columns, words_under_tiles=distances)
         write_axes_title(left, f"{title} (class: images)" if is_made_of_many else title, 12)
-        for ax in others:
+        for ax in distance_axes:
             dress(ax, title="How near", x="distance per pixel (line: own to own)", grid="x")
             ax.barh(range(len(rows)), nearest_images.distance[rows], 0.5, color=ACCENT)
             draw_level_line(ax, nearest_images.typical, axis="x")
@@ -221,7 +225,7 @@ def draw_sent_and_nearest_images(
 
 
 def choose_pair_indices(nearest_images: NearestImages, class_index: int | None) -> PairIndices:
-    """Rows of the pairs that are drawn: copies first, then the images made from the fewest."""
+    """Choose the pairs that are drawn: copies first, then images made from the fewest own images."""
     rows = np.flatnonzero(nearest_images.labels == class_index)
     if not len(rows):
         rows = np.arange(len(nearest_images.labels))
@@ -232,9 +236,7 @@ def choose_pair_indices(nearest_images: NearestImages, class_index: int | None) 
 def make_pair_texts(
     nearest_images: NearestImages, pair_indices: PairIndices, class_names: Sequence[str]
 ) -> PairTexts:
-    """The class under each pair, and the distance between its images, as `draw_image_rows` takes
-    them.
-    """
+    """Make the texts of `draw_image_rows`: the class of each pair, and the distance of its images."""
     columns = []
     distances: dict[RowAndColumn, WordAndColour] = {}
     for i, row in enumerate(pair_indices):
@@ -247,8 +249,10 @@ def make_pair_texts(
 
 
 def choose_subplot_arguments(pair_count: int) -> dict[str, Any]:
-    """Arguments of `drawing`: the distances stand at the right of a few pairs, below a long row of
-    them if there is room, and else nowhere.
+    """Choose the arguments of `drawing` by the number of pairs.
+
+    Bars of the distances stand to the right of a few pairs, or below a long row of pairs if there is
+    room. Otherwise there are no bars.
     """
     if pair_count <= FEW_PAIRS:
         return {"rows": 1, "columns": 2, "squeeze": False, "width_ratios": [pair_count, 2]}
@@ -263,7 +267,7 @@ def choose_subplot_arguments(pair_count: int) -> dict[str, Any]:
 def make_nearest_image_table(
     nearest_images: NearestImages, class_names: Sequence[str]
 ) -> TableRows:
-    """A row for each image that was sent."""
+    """Make the table with a row for each image that was sent."""
     rows = []
     for i, label in enumerate(nearest_images.labels):
         nearest = class_names[nearest_images.nearest_labels[i]]

@@ -1,5 +1,5 @@
-"""The picture of one sample: each client's output, numbers about each client, and the answers that are
-made from all outputs. The labs of FENS and Fed-ET share it.
+"""The picture of one sample: each client's output, numbers about each client, and the answers made
+from all outputs together. The labs of FENS and Fed-ET share it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,11 +44,11 @@ TRUTH_COLOUR = "#009E73"
 
 
 class SampleOutputs(NamedTuple):
-    """A sample and the outputs of M clients for it, in C classes.
+    """A sample of one of C classes, and the outputs of M clients for it.
 
     x:              `[channels, H, W]`, or features `[D]`
     name:           such as "test sample 17"
-    truth:          its class, None if it is not known
+    truth:          its true class, None if it is not known
     outputs:        `[M, C]`, the clients' probabilities or logits
     answers:        {name: probabilities `[C]`} made from all outputs
     disagrees:      `[M]`, whether a client's answer differs from the truth, or from the consensus
@@ -80,28 +80,28 @@ class SampleOutputs(NamedTuple):
 
     @property
     def colour_limit(self) -> float:
-        """The output at the end of the colours: 1 for probabilities."""
+        """The output at the end of the colour scale: 1 for probabilities."""
         return max(1.0, float(np.abs(self.outputs).max()))
 
     @property
     def client_colours(self) -> list[str]:
-        """A colour for each client."""
+        """A colour for each client: another one if it disagrees."""
         return [SECOND if disagrees else ACCENT for disagrees in self.disagrees]
 
     @property
     def row_of_selected_client(self) -> int | None:
-        """The row of the client that is looked at."""
+        """The row of the selected client, if it is among the members."""
         if self.client not in self.members:
             return None
         return self.members.index(self.client)
 
     def format_top_class(self, scores: ScorePerClass) -> str:
-        """The class with the largest of the scores `[C]`, in quotes."""
+        """Return the name of the class with the largest of the scores `[C]`, in quotes."""
         return f"“{self.names[int(scores.argmax())]}”"
 
     @property
     def table_rows(self) -> TableRows:
-        """A row for each client, then one for each answer."""
+        """The picture's table: a row for each client, then one for each answer."""
         columns = [f"class {name}" for name in self.names]
         rows = []
         for i, (k, scores) in enumerate(zip(self.members, self.outputs, strict=True)):
@@ -144,11 +144,11 @@ NARROW_LAYOUT = PartsLayout(
 def draw_sample_and_outputs(
     sample: SampleOutputs, title: str, sentence: str, detail: str = ""
 ) -> Picture:
-    """A row for each client, and below them the answers. A dot marks the top class of each row, a
+    """Draw a row for each client, and below them the answers. A dot marks the top class of each row, a
     frame the true class.
     """
     layout = NARROW_LAYOUT if is_frame_narrow() else WIDE_LAYOUT
-    # Fixed places: this picture follows a slider, and computing a layout would take most time.
+    # The places are fixed: this picture follows a slider, and computing a layout would be too slow.
     with drawing(fixed=True) as (figure, _):
         draw_sample_image(figure, sample, layout)
         (outputs_left, outputs_width), (numbers_left, numbers_width) = (
@@ -172,12 +172,12 @@ def draw_sample_and_outputs(
 
 
 def draw_sample_image(figure: Figure, sample: SampleOutputs, layout: PartsLayout) -> None:
-    """The sample itself, and under it its name and its class."""
+    """Draw the sample itself, and under it its name and its class."""
     ax = figure.add_axes(layout.image)
     tile = render_tile_pixels(np.asarray(sample.x, dtype=float)).squeeze()
     ax.imshow(tile, cmap="gray_r")
     has_colours = tile.ndim == 3 and len(sample.x) == 3
-    if has_colours:  # grey images are ink on paper, and turn dark on a dark page
+    if has_colours:  # only grey images, which are ink on paper, are inverted on a dark page
         exempt_from_dark_theme(ax)
     ax.set_axis_off()
     text = sample.name.replace(" sample ", "\nsample ")
@@ -187,7 +187,7 @@ def draw_sample_image(figure: Figure, sample: SampleOutputs, layout: PartsLayout
 
 
 def draw_client_outputs(ax: Axes, sample: SampleOutputs, title: str) -> None:
-    """The heat-map of the clients' outputs, and below a line the answers in per cent."""
+    """Draw the heat-map of the clients' outputs, and below a line the answers in per cent."""
     clients, classes = sample.outputs.shape
     answers = np.array(list(sample.answers.values()))
     values = np.concatenate([sample.outputs / sample.colour_limit, answers])
@@ -232,26 +232,26 @@ def draw_client_outputs(ax: Axes, sample: SampleOutputs, title: str) -> None:
 
 
 def draw_client_numbers(ax: Axes, sample: SampleOutputs) -> None:
-    """Bars of the first of the client numbers, hatched where a client disagrees; beside them the
-    other numbers, where there is room.
+    """Draw the first of the client numbers as bars, hatched where a client disagrees, and write the
+    other numbers beside them if there is room.
     """
     clients = len(sample.members)
-    first, *others = sample.client_numbers
+    bar_title, *written_titles = sample.client_numbers
     if is_frame_narrow():
-        others = []
+        written_titles = []
     hatches = ["////" if disagrees else None for disagrees in sample.disagrees]
     bars = ax.barh(
         range(clients),
-        sample.client_numbers[first],
+        sample.client_numbers[bar_title],
         color=sample.client_colours,
         hatch=hatches,
         height=0.7,
         edgecolor="white",
         lw=0,
     )
-    dress(ax, title=" | ".join((first, *others)), grid="x")
+    dress(ax, title=" | ".join((bar_title, *written_titles)), grid="x")
     ax.tick_params(axis="y", left=False, labelleft=False)
-    if is_frame_narrow():  # a nought would touch the last class
+    if is_frame_narrow():  # the tick label 0 would touch the last class
         ax.xaxis.set_major_locator(MaxNLocator(1, prune="lower"))
     else:
         limit_tick_count(ax, "x", 2)
@@ -261,7 +261,7 @@ def draw_client_numbers(ax: Axes, sample: SampleOutputs) -> None:
     if clients <= MAX_CLIENTS_WITH_NUMBERS:
         for i in range(clients):
             labels[i] = " | ".join(
-                format_client_number(sample.client_numbers[title][i]) for title in others
+                format_client_number(sample.client_numbers[title][i]) for title in written_titles
             )
     ax.bar_label(bars, labels, fontsize=8.5, padding=3, color=INK)
     for i, (bar, k) in enumerate(zip(bars, sample.members, strict=True)):
@@ -272,7 +272,7 @@ def draw_client_numbers(ax: Axes, sample: SampleOutputs) -> None:
 
 
 def format_client_number(value: np.number) -> str:
-    """A count with all its digits, any other number with three."""
+    """Format a count with all its digits, any other number with three."""
     if isinstance(value, np.integer):
         return str(value)
     return f"{value:.3g}"

@@ -7,8 +7,8 @@
         planned = plan_runs("fens", state.settings, changes)
         return (yield from run_planned_runs(planned))                       # {"4 bits": {seed: Outcome}, …}
 
-Trained clients are cached, so that a run costs only what comes after them. A run that was made
-before is answered at once.
+Trained clients are cached, so a run costs only what comes after local training. A run that was made
+before comes from the cache at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,8 +34,8 @@ NAMED_CLASSES = 3  # how many classes `describe_commonest_classes` names
 def describe_setting(outcome_or_state: Outcome | PanelState, *extra_words: str) -> SettingCaption:
     """Describe the setting of one run: 'digits, α = 0.1, 10 clients, seed 0'.
 
-    outcome_or_state: an Outcome, or a PanelState; of a state, its first outcome counts, or without one
-        the settings of the controls
+    outcome_or_state: an Outcome, or a PanelState; for a state, the setting of its first outcome, or
+        without an outcome that of the controls
     extra_words: words that are added at the end
     """
     outcome = getattr(outcome_or_state, "outcome", None)
@@ -122,7 +122,9 @@ def rerun_with_method(
 
 
 def get_or_run_ensemble(state: PanelState) -> JobSteps[Outcome]:
-    """Return the outcome of the plain ensemble of the run's clients, which is run unless it was run already."""
+    """Return the outcome of the plain ensemble of the run's clients, which is run unless it was run
+    already.
+    """
     outcomes = state.others.get("ensemble", {})
     outcome = outcomes.get(state.outcome.settings.seed)
     if outcome is None:

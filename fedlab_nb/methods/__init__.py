@@ -1,9 +1,10 @@
-"""The methods, by name: importing this package registers them all in `METHODS`, from which panels, command line and
-docs are made.
+"""The methods. Importing this package registers all of them in `METHODS`, from which panels,
+command line and docs are made.
 
-Every module and every package beside this file is imported, and registers its methods: a new one is a new file or
-folder, and nothing here is edited. Not methods themselves: the contract (`base`, `context`, `results`, `poison`) and
-`parts`, the code that several methods share.
+Every module and package beside this file is imported, and registers its methods. So a new method is
+a new file or folder, and nothing here has to be edited. Some files have no method: the contract
+(`base`, `context`, `run_outputs`, `poison`, `memory`, `traffic`), and `parts`, the code that
+several methods share.
 """
 
 import importlib
@@ -20,7 +21,7 @@ from .base import (
 )
 from .run_outputs import EnsembleModel, GlobalModel, NetworkModel, Progress, Report
 
-# In the order in which people meet them.
+# The order in which lists show the methods. A method that is not named here comes after all others.
 ORDER = """
 local fedavg ensemble fens fedlpa fusefl fedet coboosting feddf fedkd fedkt fadi fdafl dense
 fisher_merge regmean matching fedma ties fedcvae distilled fedov afl deepafl gauss fedpft

@@ -1,10 +1,11 @@
-"""The contract of a method: a frozen dataclass of hyper-parameters (knobs), and one generator `run(ctx)` that returns
-the global model.
+"""The contract of a method: a frozen dataclass of hyper-parameters (knobs), and one generator
+`run(ctx)` that returns the global model.
 
-A method file reads like its paper's algorithm: client part, link, server part. It yields `Progress` so that bars, live
-curves and Stop work everywhere; it never sees a test image. Panels, command-line options and documentation are made
-from the knobs (`Knob`) and from the registry's `info`. What a run yields and returns is in `run_outputs.py`; a method
-can import the names of both files from here.
+A method file reads like its paper's algorithm: client part, link, server part. It yields `Progress`
+so that bars, live curves and Stop work everywhere; it never sees a test image. Panels, command-line
+options and documentation are made from the knobs (`Knob`) and from the registry's `info`. What a
+run yields and returns is in `run_outputs.py`; a method can import the names of both files from
+here.
 """
 
 from __future__ import annotations
@@ -52,10 +53,13 @@ KnobValue = bool | int | float | str
 
 @dataclass(frozen=True)
 class Knob:
-    """One hyper-parameter; `default` is its value in the preset "classroom".
+    """One hyper-parameter of a method.
 
-    `log`: the slider is logarithmic. `model`: the value is an architecture, "name" or "name:width", or "auto";
-    `options` are then only suggestions. `endless`: "inf" is accepted, too, and means 0, which switches the knob off.
+    default: its value in the preset "classroom"
+    options: the allowed values; with `model` they are only suggestions
+    log:     whether the slider is logarithmic
+    model:   whether the value is an architecture: "name", "name:width" or "auto"
+    endless: whether "inf" is accepted, too; it means 0, which switches the knob off
     """
 
     name: str
@@ -71,9 +75,9 @@ class Knob:
     endless: bool = False
 
     def convert_and_check(self, method_name: str, value: KnobValue) -> KnobValue:
-        """`value` converted to the knob's own type.
+        """Convert `value` to the knob's own type.
 
-        UsageError if it is not allowed; the message names the knob and the allowed values.
+        Raises UsageError if it is not allowed; the message names the knob and the allowed values.
         """
         name = f"{method_name}.{self.name}"
         if self.model:
@@ -107,9 +111,10 @@ def knob(
     options: Iterable[str] = (),
     **more: str | float | bool,
 ) -> KnobField:
-    """A dataclass field that carries its own label, range and help; without `help` the text is in `knobs.toml`.
+    """Make a dataclass field that has its own label, range and help. Without `help` the text is
+    read from `knobs.toml`.
 
-    `more`: `symbol`, `low`, `high`, `log`, `model` and `endless`, as in `Knob`.
+    more: `symbol`, `low`, `high`, `log`, `model` and `endless`, as in `Knob`
     """
     metadata = {"label": label, "options": tuple(options), **more}
     if help:
@@ -118,7 +123,7 @@ def knob(
 
 
 def make_server_model_knob() -> KnobField:
-    """The field `server_model` of the methods whose server distils a network of its own."""
+    """Make the field `server_model` of the methods whose server distils a network of its own."""
     return knob("auto", "Server's model", model=True)
 
 
@@ -127,7 +132,7 @@ ClientWeighting = Literal["samples", "uniform"]
 
 
 def make_client_weights_knob(symbol: str) -> KnobField:
-    """The field `weights` of the methods that average clients by sample counts, or equally."""
+    """Make the field `weights` of the methods that average clients by sample counts, or equally."""
     return knob("samples", "Weights", symbol=symbol, options=("samples", "uniform"))
 
 
@@ -161,10 +166,10 @@ class Info:
     traffic: bytes of one client, down + up, as a formula for readers
     group: one of GROUPS
     titles: {"knob=value": the title with that value}; see `choose_method_label`
-    sends: what a client sends, in a few words, for `plots.journey`; "": nothing
+    sends: what a client sends, in a few words, for `plots.journey`; "" for nothing
     back: what a client then gets back, in a few words, for `plots.journey`
     forgets: how the server removes a client from a finished model, exactly and without retraining, with the
-        classroom settings; "": it cannot
+        classroom settings; "" if it cannot
     """
 
     name: str
@@ -188,8 +193,8 @@ class Method:
     """Base of the methods: subclasses are frozen dataclasses whose fields are made by `knob`."""
 
     info: ClassVar[Info]
-    report: ClassVar[type[Report]] = Report  # what its runs leave behind for pictures and lessons
-    # Whether it begins with `ctx.local_training()`, whose result all such methods share.
+    report: ClassVar[type[Report]] = Report  # the results of its runs for pictures and lessons
+    # Whether it begins with `ctx.local_training()`; all such methods share the trained clients.
     trains_locally: ClassVar[bool] = True
     # Whether its clients send trained models or model updates, which a poisoned client can reverse or scale up.
     sends_models: ClassVar[bool] = True
@@ -204,8 +209,10 @@ class Method:
         raise NotImplementedError
 
     def validate(self, ctx: Context) -> None:
-        """Raise UsageError if this federation lacks something the method needs; called before any work."""
-        # Called for its UsageError: the server's network may not fit these samples.
+        """Raise UsageError if this federation lacks something that the method needs. It is called
+        before a run.
+        """
+        # This raises UsageError if the server's network does not fit these samples.
         ctx.server_architecture(getattr(self, "server_model", "auto"))
         missing = [need for need in sorted(self.info.needs) if not ctx.has(need)]
         if missing:
@@ -219,7 +226,9 @@ class Method:
         self.refuse(ctx)
 
     def refuse(self, ctx: Context) -> None:
-        """Raise UsageError if the values of the knobs do not fit this federation; `validate` calls it last."""
+        """Raise UsageError if the values of the knobs do not fit this federation; `validate` calls
+        it last.
+        """
 
     def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
         """The matrices that are in memory at the same time and grow with the square of a width.
@@ -229,23 +238,26 @@ class Method:
         return []
 
     def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
-        """Passes of a client over its own data in a whole run, as the mean over clients.
+        """Return how often a client trains on all its data in a run, as the mean over clients.
 
-        `client_sample_counts` `[M]`: samples that the clients train on. Passes that only measure
-        are not counted, nor are steps on public or synthetic samples.
+        Passes that only measure do not count, nor do steps on public or synthetic samples.
+
+        client_sample_counts: `[M]`, samples that the clients train on
         """
         return float(recipe.epochs)
 
     def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
-        """The bytes of a whole run, of all clients in both directions, known before it.
+        """Compute the bytes of a whole run before it begins: of all clients, in both directions.
 
-        By default it is an estimate: one model down to each client, and one up. It assumes that no
-        client is absent or poisoned.
+        By default this is an estimate: one model down to each client, and one up. It assumes that no client is absent
+        or poisoned.
         """
         return sizes.one_shot_bytes.as_estimate
 
     def check_poison(self, ctx: Context) -> None:
-        """Raise UsageError if clients are poisoned in a way that does not apply to this method's clients."""
+        """Raise UsageError if clients are poisoned in a way that does not apply to this method's
+        clients.
+        """
         title = self.info.title
         count = ctx.poison.count
         if ctx.poison.changes_models and not self.sends_models:
@@ -254,23 +266,25 @@ class Method:
             )
         if ctx.poison.changes_answers and not self.asks_clients:
             raise UsageError(
-                f"{title} asks no client when it predicts, so none can lie; set poison to labels:{count}."
+                f"{title} asks no client when it predicts, so none can lie; set poison to "
+                f"labels:{count}."
             )
         if ctx.poison.changes_answers and count >= ctx.clients_count:
             raise UsageError(
-                f"poison is lie:{count}, but at least one of the {ctx.clients_count} clients must be honest."
+                f"poison is lie:{count}, but at least one of the {ctx.clients_count} clients must "
+                "be honest."
             )
 
     @property
     def leaks(self) -> SentenceOnPrivacy:
-        """The private information that leaks with these settings; `info.leaks` covers every setting."""
+        """The private information that leaks with these settings. `info.leaks` covers all settings."""
         return self.info.leaks
 
     @classmethod
     def fields(cls) -> list[Knob]:
-        """The hyper-parameters, in the order of the dataclass.
+        """Return the hyper-parameters, in the order of the dataclass.
 
-        A help text that the field itself does not have is read from `knobs.toml`.
+        A help text that a field does not have is read from `knobs.toml`.
         """
         tables = read_toml("methods/knobs.toml")
         helps: dict[str, str] = {}
@@ -284,10 +298,11 @@ class Method:
 
     @classmethod
     def configure(cls, *, convolutions: bool = False, **given: KnobValue) -> Method:
-        """The method with its classroom values, except for those in `given` (checked against their knobs).
+        """Make the method with its classroom values, except for those in `given`, which are checked
+        by their knobs.
 
-        `convolutions`: whether the clients' networks have convolutions (see `convolutional`); a network that is set for
-        the server counts as well.
+        convolutions: whether the clients' networks have convolutions (see `convolutional`); if the server is given a
+            network with convolutions, this counts as well
         """
         knobs = {k.name: k for k in cls.fields()}
         values = {k.name: k.default for k in knobs.values()}
@@ -312,10 +327,11 @@ InfoValue = str | bool | Iterable[str] | Mapping[str, str]
 def choose_method_label(
     method: str, settings: Mapping[str, SettingValue] | None = None, default_title: str = ""
 ) -> str:
-    """The name of a method's runs in pictures and tables: its title, or the title that a knob's value gives.
+    """Choose the name of a method's runs in pictures and tables: its title, or the title for a
+    value of a knob.
 
-    `settings`: {knob: its value}; a knob is written with or without "METHOD." in front.
-    `default_title` replaces the method's own title.
+    settings: {knob: its value}, with or without "METHOD." before the name of a knob
+    default_title: replaces the method's own title
     """
     if method not in METHODS:
         return default_title or method
@@ -331,18 +347,18 @@ def choose_method_label(
 
 
 def shorten_title(title: str) -> str:
-    """A title for narrow places.
+    """Shorten a title for narrow places.
 
-    >>> [shorten_title(title) for title in ("FedAvg, one round", "FedENS: mean of logits", "fens (rounds = 10)")]
-    ['FedAvg', 'FedENS', 'fens']
-    >>> shorten_title("mean of probabilities")
-    'mean of prob.'
+    >>> [shorten_title(title) for title in ("FedAvg, one round", "FedENS: mean of logits", "fens
+    (rounds = 10)")] ['FedAvg', 'FedENS', 'fens'] >>> shorten_title("mean of probabilities") 'mean
+    of prob.'
     """
     return re.sub(r" \(.*|, (one|run) .*|: mean .*", "", title).replace("probabilities", "prob.")
 
 
 def register(name: str, **info: InfoValue) -> MethodDecorator:
-    """Class decorator: make the class a frozen dataclass of its knobs, and put it into METHODS under `name`.
+    """Class decorator: make the class a frozen dataclass of its knobs, and put it into METHODS
+    under `name`.
 
     `info`: the fields of `Info`, of which `title` and `paper` must be given; `help` is the first line of the docstring
     unless it is given. UsageError if `name` is a method of the package itself and the class is not from the package.
@@ -391,7 +407,9 @@ MethodsByKind = dict[str, list[str]]  # {group of GROUPS: names of methods}
 
 
 def group_methods_by_kind(methods: Iterable[str]) -> MethodsByKind:
-    """{group: those of `methods` in it}, in the order of GROUPS and of METHODS; empty groups are left out."""
+    """Group `methods` as {group: their names}, in the order of GROUPS and of METHODS, without empty
+    groups.
+    """
     methods = set(methods)
     groups: dict[str, list[str]] = {group: [] for group in GROUPS}
     for name, cls in METHODS.items():
@@ -401,7 +419,7 @@ def group_methods_by_kind(methods: Iterable[str]) -> MethodsByKind:
 
 
 def weighted_mean(states: Iterable[Mapping[str, Tensor]], weights: Iterable[float]) -> ModelState:
-    """Σ_k w_k θ_k over state dicts, weights normalised to sum to 1 (FedAvg's average)."""
+    """Compute Σ_k w_k θ_k over state dicts, with weights normalised to sum to 1 (FedAvg's average)."""
     states = list(states)
     weights = torch.tensor(list(weights), dtype=torch.float64)
     shares = (weights / weights.sum()).tolist()

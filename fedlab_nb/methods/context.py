@@ -1,4 +1,5 @@
-"""The context of a running method: its clients' private data (client side only), the link, public data, random streams.
+"""The context of a running method: its clients' private data (client side only), the link, public
+data, random streams.
 
 A server step cannot read private data by mistake: inside `with ctx.server():` every access to a client's samples
 through `ctx.private` (`PrivateData`) raises. Test images are not here at all.
@@ -51,12 +52,13 @@ Need = Literal["public", "one architecture", "images"]
 class PrivateData:
     """The clients' samples, on the device; client side only.
 
-    Each client's shard is split once into a training part and a held-out part. `train(k)`, `held_out(k)` and
-    `everything(k)` give `(x [n, ...], y [n])`; they raise RuntimeError while a server step runs.
+    Each client's shard is split once into a training part and a held-out part. `train(k)`,
+    `held_out(k)` and `everything(k)` return `(x [n, ...], y [n])`. They raise RuntimeError while a
+    server step runs.
 
     holdout: the held-out share of each shard
     poison, poisoned: the labels of the clients `poisoned` are flipped if `poison` is of that kind
-    data_noise: scale of the Laplace noise that is added to all samples once, drawn from `stream`; 0: none
+    data_noise: scale of the Laplace noise, drawn from `stream`, that is added to all samples once; 0 for none
     """
 
     def __init__(
@@ -105,13 +107,15 @@ class PrivateData:
         return self._select_samples(rows.sort().values)
 
     def sizes(self, part: Literal["train", "held_out"] = "train") -> SampleCountPerClient:
-        """The number of samples in each client's `train` or `held_out` part; a server step may read it, too."""
+        """Return the number of samples in each client's `train` or `held_out` part. A server step
+        may read it, too.
+        """
         client_rows = self._train if part == "train" else self._held_out
         return [len(rows) for rows in client_rows]
 
 
 class Context:
-    """One run of one method. Made by `study`; see the module docstring."""
+    """The context of one run of one method, see the docstring of this file. `studies` makes it."""
 
     def __init__(
         self,
@@ -140,7 +144,7 @@ class Context:
         self.clients_count = federation.clients
         self.ids = list(federation.ids)  # the clients' numbers in the whole federation
         self.architectures = list(architectures[: self.clients_count])
-        # Of absent clients: they get the initial model, and nothing else.
+        # The architectures of absent clients, which get the initial model and nothing else.
         self._absent_architectures = architectures[self.clients_count :]
         self.classes = federation.classes
         self.input_shape = federation.dataset.input_shape
@@ -165,14 +169,14 @@ class Context:
         self._recall = recall
         self._remember = remember
         self._train = train or self.train
-        # The mean and deviation by which the networks' first layer normalises its input; None: it does not.
+        # The mean and deviation by which the networks' first layer normalises its input; None if it does not.
         self._scale = compute_normalisation(scale, federation.dataset.x_train)
         self.server_steps = 0
         self._initial_models: dict[tuple, Network] = {}
 
     # ------------------------------------------------------------------ the federation
     def has(self, requirement: Need) -> bool:
-        """True if this run offers `requirement` (a key of base.NEEDS)."""
+        """Whether this run meets `requirement`, a key of `base.NEEDS`."""
         offers = {
             "public": len(self.public) > 0,
             "one architecture": len(set(self.architectures)) == 1,
@@ -182,21 +186,21 @@ class Context:
 
     @property
     def sizes(self) -> SampleCountPerClient:
-        """n_k: samples in each client's training part."""
+        """n_k, the number of samples in each client's training part."""
         return self.private.sizes()
 
     @property
     def largest_client(self) -> ClientIndex:
-        """The client with the most samples; the first of several such."""
+        """The client with the most samples; the first one if there are several."""
         return self.sizes.index(max(self.sizes))
 
     def generator(self, *names: str | int) -> torch.Generator:
-        """The random stream `names` of this run's seed."""
+        """Make the random stream `names` of this run's seed."""
         return generator(self.seed, *names)
 
     @contextmanager
     def server(self) -> WithBlock:
-        """The server part: inside, touching private data raises."""
+        """Mark the server part. Inside the block, reading private data raises RuntimeError."""
         self.server_steps += 1
         self.private.locked = True
         try:
@@ -208,9 +212,12 @@ class Context:
     def initial_model(
         self, client: int = 0, architecture: Architecture | None = None, *stream_names: str
     ) -> Network:
-        """The untrained model of `client`: the server's common one, or, with init="different", the client's own.
+        """Return the untrained model of `client`: the server's common one, or, with
+        init="different", its own.
 
-        `architecture` replaces the client's own. The random stream is called `*stream_names`, "init", and so on.
+        architecture: replaces the client's architecture
+        stream_names: the beginning of the random stream's name; "init", the architecture and, with init="different",
+            the client follow
         """
         architecture = architecture or self.architectures[client]
         client_ids = () if self.init == "same" else (self.ids[client],)
@@ -221,7 +228,9 @@ class Context:
         return copy_model(self._initial_models[key])
 
     def build(self, architecture: Architecture, stream: torch.Generator) -> Network:
-        """An untrained network for images in [0, 1]; its first layer normalises them as the run's `scale` says."""
+        """Build an untrained network for images in [0, 1]. Its first layer normalises them by the
+        run's `scale`.
+        """
         name, input_shape, classes, width = architecture
         model = build(
             name,
@@ -237,25 +246,24 @@ class Context:
         return model
 
     def server_architecture(self, model_text: str = "auto") -> Architecture:
-        """(name, input_shape, classes, width) of the server's own network.
+        """Return (name, input_shape, classes, width) of the server's own network.
 
-        It is the one that `model_text` specifies; "auto" is the first client's.
-
-        UsageError if there is no such network or it cannot take these samples.
+        model_text: the network's name as a setting has it; "auto" is the first client's
+        Raises UsageError if there is no such network, or if it cannot take these samples.
         """
         if model_text == "auto":
             return self.architectures[0]
         return parse_architecture(model_text, self.input_shape, self.classes)
 
     def is_architecture_of_all_clients(self, server_model_text: str) -> bool:
-        """True if the server's own network has the architecture of all clients."""
+        """Whether the server's own network has the architecture of all clients."""
         names_and_widths = set()
         for name, _, _, width in (self.server_architecture(server_model_text), *self.architectures):
             names_and_widths.add((name, width or choose_default_width(name, self.input_shape)))
         return len(names_and_widths) == 1
 
     def new_model(self, state: Mapping[str, Tensor]) -> Network:
-        """A network of the first client's architecture with the weights `state`."""
+        """Make a network of the first client's architecture with the weights `state`."""
         model = self.initial_model()
         load_state(model, state)
         return model
@@ -263,10 +271,12 @@ class Context:
     def send_initial_models(
         self, architectures: Sequence[Architecture] = (), *stream_names: str
     ) -> list[Network]:
-        """Send the initial model to every client (phase "initial model"); returns the clients' models.
+        """Send the initial model to every client, absent ones too (phase "initial model"), and
+        return the clients' models.
 
-        With init="different" each client draws its own and nothing is sent. Absent clients are sent one, too.
-        `architectures`, `stream_names`: as in `initial_model`.
+        With init="different" each client draws its own, and nothing is sent.
+
+        architectures, stream_names: as for `initial_model`
         """
         kinds = architectures or self.architectures
         models = [self.initial_model(k, kind, *stream_names) for k, kind in enumerate(kinds)]
@@ -283,10 +293,11 @@ class Context:
 
     # ------------------------------------------------------------------ local training
     def local_training(self) -> Steps[ClientModels]:
-        """The client part that one-shot methods share: each client gets the initial model and trains it alone.
+        """Run the client part that one-shot methods share: each client gets the initial model and
+        trains it alone.
 
-        The trained models are cached by the run's settings; a run that finds them there gives the same results as one
-        that trains. They are cached as they were trained: a client that poisons its model changes it only afterwards.
+        The trained models are cached by the run's settings. A run that finds them in the cache has
+        the same results as one that trains. They are cached before poisoned clients change theirs.
         """
         models = self.send_initial_models()
         epochs = self.recipe.epochs
@@ -312,9 +323,9 @@ class Context:
     def train(
         self, models: Sequence[Network], shards: Sequence[Shard], **options: TrainingOption
     ) -> Iterator[EpochProgress]:
-        """Every client trains alone, by the run's recipe; `models` are changed in place.
+        """Train every client alone, by the run's recipe. `models` are changed in place.
 
-        `options`: of `train_clients`, where they differ from the run's.
+        options: arguments of `train_clients` in place of the run's
         """
         options.setdefault("recipe", self.recipe)
         options.setdefault("seed", self.seed)
@@ -325,7 +336,7 @@ class Context:
     def further_training(
         self, phase: str, models: Sequence[Network], **options: TrainingOption
     ) -> Steps[ClientModels]:
-        """Every client trains its model in `models` further; returns the models as they are sent."""
+        """Train every client's model in `models` further, and return the models as they are sent."""
         starts = self.copy_initial_states_of_poisoned_clients(models)
         shards = [self.private.train(k) for k in range(self.clients_count)]
         yield from report_progress(phase, self.train(models, shards, **options))
@@ -334,18 +345,17 @@ class Context:
         return self.apply_poison(clients, starts)
 
     def copy_initial_states_of_poisoned_clients(self, models: Sequence[Network]) -> StateByClient:
-        """The poisoned clients' states before they train, for `apply_poison`.
-
-        Empty if no client changes its model.
+        """Copy the poisoned clients' states before they train, for `apply_poison`. Empty if no
+        client changes its model.
         """
         if not self.poison.changes_models:
             return {}
         return {k: model_state(models[k]) for k in self.poisoned}
 
     def apply_poison(self, clients: ClientModels, initial_states: StateByClient) -> ClientModels:
-        """The clients' trained models as they are sent: poisoned clients have changed theirs.
+        """Return the clients' models as they are sent: those of poisoned clients are changed.
 
-        `initial_states`: from `copy_initial_states_of_poisoned_clients`, before the training.
+        initial_states: what `copy_initial_states_of_poisoned_clients` returned before the training
         """
         if not initial_states:
             return clients
@@ -360,9 +370,9 @@ class Context:
     def make_upload(
         self, client: int, start_state: Mapping[str, Tensor], model: nn.Module
     ) -> ModelState:
-        """The state that `client` sends: that of its trained `model`, or a poisoned one.
+        """Make the state that `client` sends: that of its trained `model`, or a poisoned one.
 
-        `start_state`: the model's state before the training.
+        start_state: the model's state before the training
         """
         end = model_state(model)
         if client not in self.poisoned or not self.poison.changes_models:
@@ -373,10 +383,10 @@ class Context:
     def collect(
         self, step_name: str, make_message: Callable[[int], Payload], phase: str = ""
     ) -> Steps[list[Payload]]:
-        """Each client k sends `make_message(k)`; returns what the server receives.
+        """Send `make_message(k)` from each client k, and return what the server receives.
 
         step_name: the name of this step in the progress
-        phase: its name in the ledger; "": `step_name`
+        phase: its name in the ledger; "" for `step_name`
         """
         received = []
         for k in range(self.clients_count):
@@ -385,14 +395,15 @@ class Context:
         return received
 
     def one_upload(self) -> Steps[ClientModels]:
-        """The client part of most one-shot methods: `local_training`, then `upload`."""
+        """Run the client part of most one-shot methods: `local_training`, then `upload`."""
         clients = yield from self.local_training()
         return self.upload(clients)
 
     def upload(self, clients: ClientModels, members: Sequence[int] | None = None) -> ClientModels:
-        """Send each client's model to the server (phase "local models"); returns what the server receives.
+        """Send each client's model to the server (phase "local models"), and return what the server
+        receives.
 
-        `members`: only these clients send, in this order; None: all of them.
+        members: the clients that send, in this order; None for all
         """
         if members is None:
             members = range(len(clients))
@@ -402,7 +413,7 @@ class Context:
 
     def check_finite(self, clients: ClientModels) -> None:
         """Raise RunError if a client's weights are not finite (its training diverged)."""
-        # All clients are checked at once first, since every check waits for the graphics card.
+        # First one check of all clients, since every check waits for the graphics card.
         if torch.stack([are_all_finite(module.parameters()) for module in clients.modules]).all():
             return
         rate = f"lr={self.recipe.lr:g}"
@@ -417,5 +428,6 @@ def check_finite(numbers: Iterable[Tensor], training_name: str, learning_rate_te
     """
     if not are_all_finite(numbers):
         raise RunError(
-            f"{training_name} diverged with {learning_rate_text}: its numbers are no longer finite; use a smaller rate."
+            f"{training_name} diverged with {learning_rate_text}: its numbers are no longer "
+            "finite; use a smaller rate."
         )

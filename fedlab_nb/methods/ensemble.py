@@ -2,28 +2,28 @@
 
 Allouah et al., NeurIPS 2024, call the mean of the logits FedENS: f̄(x) = (1/M) Σ_k f_k(x), `rule=logits`. Other rules;
 the default is the one that validation images chose (`papers/tuning`):
-- probabilities: the mean of softmax outputs, markedly better under label skew (a confident stranger's logits are
-  unbounded, its probabilities are not);
+- probabilities: the mean of softmax outputs. Under label skew a client may be sure of samples whose class it has never
+  seen; its logits have no bound, its probabilities do;
 - weighted: Σ_k (n_k/N) f_k(x), by sample counts (DW-FedENS in Co-Boosting); n_k travels in the message's header;
 - class_counts: Σ_k (n_kc / Σ_j n_jc) f_kc(x), by C counts of each client (FedKD's teacher, FENS' weighted
   averaging);
-- votes: the class that most models name; ties go to the higher mean probability. FENS' `voting` also weighs who is
-  right when;
-- trimmed, median: of each class's probabilities, without the `assumed` largest and smallest ones, or but the middle;
-  ties go to the higher mean probability. Both bound what a few liars (`poison=lie:f`, `parts/byzantine.py`) can
-  do; where clients differ, honest experts are cut away, too, and liars harm no less than the mean (the guide has
-  figures);
+- votes: the class that most models predict; ties go to the higher mean probability. FENS' `voting` also weighs how
+  often each client is right about each class;
+- trimmed, median: the mean of each class's probabilities without the `assumed` largest and smallest ones, or their
+  median; ties go to the higher mean probability. Both bound the influence of a few liars (`poison=lie:f`,
+  `parts/byzantine.py`). If clients differ, they cut away honest experts, too (the guide has figures);
 - beta: β-predictive Bayes, between the mean of the probabilities (β = 0) and their product (β = 1), which names the
   class that the mean of the logits names (`ensemble.py`). β is chosen on the clients' held-out samples. The
   models must go down for that, M S_θ to each client; else the server needs labelled samples, as in the paper. The paper
-  also has a whole posterior of each client; here a client has one network. β is chosen by likelihood, so no order of
-  accuracies follows: on most seeds the mean of the probabilities is ahead of the product, on 102 and 104 it is not
-  (digits, alpha = 0.1, M = 10).
+  also has a whole posterior of each client; here a client has one network. β is chosen by likelihood, so it need not
+  be the one with the highest accuracy.
 
-`keep` of the clients, chosen `by` a score, may upload, the others' models stay at home: ensemble selection, by Guha,
-Talwalkar, Smith (2019) and DeDES (`ensemble.py`). Neither paper has the choice before the upload.
+Only `keep` of the clients, chosen `by` a score, may upload; the other models stay at their clients.
+This is ensemble selection, by Guha, Talwalkar, Smith (2019) and DeDES (see "selection" below). In
+neither paper does the choice come before the upload.
 
-Whatever the rule, a run reports the accuracy of the two plain means, from the same outputs: comparisons show both.
+With any rule a run also reports the accuracies of the two plain means, from the same outputs.
+Comparisons show both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,7 +72,7 @@ GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 
 
 def interpolate_probabilities(client_logits: ClientLogits, beta: float) -> Logits:
-    """log p_β `[N, C]` from the clients' logits `[M, N, C]`; its exponentials sum to 1."""
+    """Compute log p_β `[N, C]` from the clients' logits `[M, N, C]`. Its exponentials sum to 1."""
     log_p = client_logits.log_softmax(-1)
     product = log_p.sum(0)
     mixture = log_p.logsumexp(0)
@@ -80,7 +80,7 @@ def interpolate_probabilities(client_logits: ClientLogits, beta: float) -> Logit
 
 
 class ChosenBeta(NamedTuple):
-    """β, and the score of each value of the grid."""
+    """The chosen β, and the loss of each value of the grid."""
 
     beta: float
     scores: list[float]
@@ -96,7 +96,8 @@ class HeldOutLosses(TypedDict):
 def exchange_held_out_losses(
     ctx: Context, uploaded_models: ClientModels, beta_grid: tuple[float, ...] = GRID
 ) -> list[HeldOutLosses]:
-    """One round more: the uploaded models go down to every client, the NLL sums go up, 4 bytes a β.
+    """Run one more round: the uploaded models go down to every client, the NLL sums go up, 4 bytes
+    for each β.
 
     Call it outside `ctx.server()`.
     """
@@ -123,7 +124,9 @@ def exchange_held_out_losses(
 def choose_beta_of_lowest_loss(
     losses_of_clients: Sequence[HeldOutLosses], beta_grid: tuple[float, ...] = GRID
 ) -> ChosenBeta:
-    """Server side: the β of `beta_grid` with the lowest mean NLL, and all these means, nats a sample."""
+    """Server side: choose the β of `beta_grid` with the lowest mean NLL. All means are returned, in
+    nats a sample.
+    """
     samples = sum(upload["samples"] for upload in losses_of_clients)
     total = torch.stack([upload["nll"] for upload in losses_of_clients]).sum(0)
     means = (total / samples).tolist()
@@ -139,10 +142,10 @@ def choose_beta_of_lowest_loss(
 # own samples. "diversity" is DeDES (Wang et al., TMLR 2023): cluster the models by their weights, and take the best of
 # each cluster.
 #
-# Clients send their score and n_k, 8 bytes; under "diversity" their last layer too, which is what is clustered; under
-# "random" nothing. The server answers with yes or no, and only the chosen upload. In both papers the server sets the
+# Clients send their score and n_k, 8 bytes; under "diversity" also their last layer, which is clustered; under "random"
+# nothing. The server answers with yes or no, and only the chosen clients upload. In both papers the server sets the
 # thresholds, or has all models; here a model that is not chosen never leaves its client. A client without held-out
-# samples scores 0. Ties go to more samples, then to the lower number.
+# samples scores 0. Ties go to the client with more samples, then to the lower number.
 
 # What a client sends for a choice among them: accuracy and n_k `[2]`; for "diversity" also its last layer.
 CriterionUpload = TypedDict(
@@ -160,9 +163,10 @@ def select_uploading_clients(
     criterion: ClientCriterion,
     stream_name: str,
 ) -> list[int]:
-    """Clients send what `criterion` needs; returns the numbers of those that may upload, ascending.
+    """Let clients send what `criterion` needs, and return the numbers of those that may upload, in
+    ascending order.
 
-    client_count: how many may upload; 0: all
+    client_count: how many clients may upload; 0 for all
     stream_name: name of the random stream
 
     Call it outside `ctx.server()`.
@@ -175,7 +179,7 @@ def select_uploading_clients(
             order = torch.randperm(count, generator=ctx.generator(stream_name, "selection"))
             chosen = order[:client_count].tolist()
     else:
-        # Clients: accuracy and sample count; the last layer, where it is clustered.
+        # Clients: accuracy and sample count; also the last layer, if it is clustered.
         received = []
         for k in range(count):
             upload: CriterionUpload = {"scores": measure_accuracy_and_sample_count(ctx, clients, k)}
@@ -193,7 +197,9 @@ def select_uploading_clients(
 def measure_accuracy_and_sample_count(
     ctx: Context, clients: ClientModels, client: int
 ) -> AccuracyAndSampleCount:
-    """Client side: its model's accuracy on its own held-out samples, 0–1, and n_k; `[2]`, float32."""
+    """Client side: measure the model's accuracy on the client's held-out samples, 0–1, and n_k;
+    `[2]`, float32.
+    """
     x, y = ctx.private.held_out(client)
     if len(x):
         right = (run_in_chunks(clients.module(client), x).argmax(1) == y).float().mean()
@@ -205,7 +211,7 @@ def measure_accuracy_and_sample_count(
 def choose_clients_by_criterion(
     received_scores: Sequence[CriterionUpload], client_count: int, criterion: ClientCriterion
 ) -> list[int]:
-    """Server side: the numbers of `client_count` clients, from the uploads of `select_uploading_clients`."""
+    """Server side: choose `client_count` clients by the uploads of `select_uploading_clients`."""
     scores = torch.stack([upload["scores"] for upload in received_scores]).double()
     accuracies, sizes = scores.T.tolist()
     ranking_scores = sizes if criterion == "size" else accuracies
@@ -222,10 +228,11 @@ def choose_clients_by_criterion(
 def assign_to_k_means_clusters(
     vectors: VectorPerClient, cluster_count: int, first_centre: int
 ) -> ClusterPerClient:
-    """k-means on `vectors [M, D]`: the cluster of each, `[M]`, 0 … cluster_count - 1; some may be empty.
+    """Run k-means on `vectors [M, D]`, and return the cluster of each, `[M]`, 0 … cluster_count -
+    1. Some clusters may be empty.
 
-    The first centres are row `first_centre`, then each time the row that is farthest from all
-    centres so far: nothing is drawn at random.
+    The first centre is row `first_centre`; each further one is the row farthest from all centres so
+    far. So nothing is drawn at random.
     """
     vectors = vectors.double()
     starts = vectors[[first_centre]]
@@ -249,7 +256,9 @@ def assign_to_k_means_clusters(
 def choose_best_client_of_each_cluster(
     clusters: ClusterPerClient, clients_by_rank: Sequence[int], client_count: int
 ) -> list[int]:
-    """The best client of each cluster; the next best ones fill up to `client_count`."""
+    """Choose the best client of each cluster, then the next best ones until there are
+    `client_count`.
+    """
     cluster_of = clusters.tolist()
     best: list[int] = []
     for k in clients_by_rank:
@@ -259,10 +268,10 @@ def choose_best_client_of_each_cluster(
     return (best + others)[:client_count]
 
 
-# Other rules than these add logits up, or (`beta`) logarithms of probabilities, which have no limit either.
+# Rules that average probabilities. The others add up logits, or (`beta`) logarithms of probabilities, without a bound.
 READS_PROBABILITIES = ("probabilities", "votes", "trimmed", "median")
 ROBUST = ("trimmed", "median")
-TIE = 1e-6  # the weight of the mean beside a robust rule, which decides ties
+TIE = 1e-6  # the weight of the mean that is added to a robust rule, to decide ties
 # The means of logits and of probabilities.
 PLAIN: tuple[EnsembleRule, ...] = get_args(EnsembleRule)
 TITLES = {"logits": "FedENS: mean of logits", "probabilities": "mean of probabilities"}
@@ -273,14 +282,13 @@ CHOSEN = -1.0  # the knob's value for a β that is chosen on held-out samples
 class EnsembleReport(Report):
     """The accuracies of the ensemble under several rules.
 
-    `rule`: the one by which the run predicts
+    rule: the rule by which the run predicts
     accuracy_by_rule: test accuracy, 0–1, of each of PLAIN
-
     beta: of the rule "beta"
     grid, held_out_nll: the β that were tried and their NLL, nats, on held-out samples
-    members: the clients that uploaded, where not all did
-    certified: of a run with f liars, the share of test images whose right class no f liars could
-        change in the mean of the probabilities of honest clients
+    members: the clients that uploaded, if not all did
+    certified: in a run with f liars, the share of test images on which the mean of the honest clients' probabilities is
+        right and f liars could not change its class
     """
 
     rule: str | None = None
@@ -301,9 +309,9 @@ class RuledEnsemble(EnsembleModel):
 
     weights: `[M]` or `[M, C]`, columns summing to 1, if the rule needs them
     beta: if the rule needs it
-    cut: how many answers the trimmed mean leaves out at each end
-    liars: positions of the clients that answer falsely
-    lie: the logit of a lie; 0: as large as the honest clients' largest
+    cut: number of answers that the trimmed mean leaves out at each end
+    liars: positions of the clients that lie
+    lie: the logit of a lie; 0 for the largest logit of the honest clients
     report_fields: further fields of the report
     """
 
@@ -363,7 +371,9 @@ class RuledEnsemble(EnsembleModel):
         return self.combine_client_logits(self.client_logits(samples))
 
     def compute_scores_of_plain_mean(self, samples: Samples, rule: EnsembleRule) -> ClassScores:
-        """The scores `[N, C]` of a plain mean, to which liars would say what harms it most."""
+        """Compute the scores `[N, C]` of a plain mean. Liars give the answers that harm this mean
+        most.
+        """
         if not self.liars:
             return average_client_logits(self.client_logits(samples), rule)
         size = choose_lie_logit(self.lie, rule in READS_PROBABILITIES)
@@ -371,7 +381,7 @@ class RuledEnsemble(EnsembleModel):
         return mean(replace_answers_of_liars(mean, self.clients.logits(samples), self.liars, size))
 
     def combine_client_logits(self, client_logits: ClientLogits) -> ClassScores:
-        """The rule's scores `[N, C]` from the clients' logits `[M, N, C]`."""
+        """Compute the rule's scores `[N, C]` from the clients' logits `[M, N, C]`."""
         if self.rule in PLAIN:
             return average_client_logits(client_logits, self.rule)
         if self.rule in ROBUST:
@@ -425,7 +435,8 @@ class Ensemble(Method):
     def refuse(self, ctx: Context) -> None:
         if self.keep and self.by == "diversity" and not ctx.has("one architecture"):
             raise UsageError(
-                "by=diversity needs one architecture at all clients; choose by=validation, size or random."
+                "by=diversity needs one architecture at all clients; choose by=validation, size or "
+                "random."
             )
         averages.check_average_is_possible(
             cast(averages.AverageRule, self.rule),
@@ -435,7 +446,8 @@ class Ensemble(Method):
         )
         if self.beta != CHOSEN and self.beta < 0:
             raise UsageError(
-                f"ensemble.beta is {self.beta:g}, but must be 0 to 1, or -1: chosen on held-out samples."
+                f"ensemble.beta is {self.beta:g}, but must be 0 to 1, or -1: chosen on held-out "
+                "samples."
             )
         if self.holds_out and not any(ctx.private.sizes("held_out")):
             raise UsageError(
@@ -443,7 +455,7 @@ class Ensemble(Method):
             )
 
     def count_clients_that_upload(self, ctx: Context) -> int:
-        """The number of models in the ensemble."""
+        """Count the models in the ensemble."""
         return min(self.keep or ctx.clients_count, ctx.clients_count)
 
     @property

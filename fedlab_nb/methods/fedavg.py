@@ -1,11 +1,13 @@
-"""One-round FedAvg (McMahan et al., AISTATS 2017): θ̄ = Σ_k (n_k / N) θ_k, once, after full local training.
+"""One-round FedAvg (McMahan et al., AISTATS 2017): θ̄ = Σ_k (n_k / N) θ_k, once, after full local
+training.
 
-Batch-norm statistics are averaged with the same weights. n_k is the size of client k's training part; it travels in the
-message's header. `average` takes a robust average in place of it (`parts/averages.py`), which does not know n_k.
+Batch-norm statistics are averaged with the same weights. n_k is the size of client k's training
+part; it travels in the message's header. `average` takes a robust average in place of it
+(`parts/averages.py`), which does not know n_k.
 
-`rank`: one-shot LoRA (`parts/lora.py`). Clients train and send low-rank changes of the linear layers. Here the network
-that they change is a random one; in the papers it is large and pretrained. Convolutions are no linear layers: with
-`model=cnn` they keep their random first weights.
+`rank`: one-shot LoRA (`parts/lora.py`). Clients train and send low-rank changes of the linear layers. Here they
+change a random network; in the papers it is large and pretrained. Convolutions are not linear layers, so with
+`model=cnn` they keep their random initial weights.
 """
 
 from dataclasses import replace
@@ -84,7 +86,7 @@ class FedAvg(Method):
             return NetworkModel(ctx.new_model(mean))
 
     def run_low_rank(self, ctx: Context, client_sample_counts: list[int]) -> Steps[GlobalModel]:
-        """The same with B of each layer, and the last layer, in place of the network."""
+        """Run the method with B of each layer, and the last layer, in place of the network."""
         # Link: the first network and the seed of A down.
         models = ctx.send_initial_models()
         seed = int(ctx.link.broadcast(torch.tensor([ctx.seed]), phase="seed of A"))

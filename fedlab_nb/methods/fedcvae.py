@@ -1,4 +1,5 @@
-"""FedCVAE-Ens: clients send decoders, the server trains on the images that they make (Heinbaugh et al., ICLR 2023).
+"""FedCVAE-Ens: clients send decoders, the server trains on the images that they make (Heinbaugh et
+al., ICLR 2023).
 
 Clients: client k trains a conditional VAE on its own samples and sends its decoder and its class counts n_k^c; no
 classifier.
@@ -7,12 +8,13 @@ Server: draws `samples` pairs in all, from client k with label c in proportion t
 a classifier of the federation's architecture on them with Adam.
 
 Departures: the paper has convolutional VAEs, ours are perceptrons with one hidden layer; batches are drawn with
-replacement, every client taking the same number of steps; the prior is centred at 0 (the paper shifts it for security);
-where z is truncated is our choice. The papers that we follow have it as a baseline only and give no numbers but
-the server's ResNet-8: those of the set-up `fens` are ours, too.
+replacement, every client taking the same number of steps; the prior is centred at 0 (the paper shifts it for
+security); the point at which z is truncated is our choice. The papers that we follow have the method as a baseline
+only, and give no numbers except the server's ResNet-8. So those of the set-up `fens` are ours, too.
 
-In FENS' table 1 this is the method that hardly minds label skew (CIFAR-10: 30.0, 29.4, 32.1 at alpha = 0.01, 0.05,
-0.1), since a decoder is asked only for classes that its client has; it is limited by how good the decoders' images are.
+In FENS' table 1 this method hardly suffers from label skew (CIFAR-10: 30.0, 29.4, 32.1 at alpha =
+0.01, 0.05, 0.1), since a decoder only makes samples of classes that its client has. Its limit is
+the quality of the decoders' images.
 """
 
 import itertools
@@ -65,7 +67,9 @@ TRUNCATION = 2.0  # latent numbers beyond this many standard deviations are draw
 
 
 class Cvae(nn.Module):
-    """One client's pair of networks for samples of `input_shape` (images in [0, 1], or feature rows) and C classes."""
+    """One client's pair of networks for samples of `input_shape` (images in [0, 1], or feature
+    rows) and C classes.
+    """
 
     def __init__(
         self,
@@ -93,7 +97,9 @@ def generate_samples(
     classes: int,
     stream: torch.Generator,
 ) -> Samples:
-    """Samples `[n, *input_shape]` of the classes `labels [n]`: decoder means at z from a truncated standard normal."""
+    """Samples `[n, *input_shape]` of the classes `labels [n]`: decoder means at z from a truncated
+    standard normal.
+    """
     z = torch.randn(len(labels), latent_size, generator=stream)
     too_far = z.abs() > TRUNCATION
     while bool(too_far.any()):
@@ -116,10 +122,12 @@ def train_cvaes_in_place(
     batch_size: int,
     lr: float,
 ) -> Iterator[LossPerClient]:
-    """`steps` steps of Adam for every client, in place; yields the mean loss `[M]` of each step's batches.
+    """`steps` steps of Adam for every client, in place; yields the mean loss `[M]` of each step's
+    batches.
 
-    `shards[k]` is `(x [n_k, ...], y [n_k])`. A batch is `batch_size` samples drawn with replacement, so that clients of
-    every size take the same steps. Networks are up to date when the generator has ended.
+    `shards[k]` is `(x [n_k, ...], y [n_k])`. A batch is `batch_size` samples drawn with
+    replacement, so that clients of every size take the same steps. Networks are up to date when the
+    generator has ended.
     """
     input_shape = cvaes[0].input_shape
     images = len(input_shape) == 3
@@ -172,7 +180,9 @@ def compute_negative_elbo_per_sample(
     *,
     are_pixels: bool,
 ) -> LossPerSample:
-    """The loss above of flat `samples [..., D]`, classes `[..., C]`, with z = mean + noise * deviation; `[...]`."""
+    """The loss above of flat `samples [..., D]`, classes `[..., C]`, with z = mean + noise *
+    deviation; `[...]`.
+    """
     codes = encode_into_mean_and_log_variance(torch.cat([samples, one_hot_labels], -1))
     mean, log_variance = codes.chunk(2, -1)
     z = mean + noise * (log_variance / 2).exp()

@@ -2,17 +2,18 @@
 
 Lin et al., *Ensemble Distillation for Robust Model Fusion in Federated Learning*, NeurIPS 2020.
 
-In one shot (rounds = 1), as DENSE and Co-Boosting use it, each client uploads its model once. The server minimises
-τ² KL(f̄(x) ‖ f_S(x)) over its public images x, with f̄(x) = Σ_k w_k f_k(x) and w_k = 1/M. This bounds what better
-synthetic images could give the data-free methods: teacher and student are the same, but the images are real. A one-shot
-server would not have them. They are the data set's public part, which no client and no test has (one public
-re-implementation takes the test images).
+In one shot (rounds = 1), as DENSE and Co-Boosting use it, each client uploads its model once. The
+server minimises τ² KL(f̄(x) ‖ f_S(x)) over its public images x, with f̄(x) = Σ_k w_k f_k(x) and w_k
+= 1/M. Teacher and student are those of the data-free methods, but the images are real. So the
+result shows how much better synthetic images could help these methods. A one-shot server would not
+have such images. They are the data set's public part, which is neither in a client's samples nor in
+the test set (one public re-implementation takes the test images).
 
 In T rounds, as Lin et al. and Fed-ET use it: for t = 1…T,
 1. every chosen client trains E epochs from the server's model of its architecture, and sends the result up;
-2. the server averages, by n_k, the models of one architecture that it got;
-3. each average learns as above from the ensemble of *all* models that it got, whatever their architecture, and is sent
-   in the next round. An architecture of which no client was chosen stays as it is. The largest one answers.
+2. the server averages the models of each architecture that it received, weighted by n_k;
+3. each average learns as above from the ensemble of *all* received models, of any architecture, and is sent in the next
+   round. The model of an architecture of which no client was chosen stays as it is. The largest model is the result.
 
 Choices: in one shot the student starts from fresh weights, as in the data-free methods; start=average is Lin et al.'s
 (the weighted mean of the received models), which rounds always have. Temperature and student optimizer are DENSE's
@@ -64,7 +65,9 @@ from .traffic import FederationSizes, TrafficBytes
     titles={"rounds=1": "FedDF, one shot"},
 )
 class FedDF(Method):
-    """Distil the averaged ensemble on real, unlabelled public images. Methods without data are compared with it."""
+    """Distil the averaged ensemble on real, unlabelled public images. Methods without data are
+    compared with it.
+    """
 
     rounds: int = knob(1, "Rounds", symbol="T", low=1, high=1000)
     per_round: int = knob(0, "Clients per round", symbol="m", low=0, high=10_000)
@@ -131,7 +134,7 @@ class FedDF(Method):
     def _compute_public_teacher_logits(
         self, ctx: Context, clients: ClientModels, client_sample_counts: Sequence[int]
     ) -> Logits:
-        """The ensemble's logits of the public samples, `[P, C]`."""
+        """Compute the ensemble's logits of the public samples, `[P, C]`."""
         logits = FrozenEnsemble(clients).logits_in_chunks(ctx.public)
         return combine_client_logits(
             logits, make_client_weights(self.weights, client_sample_counts, logits)
@@ -181,7 +184,9 @@ class FedDF(Method):
         chosen_clients: Sequence[int],
         models_by_architecture: dict[Architecture, Network],
     ) -> Steps[ClientModels]:
-        """The chosen clients' models after E epochs, as the server receives them."""
+        """Train the chosen clients for E epochs, and return their models as the server receives
+        them.
+        """
         models = []
         starts = []
         for k in chosen_clients:

@@ -1,26 +1,27 @@
-"""FedKT: knowledge passes twice through votes on public samples, so that only labels do, and noise can protect them.
+"""FedKT: knowledge passes twice through votes on public samples. So only labels pass, and noise can
+protect them.
 
-Li, He, Song, *Practical One-Shot Federated Learning for Cross-Silo Setting*, IJCAI 2021 (arXiv 2010.01017), their
-Algorithm 1:
+Li, He, Song, *Practical One-Shot Federated Learning for Cross-Silo Setting*, IJCAI 2021 (arXiv
+2010.01017), their Algorithm 1:
 
-1. Client k cuts its samples into t parts, s times over, and trains a teacher on each part. For each of the s cuttings
-   the t teachers vote on the label of every public sample, and a student learns the labels. The s students go up.
-2. The server counts votes: client k gives s to class c if all its s students say c, else nothing ("consistent voting").
-   One network learns the labels argmax_c Σ_k v_kc.
+1. Client k partitions its samples s times into t parts, and trains a teacher on each part. For each of the s partitions
+   the t teachers vote on the label of every public sample, and a student learns these labels. The s students go up.
+2. The server counts votes: client k gives s votes to class c if all its s students say c, else none ("consistent
+   voting"). One network learns the labels argmax_c Σ_k v_kc.
 
-Privacy: `server` adds Lap(1/γ) to the server's counts. One client moves at most s votes from one class to another, so
-a query costs 2 s γ, and the promise is to each *client* as a whole (the paper's L1). `client` adds it to the teachers'
-counts; one sample moves one vote in each of the s cuttings, 2 γ each, and the promise is to each *sample* (L2). Either
-way the labels are all that the private data have told, and what is trained on them tells no more. But the students
-themselves go up without noise under `server`: the promise is to whoever sees the final model, not to the server.
-`compute_worst_case_epsilon` adds the costs up. Fewer `queries` cost less.
+Privacy: `server` adds Lap(1/γ) to the server's counts. One client moves at most s votes from one class to another, so a
+query costs 2 s γ, and the guarantee holds for each *client* as a whole (the paper's L1). `client` adds the noise to the
+teachers' counts. One sample moves one vote in each of the s partitions, at a cost of 2 γ each, and the guarantee holds
+for each *sample* (L2). In both cases the labels are all that is released of the private data, and training on them
+releases no more. But under `server` the students themselves go up without noise: the guarantee is against those who see
+the final model, not against the server. `compute_worst_case_epsilon` adds up the costs. Fewer `queries` cost less.
 
-Departures: with t = 1 the one teacher is the student (but under `client`). Without noise, ties go to the higher mean
-probability, less than one vote; with noise they have probability zero. A client with fewer than t samples has a teacher
-a sample. In the released code consistent voting only acts when there is noise, and then compares the total count; here
-it acts as the paper says. Teachers and students are drawn by the clients, so nothing goes down. All of them train by
-the clients' recipe; students and the final network make `epochs` passes. The paper also has decision trees, for which
-any voter would do; here every classifier is a network.
+Departures: with t = 1 the one teacher is the student (except under `client`). Without noise, ties go to the higher mean
+probability, which counts less than one vote; with noise they have probability zero. A client with fewer than t samples
+has one teacher for each sample. In the released code consistent voting has an effect only with noise, and then compares
+the total count; here it works as the paper says. Clients draw the initial weights of teachers and students, so nothing
+goes down. All train by the clients' recipe; students and the final network make `epochs` passes. The paper also has
+decision trees, as any classifier can vote; here every classifier is a network.
 """
 
 import math
@@ -61,32 +62,34 @@ MomentOrders = Tensor  # [L], the orders l of the moments
 LogMoments = Tensor  # [L] of one query or of all, or [T, L] of each query
 
 # -------------------------------------------------------------------------------------------------------- votes privacy
-# Noisy votes and their promise: Laplace noise on counts, and the ε that T noisy votes have spent (PATE).
+# Noisy votes and their privacy guarantee: Laplace noise on counts, and the ε that T noisy votes spend (PATE).
 #
 # Papernot et al., *Semi-supervised Knowledge Transfer for Deep Learning from Private Training Data*, ICLR 2017; for
 # students of a federation Li, He, Song, *Practical One-Shot Federated Learning for Cross-Silo Setting* (FedKT), 2021.
 #
-# A query counts votes n_c and answers argmax_c n_c + Lap(1/γ). Where one neighbour (a party, or a sample) moves at most
-# v votes from a class to another, a query is ε_0-differentially private with ε_0 = 2 v γ. After T queries:
+# A query counts votes n_c and answers argmax_c n_c + Lap(1/γ). If neighbouring data (another client, or another sample)
+# move at most v votes from one class to another, a query is ε_0-differentially private with ε_0 = 2 v γ. After T
+# queries:
 #
 #     simple composition   ε = T ε_0, with δ = 0
 #     moments              ε = min over l = 1, 2, … of (Σ_queries α(l) + ln(1/δ)) / l
 #
 # where α(l) bounds the logarithm of the l-th moment of the privacy loss of one query: ε_0² l (l+1) / 2 for any votes
-# (Bun and Steinke 2016; for v = 1 it is PATE's 2 γ² l (l+1)), never more than l ε_0. Where the votes agree, the noise
+# (Bun and Steinke 2016; for v = 1 it is PATE's 2 γ² l (l+1)), never more than l ε_0. If the votes agree, the noise
 # hardly ever changes the answer, and α is far smaller (PATE, theorem 3). That bound depends on the votes, so this ε is
-# itself not private: it is a measurement, not a promise.
+# itself not private: it is a measurement, not a guarantee.
 #
-# The neighbours here *replace* one client's samples (`server`) or one sample (`client`), as one more sample would cut a
-# client's data in other places. So this ε and that of afl (`parts/privacy.py`) cannot be compared.
+# Neighbouring data here *replace* one client's samples (`server`) or one sample (`client`), since an additional sample
+# would change a client's whole partition. So this ε and that of afl (`parts/privacy.py`) cannot be compared.
 
-# The l that are tried.
+# The orders l of the moments that are tried.
 ORDERS = torch.cat([torch.arange(1.0, 257), 2.0 ** torch.arange(9, 21)]).double()
 
 
 def compute_worst_case_epsilon(epsilon_per_query: float, query_count: int, delta: float) -> float:
-    """ε at `delta` of `query_count` answers of ε_0 = `epsilon_per_query` each, whatever the votes
-    were; at most the simple one."""
+    """Compute ε at `delta` of `query_count` answers of ε_0 = `epsilon_per_query` each, for any
+    votes. It is at most that of simple composition.
+    """
     moments = query_count * compute_worst_case_log_moments(epsilon_per_query)
     return _convert_log_moments_to_epsilon(moments, delta, epsilon_per_query * query_count)
 
@@ -94,8 +97,9 @@ def compute_worst_case_epsilon(epsilon_per_query: float, query_count: int, delta
 def compute_data_dependent_epsilon(
     vote_counts: VoteCounts, inverse_noise_scale: float, epsilon_per_query: float, delta: float
 ) -> float:
-    """ε at `delta` of these very `vote_counts [T, C]` (counts without noise): small where they
-    agree. It is not private."""
+    """Compute ε at `delta` of these particular `vote_counts [T, C]`, which have no noise. It is
+    small if the votes agree. This ε is not private itself.
+    """
     moments = compute_data_dependent_log_moments(
         bound_probability_of_changed_winner(vote_counts, inverse_noise_scale), epsilon_per_query
     ).sum(0)
@@ -105,7 +109,7 @@ def compute_data_dependent_epsilon(
 def compute_worst_case_log_moments(
     epsilon_per_query: float, orders: MomentOrders = ORDERS
 ) -> LogMoments:
-    """α(l) of one query, whatever the votes were, `[L]`."""
+    """Compute α(l) of one query for any votes, `[L]`."""
     return torch.minimum(
         epsilon_per_query**2 * orders * (orders + 1) / 2, epsilon_per_query * orders
     )
@@ -114,7 +118,9 @@ def compute_worst_case_log_moments(
 def bound_probability_of_changed_winner(
     vote_counts: VoteCounts, inverse_noise_scale: float
 ) -> ProbabilityPerQuery:
-    """q `[T]`: an upper bound of the probability that noise changes the most voted class (PATE, lemma 4)."""
+    """Compute q `[T]`, an upper bound of the probability that noise changes the winning class
+    (PATE, lemma 4).
+    """
     vote_counts = vote_counts.double().cpu()
     most_votes, winner = vote_counts.max(1, keepdim=True)
     gap = inverse_noise_scale * (most_votes - vote_counts)
@@ -125,7 +131,9 @@ def bound_probability_of_changed_winner(
 def compute_data_dependent_log_moments(
     change_probability: ProbabilityPerQuery, epsilon_per_query: float, orders: MomentOrders = ORDERS
 ) -> LogMoments:
-    """α(l) `[T, L]` of queries whose answer changes with probability q `[T]` at most (PATE, theorem 3)."""
+    """Compute α(l) `[T, L]` of queries whose answer changes with probability q `[T]` at most (PATE,
+    theorem 3).
+    """
     change_probability = change_probability[:, None]
     e = math.exp(min(epsilon_per_query, 700.0))  # e^ε_0, which must not overflow
     if e > 1:
@@ -142,7 +150,9 @@ def compute_data_dependent_log_moments(
 def _convert_log_moments_to_epsilon(
     log_moments: LogMoments, delta: float, epsilon_of_simple_composition: float
 ) -> float:
-    """The smallest ε that these moments `[L]` give, over all l; at most that of simple composition."""
+    """Compute the smallest ε that these moments `[L]` give over all l, at most that of simple
+    composition.
+    """
     epsilons = (log_moments + math.log(1 / delta)) / ORDERS
     return min(float(epsilons.min()), epsilon_of_simple_composition)
 
@@ -163,7 +173,7 @@ class FedKTReport(Report):
 
     epsilon_simple: ε by simple composition
     epsilon: ε by the moments, at `delta`
-    epsilon_measured: ε of these very votes, for privacy=server; this number is not private itself
+    epsilon_measured: ε of these particular votes, for privacy=server; this number is not private itself
     changed: share of the server's labels that its noise has changed
     """
 
@@ -177,7 +187,9 @@ class FedKTReport(Report):
 
 
 class Partition(NamedTuple):
-    """The samples of a `client` in `parts`, one a teacher, for its `student` (0 … s - 1)."""
+    """One partition of a `client`'s samples, for its `student` (0 … s - 1). Each of the `parts` is
+    for one teacher.
+    """
 
     client: int
     student: int
@@ -203,7 +215,9 @@ class VotedLabels(NamedTuple):
     leaks="s students of each client, which learnt from labels of public samples alone",
 )
 class FedKT(Method):
-    """Each client's teachers vote on labels for its students. The students vote on labels for the final network."""
+    """Each client's teachers vote on labels for its students. The students vote on labels for the
+    final network.
+    """
 
     trains_locally = False
 
@@ -226,7 +240,8 @@ class FedKT(Method):
         most_partitions = MOST_STUDENTS // ctx.clients_count
         if self.students > most_partitions:
             raise UsageError(
-                f"fedkt.students is {self.students}, but 10,000 in all allow {most_partitions} here."
+                f"fedkt.students is {self.students}, but 10,000 in all allow {most_partitions} "
+                "here."
             )
 
     def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
@@ -262,10 +277,10 @@ class FedKT(Method):
         )
         # Clients: the teachers' votes, and the students that learn these.
         labels = []
-        first = 0
+        position = 0
         for partition in partitions:
-            members = teachers[first : first + len(partition.parts)]
-            first += len(members)
+            members = teachers[position : position + len(partition.parts)]
+            position += len(members)
             logits = torch.stack([run_in_chunks(teacher, x) for teacher in members])
             stream = ctx.generator("fedkt", "client", partition.client, partition.student)
             labels.append(self.vote_on_labels(logits, stream))
@@ -304,7 +319,9 @@ class FedKT(Method):
 
     # ------------------------------------------------------------------ client part
     def _choose_query_samples(self, ctx: Context) -> Samples:
-        """The public samples that are labelled, `[T, ...]`: the same at clients and server, drawn once."""
+        """Choose the public samples to label, `[T, ...]`. They are drawn once, and the same at
+        clients and server.
+        """
         if not 0 < self.queries < len(ctx.public):
             return ctx.public
         order = torch.randperm(len(ctx.public), generator=ctx.generator("fedkt", "queries"))
@@ -312,7 +329,9 @@ class FedKT(Method):
         return ctx.public[rows.to(ctx.device)]
 
     def _partition_client_samples_for_students(self, ctx: Context, client: int) -> list[Partition]:
-        """Client k's samples in t parts (in fewer where it has fewer), once for each of its students."""
+        """Partition the client's samples into t parts, or into fewer if it has fewer, once for each
+        of its students.
+        """
         x, y = ctx.private.train(client)
         partitions = []
         for i in range(self.students):
@@ -327,7 +346,9 @@ class FedKT(Method):
         return partitions
 
     def vote_on_labels(self, teacher_logits: TeacherLogits, stream: torch.Generator) -> Labels:
-        """The teachers' vote `[T]` from their logits `[t, T, C]`; with privacy=client, Lap(1/γ) is on the counts."""
+        """Let the teachers vote on labels `[T]` by their logits `[t, T, C]`; privacy=client adds
+        Lap(1/γ) to the counts.
+        """
         votes = F.one_hot(teacher_logits.argmax(-1), teacher_logits.shape[-1]).sum(0)
         if self.privacy == "client":
             noise = (draw_laplace_noise(votes.shape, stream) / self.gamma).to(teacher_logits)
@@ -343,7 +364,9 @@ class FedKT(Method):
         client: int,
         *stream_names: int,
     ) -> Network:
-        """A network of client k's architecture, with first weights of its own, for its student i."""
+        """Make a network of the client's architecture, with initial weights of its own, for its
+        student `index`.
+        """
         return ctx.build(
             ctx.architectures[client], ctx.generator("fedkt", role, index, client, *stream_names)
         )
@@ -351,8 +374,9 @@ class FedKT(Method):
     def _copy_models_of_poisoned_clients(
         self, ctx: Context, models: list[Network]
     ) -> list[Network]:
-        """Copies of the untrained models of poisoned clients, which need them after training; the
-        others as they are."""
+        """Return copies of the untrained models if clients poison theirs, since this needs them
+        after the training; else the models themselves.
+        """
         if ctx.poison.changes_models:
             return [copy_model(model) for model in models]
         return models
@@ -365,9 +389,9 @@ class FedKT(Method):
         shards: list[Shard],
         epochs: int = 0,
     ) -> Iterator[EpochProgress]:
-        """All of them together, as a stack where that is faster.
+        """Train all networks together, as a stack if that is faster.
 
-        `epochs`: on public samples; 0: as the recipe says, on private ones.
+        epochs: number of epochs on public samples; 0 for that of the recipe, on private samples
         """
         recipe = ctx.recipe
         if epochs:  # the votes are on the samples as they are
@@ -378,7 +402,9 @@ class FedKT(Method):
 
     # ------------------------------------------------------------------ server part
     def label_by_noisy_votes(self, ctx: Context, student_logits: StudentLogits) -> VotedLabels:
-        """Labels `[T]` from the students' logits `[M, s, T, C]`, and the ε that all votes cost."""
+        """Vote on labels `[T]` by the students' logits `[M, s, T, C]`, and compute the ε that all
+        votes cost.
+        """
         answers = student_logits.argmax(-1)
         agree = (answers == answers[:, :1]).all(1)  # [M, T]
         student_votes = F.one_hot(answers, student_logits.shape[-1])

@@ -1,18 +1,22 @@
-"""FedOV: clients learn to answer "unknown", and only those that know a sample vote on it (Diao et al., ICLR 2023).
+"""FedOV: clients learn to answer "unknown", and only those that know a sample vote on it (Diao et
+al., ICLR 2023).
 
-A client that never saw a class is confident nevertheless, and outvotes the others. So every client trains with
-one class more: C known ones and "unknown", for which it makes outliers by destroying its own samples. One upload. The
-server's answer:
+A client is confident even about samples of a class that it has never seen, and outvotes the others. So every client
+trains with one more class: C known ones and "unknown", for which it makes outliers by destroying its own samples.
+There is one upload. The server predicts by
 
     score_c(x) = Σ_k p_k(c | x),  c = 1…C,     p_k = softmax over C + 1 classes, the last one "unknown".
 
-A client that answers "unknown" hardly counts; with `voters` = v only the v clients vote that call a sample unknown
-least. No public data, no counts, any architecture.
+A client that answers "unknown" hardly counts. With `voters` = v only the v clients that find a
+sample least unknown vote on it. The method needs no public data and no counts, and works with any
+architecture.
 
-Outliers are drawn once, or with fresh=true before every epoch (the paper: in every batch). `adversarial` adds to each a
-harder one: so many steps of 0.002 along the sign of the gradient that makes it less unknown to the client's model as it
-is then (the paper's adversarial outlier enhancement, its code's numbers). The set-up `fedlpa`, whose paper
-compares with FedOV, has both, and the Adam of the released script. The classroom has neither.
+Outliers are drawn once, or with fresh=true before every epoch (in the paper in every batch). `adversarial` adds a
+harder
+one for each: it takes this number of steps of 0.002 along the sign of the gradient that makes the outlier less
+unknown to the client's present model (the paper's adversarial outlier enhancement, with the numbers of its code).
+The set-up `fedlpa`, whose paper compares with FedOV, has both, and the Adam of the released script. The classroom
+has neither.
 
 Departures: with new outliers every epoch the optimizer starts afresh each epoch, too. Our four ways of destruction
 stand for its crops, blurs, erasures, cuts and rotations. Two more terms of the released code are left out, a mixup of
@@ -60,7 +64,9 @@ STEP = 0.002  # of `move_outliers_towards_known_classes`, in the samples' own un
 
 
 def make_outlier_images(images: Images, stream: torch.Generator) -> Images:
-    """One outlier for each of `images [n, ...]`: for images one of `WAYS`, drawn by `stream` (a CPU generator)."""
+    """One outlier for each of `images [n, ...]`: for images one of `WAYS`, drawn by `stream` (a CPU
+    generator).
+    """
     if images.dim() < 4:
         return _shuffle_each_column(images.flatten(1), stream).view_as(images)
     ways = torch.randint(len(WAYS), (len(images),), generator=stream).tolist()
@@ -143,7 +149,9 @@ def shuffle_quarters(images: Images, image_index: int, stream: torch.Generator) 
 
 
 def join_image_halves(images: Images, image_index: int, stream: torch.Generator) -> SingleImage:
-    """The upper (or left) half of the image, and the other half of another of the client's images, upside down."""
+    """The upper (or left) half of the image, and the other half of another of the client's images,
+    upside down.
+    """
     other = images[int(torch.randint(len(images), (), generator=stream))].flip(1, 2)
     keeps_upper = bool(torch.randint(2, (), generator=stream))
     image = images[image_index].clone()
@@ -201,7 +209,8 @@ def _shuffle_each_column(samples: Samples, stream: torch.Generator) -> Samples:
 
 
 class OpenSetVote(EnsembleModel):
-    """Clients with C + 1 outputs; scores are the logarithm of the summed probabilities of the C known classes.
+    """Clients with C + 1 outputs; scores are the logarithm of the summed probabilities of the C
+    known classes.
 
     `voters`: how many clients vote on a sample, those that call it unknown least (0: all). `features`: the clients'
     logits, the one for "unknown" included, `[N, M (C + 1)]`.

@@ -1,17 +1,20 @@
-"""Fisher merging: a weighted average of the models in which a client's weights count by how certain it is of each
-(Matena & Raffel, NeurIPS 2022).
+"""Fisher merging: an average of the models in which each parameter of a client counts by how
+certain the client is of it (Matena & Raffel, NeurIPS 2022).
 
-A client's posterior is approximated by a Gaussian around its trained weights θ_k. Its precision is the diagonal of the
-Fisher matrix, F_k = E_x E_y (∂ log p(y|x, θ_k)/∂θ)². The product of these Gaussians has its mean at
+A client's posterior is approximated by a Gaussian around its trained weights θ_k. Its precision is
+the diagonal of the Fisher matrix, F_k = E_x E_y (∂ log p(y|x, θ_k)/∂θ)². The product of these
+Gaussians has its mean at
 
     θ̄ = Σ_k w_k (F_k + λ_damp) θ_k / Σ_k w_k (F_k + λ_damp),          element by element.
 
-labels="model", as in Matena & Raffel: y ~ p(y|x, θ_k), the model's own prediction. With up to MOST classes the
-expectation over y is exact and takes one pass for each class; with more classes, one label is drawn for each sample.
-labels="true": the samples' own labels, which gives the "empirical" Fisher of FedLPA and the "DiagonalFisher" baseline
-of its paper. λ_damp acts as a prior: for a weight that no client's data determine, and for all weights as
-λ_damp → ∞, the result is the plain weighted average. Traffic of one client: 4d down, 2·4d up. FedLPA's *factor
-diagonals* (`solve_layer_with_precision` in `fedlpa/server.py`) are something else: the damped diagonals of A and B.
+labels="model", as in Matena & Raffel: y ~ p(y|x, θ_k), the model's own prediction. With up to MOST
+classes the expectation over y is exact and takes one pass for each class; with more classes, one
+label is drawn for each sample. labels="true": the samples' own labels, which gives the "empirical"
+Fisher of FedLPA and the "DiagonalFisher" baseline of its paper. λ_damp acts as a prior: for a
+weight that no client's data determine, and for all weights as λ_damp → ∞, the result is the plain
+weighted average. Traffic of one client: 4d down, 2·4d up. FedLPA's *factor diagonals*
+(`solve_layer_with_precision` in `fedlpa/server.py`) are something else: the damped diagonals of A
+and B.
 
 Departures: λ_damp is ours; Matena & Raffel instead replace a Fisher value of 0 by a small number, and FedLPA's paper
 gives no λ_damp. w_k = n_k/N, as everywhere here; in the paper these weights are free. Batch norm's running statistics
@@ -113,7 +116,9 @@ def merge_by_fisher(
     client_weights: Sequence[float],
     damping: float,
 ) -> ModelState:
-    """θ̄ from the clients' states and Fisher diagonals; a tensor without a diagonal is averaged with the weights."""
+    """θ̄ from the clients' states and Fisher diagonals; a tensor without a diagonal is averaged
+    with the weights.
+    """
     merged = weighted_mean(client_states, client_weights)
     total_weight = sum(client_weights)
     for name in client_fishers[0]:
@@ -136,19 +141,20 @@ def compute_diagonal_fisher(
     stream: torch.Generator | None = None,
     batch_size: int = 32,
 ) -> TensorsByName:
-    """`F = 1/n Σ_s E_y (∂ℓ_s/∂θ)²` by parameter, ℓ the cross-entropy of one sample with label y, at θ as it is.
+    """`F = 1/n Σ_s E_y (∂ℓ_s/∂θ)²` by parameter, ℓ the cross-entropy of one sample with label y, at
+    θ as it is.
 
     samples, true_labels: `[n, ...]` and `[n]`
     label_source: one of LABELS (UsageError for another); with more than MOST classes, "model" draws
         the labels from `stream`, a CPU generator
     batch_size: only bounds the memory
 
-    Only parameters of Linear, Conv2d, BatchNorm2d and GroupNorm layers are included. The module runs
-    in eval mode and is left as it was.
+    Only parameters of Linear, Conv2d, BatchNorm2d and GroupNorm layers are included. The module
+    runs in eval mode and is left as it was.
 
     This is the mean of the squared gradients, not the square of the mean gradient, so each sample's
-    own gradient is needed. It is computed from what passes through each layer: a sample's gradient of
-    a layer's weights is the sum, over the layer's positions, of output gradient times input.
+    own gradient is needed. It is computed from what passes through each layer: a sample's gradient
+    of a layer's weights is the sum, over the layer's positions, of output gradient times input.
     """
     choose("labels of the Fisher", label_source, LABELS)
     kinds = (nn.Linear, nn.Conv2d, *NORMS)
@@ -180,7 +186,9 @@ def compute_diagonal_fisher(
 
 
 class LabelsAndProbabilities(NamedTuple):
-    """Labels `[n]`, and the probabilities `[n]` that the model gives them; None if the labels were drawn."""
+    """Labels `[n]`, and the probabilities `[n]` that the model gives them; None if the labels were
+    drawn.
+    """
 
     labels: Tensor
     probabilities: Tensor | None
@@ -190,9 +198,11 @@ class LabelsAndProbabilities(NamedTuple):
 def _iterate_labels_of_all_samples_by_class(
     module: nn.Module, samples: Samples, stream: torch.Generator | None, batch_size: int
 ) -> Iterator[LabelsAndProbabilities]:
-    """Labels `[n]` and their probabilities `[n]` under the model's own prediction of `samples [n, ...]`.
+    """Labels `[n]` and their probabilities `[n]` under the model's own prediction of `samples [n,
+    ...]`.
 
-    Yields one pair for each class; with more than MOST classes a single pair of drawn labels and None.
+    Yields one pair for each class; with more than MOST classes a single pair of drawn labels and
+    None.
     """
     frozen = copy_model(module).eval()
     probabilities = run_in_chunks(

@@ -1,9 +1,10 @@
-"""Gaussian heads: classes as Gaussians of frozen features, their statistics summed over clients, no training.
+"""Gaussian heads: classes as Gaussians of frozen features, their statistics summed over clients, no
+training.
 
-Client k sends, for each class that it holds, its count n_kc, the sum of its features φ(x), and second moments. The
-server adds up what it gets, so it has the statistics of all samples in one place, however they are divided: skew
-changes nothing. Bayes' rule then gives the classifier (HEADS has the formulas). One upload serves several heads: what
-`qda` sends is enough for all of them.
+Client k sends, for each class that it holds, its count n_kc, the sum of its features φ(x), and
+second moments. The server adds these up, and has the statistics of all samples, as if they were in
+one place. So skew changes nothing. Bayes' rule then gives the classifier (HEADS has the formulas).
+The upload for `qda` is enough for all heads.
 
 - `lda` is Fisher's linear discriminant (1936), `nb` naive Bayes, `qda` the quadratic discriminant;
 - `fedcgs` is FedCGS (Guan, Zhou, Gu: Capture Global Feature Statistics for One-Shot Federated Learning, AAAI 2025,
@@ -14,9 +15,9 @@ changes nothing. Bayes' rule then gives the classifier (HEADS has the formulas).
 - `fishermix` and `protohyper` are GH-OFL's heads that the server trains on features which it draws from the same
   Gaussians (`parts/fisher.py`).
 
-Link, up only: 4 C bytes of counts and, with h classes held and d features, 4 h d of sums; on top nothing (`means`),
-4 h d (`nb`), 4 d (d + 1)/2 (`lda`, `fedcgs`), 4 h d (d + 1)/2 (`qda`, trained heads). What comes
-down is the seed of the features.
+Link, up: 4 C bytes of counts; with h classes held and d features 4 h d bytes of sums; and for the second moments
+nothing (`means`), 4 h d (`nb`), 4 d (d + 1)/2 (`lda`, `fedcgs`), or 4 h d (d + 1)/2 (`qda`, trained heads). Down:
+only the seed of the features.
 
 Departures: the features are pixels unless `features` says otherwise; the papers have networks that were trained on
 ImageNet, of which `lite0` is a small one. FedCGS has no shrinkage, and divides by zero for a class that no client
@@ -56,11 +57,11 @@ FeaturesByClass = dict[int, Tensor]  # class -> features [n_c, D] of its samples
 # ----------------------------------------------------------------------------------------------------- class statistics
 # Counts, sums and second moments of features, class by class: all that Bayes' rule with Gaussian classes needs.
 #
-# They are sums over samples, so those of several clients add up to those of all samples in one place, however they are
-# divided. `measure_class_sums` makes a client's, `pack_class_sums` and `unpack_class_sums` take
-# them over the link, `+` adds two up.
+# They are sums over samples, so the sums of several clients add up to those of all samples in one place.
+# `measure_class_sums` computes a client's, `pack_class_sums` and `unpack_class_sums` send them over the link, and
+# `+` adds them up.
 #
-# The second moments are one of MOMENTS, from little to much:
+# The second moments are one of MOMENTS, from the fewest numbers to the most:
 # - "none": nothing, `[0]`;
 # - "diagonal": the squares of every feature, class by class, `[C, d]`;
 # - "pooled": one matrix Σ f fᵀ of all classes together, `[d, d]`;
@@ -74,7 +75,9 @@ MATRICES = ("pooled", "full")
 
 @dataclass(frozen=True, eq=False)
 class ClassSums:
-    """`counts [C]`, `sums [C, d]` and `second` moments (see MOMENTS for `kind` and shape), in float64; added by +."""
+    """`counts [C]`, `sums [C, d]` and `second` moments (see MOMENTS for `kind` and shape), in
+    float64; added by +.
+    """
 
     kind: str
     counts: Tensor
@@ -107,13 +110,17 @@ class ClassSums:
         return squares - self.means[:, :, None] * self.means[:, None, :]
 
     def compute_within_covariance(self) -> Covariance:
-        """Σ_W `[d, d]` of kind "pooled": (B - Σ_c N_c μ_c μ_cᵀ) / (N - C), where C counts the classes that exist."""
+        """Σ_W `[d, d]` of kind "pooled": (B - Σ_c N_c μ_c μ_cᵀ) / (N - C), where C counts the
+        classes that exist.
+        """
         between = self.means.T @ self.sums
         present = (self.counts > 0).sum()
         return (self.second - between) / (self.counts.sum() - present).clamp(min=1)
 
     def compute_total_covariance(self) -> Covariance:
-        """Σ_T `[d, d]` of kind "pooled": (B - N μ μᵀ) / (N - 1), the covariance without regard to classes."""
+        """Σ_T `[d, d]` of kind "pooled": (B - N μ μᵀ) / (N - 1), the covariance without regard to
+        classes.
+        """
         count = self.counts.sum()
         sums = self.sums.sum(0)
         return (self.second - torch.outer(sums, sums) / count) / (count - 1).clamp(min=1)
@@ -125,7 +132,9 @@ class ClassSums:
 
 
 def split_rows_by_class(features: Features, labels: Labels) -> FeaturesByClass:
-    """The rows `[n_c, ...]` of `features [n, ...]` class by class, for the classes that `labels [n]` has, in order."""
+    """The rows `[n_c, ...]` of `features [n, ...]` class by class, for the classes that `labels
+    [n]` has, in order.
+    """
     counts = torch.bincount(labels).tolist()
     groups = features[labels.argsort(stable=True)].split(counts)
     return {c: rows for c, rows in enumerate(groups) if len(rows)}
@@ -156,9 +165,11 @@ def measure_class_sums(
 
 
 def pack_class_sums(client_sums: ClassSums, dtype: torch.dtype) -> TensorsByName:
-    """A client's message: the counts of all classes (int32), sums and second moments of those that it has, `dtype`.
+    """A client's message: the counts of all classes (int32), sums and second moments of those that
+    it has, `dtype`.
 
-    Of a matrix the upper triangle is sent. The receiver reads from the counts which classes the rows are of.
+    Of a matrix the upper triangle is sent. The receiver reads from the counts which classes the
+    rows are of.
     """
     classes = client_sums.counts.nonzero()[:, 0]
     second = client_sums.second
@@ -174,7 +185,9 @@ def pack_class_sums(client_sums: ClassSums, dtype: torch.dtype) -> TensorsByName
 
 
 def unpack_class_sums(message: TensorsByName, moment_kind: MomentKind) -> ClassSums:
-    """The sums that a message of `pack_class_sums` has, in float64; zeros for the classes that the client lacks."""
+    """The sums that a message of `pack_class_sums` has, in float64; zeros for the classes that the
+    client lacks.
+    """
     counts = message["counts"].double()
     classes = message["counts"].nonzero()[:, 0]
 
@@ -274,7 +287,9 @@ def make_class_scorer(sums: ClassSums, head: GaussHead, shrinkage: float) -> Sco
 
 
 class ClassSpectra(NamedTuple):
-    """Variances `[C, d]` along the axes of each class's covariance, the columns of `axes [C, d, d]`."""
+    """Variances `[C, d]` along the axes of each class's covariance, the columns of `axes [C, d,
+    d]`.
+    """
 
     variances: Tensor
     axes: Tensor
@@ -289,17 +304,21 @@ def compute_class_spectra(sums: ClassSums, shrinkage: float) -> ClassSpectra:
 def shrink_variances(
     variances: ClassVariances, class_shares: ClassShares, shrinkage: float
 ) -> ClassVariances:
-    """Variances `[G, d]`, of features or along the axes of a covariance, moved towards the mean of their row.
+    """Variances `[G, d]`, of features or along the axes of a covariance, moved towards the mean of
+    their row.
 
-    None is left below FLOOR times the mean variance of all rows, which are weighted by their `class_shares [G]`.
+    None is left below FLOOR times the mean variance of all rows, which are weighted by their
+    `class_shares [G]`.
     """
     mean = variances.mean(1, keepdim=True)
-    least = FLOOR * (class_shares @ mean).clamp(min=FLOOR)
-    return torch.maximum((1 - shrinkage) * variances + shrinkage * mean, least)
+    lower_bound = FLOOR * (class_shares @ mean).clamp(min=FLOOR)
+    return torch.maximum((1 - shrinkage) * variances + shrinkage * mean, lower_bound)
 
 
 def whiten_differences(differences_from_mean: Features, whitening_matrices: Tensor) -> Features:
-    """Differences from the mean `[n, d]`, brought to unit spread by factors `[d]` or a matrix `[d, d]`."""
+    """Differences from the mean `[n, d]`, brought to unit spread by factors `[d]` or a matrix `[d,
+    d]`.
+    """
     if whitening_matrices.ndim == 1:
         return differences_from_mean * whitening_matrices
     return differences_from_mean @ whitening_matrices
@@ -361,7 +380,9 @@ class Gauss(FrozenMethod):
         return TrafficBytes(sizes.count_bytes_from_all_clients(floats), is_exact=False)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
-        """Second moments as the server has received them: one per client, or one for each of its classes."""
+        """Second moments as the server has received them: one per client, or one for each of its
+        classes.
+        """
         groups = {"pooled": 1, "full": ctx.classes}.get(HEADS.get(self.head, "full"), 0)
         client_matrices = SquareMatricesInMemory(
             groups * ctx.clients_count, self.count_features_per_sample(ctx)

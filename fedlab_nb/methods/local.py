@@ -1,9 +1,10 @@
-"""The two references. Local models alone: what a client gets without any federation, and no bound: methods can fall
-below it. Below, centralized training.
+"""The two references: each client alone, without a federation, and below it centralized training.
+Neither is a bound: methods can be worse than local models.
 
-Reported accuracy is the mean over the clients of each one's accuracy on the global test set, for each class and over
-all of them; a client's own accuracy is that of its own model on its own samples. The best single client is named too;
-it is chosen on the clients' pooled held-out parts, never on the test set, and it is the one that `predict` uses.
+The reported accuracy is the mean over the clients of each model's accuracy on the global test set,
+for all classes and for each. A client's own accuracy is that of its model on its own samples. The
+best single client is reported, too. It is chosen on the clients' pooled held-out parts, never on
+the test set, and `predict` uses its model.
 """
 
 from dataclasses import dataclass
@@ -32,9 +33,8 @@ from .traffic import FLOAT, FederationSizes, TrafficBytes
 class LocalReport(Report):
     """The accuracies of the clients' own models.
 
-    `best_client`: the one that is best on held-out data.
-
-    `each_client [M]`, `best_client_accuracy`: accuracies on test samples.
+    best_client: the client that is best on held-out data
+    each_client, best_client_accuracy: accuracies on test samples, `[M]` and that of the best client
     """
 
     best_client: int | None = None
@@ -43,7 +43,9 @@ class LocalReport(Report):
 
 
 class LocalModels(NetworkModel):
-    """M separate models: `accuracy` is their mean; `predict` and `features` are those of the `best` one."""
+    """M separate models: `accuracy` is their mean; `predict` and `features` are those of the `best`
+    one.
+    """
 
     def __init__(self, clients: ClientModels, best: int) -> None:
         super().__init__(clients.module(best))
@@ -60,7 +62,9 @@ class LocalModels(NetworkModel):
         return (self.client_logits(samples).argmax(-1) == labels).double().mean(1).tolist()
 
     def tested(self, samples: Samples, labels: Labels) -> Tested:
-        """The scores of the best model; all else over the predictions of all of them."""
+        """Compute the scores of the best model. Accuracy and calibration are those of all models
+        together.
+        """
         logits = self.client_logits(samples)
         calibrated = measure_calibration(logits, labels, self.score_kind)
         return Tested(
@@ -83,7 +87,9 @@ class LocalModels(NetworkModel):
     leaks="nothing leaves a client",
 )
 class Local(Method):
-    """Each client alone. The accuracy is the mean over the clients. Held-out data choose the best one."""
+    """Each client alone. The accuracy is the mean over the clients. Held-out data choose the best
+    one.
+    """
 
     report = LocalReport
     sends_models = False
@@ -105,9 +111,9 @@ class Local(Method):
 # --------------------------------------------------------------------------------------------------------- centralized
 # One model on all clients' samples in one place. A reference, not a bound: other methods can be ahead.
 #
-# No federated method may do this: all samples leave their owners. Its ledger has what that would cost, the samples
-# themselves sent up (not as 8-bit pixels, but as the tensors that are trained on). All of each client's data is used,
-# the held-out part, too.
+# No federated method may do this, since all samples leave their owners. The ledger has the cost: the samples are
+# sent up, as the tensors that are trained on and not as 8-bit pixels. All of each client's data is used, also the
+# held-out part.
 
 
 @register(

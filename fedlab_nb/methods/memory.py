@@ -1,7 +1,7 @@
-"""Memory that a method will need, compared with what is free before anything of that size is allocated.
+"""Compares the memory that a method will need with the free memory, before it is allocated.
 
-Sums of squares of the width (moments, covariances, Kronecker factors) grow with its square: a table with 20,000 columns
-has 3.2 GB of them a client. Without this a run ends in the allocator's own words, after minutes.
+Moments, covariances and Kronecker factors grow with the square of the width: for a table with 20,000 columns they take
+3.2 GB for each client. Without this check a run ends after minutes with an error message of the allocator.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ ADVICE = (
 
 @dataclass(frozen=True)
 class SquareMatricesInMemory:
-    """`count` matrices `[side, side]` of numbers of `width` bytes that a method holds at the same time."""
+    """`count` matrices `[side, side]` of numbers of `width` bytes that a method holds at the same
+    time.
+    """
 
     count: int
     side: int
@@ -38,9 +40,11 @@ class SquareMatricesInMemory:
 def check_matrices_fit_in_memory(
     method_title: str, matrices: Iterable[SquareMatricesInMemory], device: torch.device
 ) -> None:
-    """UsageError if `matrices` do not fit into the memory that is free on `device`; nothing where that is not known."""
+    """Raise UsageError if `matrices` do not fit into the free memory of `device`. If that is not
+    known, do nothing.
+    """
     held = sorted(matrices, key=lambda part: -part.bytes)
-    # While a triangle is sent, its indices take as much as another matrix of 8 bytes a number.
+    # While a triangle is sent, its indices take as much memory as another matrix of 8 bytes a number.
     needed = sum(part.bytes for part in held) + max(
         (8 * part.side**2 for part in held if part.count), default=0
     )
@@ -49,15 +53,16 @@ def check_matrices_fit_in_memory(
         return
     largest = held[0]
     raise UsageError(
-        f"{method_title} needs {largest.count:,} matrices of {largest.side:,} x {largest.side:,} numbers here, "
-        f"{needed / 1e9:,.1f} GB in all, and {free / 1e9:,.1f} GB are free on {device.type}; {ADVICE}."
+        f"{method_title} needs {largest.count:,} matrices of {largest.side:,} x {largest.side:,} "
+        f"numbers here, {needed / 1e9:,.1f} GB in all, and {free / 1e9:,.1f} GB are free on "
+        f"{device.type}; {ADVICE}."
     )
 
 
 def make_run_error_if_out_of_memory(
     method_title: str, error: BaseException, device: torch.device
 ) -> RunError | None:
-    """The error for a run whose memory has not sufficed; None for an error of another kind."""
+    """Make the error for a run that was out of memory; None for an error of another kind."""
     text = str(error)
     match = re.search(r"tried to allocate ([\d.]+ ?\w+)", text)
     full = (
@@ -75,7 +80,7 @@ def make_run_error_if_out_of_memory(
 
 
 def get_free_memory_in_bytes(device: torch.device) -> int | None:
-    """Bytes that can still be allocated on `device`; None if the system does not say."""
+    """Return the bytes that can still be allocated on `device`; None if the system does not tell."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     bounds = [
@@ -91,7 +96,7 @@ def get_free_memory_in_bytes(device: torch.device) -> int | None:
 
 
 def read_available_system_bytes() -> int | None:
-    """The available memory by Linux, swap included."""
+    """Read the available memory on Linux, including swap."""
     with suppress(OSError, ValueError, IndexError, KeyError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         kilobytes = {line.partition(":")[0]: int(line.split()[1]) for line in lines}
@@ -100,7 +105,7 @@ def read_available_system_bytes() -> int | None:
 
 
 def read_free_address_space_bytes() -> int | None:
-    """The rest of the process's own bound (`ulimit -v`)."""
+    """Read what is left of the process's own limit (`ulimit -v`)."""
     with suppress(ImportError, OSError, ValueError, IndexError):
         import resource
 
@@ -113,7 +118,9 @@ def read_free_address_space_bytes() -> int | None:
 
 
 def read_free_container_bytes(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """The rest of a container's bound (cgroup v2, as in Docker and on Binder), its file cache counted as free."""
+    """Read what is left of a container's limit (cgroup v2, as in Docker and on Binder). Its file
+    cache counts as free.
+    """
     with suppress(OSError, ValueError):
         limit = int((folder / "memory.max").read_text(encoding="ascii"))  # "max": no bound
         used = int((folder / "memory.current").read_text(encoding="ascii"))

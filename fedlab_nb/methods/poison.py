@@ -1,4 +1,5 @@
-"""Poisoned clients: some of the M clients send what harms the others. A setting of any run, such as "labels:2".
+"""Poisoned clients: some of the M clients harm the others by what they send. A setting of any run,
+such as "labels:2".
 
     poison = "none"  |  KIND:COUNT  |  "scaled:COUNT:FACTOR"  |  "lie:COUNT:LOGIT"
 
@@ -13,9 +14,9 @@
   the largest of the honest clients' for the same sample. LOGIT sets another size for both rules. Logits have no bound
   of their own, so what a liar can do to such a rule depends on the size that the rule accepts.
 
-θ_0 is the model that the client received. Only parameters are changed. Batch norm's statistics stay as they are,
-because a variance may not be negative. Who is poisoned is drawn from the run's seed. The client of COUNT = 1 is among
-those of COUNT = 2.
+θ_0 is the model that the client received. Only parameters are changed. Batch norm's statistics stay
+as they are, because a variance may not be negative. The poisoned clients are drawn from the run's
+seed. The client of COUNT = 1 is among those of COUNT = 2.
 
 Methods that add up what clients send have no defence against any of this.
 """
@@ -45,9 +46,9 @@ class Poison:
     """The attack of poisoned clients.
 
     kind: one of KINDS
-    count: how many clients are poisoned
-    factor: of the change of a model; 1: honest
-    logit: of a lie; 0: as large as the honest clients' largest
+    count: number of poisoned clients
+    factor: of the change of a model; 1 for an honest one
+    logit: of a lie; 0 for the largest logit of the honest clients
     """
 
     kind: PoisonKind = "labels"
@@ -57,7 +58,9 @@ class Poison:
 
     @classmethod
     def parse(cls, text: str, clients: int) -> Poison:
-        """The attack that `text` describes. UsageError for another text, or for more than `clients` clients."""
+        """The attack that `text` describes. UsageError for another text, or for more than `clients`
+        clients.
+        """
         if str(text).strip() == "none":
             return cls()
         kind, *parts = (part.strip() for part in str(text).split(":"))

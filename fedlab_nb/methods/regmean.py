@@ -1,23 +1,25 @@
-"""RegMean: merge layers so that they answer as each client's own does on its own inputs (Jin et al., ICLR 2023).
+"""RegMean: merge layers so that their outputs are close to each client's on its own inputs (Jin et
+al., ICLR 2023).
 
-For a linear layer y = Θ a (the bias as last column of Θ, a 1 as last entry of a), client k sends Θ_k and the second
-moments of its inputs, A_k = (1/n_k) Σ_s a_s a_sᵀ. The server takes the Θ that is nearest to all clients' layers,
+For a linear layer y = Θ a (the bias as last column of Θ, a 1 as last entry of a), client k sends
+Θ_k and the second moments of its inputs, A_k = (1/n_k) Σ_s a_s a_sᵀ. The server takes the Θ that is
+nearest to all clients' layers,
 
     Θ̄ = argmin_Θ Σ_k w_k tr[(Θ - Θ_k) (A_k + λ_damp I) (Θ - Θ_k)ᵀ]
       = Σ_k w_k Θ_k (A_k + λ_damp I) · [Σ_k w_k (A_k + λ_damp I)]⁻¹.
 
-No labels, no gradients. It is FedLPA with B_k = I: most of FedLPA's gain on perceptrons is here. For one linear layer
-with squared loss, λ_damp = 0 and w_k = n_k/N it is pooled least squares, exactly. Convolutions count every patch as an
-input (φ = 1 as in FedLPA here, sums over positions).
+No labels, no gradients. It is FedLPA with B_k = I: most of FedLPA's gain on perceptrons is here.
+For one linear layer with squared loss, λ_damp = 0 and w_k = n_k/N it is pooled least squares,
+exactly. Convolutions count every patch as an input (φ = 1 as in FedLPA here, sums over positions).
 
 Departures: the ridge λ_damp keeps the sum invertible and draws towards the average where no client has inputs; the
 paper has none, and shrinks A_k's off-diagonal entries by a factor ξ (its α) instead (0.9; `off_diagonal`). The bias
 is part of Θ, and A_k is a mean with w_k = n_k/N where the paper has sums. Parameters of other layers (batch norm) are
 averaged with w_k.
 
-With convolutions less is left of it than with perceptrons: each layer is exact for the inputs that it had at its
-client, but in the merged network it gets those of merged layers, and every layer adds to that. Test accuracies with
-perceptrons, beside averaging and FedLPA: course/fedlpa/figures.toml.
+The gain is smaller with convolutions than with perceptrons: each layer is fitted to the inputs that it had at its
+client, but in the merged network it gets the outputs of merged layers, and this difference grows from layer to layer.
+Test accuracies with perceptrons, beside averaging and FedLPA: course/fedlpa/figures.toml.
 """
 
 from collections.abc import Sequence
@@ -121,7 +123,8 @@ def merge_layer_by_regmean(
 ) -> LayerMatrix:
     """Θ̄ `[o, i]` from layers Θ_k `[o, i]` and input moments A_k `[i, i]`; `client_shares` are w_k.
 
-    Solved as Θ̄ = average + correction, in float64. Directions without any input (with λ_damp = 0) keep the average.
+    Solved as Θ̄ = average + correction, in float64. Directions without any input (with λ_damp = 0)
+    keep the average.
     """
     layers_64 = [layer.double() for layer in client_layers]
     average = torch.zeros_like(layers_64[0])

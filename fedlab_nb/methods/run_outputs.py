@@ -1,4 +1,6 @@
-"""What a running method yields and returns: its progress, models that predict, and what it leaves behind."""
+"""What a running method yields and returns: its progress, models that predict, and reports for
+pictures and lessons.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ AccuracyByRule = dict[str, float]  # {title of a rule: test accuracy, 0–1}
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """The results of a run for pictures and lessons: base of the reports that the methods declare, and the report
-    of a method that leaves nothing behind.
+    """The results of a run for pictures and lessons. This is the base of the reports that methods
+    declare, and the report of a method that declares none.
 
         @dataclass(frozen=True, eq=False)
         class FensReport(Report):
@@ -37,40 +39,46 @@ class Report:
 
     A misspelt field is an AttributeError where it is read, and a TypeError where it is set.
 
-    A field holds a numpy array or a plain value (number, text, lists and dicts of them); None: this run has none. Every
-    field has a default, so that a snapshot of a running method can leave out what it does not know yet.
+    A field holds a numpy array or a plain value (a number, a text, lists and dicts of them), or
+    None if the run has no such result. Every field has a default, so that a snapshot of a running
+    method can leave out what is not known yet.
     """
 
     def others(self) -> AccuracyByRule:
-        """{rule: test accuracy, 0–1} of the same run under other rules; comparisons show them, too."""
+        """Return {rule: test accuracy 0–1} of the same run under other rules. Comparisons show
+        them, too.
+        """
         return {}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The fields that hold an array."""
+        """Return the fields that hold an array."""
         values = self.get_fields_that_are_not_none().items()
         return {name: value for name, value in values if isinstance(value, np.ndarray)}
 
     def numbers(self) -> JsonObject:
-        """The fields that hold plain values: what `run --json` prints."""
+        """Return the fields that hold plain values. `run --json` prints them."""
         values = self.get_fields_that_are_not_none().items()
         return {name: value for name, value in values if not isinstance(value, np.ndarray)}
 
     def get_fields_that_are_not_none(self) -> dict[str, np.ndarray | JsonValue]:
-        """The fields that are not None."""
+        """Return the fields that are not None."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
 
 def check_report_type_and_copy_arrays(report: Report, declared: type[Report]) -> Report:
-    """`report`, which must be of the type that its method has `declared`; a model that made none gets an empty one.
+    """Return `report` with copies of its arrays, since a slice of a larger array would keep all of
+    it in memory.
 
-    Its arrays are copied: a slice of a larger array would keep all of it in memory.
+    It must have the type that its method has `declared`. A model without a report gets an empty
+    one.
     """
     if type(report) is Report:
         return declared()
     if type(report) is not declared:
         raise TypeError(
-            f"The model's report is a {type(report).__name__}; its method declares {declared.__name__}."
+            f"The model's report is a {type(report).__name__}; its method declares "
+            f"{declared.__name__}."
         )
     copies = {name: array.copy() for name, array in report.arrays().items()}
     return replace(report, **copies)
@@ -78,7 +86,11 @@ def check_report_type_and_copy_arrays(report: Report, declared: type[Report]) ->
 
 @dataclass(frozen=True)
 class Progress:
-    """One step of a run: `done` of `total` in `phase`; `model`: the model so far, where the live curve has a point."""
+    """One step of a run.
+
+    done, total: steps done in this phase, and all its steps
+    model: the model so far, if the live curve has a point here
+    """
 
     phase: str
     done: int
@@ -87,7 +99,7 @@ class Progress:
     model: GlobalModel | None = None
 
 
-# What runs step by step yields its progress, and returns something at the end.
+# A generator that yields its progress, and returns its result at the end.
 Result = TypeVar("Result")
 Steps = Generator[Progress, None, Result]
 TrainedModel = TypeVar("TrainedModel", bound="GlobalModel")
@@ -110,9 +122,9 @@ def report_progress(
     ticks: Iterable[EpochProgress],
     make_model: Callable[[], GlobalModel | None] = lambda: None,
 ) -> Steps[GlobalModel | None]:
-    """The `ticks` of a training as progress; returns `make_model()` at the end.
+    """Yield the `ticks` of a training as progress, and return `make_model()` at the end.
 
-    `make_model` is also called where the live curve has a point, for the model so far.
+    make_model: makes the model so far; also called for each point of the live curve
     """
     for tick in ticks:
         yield Progress(
@@ -122,15 +134,18 @@ def report_progress(
 
 
 def should_record_curve_point(steps_done: int, total_steps: int, point_count: int = 20) -> bool:
-    """True at about `point_count` of the `total_steps` (from 1), the last one among them."""
+    """Whether the live curve has a point at a step, counted from 1: it has about `point_count`, one
+    at the last step.
+    """
     return steps_done == total_steps or steps_done % max(1, total_steps // point_count) == 0
 
 
 @dataclass(frozen=True)
 class Tested:
-    """The results of one pass over test samples: `scores [N, C]`, `accuracy` 0–1, and the calibration.
+    """The results of one pass over test samples: `scores [N, C]`, `accuracy` 0–1, and the
+    calibration.
 
-    client_predictions: `[M, N]`, what each client says with a model of its own; None if all have the same model
+    client_predictions: `[M, N]`, predictions of each client's own model; None if all have the same model
     """
 
     scores: Tensor
@@ -140,13 +155,15 @@ class Tested:
 
 
 class GlobalModel:
-    """The result of a method: a model that predicts. `features` is the vector that the last linear map reads.
+    """The result of a method: a model that predicts. Its features are the vector that the last
+    linear map reads.
 
-    `parameters`: how many numbers predict (of all networks involved). `report`: what the run leaves behind, of the type
-    that the method declares; on a snapshot of a running method, what is known so far. `score_kind`: what its scores
-    are, a key of `training.calibration.SCORES`, which says whether their softmax is a probability. `parts`: the
-    attributes that are saved with a model in a file, which are also the arguments of its constructor; a subclass that
-    names none predicts as its base class does.
+    parts:      the attributes that a file of the model keeps, which are also the arguments of its constructor; a
+        subclass that names none predicts as its base class does
+    parameters: the parameters of all networks that predict
+    score_kind: what its scores are, a key of `training.calibration.SCORES`, which says whether their softmax is a
+        probability
+    report:     of the type that the method declares; on a snapshot of a running method, what is known so far
     """
 
     parts: ClassVar[tuple[str, ...]] = ()
@@ -155,27 +172,31 @@ class GlobalModel:
     report: Report = Report()
 
     def measured(self, samples: Samples, labels: Labels) -> Report:
-        """The report, completed by what needs test `samples [N, ...], labels [N]`; called once, at the end."""
+        """Complete the report by what needs test `samples [N, ...], labels [N]`. Called once, at
+        the end of a run.
+        """
         return self.report
 
     def logits(self, samples: Samples) -> ClassScores:
-        """Scores `[N, C]` of `samples [N, ...]`."""
+        """Compute the scores `[N, C]` of `samples [N, ...]`."""
         raise NotImplementedError
 
     def features(self, samples: Samples) -> Features:
-        """Feature vectors `[N, D]`."""
+        """Compute the feature vectors `[N, D]`."""
         raise NotImplementedError
 
     def predict(self, samples: Samples) -> Predictions:
-        """Classes `[N]`."""
+        """Predict the classes `[N]`."""
         return self.logits(samples).argmax(1)
 
     def accuracy(self, samples: Samples, labels: Labels) -> float:
-        """Share of `samples [N, ...]` classified as `labels [N]`, 0–1."""
+        """Compute the share of `samples [N, ...]` that are classified as `labels [N]`, 0–1."""
         return compute_accuracy(self.predict(samples), labels)
 
     def tested(self, samples: Samples, labels: Labels) -> Tested:
-        """Scores, accuracy and calibration on `samples [N, ...], labels [N]`, the model run once."""
+        """Compute scores, accuracy and calibration on `samples [N, ...], labels [N]` in one pass of
+        the model.
+        """
         scores = self.logits(samples)
         share_right = compute_accuracy(scores.argmax(1), labels)
         return Tested(scores, share_right, measure_calibration(scores, labels, self.score_kind))
@@ -201,7 +222,9 @@ class NetworkModel(GlobalModel):
 
 
 def average_client_logits(client_logits: ClientLogits, rule: EnsembleRule) -> ClassScores:
-    """The mean of client logits `[M, N, C]`, or the logarithm of the mean of their probabilities, `[N, C]`."""
+    """Average client logits `[M, N, C]`, or take the logarithm of their mean probabilities; `[N,
+    C]`.
+    """
     if rule == "logits":
         return client_logits.mean(0)
     return client_logits.softmax(-1).mean(0).log()
@@ -210,11 +233,11 @@ def average_client_logits(client_logits: ClientLogits, rule: EnsembleRule) -> Cl
 class EnsembleModel(GlobalModel):
     """All client models, combined by a fixed rule; features are the concatenated logits `[N, M*C]`.
 
-    `client_logits(x)`: `[M, N, C]`, cached for the last `x`, so that all that is read of the same samples costs one
-    pass.
+    `client_logits(x)` is `[M, N, C]`, and cached for the last `x`, so that several results for the
+    same samples cost one pass.
 
-    `rule`: "logits" averages pre-softmax outputs, "probabilities" averages softmax outputs (scores are then their
-    logarithm).
+    rule: "logits" averages the outputs before the softmax; "probabilities" averages those after it, and the scores are
+        their logarithm
     """
 
     parts: ClassVar[tuple[str, ...]] = ("clients", "rule")
@@ -236,10 +259,12 @@ class EnsembleModel(GlobalModel):
 
 
 class ClientsAlone(GlobalModel):
-    """The clients' own models side by side, for the curve of local training: accuracy is the mean over clients.
+    """The clients' own models side by side, for the curve of local training: accuracy is the mean
+    over clients.
 
-    Large images (more than SMALL_INPUT numbers) are shared out: each is read by one client, so that a point of the
-    curve costs what one model does, not M. Its mean is the same, its error about 1/(2 √N).
+    Large images (more than SMALL_INPUT numbers) are divided among the clients: each is read by one
+    client, so that a point of the curve costs as much as one model and not M. The expected value is
+    the same, the error about 1/(2 √N).
     """
 
     def __init__(self, clients: ClientModels, report: Report | None = None) -> None:

@@ -1,6 +1,8 @@
-"""What travels in a run, said before it: `Method.bytes_sent` gives it from the sizes that are known by then.
+"""The bytes of a run before it begins: `Method.bytes_sent` computes them from the sizes that are
+known by then.
 
-Each method states it in its own file; the ledger counts what was really sent, and a test compares the two to the byte.
+Each method does so in its own file. The ledger counts what was really sent, and a test compares the
+two to the byte.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ class TrafficBytes(NamedTuple):
     """The bytes of a run.
 
     bytes: between clients and server, both ways, of all clients
-    is_exact: whether the ledger will say just that
+    is_exact: whether the ledger will have exactly these bytes
     """
 
     bytes: float
@@ -52,12 +54,12 @@ class NetworkSizes:
 class FederationSizes(NetworkSizes):
     """The sizes of a federation, and of its first client's network, on which bytes can depend.
 
-    clients: M, those that take part
-    samples, public_samples: how many
-    classes: C
-    input_shape, numbers: of one sample
+    clients: M, the number of clients that take part
+    samples, public_samples: their numbers
+    classes: C, the number of classes
+    input_shape, numbers: the shape of one sample, and how many numbers it has
     models_up: bytes of all clients' states
-    models_down: bytes of the initial models, 0 where each client draws its own
+    models_down: bytes of the initial models, 0 if each client draws its own
     """
 
     clients: int
@@ -71,14 +73,14 @@ class FederationSizes(NetworkSizes):
 
     @property
     def one_shot_bytes(self) -> TrafficBytes:
-        """The initial model down to each client, the trained one up."""
+        """The bytes of one initial model down to each client, and of one trained model up."""
         return TrafficBytes(self.models_down + self.models_up)
 
     def count_bytes_from_all_clients(self, floats_per_client: float) -> float:
-        """Bytes of so many float32 numbers from each client."""
+        """Count the bytes if each client sends this many float32 numbers."""
         return FLOAT * self.clients * floats_per_client
 
 
 def count_upper_triangle_entries(side: int) -> int:
-    """Numbers of the upper triangle of a symmetric side × side matrix, the diagonal included."""
+    """Count the entries of the upper triangle of a side × side matrix, including the diagonal."""
     return side * (side + 1) // 2

@@ -1,10 +1,13 @@
-"""What is run for the numbers of a table, at a scale, and which number is read off a run.
+"""Plans the runs behind the numbers of a paper's table at some scale, and which number is read off
+each.
 
-classroom   the table's numbers of clients and skews, with the classroom's networks, recipe and knobs. MNIST's columns
-            are run on 5,000 of its images, and the digits stand for the data sets that cannot be had offline; or one
-            data set, if it is asked for, stands for all of the table's, or for its own columns
-paper       the paper's set-up on the paper's data sets; a number between 0 and 1: the same, on that share of the
-            training samples
+The scales:
+
+classroom   The table's numbers of clients and skews, with the classroom's networks, recipe and knobs. Columns of
+            MNIST are run on 5,000 of its images. The digits stand for data sets that cannot be had offline. A data
+            set that a caller asks for stands for all of the table's, or, if it is one of them, for itself alone.
+paper       The paper's set-up on the paper's data sets. A number between 0 and 1 is the same on that share of the
+            training samples.
 """
 
 import dataclasses
@@ -27,25 +30,25 @@ from .points import COLUMNS, Point, ReaderByColumn
 from .published import TABLES, PaperTable, TableCell, TableColumn, TableRow, load_paper_table
 
 SCALES = ("classroom", "paper")
-STANDARD = "digits"  # what stands for the papers' data sets at classroom scale
-SMALLER = {"mnist": "mnist:5k"}  # data sets that a smaller part of their own stands for
+STANDARD = "digits"  # the data set that stands for the papers' at classroom scale
+SMALLER = {"mnist": "mnist:5k"}  # {data set: the smaller part of it that stands for it}
 SEEDS = 10  # at classroom scale
 OUTSIDE = {"seed", "device", "backend"}  # settings that do not identify a point
-CLIENTS = 6  # the largest number of clients that a table shows one by one
-TARGET = "target"  # the one value of a column that is no setting
-# A measure: the accuracy of the client whose model has the server's architecture.
+CLIENTS = 6  # the largest number of clients whose accuracies a table lists singly
+TARGET = "target"  # a value of a column that is not a setting: the accuracy to reach, in per cent
+# A measure: the accuracy of the first client whose model has the server's architecture.
 LIKE_SERVER = "client like the server"
-# A measure: the numbers sent until a run has an accuracy.
+# A measure: how many numbers were sent until a run reached the target accuracy.
 NUMBERS_TO_TARGET = "numbers to target"
 ShareOfOne = float  # 0–1
-HistoryPoint = Mapping[str, Any]  # phase, accuracy 0–1 and bytes at a moment of a run
+HistoryPoint = Mapping[str, Any]  # phase, accuracy 0–1 and bytes so far at a moment of a run
 SettingValues = dict[str, Any]  # {name of a setting: its value}
 ChangesByRow = dict[str, dict[str, str]]  # {row: {knob: its value here and in the paper}}
 PRINTED_BESIDE = (
     "it is a size, a time or an accuracy on clients' own samples, which the paper prints "
     "beside its results"
 )
-# Fed-ET's phase between two models of the server, which no table counts.
+# Fed-ET's phase before the server's distillation: its accuracies are in no table.
 SHARED_OUT = "heads averaged"
 
 
@@ -56,16 +59,18 @@ def list_history_points_counted_by_tables(outcome: Outcome) -> list[HistoryPoint
 
 
 def count_numbers_sent_to_target(outcome: Outcome, target_in_percent: float) -> float | None:
-    """Count the numbers (4 bytes each) that were sent until the history first reached the
-    target. None where it never did: what the run sent until it ended says nothing of what the
-    target would have taken."""
-    reached = []
+    """Count the numbers of 4 bytes that were sent until the history first reached the target.
+
+    None if it never did: what the run sent in all does not say how much the target would have
+    taken.
+    """
+    bytes_at_target = []
     for point in list_history_points_counted_by_tables(outcome):
         if point["accuracy"] >= target_in_percent / 100:
-            reached.append(point["bytes"])
-    if not reached:
+            bytes_at_target.append(point["bytes"])
+    if not bytes_at_target:
         return None
-    return min(reached) / 4
+    return min(bytes_at_target) / 4
 
 
 def read_test_accuracy(outcome: Outcome) -> ShareOfOne:
@@ -74,8 +79,9 @@ def read_test_accuracy(outcome: Outcome) -> ShareOfOne:
 
 
 def read_best_accuracy(outcome: Outcome) -> ShareOfOne:
-    """Read the best accuracy of all rounds, as Fed-ET reports it: the round is chosen on test images, so
-    it flatters all methods."""
+    """Read the best accuracy of all rounds, as Fed-ET reports it. The round is chosen on test
+    images, so the number is too high for every method.
+    """
     return max(point["accuracy"] for point in list_history_points_counted_by_tables(outcome))
 
 
@@ -98,15 +104,16 @@ def read_client_accuracy(outcome: Outcome, client: int) -> ShareOfOne:
 
 
 def read_accuracy_of_client_like_server(outcome: Outcome, server_model_name: str) -> ShareOfOne:
-    """Read the accuracy of the first client whose own model has the server's architecture, on all test images.
+    """Read the accuracy of the first client whose own model has the server's architecture, on all
+    test images.
 
-    server_model_name: as the methods that have a model at the server take it; "auto" is the first client's
+    server_model_name: a name as the knob `server_model` takes it; "auto" is the first client's
     """
     architectures = outcome.plan.architectures
-    wanted = architectures[0]
+    server_architecture = architectures[0]
     if server_model_name != "auto":
-        wanted = parse_architecture(server_model_name, *wanted[1:3])
-    return outcome.report.each_client[architectures.index(wanted)]  # type: ignore[attr-defined]
+        server_architecture = parse_architecture(server_model_name, *server_architecture[1:3])
+    return outcome.report.each_client[architectures.index(server_architecture)]  # type: ignore[attr-defined]
 
 
 MEASURES: dict[str, Callable[..., float | None]] = {
@@ -143,21 +150,21 @@ class TableRun:
 
 
 class TablePlan(NamedTuple):
-    """The numbers of a table that can be run, and for each of the others the reason."""
+    """The numbers of a table that can be run, and for each of the others the reason why not."""
 
     runs: list[TableRun]
     reasons_not_run: dict[TableCell, str]
 
 
 class DatasetChoice(NamedTuple):
-    """The data set that a column is run on, and why it cannot be run ("": it can)."""
+    """The data set that a column is run on, and why it cannot be run; empty if it can."""
 
     dataset: str
     reason_not_run: str
 
 
 class LabelledMeasure(NamedTuple):
-    """What is read off a run for a number, and the label under which a row keeps it."""
+    """The function that reads a number off a run, and the label under which a stored row keeps it."""
 
     label: str
     read: Callable[..., float | None]
@@ -167,7 +174,9 @@ Scale = str | float  # "classroom", "paper", or a share of the paper's training 
 
 
 def parse_scale(scale: object) -> Scale:
-    """Read a scale: one of SCALES, or a share of the paper's samples; UsageError for another."""
+    """Parse a scale: one of SCALES, or a share of the paper's samples. UsageError for anything
+    else.
+    """
     scale = parse_if_number(scale)
     if not isinstance(scale, int | float):
         return choose("scale", scale, SCALES)
@@ -185,10 +194,11 @@ def plan_table_runs(
 ) -> TablePlan:
     """Plan a run for each number of a table.
 
-    requested_dataset: one of the table's own, which stands for its columns; another one, which stands for
-        all; "": each column's own, or what stands for it at classroom scale. Data that name their
-        clients are run as such
-    overrides: settings, recipe or method fields for all runs. UsageError for a wrong one
+    requested_dataset: one of the table's data sets, and only its columns are run; or another one, which
+        stands for all of them; or "", and each column is run on its own data set or, at classroom
+        scale, on what stands for it. A column whose clients come with the data is run on its own alone
+    overrides: settings, recipe or method fields for all runs
+    Raises UsageError for a wrong override.
     """
     plan = TablePlan([], {})
     is_small = scale == "classroom"
@@ -243,7 +253,9 @@ def choose_dataset_of_column(
 def collect_run_settings(
     table: PaperTable, row: TableRow, column: TableColumn, scale: Scale
 ) -> SettingValues:
-    """Collect what row, table, scale and column set for a run; the later ones win."""
+    """Collect the settings of a run from row, table, scale and column. Later ones replace earlier
+    ones.
+    """
     settings = {**row.settings, **table.settings}
     if scale == "classroom":
         settings |= {**table.classroom, **row.classroom}
@@ -257,7 +269,7 @@ def collect_run_settings(
 def choose_measure(
     table: PaperTable, row: TableRow, column: TableColumn, settings: Mapping[str, Any]
 ) -> LabelledMeasure:
-    """Choose what is read off a run, made with `settings`, for the number of a row in a column."""
+    """Choose what is read off a run for the number of a row in a column. settings: of the run"""
     measure = table.get_measure_name(row.name)
     values = dict(column.values)
     target = values.get(TARGET, 0)
@@ -275,8 +287,11 @@ def choose_measure(
 
 
 def make_point_in_setup_of_paper(table: PaperTable, run: TableRun, column: TableColumn) -> Point:
-    """Make the run of the same number in the paper's own set-up. Data sets that the package does
-    not have are replaced by the one that stands for them, as only settings are read from it."""
+    """Make the point of the same number in the paper's own set-up.
+
+    Only settings are read from it, so a data set that the package does not have is replaced by the
+    one that stands for it.
+    """
     row = table.rows[run.row]
     dataset = run.dataset
     if column.dataset in DATASETS:
@@ -292,7 +307,7 @@ def make_point_in_setup_of_paper(table: PaperTable, run: TableRun, column: Table
 
 
 def read_column_settings(column: TableColumn) -> SettingValues:
-    """Read the settings that a column gives its runs; none where the clients come with the data."""
+    """Read the settings that a column gives its runs; none if the clients come with the data."""
     if not column.has_drawn_clients:
         return {}
     settings = {name: value for name, value in column.values if name != TARGET}
@@ -309,42 +324,44 @@ def make_point_of_method_runs(
 ) -> Point:
     """Make the point of a method's runs, one run for each seed.
 
-    The point is identified by all that was set for it except seed and device, so that two tables
-    with the same runs share it.
+    The point is identified by all its settings except seed and device, so that two tables with the
+    same runs share it.
 
-    settings: those that the method does not have are left out; the value "recipe" stands for the
-        epochs of local training
+    settings: those that the method does not have are left out. The value "recipe" stands for the number
+        of epochs of local training
     """
-    fields = {knob.name for knob in METHODS[method].fields()}
-    used = {}
+    knob_names = {knob.name for knob in METHODS[method].fields()}
+    used_settings = {}
     for name, value in settings.items():
-        if name in SHARED or name.removeprefix(f"{method}.") in fields:
-            used[name] = value
-    names_set_to_recipe = [name for name, value in used.items() if value == "recipe"]
+        if name in SHARED or name.removeprefix(f"{method}.") in knob_names:
+            used_settings[name] = value
+    names_set_to_recipe = [name for name, value in used_settings.items() if value == "recipe"]
     if names_set_to_recipe:
-        other_settings = {name: used[name] for name in used if name not in names_set_to_recipe}
+        other_settings = {
+            name: used_settings[name] for name in used_settings if name not in names_set_to_recipe
+        }
         (plan,) = make_plans(Settings.make(**other_settings), [method])
         for name in names_set_to_recipe:
-            used[name] = plan.recipe.epochs
-    chosen = Settings.make(**used)
-    default = Settings()
+            used_settings[name] = plan.recipe.epochs
+    run_settings = Settings.make(**used_settings)
+    default_settings = Settings()
     names = ["dataset", "alpha", "clients"]
     for name in sorted(list_setting_names() - OUTSIDE):
-        if getattr(chosen, name) != getattr(default, name):
+        if getattr(run_settings, name) != getattr(default_settings, name):
             names.append(name)
-    values = {name: getattr(chosen, name) for name in names}
-    values |= dict(chosen.overrides)
-    return Point("tables", method, values, chosen, seeds, readers_by_column)
+    values = {name: getattr(run_settings, name) for name in names}
+    values |= dict(run_settings.overrides)
+    return Point("tables", method, values, run_settings, seeds, readers_by_column)
 
 
 def check_overrides(table: PaperTable, overrides: Mapping[str, Any]) -> None:
-    """UsageError for an override that is no setting, and for what a table's columns set."""
-    fixed = {"seed", "seeds", "preset", "partition"}
+    """Raise UsageError for an override that is not a setting, or that a table's columns set."""
+    settings_of_table = {"seed", "seeds", "preset", "partition"}
     for column in table.columns:
         if column.has_drawn_clients:
-            fixed.update(name for name, _ in column.values)
+            settings_of_table.update(name for name, _ in column.values)
     for name in overrides:
-        if name in fixed:
+        if name in settings_of_table:
             raise UsageError(
                 f"{table.name} sets {name} itself, so it cannot be set here; leave it out."
             )
@@ -353,16 +370,17 @@ def check_overrides(table: PaperTable, overrides: Mapping[str, Any]) -> None:
 
 
 # ------------------------------------------------------------------------ what is not the paper's
-NUMBERS = {"rounds": "T", "temperature": "τ"}  # that a line under a table names, beside the rules
+# The numbers among the knobs that the line under a table names, with their symbols.
+NUMBERS = {"rounds": "T", "temperature": "τ"}
 
 
 def describe_knobs_changed_from_paper(table: PaperTable, runs: Iterable[TableRun]) -> ChangesByRow:
-    """Describe the knobs whose values differ from the paper's set-up: {row: {knob: "its value here
-    (paper: its value there)"}}.
+    """Describe the knobs whose values differ from the paper's set-up: {row: {knob: "T = 20 (paper:
+    100)"}}.
 
-    Only the knobs of `is_knob_compared_with_paper` are looked at, and none that the row itself sets.
+    Only knobs that `is_knob_compared_with_paper` accepts count, and none that the row itself sets.
     """
-    changed: ChangesByRow = {}
+    changes_by_row: ChangesByRow = {}
     distinct_runs = {(run.row, run.dataset): run for run in runs}
     for run in distinct_runs.values():
         method = run.point.make_plan_of_seed(run.point.seeds[0]).method
@@ -377,18 +395,18 @@ def describe_knobs_changed_from_paper(table: PaperTable, runs: Iterable[TableRun
             setup.select_declared_lines(rules, method.info.name)
         )
         for name, paper_value in paper_values.items():
-            ours = getattr(method, name)
-            is_set_by_row = name in row_settings and ours == row_settings[name]
-            if ours == paper_value or is_set_by_row:
+            our_value = getattr(method, name)
+            is_set_by_row = name in row_settings and our_value == row_settings[name]
+            if our_value == paper_value or is_set_by_row:
                 continue
-            text = f"{NUMBERS.get(name, name)} = {format_setting_value(ours)}"
+            text = f"{NUMBERS.get(name, name)} = {format_setting_value(our_value)}"
             text += f" (paper: {format_setting_value(paper_value)})"
-            changed.setdefault(run.row, {})[name] = text
-    return changed
+            changes_by_row.setdefault(run.row, {})[name] = text
+    return changes_by_row
 
 
 def is_knob_compared_with_paper(knob: Knob) -> bool:
-    """Whether a knob chooses among ways of doing something, or is one of the numbers in NUMBERS."""
+    """Whether a knob chooses between variants of a method, or is one of NUMBERS."""
     return bool(knob.options) or isinstance(knob.default, bool) or knob.name in NUMBERS
 
 
@@ -398,7 +416,7 @@ def plan_stored_runs(
 ) -> TablePlan:
     """Plan the runs that are stored for a table; see `plan_table_runs`."""
     plan = plan_table_runs(table, "classroom", "", seeds, {"device": device})
-    stored = []
+    stored_runs = []
     reasons = dict(plan.reasons_not_run)
     for run in plan.runs:
         dataset = table.columns[run.place].dataset
@@ -410,8 +428,8 @@ def plan_stored_runs(
             call = f"{table.name!r}, dataset={dataset!r}"
             reasons[run.row, run.place] = explain_unstored_runs(seconds, call)
         else:
-            stored.append(run)
-    return TablePlan(stored, reasons)
+            stored_runs.append(run)
+    return TablePlan(stored_runs, reasons)
 
 
 def explain_unstored_runs(duration_seconds: float, reproduce_arguments: str) -> str:
@@ -432,9 +450,9 @@ def list_points_of_stored_tables(
 ) -> list[Point]:
     """List the points of all tables whose rows are stored.
 
-    rows: what is stored already; it makes no difference here
-    has_large_datasets: the points on the large data sets, on a GPU if there is one; else those on
-        the small ones
+    rows: the rows that are stored already; they make no difference here
+    has_large_datasets: whether to list the points on the large data sets, which run on a GPU if there is
+        one, or those on the small ones
     """
     device = "auto" if has_large_datasets else "cpu"
     runs = []

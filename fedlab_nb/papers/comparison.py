@@ -1,14 +1,15 @@
-"""What a published number and ours were measured under, and in what the two differ.
+"""Compares the conditions under which a published number and ours were measured.
 
-A claim of a paper is tried only where both are the same comparison: the same quantity, the same
-setting (clients and how the data are dealt to them, and what a row or a column of the table sets),
-and the same budget (rounds, clients per round, blocks; local epochs where the table sets them).
-What belongs to the scale may differ: data set, network, number of local steps, rates. Local epochs
-that a table sets therefore agree if they are as many, or the same share of the scale's default: 2
-of the digits' 40 for 10 of the paper's 200.
+A claim of a paper is tested only if both sides agree in three things: the quantity; the setting
+(clients, the partition of the data, and what a row or a column of the table sets); and the budget
+(rounds, clients per round, blocks, and local epochs if the table sets them).
+
+What depends on the scale may differ: data set, network, number of local steps, rates. Local epochs that
+a table sets therefore agree if their number is the same, or if it is the same share of the scale's
+default: 2 of the digits' 40 agree with 10 of the paper's 200.
 
 The paper's side is read from the table's file and the paper's set-up, ours from the plan of the
-run, so that a value that the classroom changes is found.
+run. So a value that the classroom changes is found.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from .cells import TARGET, TableRun, make_point_in_setup_of_paper
 from .points import Point
 from .published import PaperTable
 
-OptionValue = Any  # a number, a text or a truth value; None: no such option
+OptionValue = Any  # a number, a text or a truth value; None if there is no such option
 PARTITION_OPTIONS = ("clients", "partition", "alpha", "classes_per_client", "size_sigma", "init")
 BUDGET = ("rounds", "rounds_before", "rounds_after", "per_round", "blocks")
 OF_THE_SCALE = ("model", "server_model", "local_epochs")  # options that may differ
-# Values of options with which nothing is done; a sentence leaves them out.
+# Values with which an option has no effect. Sentences leave them out.
 UNUSED = {
     "size_sigma": 0,
     "init": "same",
@@ -53,7 +54,11 @@ UNUSED_FIRST_MODELS = (
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a number was measured under. `shared`: what holds for all rows of its column; `own`: of its row alone."""
+    """The conditions under which a number was measured.
+
+    shared: {option: value} of all rows of its column
+    own:    {option: value} of its row alone
+    """
 
     quantity: str
     dataset: str
@@ -107,15 +112,16 @@ def name_measured_quantity(method: Method, measure_name: str) -> str:
 
 
 def is_same_quantity(published_quantity: str, our_quantity: str) -> bool:
-    """Whether what was read off our run is what the paper reports; "accuracy" is that of any model that answers."""
+    """Whether what was read off our run is what the paper reports. "accuracy" is that of any model."""
     return our_quantity == published_quantity or our_quantity.startswith(
         f"{published_quantity} of "
     )
 
 
 def get_option_value_of_plan(plan: Plan, option_name: str) -> OptionValue:
-    """Find the value of an option in a plan, "fusefl.blocks" or "blocks"; None where its method
-    has no such option."""
+    """Return the value of an option, such as "fusefl.blocks" or "blocks", in a plan. None if its
+    method has no such option.
+    """
     plain = option_name.rpartition(".")[2]
     for part in (plan.method, plan.recipe, plan.settings):
         if hasattr(part, plain):
@@ -125,16 +131,16 @@ def get_option_value_of_plan(plan: Plan, option_name: str) -> OptionValue:
 
 @functools.cache
 def get_default_local_epochs(preset: str, dataset: str) -> int:
-    """Return the local epochs of a set-up on a data set, where nobody sets them."""
+    """Return the default number of local epochs of a set-up on a data set."""
     (plan,) = make_plans(Settings.make(preset=preset, dataset=dataset), ["fedavg"])
     return plan.recipe.epochs
 
 
-_plans: dict[str, Plan] = {}  # by the point's key: a table asks for the same ones many times
+_plans: dict[str, Plan] = {}  # cache {key of a point: its plan}; a table needs each one many times
 
 
 def make_plan(point: Point) -> Plan:
-    """Make the plan of a point's runs, whose seeds make no difference here."""
+    """Make the plan of a point's runs. The seed makes no difference here."""
     if point.key not in _plans:
         _plans[point.key] = point.make_plan_of_seed(0)
     return _plans[point.key]
@@ -147,7 +153,7 @@ def make_both_plans(table: PaperTable, run: TableRun) -> BothPlans:
 
 
 def list_option_names_of_partition(partition: str) -> list[str]:
-    """List the options that say how such a partition is drawn."""
+    """List the options that determine how a partition of this kind is drawn."""
     if partition == "natural":
         return ["clients"]
     unused = "alpha" if partition == "classes" else "classes_per_client"
@@ -157,15 +163,17 @@ def list_option_names_of_partition(partition: str) -> list[str]:
 def list_options_that_must_agree(table: PaperTable, run: TableRun, plan: Plan) -> ComparedOptions:
     """List the options that must agree: those of the whole column, and those of the row alone."""
     column = dict(table.columns[run.place].values)
-    of_partition = list_option_names_of_partition(plan.settings.partition)
-    of_column = dict.fromkeys([*column, *table.settings, *of_partition])
-    of_row = dict.fromkeys([*table.rows[run.row].settings, *BUDGET])
+    partition_options = list_option_names_of_partition(plan.settings.partition)
+    column_options = dict.fromkeys([*column, *table.settings, *partition_options])
+    row_options = dict.fromkeys([*table.rows[run.row].settings, *BUDGET])
     skipped = {*OF_THE_SCALE, "epochs", TARGET}
     if isinstance(plan.method, Fens) and plan.method.aggregator not in TRAINED:
         skipped.add("rounds")  # averages and votes are not trained
-    shared = [name for name in of_column if name not in skipped]
-    own = [name for name in of_row if name not in skipped and name not in of_column]
-    return ComparedOptions(shared, own)
+    shared_options = [name for name in column_options if name not in skipped]
+    row_only_options = [
+        name for name in row_options if name not in skipped and name not in column_options
+    ]
+    return ComparedOptions(shared_options, row_only_options)
 
 
 def read_conditions(
@@ -173,23 +181,23 @@ def read_conditions(
 ) -> Conditions:
     """Read the conditions of one side from its plan."""
     names = list_options_that_must_agree(table, run, plan)
-    shared = {name: get_option_value_of_plan(plan, name) for name in names.shared}
+    shared_values = {name: get_option_value_of_plan(plan, name) for name in names.shared}
     target = dict(table.columns[run.place].values).get(TARGET)
     if target is not None:
-        shared[TARGET] = target
+        shared_values[TARGET] = target
     if is_local_epoch_count_given_by_table(table, run):
         default = get_default_local_epochs(plan.settings.preset, plan.settings.dataset)
-        shared["epochs"] = f"{local_epochs} (usual: {default})"
-    own = {}
+        shared_values["epochs"] = f"{local_epochs} (usual: {default})"
+    own_values = {}
     for name in names.own:
         value = get_option_value_of_plan(plan, name)
         if value is not None and value != "":
-            own[name.rpartition(".")[2]] = value
-    return Conditions(quantity, dataset, shared, own)
+            own_values[name.rpartition(".")[2]] = value
+    return Conditions(quantity, dataset, shared_values, own_values)
 
 
 def is_local_epoch_count_given_by_table(table: PaperTable, run: TableRun) -> bool:
-    """Whether the table says how many local epochs there are: then they are a part of the budget."""
+    """Whether the table sets the number of local epochs. Then it is a part of the budget."""
     column_values = dict(table.columns[run.place].values)
     row_settings = table.rows[run.row].settings
     return any("epochs" in settings for settings in (table.settings, row_settings, column_values))
@@ -212,19 +220,21 @@ def read_both_conditions(table: PaperTable, run: TableRun) -> BothConditions:
 
 
 def has_local_epochs_of_paper(table: PaperTable, run: TableRun) -> bool:
-    """Whether local epochs that the table sets are the paper's: as many, or the same share of the
-    scale's default."""
+    """Whether our number of local epochs agrees with the paper's: it is the same, or the same share
+    of the scale's default.
+    """
     paper, ours = make_both_plans(table, run)
     paper_epochs = paper.recipe.epochs
     paper_default = get_default_local_epochs(paper.settings.preset, paper.settings.dataset)
     our_default = get_default_local_epochs(ours.settings.preset, ours.settings.dataset)
-    scaled = max(1, round(paper_epochs / paper_default * our_default))
-    return ours.recipe.epochs in (paper_epochs, scaled)
+    scaled_epochs = max(1, round(paper_epochs / paper_default * our_default))
+    return ours.recipe.epochs in (paper_epochs, scaled_epochs)
 
 
 def describe_differences_from_paper(table: PaperTable, run: TableRun) -> list[str]:
-    """Describe in what our comparison differs from the paper's, a text for each difference:
-    "rounds = 20 here, 100 in the paper"."""
+    """Describe each difference between our conditions and the paper's, such as
+    "rounds = 20 here, 100 in the paper".
+    """
     paper, ours = read_both_conditions(table, run)
     differences = []
     if not is_same_quantity(paper.quantity, ours.quantity):
@@ -239,22 +249,24 @@ def describe_differences_from_paper(table: PaperTable, run: TableRun) -> list[st
         else:
             is_different = paper_value != our_value
         if is_different:
-            here = format_option_value(our_value)
-            there = format_option_value(paper_value)
-            differences.append(f"{name} = {here} here, {there} in the paper")
+            our_text = format_option_value(our_value)
+            paper_text = format_option_value(paper_value)
+            differences.append(f"{name} = {our_text} here, {paper_text} in the paper")
     if is_first_model_of_each_client_discarded(make_plan(run.point)):
         differences.append(UNUSED_FIRST_MODELS)
     return differences
 
 
 def is_first_model_of_each_client_discarded(plan: Plan) -> bool:
-    """Whether each client is to have a first model of its own, and goes on from the server's instead."""
+    """Whether the setting gives each client an initial model of its own, but the method starts from
+    the server's instead.
+    """
     return plan.settings.init == "different" and isinstance(plan.method, Iterative)
 
 
 # ------------------------------------------------------------------------------------------------------- in words
 def format_option_value(value: Any) -> str:
-    """Format a value as it is typed; "none" where there is none."""
+    """Format a value as a person would type it; "none" if there is none."""
     if value is None:
         return "none"
     if isinstance(value, float):
@@ -265,16 +277,16 @@ def format_option_value(value: Any) -> str:
 def format_option_values(
     value_by_option: Mapping[str, Any], options_not_given: Sequence[str] = ()
 ) -> str:
-    """'clients = 20, alpha = 0.1'; without options that do nothing, and without the partition
-    where α or the number of classes implies it.
+    """Format options as 'clients = 20, alpha = 0.1', without those that have no effect, and without
+    the partition if α or the number of classes implies it.
 
     options_not_given: options that the paper does not name
     """
     implied_partition = "classes" if "classes_per_client" in value_by_option else "dirichlet"
-    left_out = {**UNUSED, "partition": implied_partition}
+    omitted_values = {**UNUSED, "partition": implied_partition}
     texts = []
     for name, value in value_by_option.items():
-        if left_out.get(name, "") == value:
+        if omitted_values.get(name, "") == value:
             continue
         text = f"{name} = {format_option_value(value)}"
         if name in options_not_given:
@@ -288,8 +300,8 @@ def describe_conditions_of_rows(
     conditions_of_columns: Sequence[ConditionsByRow],
     options_not_given_by_row: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """Describe what rows are compared by: 'accuracy on cifar10 (alpha = 0.01; alpha = 0.1); with
-    clients = 20; NN: rounds = 500; Linear: rounds = 500'.
+    """Describe the conditions under which rows are compared: 'accuracy on cifar10 (alpha = 0.01;
+    alpha = 0.1); with clients = 20; NN: rounds = 500; Linear: rounds = 500'.
 
     conditions_of_columns: for each column the conditions of all `row_names`
     options_not_given_by_row: for each row the options that the paper does not name
@@ -316,8 +328,9 @@ def describe_conditions_of_rows(
 
 
 def describe_quantities(quantity_by_row: Mapping[str, str]) -> str:
-    """'accuracy' where all rows have it, or 'accuracy (FENS) and best accuracy over the rounds
-    (FedAdam)'."""
+    """Describe what the rows measure: 'accuracy' if all measure the same, or 'accuracy (FENS) and
+    best accuracy over the rounds (FedAdam)'.
+    """
     rows_by_quantity: dict[str, list[str]] = {}
     for row, quantity in quantity_by_row.items():
         words = IN_WORDS.get(quantity, quantity)
@@ -349,17 +362,19 @@ def describe_datasets_with_varied_options(
     conditions_of_columns: Sequence[ConditionsByRow],
     constant_options: Mapping[str, Any],
 ) -> str:
-    """'cifar10 (alpha = 0.01; alpha = 0.1), mnist': each data set with what its columns vary."""
+    """Describe each data set with what its columns vary: 'cifar10 (alpha = 0.01; alpha = 0.1),
+    mnist'.
+    """
     settings_by_dataset: dict[str, list[str]] = {}
     for column in conditions_of_columns:
         conditions = column[row_name]
-        varied = {}
+        varied_options = {}
         for name, value in conditions.shared.items():
             if name not in constant_options:
-                varied[name] = value
-        text = format_option_values(varied)
-        if "init" in varied:
-            text = f"init = {varied['init']}"
+                varied_options[name] = value
+        text = format_option_values(varied_options)
+        if "init" in varied_options:
+            text = f"init = {varied_options['init']}"
         settings = settings_by_dataset.setdefault(conditions.dataset, [])
         if text and text not in settings:
             settings.append(text)

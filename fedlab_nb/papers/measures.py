@@ -1,9 +1,9 @@
-"""What the declared studies of the texts measure beyond a run's own numbers.
+"""Measures for the numbers in the texts that are not among a run's own results.
 
-A figure names a function by its key in MEASURES. A function that takes an outcome returns
-{name: number}, and a figure reads one of these numbers as `runs/method:function.name`. A function
-that takes plain values is called in a figure:
-`tables = "= tables_where_large_gaps_agree_more('tables')"`.
+A figure, which is a named number of a text, names a function by its key in MEASURES. A function
+that takes an outcome returns {name: number}, and a figure reads one of these numbers as
+`runs/method:function.name`. A function that takes plain values is called in a figure: `tables = "=
+tables_where_large_gaps_agree_more('tables')"`.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def measure_linear_probe_accuracies(fusefl_outcome: Outcome) -> NumbersByName:
 
     data = fusefl_outcome.settings.data()
     network = cast("NetworkModel", fusefl_outcome.model).module
-    outputs = (
+    compute_outputs = (
         compute_block_outputs if fusefl_outcome.options["blocks"] > 1 else compute_layer_outputs
     )
     train = (data.x_train, data.y_train)
     test = (data.x_test, data.y_test)
-    features = outputs(network, data.x_train)
-    features_test = outputs(network, data.x_test)
+    features = compute_outputs(network, data.x_train)
+    features_test = compute_outputs(network, data.x_test)
     layers = list(probe_features_of_layers(features, features_test, train, test))
     first_clients, _ = layers[0]
     top_clients, top_mean = layers[-1]
@@ -71,11 +71,11 @@ def measure_random_cue_accuracy(fusefl_outcome: Outcome) -> NumbersByName:
 
 
 def measure_client_dominance_in_ensemble(ensemble_outcome: Outcome) -> NumbersByName:
-    """Ensemble: whether one client's logits decide, and what the mean of all answers.
+    """Ensemble: whether one client's logits decide, and which answers the mean of all logits gives.
 
-    loudest: largest logit of a client (mean over the test images), for the client that has most
-    lonely: how many clients hold a single class
-    same: share of the test images that get the commonest answer of the mean of logits
+    loudest: mean over the test images of a client's largest logit, for the client with the largest mean
+    lonely:  number of clients that hold a single class
+    same:    share of the test images that get the commonest answer of the mean of logits
     """
     counts = np.asarray(ensemble_outcome.label_counts)
     shape = (len(ensemble_outcome.test_labels), *counts.shape)  # [N, M, C]
@@ -91,13 +91,15 @@ def measure_client_dominance_in_ensemble(ensemble_outcome: Outcome) -> NumbersBy
 
 
 def measure_trust_of_fens_weights(fens_outcome: Outcome) -> NumbersByName:
-    """FENS: whom the weights trust.
+    """FENS: which clients the weights trust.
 
-    below: share of weights below zero
-    owners: for how many classes the client with the largest weight holds most samples
-    alone: take the clients that hold one digit only, and the digit of which they hold most
-        samples: the share of all samples of this digit that they hold
-    theirs: the mean weight that those of them who hold it get for this digit; 0 if there are none
+    `alone` and `theirs` are about the clients that hold one digit only, and about the digit of
+    which these clients hold most samples.
+
+    below:  share of weights below zero
+    owners: number of classes for which the client with the largest weight holds most samples
+    alone:  share of all samples of that digit that these clients hold
+    theirs: mean weight for that digit of the clients that hold one digit only; 0 if there are none
     """
     from ..labs.fens.trust import compare_weights_with_counts
 
@@ -106,15 +108,15 @@ def measure_trust_of_fens_weights(fens_outcome: Outcome) -> NumbersByName:
     weights = report.weights
     comparison = compare_weights_with_counts(counts, weights)
     has_one_digit = (counts > 0).sum(1) == 1
-    counts_of_those_with_one_digit = counts[has_one_digit].sum(0)
-    digit = int(counts_of_those_with_one_digit.argmax())
-    share_held_alone = counts_of_those_with_one_digit[digit] / counts[:, digit].sum()
-    their_weights = weights[has_one_digit, digit]
+    single_digit_counts = counts[has_one_digit].sum(0)
+    digit = int(single_digit_counts.argmax())
+    held_share = single_digit_counts[digit] / counts[:, digit].sum()
+    single_digit_weights = weights[has_one_digit, digit]
     return {
         "below": comparison.negative,
         "owners": comparison.owners,
-        "alone": float(share_held_alone),
-        "theirs": float(their_weights.sum() / max(len(their_weights), 1)),
+        "alone": float(held_share),
+        "theirs": float(single_digit_weights.sum() / max(len(single_digit_weights), 1)),
     }
 
 
@@ -130,8 +132,8 @@ def measure_client_b_on_threes(fens_outcome: Outcome) -> NumbersByName:
 
     weight_b, weight_c: their weights for class 3
     loud_b, loud_c: their mean logits for class 3 on threes
-    zero_b: B's on zeros
-    false_with, false_without: how many test images of other digits are called 3, with B's weight
+    zero_b: B's mean logit for class 3 on zeros
+    false_with, false_without: number of test images of other digits that are called 3, with B's weight
         as it is and with B's weight set to zero
     """
     b = 1
@@ -143,8 +145,8 @@ def measure_client_b_on_threes(fens_outcome: Outcome) -> NumbersByName:
     logits = compute_client_logits(fens_outcome, data.x_test)
     report: Any = fens_outcome.report
     weights = torch.as_tensor(report.weights).double()
-    without = weights.clone()
-    without[b, three] = 0
+    weights_without_b = weights.clone()
+    weights_without_b[b, three] = 0
 
     def count_false_threes(client_weights: Tensor) -> float:
         answers = (logits * client_weights).sum(1).argmax(1)
@@ -157,7 +159,7 @@ def measure_client_b_on_threes(fens_outcome: Outcome) -> NumbersByName:
         "loud_c": float(logits[labels == three, c, three].mean()),
         "zero_b": float(logits[labels == zero, b, three].mean()),
         "false_with": count_false_threes(weights),
-        "false_without": count_false_threes(without),
+        "false_without": count_false_threes(weights_without_b),
     }
 
 
@@ -167,9 +169,9 @@ def measure_client_h_on_eights(fens_outcome: Outcome) -> NumbersByName:
 
     weight_h: its weight for class 8
     six_h: its mean logit for class 8 on sixes, of which it has most
-    read, read_without: how many eights among the test images are called 8, with H's weight as it
-        is and with H's weight set to zero
-    false_without: how many other images are called 8 with H's weight set to zero
+    read, read_without: number of eights among the test images that are called 8, with H's weight as
+        it is and with H's weight set to zero
+    false_without: number of other images that are called 8 with H's weight set to zero
     """
     h = 7
     six = 6
@@ -179,10 +181,10 @@ def measure_client_h_on_eights(fens_outcome: Outcome) -> NumbersByName:
     logits = compute_client_logits(fens_outcome, data.x_test)
     report: Any = fens_outcome.report
     weights = torch.as_tensor(report.weights).double()
-    without = weights.clone()
-    without[h, eight] = 0
+    weights_without_h = weights.clone()
+    weights_without_h[h, eight] = 0
     answers = (logits * weights).sum(1).argmax(1)
-    answers_without = (logits * without).sum(1).argmax(1)
+    answers_without = (logits * weights_without_h).sum(1).argmax(1)
     is_eight = labels == eight
     return {
         "weight_h": float(weights[h, eight]),
@@ -203,7 +205,7 @@ def count_client_samples(client: int, label: int, seed: int) -> int:
 
 
 def count_test_samples(dataset: str, label: int | None = None) -> int:
-    """Count the test samples of a class in a data set; None: of all classes."""
+    """Count the test samples of a class in a data set; of all classes if `label` is None."""
     from ..data import load
 
     labels = load(dataset).y_test
@@ -213,12 +215,14 @@ def count_test_samples(dataset: str, label: int | None = None) -> int:
 
 
 def compute_standard_deviation_of_share_in_points(share_right: float, sample_count: int) -> float:
-    """Compute the standard deviation, in points, of the share that is right among `sample_count` samples."""
+    """Compute the standard deviation, in points, of the share that is right among `sample_count`
+    samples.
+    """
     return 100 * (share_right * (1 - share_right) / sample_count) ** 0.5
 
 
 def measure_best_member_accuracy(fens_outcome: Outcome) -> NumbersByName:
-    """FENS: test accuracy of the best `member` alone."""
+    """FENS: `member`, the test accuracy of the best client's network alone."""
     report: Any = fens_outcome.report
     return {"member": max(report.member_accuracy)}
 
@@ -227,7 +231,7 @@ def measure_member_accuracies(fedet_outcome: Outcome) -> NumbersByName:
     """Fed-ET: test accuracies of the parts of the ensemble.
 
     alone: of one client, mean over the clients of the last round
-    least, most: of the consensus on the third of the samples with the least and the most dissent
+    least, most: of the consensus, on the third of the samples with the least and with the most dissent
     small: of the averaged small models before a head is copied, mean of the last four rounds
     """
     from ..labs.fedet.dissent import (
@@ -245,7 +249,7 @@ def measure_member_accuracies(fedet_outcome: Outcome) -> NumbersByName:
 def measure_consensus_accuracies(fedet_outcome: Outcome) -> NumbersByName:
     """Fed-ET: test accuracies of the consensus.
 
-    paper, own, equal: with the paper's weights, those of the run, and equal ones
+    paper, own, equal: with the paper's weights, with those of the run, and with equal ones
     least, middle, most: with the run's weights, on the thirds of the samples by their dissent
     """
     from ..labs.fedet.dissent import (
@@ -292,49 +296,54 @@ def measure_shares_of_copied_images(outcome_of_sent_images: Outcome) -> NumbersB
 
 
 def measure_memorised_share(outcome: Outcome) -> NumbersByName:
-    """Any model: its accuracy on the training samples of all clients (`own`). Beside the test
-    accuracy it says how much was learnt by heart."""
+    """Any model: `own`, its accuracy on the training samples of all clients. Compared with the test
+    accuracy it shows how much was memorised.
+    """
     data = outcome.settings.data()
     return {"own": float((outcome.predict(data.x_train) == data.y_train.numpy()).mean())}
 
 
 @cache
 def count_tables_with_ten_tried_orderings(counted: Literal["tables", "more"]) -> int:
-    """Count the papers' tables with ten orderings or more that were tried.
+    """Count the papers' tables in which at least ten orderings of two methods were tested.
 
-    counted: "tables": all of them
-    "more": those where the half of the orderings with the larger
-        published gaps agrees more often than the other half
+    counted: "tables" for all of them; "more" for those where the half of the orderings with the larger
+        published gaps agrees with our runs more often than the other half
     """
     from .published import TABLES, TRIED
     from .reproduction import reproduce
 
-    agrees_more = 0
+    tables_agreeing_more = 0
     tables = 0
     for name in TABLES:
         pairs = [pair for pair in reproduce(name, stored=True).orderings if pair.verdict in TRIED]
         if len(pairs) < 10:
             continue
-        border = median(pair.published_gap_in_table_unit for pair in pairs)
-        large = [
-            pair.verdict == "agrees" for pair in pairs if pair.published_gap_in_table_unit > border
+        median_gap = median(pair.published_gap_in_table_unit for pair in pairs)
+        large_gap_agreements = [
+            pair.verdict == "agrees"
+            for pair in pairs
+            if pair.published_gap_in_table_unit > median_gap
         ]
-        small = [
-            pair.verdict == "agrees" for pair in pairs if pair.published_gap_in_table_unit <= border
+        small_gap_agreements = [
+            pair.verdict == "agrees"
+            for pair in pairs
+            if pair.published_gap_in_table_unit <= median_gap
         ]
         tables += 1
-        if fmean(large) > fmean(small):
-            agrees_more += 1
+        if fmean(large_gap_agreements) > fmean(small_gap_agreements):
+            tables_agreeing_more += 1
     if counted == "more":
-        return agrees_more
+        return tables_agreeing_more
     return tables
 
 
 @cache
 def count_paper_claims_with_outcome(claim_outcome: str) -> int:
-    """Count the claims of the papers' tables with an outcome of `claims.OUTCOMES`, each result once.
+    """Count the claims of the papers' tables.
 
-    "all": how many there are;   "counted": how many count
+    claim_outcome: one of `claims.OUTCOMES`, and each result counts once; or "counted" for all claims that
+        count; or "all" for all claims
     """
     from .all_tables import paper_tables
 
@@ -346,7 +355,7 @@ def count_paper_claims_with_outcome(claim_outcome: str) -> int:
     return tables.outcome_counts[claim_outcome]
 
 
-# By their names in the files of figures, which are also the columns of the stored rows.
+# By their names in the figures' files. The names are also columns of the stored rows.
 MEASURES: Mapping[str, Callable[..., float | NumbersByName]] = {
     "probes": measure_linear_probe_accuracies,
     "confused": measure_random_cue_accuracy,

@@ -1,5 +1,5 @@
-"""What an experiment will be, before it is run: one federation, one architecture and one recipe for
-all methods, then each method's own settings, every line with its source.
+"""Shows the settings of an experiment before it is run: the federation, the architecture and the
+recipe that all methods share, then each method's own settings, every line with its source.
 
     >>> print(plan("fedlpa", ["fedavg", "fedlpa"], dataset="digits"))  # doctest: +SKIP
 """
@@ -28,7 +28,7 @@ from .published import describe_table_items_not_run
 GIVEN = "given here"
 ALWAYS = ("dataset", "partition", "alpha", "clients", "holdout", "init")
 NEVER = ("preset", "model", "seed", "device", "backend", "overrides")
-TYPICAL_BYTES = 60_000  # of a run on the bundled digits
+TYPICAL_BYTES = 60_000  # in the store, of a run on the bundled digits
 
 
 class OverviewRow(NamedTuple):
@@ -46,7 +46,7 @@ class Overview(Printable):
     shared: {setting: value and source} of the data, the clients' models and their recipe, the same
         for all methods
     methods: {method: its own settings}
-    notes: what the plan does not have of the paper
+    notes: what differs from the paper, or is missing
     """
 
     preset: str
@@ -79,10 +79,10 @@ class Overview(Printable):
 def plan(
     preset: str = CLASSROOM, methods: str | Sequence[str] | None = None, **settings: Any
 ) -> Overview:
-    """Show what `fl.run(method, preset=preset, **settings)` would do, with the source of each value. Nothing is loaded
-    or computed.
+    """Show what `fl.run(method, preset=preset, **settings)` would do, with the source of each
+    value. Nothing is loaded or computed.
 
-    methods: None means those of the set-up's paper, and all methods for the classroom
+    methods: None for those of the set-up's paper; for the classroom, for all methods
     Raises UsageError for everything that `fl.run` refuses.
     """
     setup = SETUPS[choose("preset", preset, SETUPS)]
@@ -90,30 +90,34 @@ def plan(
         names = [methods]
     else:
         names = list(methods or setup.methods or METHODS)
-    chosen = Settings.make(preset=preset, **settings)
-    plans = make_plans(chosen, names)
-    data_info = chosen.describe_dataset()
-    given = dict(settings)
-    if given.get("model") == "auto":
-        del given["model"]
-    applied = setup.apply_rows_for_dataset_and_alpha(
-        chosen.dataset, chosen.alpha, data_info.input_shape
+    run_settings = Settings.make(preset=preset, **settings)
+    plans = make_plans(run_settings, names)
+    data_info = run_settings.describe_dataset()
+    given_settings = dict(settings)
+    if given_settings.get("model") == "auto":
+        del given_settings["model"]
+    applied_setup = setup.apply_rows_for_dataset_and_alpha(
+        run_settings.dataset, run_settings.alpha, data_info.input_shape
     )
     shared = {
-        **list_federation_values_and_sources(chosen, applied, given, data_info),
-        **make_model_lines(plans, applied, given),
-        **make_recipe_lines(plans, applied, given, data_info),
+        **list_federation_values_and_sources(
+            run_settings, applied_setup, given_settings, data_info
+        ),
+        **make_model_lines(plans, applied_setup, given_settings),
+        **make_recipe_lines(plans, applied_setup, given_settings, data_info),
     }
-    own = {plan.method_name: make_method_lines(plan, applied, given) for plan in plans}
+    method_lines = {
+        plan.method_name: make_method_lines(plan, applied_setup, given_settings) for plan in plans
+    }
     notes = [*setup.missing, *describe_table_items_not_run(preset)]
-    if setup.datasets and chosen.dataset not in setup.datasets:
+    if setup.datasets and run_settings.dataset not in setup.datasets:
         paper_dataset = setup.block.shared["dataset"].value
         note = (
-            f"{chosen.dataset} is not in this paper: the values are those for {paper_dataset}, "
-            "unless a line says something else"
+            f"{run_settings.dataset} is not in this paper: the values are those for "
+            f"{paper_dataset}, unless a line says something else"
         )
         notes.insert(0, note)
-    return Overview(preset, setup.title, shared, own, tuple(notes), tuple(plans))
+    return Overview(preset, setup.title, shared, method_lines, tuple(notes), tuple(plans))
 
 
 LineBySetting = dict[str, Line]  # {name of a setting: its value and where this comes from}
@@ -122,8 +126,8 @@ LineBySetting = dict[str, Line]  # {name of a setting: its value and where this 
 def list_federation_values_and_sources(
     settings: Settings, setup: Setup, given_settings: Mapping[str, Any], data_info: Description
 ) -> LineBySetting:
-    """Make the lines of data and partition: the main settings (ALWAYS), those that a person or the
-    set-up gave, and those that differ from their default.
+    """Make the lines of data and partition: the settings of ALWAYS, those that a person or the
+    set-up has set, and those that differ from their default.
 
     given_settings: what a person set
     """
@@ -134,7 +138,7 @@ def list_federation_values_and_sources(
         is_named = name in given_settings or name in setup.block.shared or name in ALWAYS
         if name not in NEVER and (is_named or value != field.default):
             lines[name] = Line(value, describe_source_of_value(name, setup, given_settings))
-    if settings.partition == "natural":  # whatever the paper has: the data name their clients
+    if settings.partition == "natural":  # the clients come with the data, whatever the paper has
         for name in ("partition", "clients"):
             lines[name] = Line(getattr(settings, name), "the data's own clients")
         lines.pop("alpha")
@@ -158,7 +162,7 @@ def describe_source_of_value(
 ) -> str:
     """Say where the value of a setting comes from.
 
-    source_word: the word under which the classroom's file has its source; "": the name
+    source_word: the word under which the classroom's file has the source; "" for the setting's name
     """
     if setting_name in given_settings:
         return GIVEN
@@ -173,8 +177,9 @@ def describe_source_of_value(
 def make_model_lines(
     plans: Sequence[Plan], setup: Setup, given_settings: Mapping[str, Any]
 ) -> LineBySetting:
-    """Make the lines of the clients' networks: one line, or two where the methods that need a single
-    architecture have another one than the rest."""
+    """Make the lines of the clients' networks: one line, or two if the methods that need a single
+    architecture have another one than the others.
+    """
     lines: dict[str, Line] = {}
     for plan in plans:
         needs_one = "one architecture" in plan.method.info.needs
@@ -193,7 +198,9 @@ def make_model_lines(
 
 
 def describe_architectures(plan: Plan) -> str:
-    """'mlp', or '2, dealt in turn: mlp, cnn:16' where clients have several architectures."""
+    """Describe the clients' networks: 'mlp', or '2, dealt in turn: mlp, cnn:16' for several
+    architectures.
+    """
     names = []
     for name, *_, width in plan.architectures:
         text = f"{name}:{width}" if width else name
@@ -210,7 +217,7 @@ def make_recipe_lines(
     """Make the lines of the recipe that the clients of all methods share."""
     has_convolutions = any(MODELS[name].required_sample_kind for name, *_ in plans[0].architectures)
     recipe = make_shared_recipe(plans[0].settings, setup, data_info, has_convolutions)
-    unused = {**OFF, "augmentation": recipe.augmentation}  # `transform` says it
+    unused = {**OFF, "augmentation": recipe.augmentation}  # the line of `transform` has it
     if recipe.schedule == "constant":
         unused["lr_min"] = recipe.lr_min
     lines = {}
@@ -225,8 +232,9 @@ def make_recipe_lines(
 
 
 def make_method_lines(plan: Plan, setup: Setup, given_settings: Mapping[str, Any]) -> LineBySetting:
-    """Make the lines of a method: first where it comes from, then what the set-up changes in the
-    recipe for it alone, then its knobs."""
+    """Make the lines of a method: first its paper, then what the set-up changes in the recipe for
+    this method alone, then its knobs.
+    """
     name = plan.method_name
     knobs = [knob.name for knob in plan.method.fields()]
     source = setup.block.sources.get(name)
@@ -236,7 +244,7 @@ def make_method_lines(plan: Plan, setup: Setup, given_settings: Mapping[str, Any
         source = "not in this paper: the same clients"
     lines = {"": Line(plan.method_label, source)}
     recipe_names = [field for field in RECIPE_FIELDS if field not in knobs]
-    # What the set-up gives to this method alone.
+    # The parts of the recipe that the set-up changes for this method alone.
     recipe_lines_of_method = setup.select_declared_lines(recipe_names, name)
     for field, line in recipe_lines_of_method.items():
         field_source = GIVEN if field in given_settings else line.source
@@ -254,11 +262,11 @@ def make_method_lines(plan: Plan, setup: Setup, given_settings: Mapping[str, Any
 # ----------------------------------------------------------------------------------------------- how long a study takes
 @dataclass(frozen=True)
 class Estimate:
-    """What a study would take.
+    """How long a study would take, and how much room in the store.
 
-    remembered: how many of the cells are stored already
-    seconds: that the other cells take, see `cost.py`; None with a method that it does not know
-    bytes: that the other cells take in the store, if their entries have the mean size of those there
+    remembered: number of cells that are stored already
+    seconds:    of the other cells, see `cost.py`; None if it does not know one of the methods
+    bytes:      of the other cells in the store, if they have the mean size of the entries there
     """
 
     cells: int
@@ -279,8 +287,9 @@ class Estimate:
 
 
 def estimate_study(study: Study) -> Estimate:
-    """Estimate how many cells a study has, how many of them are remembered, and how long and how
-    large the rest will be."""
+    """Count the cells of a study and those that are stored, and estimate time and size of the
+    others.
+    """
     store = Store("runs")
     plans = [cell.plan for cell in study.cells()]
     missing = [plan for plan in plans if not store.has(plan.hash_settings_of_run())]

@@ -1,4 +1,4 @@
-"""How the classroom's knobs are chosen: one study for all methods, on validation images.
+"""Chooses the classroom's knobs by one study of all methods on validation images.
 
 `declared/tuning.toml` lists the tries and the rule by which one of them is chosen. The results are
 in `studies/stored/tuning-digits.json`, which `python -m fedlab_nb.papers.declared tuning-digits`
@@ -26,7 +26,7 @@ SETS = (DIGITS, "glyphs:16g", "glyphs:28g")  # the classroom's data sets, each w
 # The part whose tries are the clients' training recipe. All methods share one recipe, which is
 # judged by the accuracy of several methods.
 RECIPE = "recipe"
-# Every try runs with these `clients` and `seeds` at these `alphas`; `guard` lists more alphas.
+# Every try runs with its `clients` and `seeds`, at each of its `alphas`; good tries also at its `guard`.
 STUDY = read_toml("papers/declared/tuning.toml")
 Knobs = Mapping[str, Any]
 KnobsOfTriesByMethod = dict[str, list[Knobs]]  # {method: the knobs that each try sets}
@@ -34,7 +34,7 @@ AlphaList = Literal["alphas", "guard"]  # "guard": the alphas without skew
 
 
 class Attempt(NamedTuple):
-    """A try at one α. number: of the try, from 0"""
+    """A try at one α. number: which try, from 0"""
 
     number: int
     alpha: float
@@ -43,8 +43,8 @@ class Attempt(NamedTuple):
 def read_tries_by_part(dataset: str = DIGITS) -> dict[str, KnobsOfTriesByMethod]:
     """Read the parts of the study on a data set, {part: {method: the knobs of each try}}.
 
-    They come in the order in which they are run: the recipe, the "methods", and one part for each
-    option that is not a method's usual form.
+    The parts are in the order in which they are run: the recipe, the "methods", and one part for
+    each variant of a method that was tuned by itself.
     """
     study = STUDY[choose("data set of the tuning study", dataset, SETS)]
     recipe = study.get(RECIPE, {"judges": [], "tries": []})
@@ -53,7 +53,8 @@ def read_tries_by_part(dataset: str = DIGITS) -> dict[str, KnobsOfTriesByMethod]
 
 
 def make_validation_set(dataset: str = DIGITS) -> Dataset:
-    """Make a data set for validation: a fifth of the training images is `x_test`, the rest `x_train`.
+    """Make a data set for validation: a fifth of the training images is `x_test`, the others
+    `x_train`.
 
     It has neither the test images nor the labels of the public images.
     """
@@ -110,11 +111,11 @@ def list_attempts(
 ) -> list[Attempt]:
     """List all attempts of a method.
 
-    Attempts without skew are listed once `rows` has all others, since only then is it known which
+    Attempts without skew are listed only when `rows` has all others. Before, it is not known which
     tries are better than the first one.
 
     try_count: number of the method's tries
-    settings_of_forms: settings at which each try is run, one row for each
+    settings_of_forms: the settings with which each try is run, a mapping for each form
     """
     tries = []
     for number in range(try_count):
@@ -232,8 +233,11 @@ def choose_knobs(method: str, dataset: str = DIGITS, part_name: str = "methods")
 
 @cache
 def load_tuning_rows(dataset: str = DIGITS) -> list[StoredRow]:
-    """Load the rows of a data set that came with the package. `made`: what the try sets; `accuracy`:
-    on the validation images by seed, 0–1, None for a run that diverged; `bytes`: by seed, both
-    ways."""
+    """Load the rows of a data set that come with the package.
+
+    A row has in `made` the knobs that the try sets; in `accuracy` the accuracy 0–1 on validation
+    images for each seed, None for a run that diverged; in `bytes` the bytes up and down for each
+    seed.
+    """
     _, rows = read_stored_rows(make_path_of_stored_rows("tuning", dataset))
     return rows

@@ -1,5 +1,6 @@
-"""Which method should one use? The frontier of accuracy against bytes on stored federations, a rule
-drawn from it, how wrong that rule is on data that it has not seen, and the same on a person's data.
+"""Recommends a method: the frontier of accuracy against bytes on stored federations, a rule drawn
+from it, how wrong that rule is on data that it has not seen, and a recommendation for a person's
+own data.
 
     fedlab-nb which                       the stored federations, the rule and its regret
     fedlab-nb which mine.csv?label=ill    the same on one's own data, within a stated time
@@ -7,8 +8,8 @@ drawn from it, how wrong that rule is on data that it has not seen, and the same
 
 A candidate is a method with its options. On a federation of the study the answer is the cheapest
 candidate that is within the noise of the most accurate one (paired differences over seeds,
-Student's t). For other data the rule is a rehearsal: the study names a shortlist, its members are
-run on the person's data, and training samples that are held out of these runs decide.
+Student's t). For other data there is a rehearsal: the candidates on the study's shortlist are run
+on the person's data, and training samples that are held out of these runs decide.
 """
 
 from __future__ import annotations
@@ -46,21 +47,22 @@ from ..studies.text_tables import format_data_size
 DECLARATION = Path(__file__).parent / "declared" / "which.toml"
 REFERENCES = ("local", "centralized")
 
-IMAGES_ALONE = ("(lite0)", "(conv)")  # options that a table or a text cannot have
-STUDIED_IMAGES = "images of letters and digits"  # for other ones the study has no fixed answer
+IMAGES_ALONE = ("(lite0)", "(conv)")  # options that work on images alone
+STUDIED_IMAGES = "images of letters and digits"  # for other images the study has no fixed answer
 
-LEAST_GAIN = 0.0005  # of a shortlist's score, by one more candidate
-MOST_POINTS_LOST = 1.0  # that a cheaper candidate may be behind the most accurate one
-FOLDS = 5  # parts of the training samples, one of which a seed holds out
+LEAST_GAIN = 0.0005  # by which one more candidate must improve a shortlist's score
+MOST_POINTS_LOST = 1.0  # by which a cheaper candidate may be behind the most accurate one
+FOLDS = 5  # parts of the training samples; each seed holds out one of them
 MOST_SEEDS = 20  # of a rehearsal
-WANTED_HELD_OUT = 1000  # samples that all seeds together hold out
+WANTED_HELD_OUT = 1000  # samples that all seeds together should hold out
 
-# Federations of the study whose clients are given by the data: data set, name; number of clients.
+# Federations of the study whose clients come with the data: {runs: (data set, setting in words)}.
 NATURAL = {
     "fonts": ("glyphs:16g", "a font a client"),
     "watch": ("watch", "ten people"),
     "mails": ("mails", "six mailing lists"),
 }
+# Their numbers of clients.
 CLIENTS = {"fonts": 10, "watch": 10, "mails": 6}
 
 # What is tried on a person's own data, besides every method at its defaults.
@@ -72,12 +74,12 @@ VARIANTS: Mapping[str, Sequence[str]] = {
 
 @dataclass(frozen=True)
 class Answers:
-    """What a person has and needs; None: the question was not answered.
+    """A person's answers to four questions; None for a question that was not answered.
 
-    public: the server has unlabelled samples of the same kind
-    once: a client can send one message only
-    unlike: the clients have networks of different architectures
-    forget: a client may later ask to be forgotten
+    public: whether the server has unlabelled samples of the same kind
+    once:   whether a client can send one message only
+    unlike: whether the clients have networks of different architectures
+    forget: whether a client may later ask to be forgotten
     """
 
     public: bool | None = None
@@ -86,7 +88,7 @@ class Answers:
     forget: bool | None = None
 
     def is_allowed(self, method: str) -> bool:
-        """Whether a method is still possible."""
+        """Whether a method fits these answers."""
         info = METHODS[method].info
         if method in REFERENCES:
             return False
@@ -122,7 +124,7 @@ class Candidate:
 
     @property
     def title(self) -> str:
-        """What pictures call it."""
+        """Its name in pictures."""
         title = shorten_title(METHODS[self.method].info.title)
         return f"{title} ({self.options})" if self.options else title
 
@@ -160,8 +162,12 @@ class FederationKey(NamedTuple):
 
 
 class RegretTable(NamedTuple):
-    """One federation as a shortlist sees it: its data set, {candidate: regret, 0-1}, and the
-    accuracy of the best candidate, 0-1."""
+    """The regrets on one federation, from which shortlists are chosen.
+
+    data:    its data set
+    regrets: {candidate: regret, 0-1}
+    best:    accuracy of the best candidate, 0-1
+    """
 
     data: str
     regrets: Mapping[str, float]
@@ -169,14 +175,16 @@ class RegretTable(NamedTuple):
 
 
 class CaseOfAnswers(NamedTuple):
-    """A case that the page has a sentence for: its name, and the answers that it means."""
+    """A case for which the page has a sentence: its name, and its answers to the questions."""
 
     name: str
     answers: Answers
 
 
 class MethodVariant(NamedTuple):
-    """Options of a method: their name in a candidate ("": none), and the knobs that they set."""
+    """Options of a method: their name in a candidate, empty for the defaults, and the knobs that
+    they set.
+    """
 
     name: str
     knobs: dict[str, Any]
@@ -202,8 +210,9 @@ class CandidateRuns(NamedTuple):
 
 # ----------------------------------------------------------------------- frontier, ties and regret
 def find_unbeaten_candidates(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Find who is not beaten, the cheapest first: nobody is as accurate (mean) for as few bytes and
-    better in one of the two."""
+    """Find the candidates that are not beaten, the cheapest first. One is beaten if another one has
+    at least its mean accuracy for at most its bytes, and is better in one of the two.
+    """
     frontier: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda c: (c.bytes_each, -c.mean)):
         if not frontier or candidate.mean > frontier[-1].mean:
@@ -212,8 +221,10 @@ def find_unbeaten_candidates(candidates: Sequence[Candidate]) -> list[Candidate]
 
 
 def find_candidates_tied_for_best(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The most accurate candidate and all within the noise of it, the cheapest first, of equally
-    cheap ones the most accurate. With a single common seed nobody can tell, so only equal accuracies are ties."""
+    """Find the most accurate candidate and all within the noise of it, the cheapest first; of
+    equally cheap ones the most accurate first. With a single common seed the noise is not known, so
+    only equal accuracies are ties.
+    """
     if not candidates:
         return []
     best = max(candidates, key=lambda c: c.mean)
@@ -228,7 +239,9 @@ def find_candidates_tied_for_best(candidates: Sequence[Candidate]) -> list[Candi
 def compute_regret_by_candidate(
     federation: StudiedFederation, answers: Answers
 ) -> dict[str, float]:
-    """{candidate: how far its mean lies below the best one allowed, 0-1}, of all that are allowed."""
+    """Compute for each candidate that fits the answers how far its mean accuracy is below the best
+    one.
+    """
     means = {c.name: c.mean for c in federation.candidates if answers.is_allowed(c.method)}
     best = max(means.values(), default=0.0)
     return {name: best - mean for name, mean in means.items()}
@@ -239,21 +252,22 @@ def choose_candidate_with_least_mean_regret(
     answers: Answers,
     allowed_names: Sequence[str] | None = None,
 ) -> RuleChoice | None:
-    """Choose the candidate with the least mean regret: over data sets, each with the mean of its
-    federations. It has to have run on two data sets at least (one, if there is only one).
+    """Choose the candidate with the least mean regret over data sets. The regret on a data set is
+    the mean over its federations. The candidate must have run on at least two data sets, or on the
+    only one.
 
-    allowed_names: names that come into question; None: all
+    allowed_names: names of the candidates to choose from; None for all
     """
-    by_name: dict[str, dict[str, list[float]]] = {}
+    regrets_by_name: dict[str, dict[str, list[float]]] = {}
     for federation in federations:
         for name, regret in compute_regret_by_candidate(federation, answers).items():
             if allowed_names is None or name in allowed_names:
-                regrets_by_data = by_name.setdefault(name, {})
+                regrets_by_data = regrets_by_name.setdefault(name, {})
                 regrets_by_data.setdefault(federation.data, []).append(regret)
-    needed = min(2, len({federation.data for federation in federations}))
+    min_datasets = min(2, len({federation.data for federation in federations}))
     means = {}
-    for name, regrets_by_data in by_name.items():
-        if len(regrets_by_data) >= needed:
+    for name, regrets_by_data in regrets_by_name.items():
+        if len(regrets_by_data) >= min_datasets:
             means[name] = fmean(fmean(regrets) for regrets in regrets_by_data.values())
     if not means:
         return None
@@ -264,14 +278,21 @@ def choose_candidate_with_least_mean_regret(
 def choose_for_each_dataset_by_rule_of_others(
     federations: Sequence[StudiedFederation], answers: Answers
 ) -> dict[str, RuleChoice]:
-    """{federation: what the rule of the other data sets chooses, with its regret there}. All
-    federations of the same data set are left out together: another alpha of the same images is no
-    new data."""
+    """Make {federation: the choice of the rule drawn from the other data sets, with its regret
+    there}.
+
+    All federations of a data set are left out together, as the same images with another alpha are
+    not new data.
+    """
     choices = {}
     for federation in federations:
-        others = [other for other in federations if other.data != federation.data]
+        other_federations = [
+            candidate_federation
+            for candidate_federation in federations
+            if candidate_federation.data != federation.data
+        ]
         names = [c.name for c in federation.candidates]
-        choice = choose_candidate_with_least_mean_regret(others, answers, names)
+        choice = choose_candidate_with_least_mean_regret(other_federations, answers, names)
         if choice is not None:
             regret = compute_regret_by_candidate(federation, answers)[choice.name]
             choices[federation.name] = RuleChoice(choice.name, regret)
@@ -282,7 +303,9 @@ def choose_for_each_dataset_by_rule_of_others(
 def make_regret_tables(
     federations: Sequence[StudiedFederation], answers: Answers, has_image_options: bool
 ) -> list[RegretTable]:
-    """The regrets of what may stand on a shortlist, a table for each federation."""
+    """Make a table for each federation with the regrets of the candidates that a shortlist may
+    have.
+    """
     tables = []
     for federation in federations:
         regrets = compute_regret_by_candidate(federation, answers)
@@ -296,27 +319,33 @@ def make_regret_tables(
 
 
 def select_names_with_two_datasets(tables: Sequence[RegretTable]) -> list[str]:
-    """Select the candidates that ran on two data sets at least (one, if there is only one)."""
+    """Select the candidates that ran on at least two data sets, or on the only one."""
     datasets_by_name: dict[str, set[str]] = {}
     for table in tables:
         for name in table.regrets:
             datasets_by_name.setdefault(name, set()).add(table.data)
-    needed = min(2, len({table.data for table in tables}))
-    return sorted(name for name, found in datasets_by_name.items() if len(found) >= needed)
+    min_datasets = min(2, len({table.data for table in tables}))
+    return sorted(
+        name for name, datasets in datasets_by_name.items() if len(datasets) >= min_datasets
+    )
 
 
 def compute_regret_of_shortlist_with_spare(
     tables: Sequence[RegretTable], shortlist_names: Sequence[str]
 ) -> float:
-    """How far the best of a list lies below the best of all, 0-1: over data sets, each with the
-    mean of its federations. Half of it is the same with the list's best member struck out, so that
-    a list has a spare for what may fail on other data. If nothing of a list ran somewhere, its
-    accuracy there is 0.
+    """Compute the score of a shortlist, 0-1, the smaller the better: the mean of two regrets, that
+    of the list's best candidate and that of its second best.
+
+    The second regret rewards a list with a spare for a candidate that fails on other data. Scores
+    are averaged over data sets, each with the mean of its federations. Where no candidate of the
+    list ran, its accuracy counts as 0.
     """
     scores_by_data: dict[str, list[float]] = {}
     for table in tables:
-        found = sorted(table.regrets[name] for name in shortlist_names if name in table.regrets)
-        best, spare = [*found, table.best, table.best][:2]
+        list_regrets = sorted(
+            table.regrets[name] for name in shortlist_names if name in table.regrets
+        )
+        best, spare = [*list_regrets, table.best, table.best][:2]
         scores_by_data.setdefault(table.data, []).append((best + spare) / 2)
     return fmean(fmean(scores) for scores in scores_by_data.values())
 
@@ -337,67 +366,73 @@ def list_closed_form_names(answers: Answers, has_image_options: bool) -> list[st
 def choose_shortlist(
     federations: Sequence[StudiedFederation], answers: Answers, *, has_image_options: bool = True
 ) -> list[str]:
-    """Choose what the study has to rehearse: one candidate after the other, each the one with which the list
-    gets the best score, until the next would gain less than `LEAST_GAIN`.
+    """Choose the candidates to rehearse, one after the other: always the one that improves the
+    list's score most, until the next one would improve it by less than `LEAST_GAIN`.
 
     has_image_options: whether options that work on images alone may be on the list
     """
     tables = make_regret_tables(federations, answers, has_image_options)
-    waiting = select_names_with_two_datasets(tables)
+    remaining_names = select_names_with_two_datasets(tables)
     shortlist: list[str] = []
     score = math.inf
-    while waiting:
+    while remaining_names:
         scores = {
             name: compute_regret_of_shortlist_with_spare(tables, [*shortlist, name])
-            for name in waiting
+            for name in remaining_names
         }
-        chosen = min(waiting, key=lambda name: (scores[name], name))
-        if score - scores[chosen] < LEAST_GAIN:
+        best_name = min(remaining_names, key=lambda name: (scores[name], name))
+        if score - scores[best_name] < LEAST_GAIN:
             break
-        score = scores[chosen]
-        shortlist.append(chosen)
-        waiting.remove(chosen)
+        score = scores[best_name]
+        shortlist.append(best_name)
+        remaining_names.remove(best_name)
     return shortlist
 
 
 def make_shortlist_with_closed_forms(
     federations: Sequence[StudiedFederation], answers: Answers, *, has_image_options: bool = True
 ) -> list[str]:
-    """Make the list that is rehearsed: what the study chooses, and all candidates in closed form,
-    which cost little because their clients train no network."""
-    chosen = choose_shortlist(federations, answers, has_image_options=has_image_options)
-    in_closed_form = list_closed_form_names(answers, has_image_options)
-    return [*chosen, *(name for name in in_closed_form if name not in chosen)]
+    """Make the list of candidates to rehearse: those that the study chooses, and all in closed
+    form, which cost little because their clients train no network.
+    """
+    study_names = choose_shortlist(federations, answers, has_image_options=has_image_options)
+    closed_form_names = list_closed_form_names(answers, has_image_options)
+    return [*study_names, *(name for name in closed_form_names if name not in study_names)]
 
 
 def has_image_options(federation: StudiedFederation) -> bool:
-    """Whether options ran there that work on images alone."""
+    """Whether candidates ran on the federation whose options work on images alone."""
     return any(c.name.endswith(IMAGES_ALONE) for c in federation.candidates)
 
 
 def compute_regret_of_shortlist_from_other_datasets(
     federations: Sequence[StudiedFederation], answers: Answers
 ) -> dict[str, float]:
-    """{federation: how far the best of the shortlist of the other data sets lies below the best of
-    all there, 0-1}. Federations where none of the list ran are left out."""
+    """Compute for each federation how far the best candidate on the shortlist of the other data
+    sets is below the best of all, 0-1. Federations on which none of the list ran are left out.
+    """
     regrets = {}
     for federation in federations:
-        others = [other for other in federations if other.data != federation.data]
+        other_federations = [
+            candidate_federation
+            for candidate_federation in federations
+            if candidate_federation.data != federation.data
+        ]
         shortlist = make_shortlist_with_closed_forms(
-            others, answers, has_image_options=has_image_options(federation)
+            other_federations, answers, has_image_options=has_image_options(federation)
         )
         regrets_by_name = compute_regret_by_candidate(federation, answers)
-        found = [regrets_by_name[name] for name in shortlist if name in regrets_by_name]
-        if found:
-            regrets[federation.name] = min(found)
+        shortlist_regrets = [regrets_by_name[name] for name in shortlist if name in regrets_by_name]
+        if shortlist_regrets:
+            regrets[federation.name] = min(shortlist_regrets)
     return regrets
 
 
 def choose_by_rehearsal(candidates: Sequence[Candidate]) -> Candidate:
     """Choose the cheapest candidate that is at most `MOST_POINTS_LOST` points behind the most
-    accurate one, as far as the band of their paired differences reaches.
+    accurate one, even at the far end of the band of their paired differences.
 
-    Where few samples are held out the bands are wide, and the answer is the most accurate one.
+    If few samples are held out, the bands are wide, and the most accurate candidate is chosen.
     """
     best = max(candidates, key=lambda c: (c.mean, -c.bytes_each))
     for candidate in sorted(candidates, key=lambda c: (c.bytes_each, -c.mean)):
@@ -410,10 +445,10 @@ def choose_by_rehearsal(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def hold_out_fifth_as_test_samples(dataset: Dataset, seed: int) -> Dataset:
-    """The data of a rehearsal's seed: of the training samples a fifth, drawn class by class, takes
-    the place of the test samples; the test samples themselves are left out. Seeds 0-4 hold out
-    each training sample once, seeds 5-9 again in another order, and so on.
+    """Make the data set of one seed of a rehearsal: a fifth of the training samples, drawn class by
+    class, takes the place of the test samples, which are left out.
 
+    Seeds 0-4 hold out each training sample once, seeds 5-9 again in another order, and so on.
     Samples of clients that have fewer than `FOLDS` of them are never held out.
     """
     shuffle, fold = divmod(seed, FOLDS)
@@ -421,34 +456,36 @@ def hold_out_fifth_as_test_samples(dataset: Dataset, seed: int) -> Dataset:
     labels = dataset.y_train.numpy()
     is_held_out = np.zeros(len(labels), bool)
     for label in range(len(dataset.class_names)):
-        members = generator.permutation(np.flatnonzero(labels == label))
-        is_held_out[members[fold::FOLDS]] = True
+        shuffled_rows = generator.permutation(np.flatnonzero(labels == label))
+        is_held_out[shuffled_rows[fold::FOLDS]] = True
     if dataset.client_train is not None:
         clients = dataset.client_train.numpy()
         for client, count in zip(*np.unique(clients, return_counts=True), strict=True):
             if count < FOLDS:
                 is_held_out[clients == client] = False
-    kept = torch.from_numpy(np.flatnonzero(~is_held_out))
-    held_out = torch.from_numpy(np.flatnonzero(is_held_out))
+    training_rows = torch.from_numpy(np.flatnonzero(~is_held_out))
+    test_rows = torch.from_numpy(np.flatnonzero(is_held_out))
     return replace(
         dataset,
         name=f"{dataset.name}-rehearsal-{seed}",
         digest=hash_to_content_id("rehearsal", dataset.digest, seed),
-        x_train=dataset.x_train[kept],
-        y_train=dataset.y_train[kept],
-        x_test=dataset.x_train[held_out],
-        y_test=dataset.y_train[held_out],
-        client_train=None if dataset.client_train is None else dataset.client_train[kept],
-        font_train=None if dataset.font_train is None else dataset.font_train[kept],
+        x_train=dataset.x_train[training_rows],
+        y_train=dataset.y_train[training_rows],
+        x_test=dataset.x_train[test_rows],
+        y_test=dataset.y_train[test_rows],
+        client_train=None if dataset.client_train is None else dataset.client_train[training_rows],
+        font_train=None if dataset.font_train is None else dataset.font_train[training_rows],
         client_test=None,
         first_rows=None,
     )
 
 
 def choose_seed_count_of_rehearsal(training_sample_count: int) -> int:
-    """How many seeds a rehearsal has, so that `WANTED_HELD_OUT` samples are held out in all."""
-    needed = math.ceil(WANTED_HELD_OUT * FOLDS / max(1, training_sample_count))
-    return min(MOST_SEEDS, max(FOLDS, needed))
+    """Choose the number of seeds of a rehearsal, so that about `WANTED_HELD_OUT` samples are held
+    out.
+    """
+    needed_seeds = math.ceil(WANTED_HELD_OUT * FOLDS / max(1, training_sample_count))
+    return min(MOST_SEEDS, max(FOLDS, needed_seeds))
 
 
 # ----------------------------------------------------------------------------- stored federations
@@ -456,18 +493,18 @@ def make_candidate(row: StoredRow, client_count: int) -> Candidate | None:
     """Make the candidate of a stored row; None if a run failed."""
     if "failed" in row or row["method"] in REFERENCES:
         return None
-    made = row["made"]
-    options = str(made.get(f"{row['method']}.features", ""))
+    settings_of_runs = row["made"]
+    options = str(settings_of_runs.get(f"{row['method']}.features", ""))
     if options == "pixels":
         options = ""
-    sent = fmean(row["bytes_up"]) + fmean(row["bytes_down"])
+    all_bytes = fmean(row["bytes_up"]) + fmean(row["bytes_down"])
     seconds = math.nan
-    # The features of lite0 were remembered from an earlier run, so its seconds would mislead.
+    # The features of lite0 came from the cache of an earlier run, so its seconds would mislead.
     if "seconds_method" in row and options != "lite0":
-        # A seed whose run had to wait for other programs makes no difference to a median.
+        # The median is not disturbed by a seed whose run had to wait for other programs.
         seconds = median(row["seconds_local"]) + median(row["seconds_method"])
     accuracy = dict(zip(row["seeds"], row["accuracy"], strict=True))
-    return Candidate(row["method"], options, accuracy, sent / client_count, seconds)
+    return Candidate(row["method"], options, accuracy, all_bytes / client_count, seconds)
 
 
 def read_federation_and_client_count_of_row(row: StoredRow) -> tuple[FederationKey, int]:
@@ -481,16 +518,16 @@ def read_federation_and_client_count_of_row(row: StoredRow) -> tuple[FederationK
 
 
 def load_stored_federations() -> list[StudiedFederation]:
-    """Load the federations of which results came with the package."""
-    found: dict[FederationKey, dict[str, Candidate]] = {}
+    """Load the federations whose results come with the package."""
+    candidates_by_federation: dict[FederationKey, dict[str, Candidate]] = {}
 
     def add_row(key: FederationKey, row: StoredRow, clients: int) -> None:
         candidate = make_candidate(row, clients)
         if candidate is not None:
-            found.setdefault(key, {})[candidate.name] = candidate
+            candidates_by_federation.setdefault(key, {})[candidate.name] = candidate
 
-    alphas_of = {"digits": (0.05, 0.1, 0.3, 10.0), "glyphs:16g": (0.1, 1.0, 100.0)}
-    for dataset, alphas in alphas_of.items():
+    alphas_by_dataset = {"digits": (0.05, 0.1, 0.3, 10.0), "glyphs:16g": (0.1, 1.0, 100.0)}
+    for dataset, alphas in alphas_by_dataset.items():
         table = stored_results.load(dataset)
         for (_, alpha, clients), row in table.rows.items():
             if clients == 10 and alpha in alphas:
@@ -505,7 +542,7 @@ def load_stored_federations() -> list[StudiedFederation]:
     for row in rows:
         key, clients = read_federation_and_client_count_of_row(row)
         add_row(key, row, clients)
-    return sort_federations(found)
+    return sort_federations(candidates_by_federation)
 
 
 def sort_federations(
@@ -525,8 +562,9 @@ def sort_federations(
 
 
 def parse_alpha_or_infinity(setting_text: str) -> float:
-    """Read the α of a setting_text such as "α = 0.1"; infinity for another setting_text, so that clients that
-    the data name come last in a list."""
+    """Parse the α of a text such as "α = 0.1". Any other text gives infinity, so that federations
+    whose clients come with the data are last in a list.
+    """
     if not setting_text.startswith("α = "):
         return math.inf
     return float(setting_text.removeprefix("α = "))
@@ -534,7 +572,7 @@ def parse_alpha_or_infinity(setting_text: str) -> float:
 
 # ---------------------------------------------------------------------------------- in sentences
 def describe_candidate(candidate: Candidate) -> str:
-    """`afl (conv): 94.2 ± 0.1 %, 12.0 kB a client`."""
+    """Describe a candidate: `afl (conv): 94.2 ± 0.1 %, 12.0 kB a client`."""
     accuracy = compute_band(candidate.accuracy)
     text = f"{candidate.name}: {100 * accuracy.mean:.1f}"
     if not math.isnan(accuracy.half_width):
@@ -546,7 +584,7 @@ def describe_candidate(candidate: Candidate) -> str:
 
 
 def describe_federation(federation: StudiedFederation, answers: Answers) -> list[str]:
-    """Frontier, ties and answer of one federation, a line each."""
+    """Describe the frontier, the ties and the answer of one federation, in lines of text."""
     allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
     if not allowed:
         return [f"{federation.name}: nothing that was run here fits these answers."]
@@ -563,7 +601,7 @@ def describe_federation(federation: StudiedFederation, answers: Answers) -> list
 def select_federations_without_image_options(
     federations: Sequence[StudiedFederation],
 ) -> list[StudiedFederation]:
-    """Select the federations on which no option ran that works on images alone."""
+    """Select the federations on which no candidate ran whose options work on images alone."""
     selected = []
     for federation in federations:
         if not any(c.name.endswith(IMAGES_ALONE) for c in federation.candidates):
@@ -572,19 +610,22 @@ def select_federations_without_image_options(
 
 
 def describe_rule(federations: Sequence[StudiedFederation], answers: Answers) -> str:
-    """What to use for these answers, and how wrong that is on data that the rule has not seen."""
+    """Say which method to use for these answers, and how wrong the rule is on data that it has not
+    seen.
+    """
     choice = choose_candidate_with_least_mean_regret(federations, answers)
     if choice is None:
         return "No method of the study fits these answers."
     name, regret = choice
-    wanted = f"for {STUDIED_IMAGES} use {name}" if name.endswith(IMAGES_ALONE) else f"use {name}"
-    text = f"{wanted}, {100 * regret:.1f} points below the best on average"
+    advice = f"for {STUDIED_IMAGES} use {name}" if name.endswith(IMAGES_ALONE) else f"use {name}"
+    text = f"{advice}, {100 * regret:.1f} points below the best on average"
     return f"{text}{describe_regret_on_unseen_datasets(federations, answers)}."
 
 
 def describe_shortlist(federations: Sequence[StudiedFederation], answers: Answers) -> list[str]:
-    """What to rehearse for these answers, and how far the best of such a list is below the best of
-    all where the list was not made; no line if nothing fits."""
+    """Say which candidates to rehearse for these answers, and how far the best of such a list is
+    below the best of all on data from which the list was not made. No line if nothing fits.
+    """
     names = make_shortlist_with_closed_forms(federations, answers)
     if not names:
         return []
@@ -614,8 +655,9 @@ def explain_missing_rule_for_images() -> str:
 
 
 def explain_missing_rule(federations: Sequence[StudiedFederation], answers: Answers) -> str:
-    """Explain why there is no fixed answer for tables and recordings: how far off one was on what
-    it had not seen."""
+    """Explain why there is no fixed answer for tables and recordings: how far one was below the
+    best on data that it had not seen.
+    """
     regrets = [
         choice.regret
         for choice in choose_for_each_dataset_by_rule_of_others(federations, answers).values()
@@ -632,7 +674,9 @@ def explain_missing_rule(federations: Sequence[StudiedFederation], answers: Answ
 def describe_regret_on_unseen_datasets(
     federations: Sequence[StudiedFederation], answers: Answers
 ) -> str:
-    """How wrong the rule is on a data set that it has not seen; "" if no other one is there."""
+    """Say how wrong the rule is on a data set that it has not seen; "" if there is only one data
+    set.
+    """
     regrets = [
         choice.regret
         for choice in choose_for_each_dataset_by_rule_of_others(federations, answers).values()
@@ -648,7 +692,7 @@ def describe_regret_on_unseen_datasets(
 def describe_choices_on_left_out_datasets(
     federations: Sequence[StudiedFederation], answers: Answers
 ) -> list[str]:
-    """For each federation what the rule of the other data sets says, and its regret there."""
+    """List for each federation what the rule of the other data sets chooses, and its regret there."""
     lines = ["each data set left out in turn, what the rule of the others says there:"]
     for name, (choice, regret) in choose_for_each_dataset_by_rule_of_others(
         federations, answers
@@ -670,7 +714,9 @@ def list_answer_cases() -> list[CaseOfAnswers]:
 
 
 def describe_stored_study(answers: Answers | None = None) -> str:
-    """The stored study in words: the rule, for all cases without answers; then each federation."""
+    """Describe the stored study: the rule for these answers, without answers for every case; then
+    each federation.
+    """
     federations = load_stored_federations()
     lines: list[str] = []
     cases = list_answer_cases() if answers is None else [CaseOfAnswers("these answers", answers)]
@@ -693,12 +739,12 @@ def describe_stored_study(answers: Answers | None = None) -> str:
 
 
 def describe_missing_measurements() -> list[str]:
-    """List the runs that are declared and missing, one line each with its cost; then the command."""
+    """List the declared runs that are not stored, a line for each with its cost; then the command."""
     declaration = parse_toml(DECLARATION.read_text(encoding="utf-8"))
-    stored = {row["runs"] for row in read_stored_rows(FOLDER / "which.json")[1]}
+    stored_names = {row["runs"] for row in read_stored_rows(FOLDER / "which.json")[1]}
     lines = []
     for name, runs in declaration["later"].items():
-        if name in stored:
+        if name in stored_names:
             continue
         setting = runs.get("partition", "natural clients")
         alphas = runs.get("alpha", [])
@@ -720,8 +766,7 @@ def describe_missing_measurements() -> list[str]:
 
 # ------------------------------------------------------------------------------------ the picture
 def make_frontier(federation: StudiedFederation, answers: Answers) -> Frontier | None:
-    """Make what the picture shows of a federation; None if nothing that ran there fits the
-    answers."""
+    """Make what the picture shows of a federation; None if no candidate there fits the answers."""
     allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
     if not allowed:
         return None
@@ -744,8 +789,10 @@ def make_frontier(federation: StudiedFederation, answers: Answers) -> Frontier |
 def plot_federations(
     federations: Sequence[StudiedFederation], answers: Answers, columns: int = 2
 ) -> Picture:
-    """Accuracy against bytes, a federation each, of what fits the answers. UsageError if nothing
-    does."""
+    """Draw accuracy against bytes for each federation, of the candidates that fit the answers.
+
+    Raises UsageError if none does.
+    """
     frontiers = []
     for federation in federations:
         frontier = make_frontier(federation, answers)
@@ -759,10 +806,10 @@ def plot_federations(
 
 @dataclass(frozen=True, eq=False)
 class Recommendation:
-    """What `which` gives: printed it is the text; a notebook shows the picture above it.
+    """The result of `which`. Printed, it is the text; a notebook shows the picture above the text.
 
-    federations: what was run, one `StudiedFederation` each
-    answers: to the four questions; what does not fit them is in neither text nor picture
+    federations: the federations and what was run on them
+    answers: to the four questions; candidates that do not fit them are in neither text nor picture
     """
 
     text: str
@@ -776,27 +823,31 @@ class Recommendation:
         return self.text
 
     def find(self, federation: str) -> StudiedFederation:
-        """The federation of that name, such as "digits, α = 0.3"; UsageError for another name."""
+        """Find a federation by its name, such as "digits, α = 0.3". UsageError for an unknown name."""
         names = {each.name: each for each in self.federations}
         return names[choose("federation", federation, names)]
 
     def list_unbeaten(self, federation: str) -> list[str]:
-        """What the picture calls those that nobody beats in both accuracy and bytes, the cheapest
-        first."""
-        shown = make_frontier(self.find(federation), self.answers)
-        return [] if shown is None else list(shown.unbeaten)
+        """List the methods that no other one beats in both accuracy and bytes, the cheapest first,
+        by their names in the picture.
+        """
+        frontier = make_frontier(self.find(federation), self.answers)
+        return [] if frontier is None else list(frontier.unbeaten)
 
     def plot(self, *federations: str, columns: int = 2) -> Picture:
-        """The picture: accuracy against the bytes of one client, with what is not beaten and what is
-        level with the best.
+        """Draw accuracy against the bytes of one client. Methods that are not beaten, and those
+        that are level with the best, are marked.
 
-        federations: names, such as "digits, α = 0.3"; without any all are drawn, in so many columns
+        federations: names, such as "digits, α = 0.3"; without a name all are drawn
+        columns: number of federations side by side
         """
-        shown = [self.find(name) for name in federations] or list(self.federations)
-        return plot_federations(shown, self.answers, columns)
+        shown_federations = [self.find(name) for name in federations] or list(self.federations)
+        return plot_federations(shown_federations, self.answers, columns)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The picture in the colours of the page, and the text; a PNG where no HTML is shown."""
+        """Show the picture, light or dark as the page is, and the text; a PNG where HTML cannot be
+        shown.
+        """
         try:
             picture = self.plot()
         except UsageError:  # the text says that nothing fits
@@ -810,7 +861,7 @@ class Recommendation:
 
 
 def make_picture_html(picture: Picture, text: str) -> str:
-    """A picture that is light or dark as the notebook is, with its text below."""
+    """Make the HTML of a picture that is light or dark as the notebook is, with its text below."""
     assert picture.figure is not None
     return (
         "<style>.fl-which{color-scheme:light}"
@@ -841,15 +892,16 @@ def rehearse_candidates(
     settings: Mapping[str, Any],
     candidate_names: Sequence[str] | None = None,
 ) -> CandidateRuns:
-    """Rehearse what fits the answers, the cheapest forecast first: on each seed's own fold
-    (`hold_out_fifth_as_test_samples`), where the accuracy is measured. No run is begun that is forecast to end after
-    `time_limit_seconds`. UsageError if nothing fits.
+    """Rehearse the candidates that fit the answers, in the order of their forecast seconds. Each
+    seed has its own fold of the data (`hold_out_fifth_as_test_samples`). A run that would end after
+    `time_limit_seconds` by its forecast is not begun.
 
-    candidate_names: of the candidates that come into question; None: all
+    candidate_names: of the candidates to rehearse; None for all
+    Raises UsageError if none fits.
     """
     dataset_name = get_or_register_dataset_name(dataset)
     waiting: list[WaitingCandidate] = []
-    left: list[str] = []
+    skipped: list[str] = []
     for method in filter(answers.is_allowed, METHODS):
         for options, knobs in list_method_variants(method):
             name = f"{method} ({options})" if options else method
@@ -861,10 +913,10 @@ def rehearse_candidates(
             if cost is None:
                 continue
             if cost.seconds is None:
-                left.append(f"{name} (nobody knows how long it takes)")
+                skipped.append(f"{name} (nobody knows how long it takes)")
                 continue
             waiting.append(WaitingCandidate(cost.seconds, method, options, knobs))
-    if not waiting:  # say what is wrong with the data or the settings
+    if not waiting:  # this run raises the error of unsuitable data or settings
         run("fedavg", **settings, dataset=dataset)
         raise UsageError("No method fits these answers; answer fewer questions with yes.")
     folds = [
@@ -872,11 +924,11 @@ def rehearse_candidates(
         for seed in range(seed_count)
     ]
     try:
-        rehearsed = rehearse_waiting_candidates(waiting, folds, time_limit_seconds, settings)
+        candidate_runs = rehearse_waiting_candidates(waiting, folds, time_limit_seconds, settings)
     finally:
-        for fold in folds:  # no menu should show them
+        for fold in folds:  # so that no menu shows them
             remove_dataset(fold)
-    return CandidateRuns(rehearsed.candidates, left + rehearsed.not_run)
+    return CandidateRuns(candidate_runs.candidates, skipped + candidate_runs.not_run)
 
 
 def rehearse_waiting_candidates(
@@ -885,19 +937,19 @@ def rehearse_waiting_candidates(
     time_limit_seconds: float,
     settings: Mapping[str, Any],
 ) -> CandidateRuns:
-    """Run candidates on the folds of a rehearsal, the cheapest forecast first.
+    """Run candidates on the folds of a rehearsal, in the order of their forecast seconds.
 
     fold_dataset_names: the data set of each seed
     """
-    ends = time.monotonic() + time_limit_seconds
-    done: list[Candidate] = []
-    left: list[str] = []
+    end_time = time.monotonic() + time_limit_seconds
+    candidates: list[Candidate] = []
+    not_run: list[str] = []
     for forecast, method, options, knobs in sorted(
         waiting, key=lambda candidate: candidate.forecast_seconds
     ):
         name = f"{method} ({options})" if options else method
-        if time.monotonic() + forecast > ends:
-            left.append(f"{name} (no time left for about {forecast:.0f} s)")
+        if time.monotonic() + forecast > end_time:
+            not_run.append(f"{name} (no time left for about {forecast:.0f} s)")
             continue
         try:
             outcomes = [
@@ -905,18 +957,18 @@ def rehearse_waiting_candidates(
                 for seed, fold in enumerate(fold_dataset_names)
             ]
         except UsageError:
-            left.append(f"{name} (cannot run on these data)")
+            not_run.append(f"{name} (cannot run on these data)")
             continue
-        sent = fmean(outcome.bytes_up + outcome.bytes_down for outcome in outcomes)
+        all_bytes = fmean(outcome.bytes_up + outcome.bytes_down for outcome in outcomes)
         clients = len(outcomes[0].settings.members)
         accuracy = {seed: outcome.accuracy for seed, outcome in enumerate(outcomes)}
-        took = median(outcome.seconds_total for outcome in outcomes)
-        done.append(Candidate(method, options, accuracy, sent / clients, took))
-    return CandidateRuns(done, left)
+        seconds = median(outcome.seconds_total for outcome in outcomes)
+        candidates.append(Candidate(method, options, accuracy, all_bytes / clients, seconds))
+    return CandidateRuns(candidates, not_run)
 
 
 def list_candidate_names_to_rehearse(dataset: Dataset, answers: Answers) -> list[str]:
-    """The study's shortlist for these answers and for data of this kind."""
+    """List the study's shortlist for these answers and for data of this kind."""
     is_image = dataset.x_train.ndim == 4
     return make_shortlist_with_closed_forms(
         load_stored_federations(), answers, has_image_options=is_image
@@ -924,24 +976,25 @@ def list_candidate_names_to_rehearse(dataset: Dataset, answers: Answers) -> list
 
 
 def describe_risk_of_answer(answer: Candidate, candidates: Sequence[Candidate]) -> list[str]:
-    """Say how far the answer may be behind the most accurate candidate; nothing where it is that
-    one."""
+    """Say how far the answer may be behind the most accurate candidate. No line if it is that one."""
     best = max(candidates, key=lambda candidate: candidate.mean)
     if best.name == answer.name:
         return []
     gap = difference(best.accuracy, answer.accuracy)
-    most = 100 * (gap.mean + gap.half_width)
+    largest_gap = 100 * (gap.mean + gap.half_width)
     return [
-        f"  the most accurate on average: {best.name}; {answer.name} may be up to {most:.1f} points behind it"
+        f"  the most accurate on average: {best.name}; {answer.name} may be up to "
+        f"{largest_gap:.1f} points behind it"
     ]
 
 
 def describe_rehearsal(
     federation: StudiedFederation, answer: Candidate, seed_count: int
 ) -> list[str]:
-    """What was rehearsed, what is level with the best, and the answer."""
+    """Describe what was rehearsed, what is level with the best, and the answer."""
     lines = [
-        f"Accuracies are of training samples that were held out, a fifth in each of {seed_count} seeds."
+        f"Accuracies are of training samples that were held out, a fifth in each of {seed_count} "
+        "seeds."
     ]
     lines += describe_federation(federation, Answers())[:-1]
     best = max(federation.candidates, key=lambda candidate: candidate.mean)
@@ -962,16 +1015,16 @@ def which(
     all_methods: bool = False,
     **given: Any,
 ) -> Recommendation:
-    """Which method to use. Without `dataset`: the stored study; else a rehearsal on `dataset` of
-    the study's shortlist for these answers, until `seconds` are spent.
+    """Recommend a method. Without `dataset` by the stored study; else by a rehearsal of the study's
+    shortlist for these answers on `dataset`, until `seconds` are spent.
 
-    In a rehearsal each seed holds a fifth of the training samples out, and these decide; the
-    test accuracy of what is chosen is measured at the end and shown once.
+    In a rehearsal each seed holds out a fifth of the training samples, and the accuracy on them
+    decides. The test accuracy of the chosen method is measured at the end.
 
-    seeds: of the rehearsal, 3 or more; None: 5, and up to 20 for small data
-    all_methods: rehearse all methods that fit the answers and not the shortlist alone
+    seeds: of the rehearsal, 3 or more; None for 5, or up to 20 for small data
+    all_methods: rehearse all methods that fit the answers, and not the shortlist alone
     given: settings of the runs, such as alpha=0.1
-    UsageError if nothing can be run, or nothing in that time.
+    Raises UsageError if nothing can be run, or nothing within the time.
     """
     if dataset is None:
         if given:
@@ -992,21 +1045,21 @@ def which(
         seeds = choose_seed_count_of_rehearsal(len(data.y_train))
     given = {"device": "cpu", **given}
     names = None if all_methods else list_candidate_names_to_rehearse(data, answers)
-    done, left = rehearse_candidates(data, answers, seconds, seeds, given, names)
-    if not done:
+    candidates, not_run = rehearse_candidates(data, answers, seconds, seeds, given, names)
+    if not candidates:
         raise UsageError(
             f"Nothing can be judged here within {seconds:g} seconds "
-            f"({', '.join(left[:3])}, ...); give more --seconds."
+            f"({', '.join(not_run[:3])}, ...); give more --seconds."
         )
-    answer = choose_by_rehearsal(done)
-    federation = StudiedFederation(format_dataset_name(dataset), dataset, done, answer.name)
+    answer = choose_by_rehearsal(candidates)
+    federation = StudiedFederation(format_dataset_name(dataset), dataset, candidates, answer.name)
     lines = describe_rehearsal(federation, answer, seeds)
     knobs = {variant.name: variant.knobs for variant in list_method_variants(answer.method)}
-    tests = [
+    test_accuracies = [
         run(answer.method, **given, **knobs[answer.options], dataset=dataset, seed=seed).accuracy
         for seed in range(seeds)
     ]
-    lines.append(f"  on the test samples: {100 * fmean(tests):.1f} %")
-    if left:
-        lines.append(f"  not run: {', '.join(left)}")
+    lines.append(f"  on the test samples: {100 * fmean(test_accuracies):.1f} %")
+    if not_run:
+        lines.append(f"  not run: {', '.join(not_run)}")
     return Recommendation("\n".join(lines), [federation])

@@ -1,5 +1,5 @@
-"""Pictures: each function makes a `Picture` (figure, alt text, sentence, table) from plain data. No
-widgets, no pyplot.
+"""Pictures: each function makes a `Picture` (figure, alt text, sentence, table) from plain data,
+without widgets or pyplot.
 
 draw_partition          who holds what (`PartitionPicture` redraws in place)
 draw_accuracy           bars over seeds, and the curve
@@ -9,8 +9,8 @@ draw_calibration        reliability diagrams, and the calibration error
 draw_feature_maps       PCA or t-SNE maps with a neighbour score
 draw_times              wall time of methods
 
-Every drawing begins with `drawing` and `dress`, and ends with `describe_picture`. `write_axes_title`,
-`add_legend` and the functions that write numbers in words are for all of them, too.
+Every drawing begins with `drawing` and `dress`, and ends with `describe_picture`. Several also use
+`write_axes_title`, `add_legend`, and the functions that put numbers into words.
 """
 
 from .accuracy import describe_best_method, draw_accuracy

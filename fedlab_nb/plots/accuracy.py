@@ -1,4 +1,6 @@
-"""Accuracy: bars with every seed as a dot and a 95 % band of Student's t, and the curve while it trains."""
+"""Pictures of accuracy: bars with a dot for each seed and a 95 % band of Student's t, and the
+curves of a run while it trains.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -44,11 +46,11 @@ LOCAL = "local training"  # the phase that all methods share: clients train alon
 
 
 def draw_accuracy(series: Sequence[Series], *, chance: float | None = None) -> Picture:
-    """Draw bars of the finished series at the left, curves of all of them at the right.
+    """Draw bars of the finished series on the left, and the curves of all series on the right.
 
     chance: accuracy of guessing
     """
-    done = select_series_with_results(series)
+    finished_series = select_series_with_results(series)
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
         AccuracyBars(left, series, chance).update(series)
         draw_curves(right, series, chance)
@@ -57,13 +59,13 @@ def draw_accuracy(series: Sequence[Series], *, chance: float | None = None) -> P
         figure,
         title,
         join_setting_texts(series),
-        describe_best_method(done),
-        make_accuracy_table(done),
+        describe_best_method(finished_series),
+        make_accuracy_table(finished_series),
     )
 
 
 def draw_accuracy_bars(series: Sequence[Series], *, chance: float | None = None) -> Picture:
-    """Draw the bars alone, of series that are finished."""
+    """Draw the bars alone. All series are finished."""
     with drawing() as (figure, ax):
         AccuracyBars(ax, series, chance).update(series)
     return describe_picture(
@@ -102,8 +104,8 @@ def draw_guess_line_on_accuracy_bars(figure: Figure | None, guessed_accuracy: fl
 
 
 def draw_curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> None:
-    """Draw accuracy against the progress of a run: every seed faintly, their mean in full; local
-    training, which is shared, in grey.
+    """Draw accuracy against the progress of a run: every seed as a thin line, their mean as a bold
+    one. Local training, which all methods share, is grey.
     """
     has_seeds = any(len(s.curves) > 1 for s in series)
     x = "bold: mean of the seeds" if has_seeds else "progress of the run"
@@ -170,8 +172,8 @@ def describe_best_method(series: Sequence[Series]) -> str:
     if not series:
         return "No result yet."
     rivals = [s for s in series if not s.bound] or list(series)
-    best, *others = sorted(rivals, key=lambda s: -s.mean)
-    text = f"{describe_best_second_and_last_method(best, others)}."
+    best, *other_methods = sorted(rivals, key=lambda s: -s.mean)
+    text = f"{describe_best_second_and_last_method(best, other_methods)}."
     bounds = [f"{s.name} {format_percent(s.mean)}" for s in series if s.bound and s not in rivals]
     if bounds:
         text += f" For reference: {join_with_and(bounds)}."
@@ -181,7 +183,7 @@ def describe_best_method(series: Sequence[Series]) -> str:
 def describe_best_second_and_last_method(best: Series, other_methods: Sequence[Series]) -> str:
     """Compare the best method with the second and the last one in words.
 
-    other_methods: the other methods, by falling accuracy
+    other_methods: the other methods, the most accurate first
     """
     name = capitalize_first_letter(best.name)
     if not other_methods:
@@ -207,16 +209,16 @@ def describe_lead_over_second(best: Series, second: Series) -> str:
     has_same_seeds = best.accuracies.keys() == second.accuracies.keys()
     needs_decimal = has_same_seeds and rounded_lead != round(100 * lead.mean)
     points = format_percent_band(lead, 1 if needs_decimal else None)
-    behind = f"follows {points} points behind"
+    distance_text = f"follows {points} points behind"
     if points == "0":
-        behind = "is level with it"
+        distance_text = "is level with it"
     elif points == "1":
-        behind = "follows 1 point behind"
+        distance_text = "follows 1 point behind"
     return choose_words_by_significance(
         lead,
         noise_words=f"; {second.name} is {points} points behind, which is within the noise",
         clear_words=f", clearly ahead of {second.name} (by {points} points)",
-        one_seed_words=f", {second.name} {behind}; with one seed this may be noise",
+        one_seed_words=f", {second.name} {distance_text}; with one seed this may be noise",
     )
 
 

@@ -1,7 +1,7 @@
-"""Names of the arrays that are drawn by what they hold and by their shape.
+"""Names for arrays that are drawn, by their content and shape.
 
-N: samples, M: clients, C: classes. They are all `np.ndarray`; a signature with them says what goes in
-and what comes out. Shares and accuracies go from 0 to 1.
+They are all `np.ndarray`; the names say in a signature what a function takes and returns. N: samples,
+M: clients, C: classes. Shares and accuracies are from 0 to 1.
 """
 
 import numpy as np

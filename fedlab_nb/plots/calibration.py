@@ -1,4 +1,6 @@
-"""Calibration: reliability diagrams (share of correct answers against confidence, bin by bin) and their error."""
+"""Pictures of calibration: reliability diagrams (the share of correct answers against the
+confidence, bin by bin), and the calibration error.
+"""
 
 from collections.abc import Sequence
 from statistics import mean
@@ -38,7 +40,7 @@ class Bins(NamedTuple):
 
 
 class CalibrationMeasures(NamedTuple):
-    """Mean confidence and ECE (0-1), and NLL (nats)."""
+    """Mean confidence (0-1), expected calibration error (0-1) and negative log-likelihood (nats)."""
 
     confidence: float
     ece: float
@@ -46,32 +48,35 @@ class CalibrationMeasures(NamedTuple):
 
 
 def draw_calibration(series: Sequence[Series]) -> Picture:
-    """Draw diagrams of the series whose scores are probabilities, counts of all seeds together, with
-    their ECE."""
-    done = []
-    unknown = []
+    """Draw the reliability diagrams, with the ECE, of the series whose scores are probabilities.
+    The bins count the answers of all seeds.
+    """
+    with_probabilities = []
+    without_probabilities = []
     for s in select_series_with_results(series):
         if has_probabilities(s):
-            done.append(s)
+            with_probabilities.append(s)
         else:
-            unknown.append(s)
+            without_probabilities.append(s)
     with drawing() as (figure, ax):
         title = "Above the dots: too modest; below: too sure"
         dress(ax, title=title, x="confidence", y="share right", grid="both", size=9)
         ax.plot([0, 1], [0, 1], color=QUIET, lw=1, ls=DOTS)
-        for s in done[:MAX_LINES]:
+        for s in with_probabilities[:MAX_LINES]:
             draw_reliability_line(ax, s)
         ax.set(xlim=(0, 1), ylim=(0, 1))
         for axis in "xy":
             set_percent_axis(ax, axis, ticks=FIFTHS)
-        if done:
+        if with_probabilities:
             draw_calibration_legend(ax)
     title = "Reliability diagrams: the share of right answers against the confidence"
-    text = describe_best_and_worst_calibration(done, unknown)
-    rows = make_calibration_table(done, unknown)
-    detail = "; ".join(format_calibration_errors(s) for s in done)
+    text = describe_best_and_worst_calibration(with_probabilities, without_probabilities)
+    rows = make_calibration_table(with_probabilities, without_probabilities)
+    detail = "; ".join(format_calibration_errors(s) for s in with_probabilities)
     setting = join_setting_texts(series)
-    return describe_picture(figure, title, setting, text, rows, detail=f"{detail}." if done else "")
+    return describe_picture(
+        figure, title, setting, text, rows, detail=f"{detail}." if with_probabilities else ""
+    )
 
 
 def draw_reliability_line(ax: Axes, method_results: Series) -> None:
@@ -113,30 +118,31 @@ def has_probabilities(method_results: Series) -> bool:
 
 def merge_bins_of_seeds(method_results: Series) -> Bins:
     """Merge the bins of all seeds."""
-    seeds = list(method_results.calibration.values())
-    counts = np.sum([one.counts for one in seeds], 0)
-    correct = np.sum([one.right for one in seeds], 0)
-    confidence = np.sum([one.confidence for one in seeds], 0)
+    calibrations = list(method_results.calibration.values())
+    counts = np.sum([seed_calibration.counts for seed_calibration in calibrations], 0)
+    correct = np.sum([seed_calibration.right for seed_calibration in calibrations], 0)
+    confidence = np.sum([seed_calibration.confidence for seed_calibration in calibrations], 0)
     divisor = np.where(counts > 0, counts, np.nan)
     return Bins(confidence / divisor, correct / divisor, counts)
 
 
 def average_calibration_over_seeds(method_results: Series) -> CalibrationMeasures:
     """Average the measures over the seeds."""
-    seeds = list(method_results.calibration.values())
-    confidence = mean(one.mean_confidence for one in seeds)
-    ece = mean(one.ece for one in seeds)
-    nll = mean(one.nll for one in seeds)
+    calibrations = list(method_results.calibration.values())
+    confidence = mean(one.mean_confidence for one in calibrations)
+    ece = mean(one.ece for one in calibrations)
+    nll = mean(one.nll for one in calibrations)
     return CalibrationMeasures(confidence, ece, nll)
 
 
 def describe_best_and_worst_calibration(
     with_probabilities: Sequence[Series], without_probabilities: Sequence[Series]
 ) -> str:
-    """Describe the best and the worst calibrated method; references count only if nothing else does.
+    """Describe the best and the worst calibrated method. References count only if there is nothing
+    else.
 
-    with_probabilities: series with probabilities
-    without_probabilities: series without
+    with_probabilities: series whose scores are probabilities
+    without_probabilities: the other series
     """
     text = "No result with probabilities yet."
     if with_probabilities:

@@ -1,4 +1,6 @@
-"""The capstone's two pictures: what the server sees of a federation, and the tries against the byte budget."""
+"""The capstone's two pictures: what the server sees of a federation, and the tries against the byte
+budget.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,13 +41,13 @@ def draw_noisy_class_counts(
         draw_client_class_heat_map(
             lower, noisy_counts, [str(c) for c in range(classes)], "Class counts, with noise", top
         )
-    large = int(np.argmax(samples_per_client))
-    small = int(np.argmin(samples_per_client))
+    largest_client = int(np.argmax(samples_per_client))
+    smallest_client = int(np.argmin(samples_per_client))
     text = (
-        f"The largest of {clients} clients, {format_client_letters(large)}, has "
-        f"{samples_per_client[large]} samples, the smallest, {format_client_letters(small)}, "
-        f"{samples_per_client[small]}. The class counts have noise: small numbers may be zero "
-        "in truth."
+        f"The largest of {clients} clients, {format_client_letters(largest_client)}, has "
+        f"{samples_per_client[largest_client]} samples, the smallest, "
+        f"{format_client_letters(smallest_client)}, {samples_per_client[smallest_client]}. The "
+        "class counts have noise: small numbers may be zero in truth."
     )
     rows = []
     for k in range(clients):
@@ -68,12 +70,13 @@ def draw_tries_against_budget(
     federation_code: str,
     tested_try: Series | None = None,
 ) -> Picture:
-    """Draw the validation accuracy of each try against the bytes of a client, with a line at the budget.
+    """Draw the validation accuracy of each try against the bytes of a client, with a line at the
+    budget.
 
     tries: a series for each try; its `up` is the bytes of a client, both ways
     tested_try: the submitted try with its accuracies on the test images; it is a large diamond
     """
-    done = select_series_with_results(tries)
+    finished_tries = select_series_with_results(tries)
     with drawing() as (figure, ax):
         dress(
             ax,
@@ -86,7 +89,7 @@ def draw_tries_against_budget(
             budget_bytes, 0.02, " budget", color=darken_colour_until_readable(SECOND), fontsize=9.5
         )
         # Tries over the budget are hollow points, as pinned series are.
-        points = [replace(s, pinned=s.total_bytes > budget_bytes) for s in done]
+        points = [replace(s, pinned=s.total_bytes > budget_bytes) for s in finished_tries]
         draw_cost_points(ax, points, extra_axis_bytes=[budget_bytes])
         if tested_try is not None:
             place = ([tested_try.total_bytes], [tested_try.mean])
@@ -100,25 +103,25 @@ def draw_tries_against_budget(
                 weight="bold",
                 fontsize=10,
             )
-        for label in ax.texts:  # a name may lie on the line
+        for label in ax.texts:  # a halo, as a name may lie on the line
             label.set_path_effects([withStroke(linewidth=3, foreground="white")])
-    within = [s for s in done if s.total_bytes <= budget_bytes]
-    over = [s.name for s in done if s.total_bytes > budget_bytes]
+    tries_within_budget = [s for s in finished_tries if s.total_bytes <= budget_bytes]
+    names_over_budget = [s.name for s in finished_tries if s.total_bytes > budget_bytes]
     text = "No try yet."
-    if done:
+    if finished_tries:
         text = f"No try is within the budget of {format_data_size(budget_bytes)}."
-    if within:
-        best = max(within, key=lambda s: s.mean)
+    if tries_within_budget:
+        best = max(tries_within_budget, key=lambda s: s.mean)
         text = (
             f"Within the budget of {format_data_size(budget_bytes)} {best.name} is best on "
             f"validation images, with {best.accuracy_text} %."
         )
-        if over:
-            text += f" Over it: {join_with_and(over)}."
+        if names_over_budget:
+            text += f" Over it: {join_with_and(names_over_budget)}."
     if tested_try is not None:
         text += f" On the test images {tested_try.name} gets {tested_try.accuracy_text} %."
     rows = []
-    for s in done:
+    for s in finished_tries:
         is_within = "yes" if s.total_bytes <= budget_bytes else "no"
         rows.append((s.name, s.accuracy_text, round(s.total_bytes), is_within))
     table = build_table("try | validation accuracy, % | bytes | within the budget", rows)

@@ -1,4 +1,6 @@
-"""Who gains and who loses: accuracy for each class and for each client's own mix of classes, one row a method."""
+"""Pictures of accuracy by class and by client: heat maps with a row for each method. A client's
+accuracy is that on its own mix of classes.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,7 +53,7 @@ class HeatMapColumn:
     """A column of a heat map.
 
     name:      in words
-    mark_keys: what it stands for, as arguments of `attach_hover_text`
+    mark_keys: the class or client that it stands for, as arguments of `attach_hover_text`
     """
 
     name: str
@@ -69,34 +71,44 @@ def draw_class_and_client_accuracies(
 
     marked_client, marked_class_index: their columns are marked
     """
-    done = select_series_with_results(series)
-    per_class = average_field_over_seeds(done, "per_class")
-    per_client = average_field_over_seeds(done, "per_client")
-    setting = find_common_setting_of_series(done)
-    is_side_by_side = len(done) > MAX_STACKED_ROWS
+    finished_series = select_series_with_results(series)
+    per_class = average_field_over_seeds(finished_series, "per_class")
+    per_client = average_field_over_seeds(finished_series, "per_client")
+    setting = find_common_setting_of_series(finished_series)
+    is_side_by_side = len(finished_series) > MAX_STACKED_ROWS
     layout: dict[str, Any] = {"columns": 2, "sharey": True} if is_side_by_side else {"rows": 2}
     has_short_titles = is_side_by_side or is_frame_narrow()
-    with drawing(**layout) as (figure, (first, second)):
+    with drawing(**layout) as (figure, (class_axes, client_axes)):
         columns = [
             HeatMapColumn(f"class {name}", {"class_index": c}) for c, name in enumerate(class_names)
         ]
         title = "By class" if has_short_titles else "Accuracy for each class"
-        draw_method_heat_map(first, per_class, done, title, columns, marked_class_index)
-        set_class_ticks(first, class_names, max_letters=10, max_ticks=15)
-        first.set_xlabel("class", fontsize=9, color=QUIET, labelpad=1)
+        draw_method_heat_map(
+            class_axes, per_class, finished_series, title, columns, marked_class_index
+        )
+        set_class_ticks(class_axes, class_names, max_letters=10, max_ticks=15)
+        class_axes.set_xlabel("class", fontsize=9, color=QUIET, labelpad=1)
         columns = []
         for k in range(per_client.shape[1]):
             columns.append(
                 HeatMapColumn(f"{format_client_for_title(k, setting)}'s own mix", {"client": k})
             )
         title = "By client" if has_short_titles else "Accuracy for each client's own mix of classes"
-        image = draw_method_heat_map(second, per_client, done, title, columns, marked_client)
-        set_client_axis(second, image.get_array().shape[1], setting, max_single_ticks=20)
-        draw_colour_bar(image, [first, second], pad=0.015, aspect=32, format=PERCENT)
+        image = draw_method_heat_map(
+            client_axes, per_client, finished_series, title, columns, marked_client
+        )
+        set_client_axis(client_axes, image.get_array().shape[1], setting, max_single_ticks=20)
+        draw_colour_bar(image, [class_axes, client_axes], pad=0.015, aspect=32, format=PERCENT)
     text = describe_accuracies_of_selection_or_best_method(
-        done, per_class, per_client, class_names, marked_client, marked_class_index, setting
+        finished_series,
+        per_class,
+        per_client,
+        class_names,
+        marked_client,
+        marked_class_index,
+        setting,
     )
-    rows = make_class_table(done, per_class, per_client, class_names, setting)
+    rows = make_class_table(finished_series, per_class, per_client, class_names, setting)
     title = "Heat-maps of accuracy for each class and each client"
     return describe_picture(figure, title, setting or join_setting_texts(series), text, rows)
 
@@ -161,7 +173,7 @@ def average_field_over_seeds(
 ) -> MethodAccuracies:
     """Average a field of each series over its seeds: `[series, classes or clients]`.
 
-    nan stands for what is not known, and fills the rows of federations with fewer clients.
+    nan stands for values that are not known, and fills the rows of federations with fewer clients.
     """
     from pandas import DataFrame
 
@@ -179,14 +191,16 @@ def draw_method_heat_map(
 ) -> AxesImage:
     """Draw one heat map of `accuracies [series, columns]`, 0–1.
 
-    Each cell tells its value when it is pointed at; if there is room it is written in as well.
+    Each cell shows its value when it is pointed at. If there is room, the value is written in it,
+    too.
+
     selected_column: index of the selected column
     """
-    shown = accuracies if accuracies.size else np.full((1, 1), np.nan)
-    rows, count = shown.shape
+    values = accuracies if accuracies.size else np.full((1, 1), np.nan)
+    rows, count = values.shape
     has_width = get_default_figure_size()[0] - NAMES_WIDTH > CELL_WIDTH * count
     has_room = has_width and count <= 20 and rows <= 8
-    image = draw_heat_map(ax, shown, format_cell=format_whole_percent if has_room else None)
+    image = draw_heat_map(ax, values, format_cell=format_whole_percent if has_room else None)
     write_axes_title(ax, title, 5)
     ax.set_xlim(-0.5, count - 0.5)
     ax.set_yticks(
@@ -196,8 +210,8 @@ def draw_method_heat_map(
     )
     highlight_row_or_column(ax, selected_column, count, has_frame=True, colour=SECOND)
     cells = {}
-    for i, j in np.argwhere(np.isfinite(shown)).tolist():
-        text = f"{series[i].name}, {columns[j].name}\n{100 * shown[i, j]:.1f} %"
+    for i, j in np.argwhere(np.isfinite(values)).tolist():
+        text = f"{series[i].name}, {columns[j].name}\n{100 * values[i, j]:.1f} %"
         cells[i, j] = {"says": text, "method": series[i].highlight_key, **columns[j].mark_keys}
     attach_hover_texts_to_cells(ax, cells)
     return image
@@ -260,7 +274,7 @@ def join_known_accuracies(series: Sequence[Series], accuracies: AccuracyPerMetho
 
 def format_percent_range(accuracies: AnyAccuracies) -> str:
     """Format the range of the values that are known: '12 % to 80 %'."""
-    known = accuracies[np.isfinite(accuracies)]
-    if not len(known):
+    known_accuracies = accuracies[np.isfinite(accuracies)]
+    if not len(known_accuracies):
         return "nothing"
-    return f"{format_percent(known.min())} to {format_percent(known.max())}"
+    return f"{format_percent(known_accuracies.min())} to {format_percent(known_accuracies.max())}"

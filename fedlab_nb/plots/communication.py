@@ -1,4 +1,4 @@
-"""Communication: bytes up and down by phase on a log axis, and accuracy against bytes."""
+"""Pictures of communication: bytes up and down by phase on a log axis, and accuracy against bytes."""
 
 from collections.abc import Sequence
 
@@ -30,8 +30,8 @@ from .words import (
     join_with_and,
 )
 
-MAX_NAMED_METHODS = 2  # methods beside the cheapest one that cost the same, in the sentence
-APART = 0.16  # rows between the name of a phase and each of its two lines
+MAX_NAMED_METHODS = 2  # methods that the sentence names because they cost as little as the cheapest
+APART = 0.16  # distance of each of a phase's two lines from its name, in rows
 MAX_ROWS = 24  # more phases than this are drawn as totals; the table still has them all
 
 
@@ -40,15 +40,17 @@ def draw_communication(series: Sequence[Series], *, client_bytes_sentence: str =
 
     client_bytes_sentence: a sentence on one client's bytes, in place of the comparison
     """
-    done = select_series_with_results(series)
+    finished_series = select_series_with_results(series)
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
-        draw_bytes_by_phase(left, done)
+        draw_bytes_by_phase(left, finished_series)
         x = "bytes, both ways, all clients"
         dress(right, title="Accuracy against bytes", x=x, grid="both", size=9)
-        draw_cost_points(right, done)
+        draw_cost_points(right, finished_series)
     title = "Bytes up and down by phase on a log axis, and accuracy against bytes"
-    text = client_bytes_sentence or describe_cheapest_and_dearest_method(done)
-    return describe_picture(figure, title, join_setting_texts(done), text, make_phase_table(done))
+    text = client_bytes_sentence or describe_cheapest_and_dearest_method(finished_series)
+    return describe_picture(
+        figure, title, join_setting_texts(finished_series), text, make_phase_table(finished_series)
+    )
 
 
 def draw_bytes_by_phase(ax: Axes, series: Sequence[Series]) -> None:
@@ -73,7 +75,7 @@ def draw_bytes_by_phase(ax: Axes, series: Sequence[Series]) -> None:
     ax.set_xlim(left=max(1.0, min(sizes, default=1.0) / 30))
     ups = [up for _, (up, _) in rows]
     downs = [down for _, (_, down) in rows]
-    # A phase of one direction has its line at the height of its name.
+    # The line of a phase with only one direction is at the height of its name.
     offsets = [APART if up and down else 0.0 for up, down in zip(ups, downs, strict=True)]
     heights_up = [row - offset for row, offset in enumerate(offsets)]
     heights_down = [row + offset for row, offset in enumerate(offsets)]
@@ -102,10 +104,10 @@ def draw_lollipops(
     bytes_per_row: bytes of each row
     heights: of the lines, downwards
     """
-    shown = [height for height, size in zip(heights, bytes_per_row, strict=True) if size]
-    ends = [size for size in bytes_per_row if size]
-    ax.hlines(shown, 1, ends, color=colour, lw=1.8, alpha=0.6)
-    ax.plot(ends, shown, marker, color=colour, ms=6.5, label=label)
+    line_heights = [height for height, size in zip(heights, bytes_per_row, strict=True) if size]
+    line_ends = [size for size in bytes_per_row if size]
+    ax.hlines(line_heights, 1, line_ends, color=colour, lw=1.8, alpha=0.6)
+    ax.plot(line_ends, line_heights, marker, color=colour, ms=6.5, label=label)
 
 
 def describe_cheapest_and_dearest_method(series: Sequence[Series]) -> str:
@@ -113,23 +115,29 @@ def describe_cheapest_and_dearest_method(series: Sequence[Series]) -> str:
     if not series:
         return "No result yet."
     rivals = [s for s in series if s.total_bytes and not s.bound] or list(series)
-    cheap = min(rivals, key=lambda s: (s.total_bytes, -s.mean))
-    dear = max(rivals, key=lambda s: (s.total_bytes, s.mean))
-    down = format_data_size(cheap.down) if cheap.down else "nothing"
-    sent = f"{format_data_size(cheap.up)} up and {down} down for all clients"
-    others = [s.name for s in rivals if s.total_bytes == cheap.total_bytes and s is not cheap]
-    subject = f"{capitalize_first_letter(cheap.name)} costs"
-    if 0 < len(others) <= MAX_NAMED_METHODS:
-        subject = f"{capitalize_first_letter(join_with_and([cheap.name, *others]))} cost"
-    elif others:
-        subject = f"{capitalize_first_letter(cheap.name)} and {len(others)} others cost"
-    if cheap.total_bytes == dear.total_bytes:
-        same = "the same, " if others else ""
-        return f"{subject} {same}{sent}."
-    times = dear.total_bytes / max(cheap.total_bytes, 1)
+    cheapest = min(rivals, key=lambda s: (s.total_bytes, -s.mean))
+    dearest = max(rivals, key=lambda s: (s.total_bytes, s.mean))
+    down_text = format_data_size(cheapest.down) if cheapest.down else "nothing"
+    amounts = f"{format_data_size(cheapest.up)} up and {down_text} down for all clients"
+    equally_cheap_names = [
+        s.name for s in rivals if s.total_bytes == cheapest.total_bytes and s is not cheapest
+    ]
+    subject = f"{capitalize_first_letter(cheapest.name)} costs"
+    if 0 < len(equally_cheap_names) <= MAX_NAMED_METHODS:
+        subject = (
+            f"{capitalize_first_letter(join_with_and([cheapest.name, *equally_cheap_names]))} cost"
+        )
+    elif equally_cheap_names:
+        subject = (
+            f"{capitalize_first_letter(cheapest.name)} and {len(equally_cheap_names)} others cost"
+        )
+    if cheapest.total_bytes == dearest.total_bytes:
+        same_text = "the same, " if equally_cheap_names else ""
+        return f"{subject} {same_text}{amounts}."
+    ratio = dearest.total_bytes / max(cheapest.total_bytes, 1)
     return (
-        f"{subject} least, {sent}; {dear.name} costs {times:.1f} times as much "
-        f"{describe_accuracy_gain(dear, cheap)}."
+        f"{subject} least, {amounts}; {dearest.name} costs {ratio:.1f} times as much "
+        f"{describe_accuracy_gain(dearest, cheapest)}."
     )
 
 

@@ -1,6 +1,7 @@
-"""Features in the plane: PCA, t-SNE, and the neighbour score that keeps both from being over-read. No matplotlib here.
+"""Projects features into the plane by PCA and t-SNE, and measures how well classes are apart in the
+original features, so that nobody reads too much into a map. It draws nothing.
 
-scikit-learn is imported when the first t-SNE is asked for.
+scikit-learn is imported only when a t-SNE is computed.
 """
 
 import os
@@ -12,14 +13,15 @@ import numpy as np
 
 from .array_types import FeatureRows, MapPoints, PrincipalComponents, SampleLabels
 
-POINTS = 300  # of the fixed test points; t-SNE's time grows faster than their number
-PRINCIPAL = 30  # dimensions that t-SNE gets
+POINTS = 300  # number of test points in a map; t-SNE's time grows faster than their number
+PRINCIPAL = 30  # number of principal components that t-SNE gets
 
 
 def project_by_pca(features: FeatureRows, dimension_count: int = 2) -> PrincipalComponents:
-    """Project features on the leading principal components `[N, dimensions]`, each with a fixed sign.
+    """Project features on the leading principal components `[N, dimensions]`, each with a fixed
+    sign.
 
-    Zeros stand for components that there are not.
+    If the features have fewer components, the others are 0.
     """
     x = np.asarray(features, dtype=np.float64)
     x = x - x.mean(0)
@@ -31,7 +33,9 @@ def project_by_pca(features: FeatureRows, dimension_count: int = 2) -> Principal
 
 
 def project_by_tsne(features: FeatureRows) -> MapPoints:
-    """Project features by t-SNE `[N, 2]` from a PCA start: the same points give the same map."""
+    """Project features by t-SNE to `[N, 2]`. It starts from PCA, so the same points give the same
+    map.
+    """
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
@@ -45,15 +49,17 @@ def project_by_tsne(features: FeatureRows) -> MapPoints:
 
 
 def compute_tsne_in_subprocess(features: FeatureRows) -> Generator[None, None, MapPoints]:
-    """Compute `project_by_tsne` in a process of its own, which stays: meanwhile this one draws
-    at full speed. Yields as long as it works. Where no process can be had, the map is made here.
+    """Compute `project_by_tsne` in another process, so that this one stays responsive. Yields while
+    it works. If no process can be started, the map is computed here.
+
+    The process is kept for the next map.
     """
     from joblib.externals.loky import get_reusable_executor
     from joblib.externals.loky.backend.reduction import cloudpickle
 
-    # So the process needs numpy and scikit-learn alone.
+    # By value, so that the process imports numpy and scikit-learn alone.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    # The page and the pictures that somebody looks at come first.
+    # A lower priority, so that the page and its pictures come first.
     set_priority = getattr(os, "nice", None)
     try:
         executor = get_reusable_executor(1, timeout=60, initializer=set_priority, initargs=(10,))
@@ -69,9 +75,11 @@ def compute_tsne_in_subprocess(features: FeatureRows) -> Generator[None, None, M
 def compute_neighbour_accuracy(
     features: FeatureRows, labels: SampleLabels, neighbour_count: int = 10
 ) -> float:
-    """Leave-one-out accuracy of the k nearest neighbours in the *original* feature space, 0–1.
+    """Compute the leave-one-out accuracy of the k nearest neighbours in the *original* features,
+    0–1.
 
-    Ties go to the class whose member is nearest. 1/classes for features that say nothing, 1 for separate classes.
+    It is about 1/classes for features without information, and 1 for separate classes. Ties go to
+    the class with the nearest member.
     """
     x = np.asarray(features, dtype=np.float64)
     y = np.asarray(labels)
@@ -83,6 +91,6 @@ def compute_neighbour_accuracy(
     np.fill_diagonal(distance, np.inf)
     nearest = np.argsort(distance, axis=1, kind="stable")[:, :neighbour_count]
     votes = np.zeros((len(x), int(y.max()) + 1))
-    for rank in range(neighbour_count):  # a hair more weight for a nearer one breaks ties
+    for rank in range(neighbour_count):  # slightly more weight for a nearer neighbour breaks ties
         votes[np.arange(len(x)), y[nearest[:, rank]]] += 1 + (neighbour_count - rank) * 1e-6
     return float((votes.argmax(1) == y).mean())

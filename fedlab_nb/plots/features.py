@@ -1,4 +1,6 @@
-"""Features: the same test points as each method's last layer sees them, one small square map a method."""
+"""Maps of features: the same test points as each method's last layer sees them, a small square map
+for each method.
+"""
 
 import math
 from collections.abc import Sequence
@@ -37,12 +39,12 @@ from .words import (
     shorten_labels,
 )
 
-MAPS = 8  # in one picture, at most
+MAPS = 8  # maps in one picture, at most
 MAX_NAMED_CLASSES = 20  # in the legend
-LETTERS_AN_INCH = 9.5  # of a map's title
+LETTERS_AN_INCH = 9.5  # letters of a map's title that fit into an inch
 MIN_LETTERS = 8
 LEGEND_WIDTH = 0.9  # inches
-WORDS_HEIGHT = 0.62  # inches of the words over and under a map
+WORDS_HEIGHT = 0.62  # inches, for the words over and under a map
 CAUTION = "Distances between islands mean little."
 
 
@@ -86,25 +88,28 @@ def draw_feature_maps(
 
     is_class_bright:    for each class whether it stays bright, None for all
     bright_class_words: the bright classes in words
-    thumbnail_sheet:    the images of the samples, as `vector.attach_thumbnail_sheet` takes it; a point shows its own
+    thumbnail_sheet:    the images of the samples, as `vector.attach_thumbnail_sheet` takes them; a point that is
+        pointed at shows its image
     """
-    shown = list(maps[first_map_index : first_map_index + MAPS])
-    columns, side = choose_map_arrangement(len(shown))
-    rows = max(1, math.ceil(len(shown) / columns))
+    shown_maps = list(maps[first_map_index : first_map_index + MAPS])
+    columns, side = choose_map_arrangement(len(shown_maps))
+    rows = max(1, math.ceil(len(shown_maps) / columns))
     with drawing(rows, columns, squeeze=False) as (figure, axes):
-        for ax in axes.ravel()[len(shown) :]:
+        for ax in axes.ravel()[len(shown_maps) :]:
             ax.set_axis_off()
-        for ax, one_map in zip(axes.ravel(), shown, strict=False):
-            draw_feature_map(ax, one_map, class_names, is_class_bright, is_alone=len(shown) <= 3)
+        for ax, one_map in zip(axes.ravel(), shown_maps, strict=False):
+            draw_feature_map(
+                ax, one_map, class_names, is_class_bright, is_alone=len(shown_maps) <= 3
+            )
             draw_map_titles(ax, one_map, columns, side)
         if len(class_names) <= MAX_NAMED_CLASSES:
             draw_class_legend(figure, class_names)
         figure.supxlabel(CAUTION, fontsize=8.5, color=QUIET, x=0.02, ha="left")
         if thumbnail_sheet is not None:
             attach_thumbnail_sheet(figure, thumbnail_sheet)
-    kinds = " and ".join(dict.fromkeys(one_map.kind for one_map in shown)) or "t-SNE"
+    kinds = " and ".join(dict.fromkeys(one_map.kind for one_map in shown_maps)) or "t-SNE"
     title = f"{kinds} maps of the features of the same test points, coloured and shaped by class"
-    text = describe_best_and_worst_map(shown, len(maps) - len(shown), bright_class_words)
+    text = describe_best_and_worst_map(shown_maps, len(maps) - len(shown_maps), bright_class_words)
     return describe_picture(figure, title, setting, text, make_map_table(maps))
 
 
@@ -112,7 +117,7 @@ class MapArrangement(NamedTuple):
     """How maps are arranged.
 
     columns: number of columns
-    side:    of each map, about, in inches
+    side:    approximate side of each map in inches
     """
 
     columns: int
@@ -120,7 +125,9 @@ class MapArrangement(NamedTuple):
 
 
 def choose_map_arrangement(map_count: int) -> MapArrangement:
-    """Choose the number of columns for this many square maps, so that they are as large as the frame allows."""
+    """Choose the number of columns for this many square maps, so that they are as large as the
+    frame allows.
+    """
     width, height = get_default_figure_size()
     best = MapArrangement(1, 0.0)
     for columns in range(1, map_count + 1):
@@ -139,7 +146,9 @@ def draw_feature_map(
     *,
     is_alone: bool,
 ) -> None:
-    """Draw the points of one map with hover texts; those of classes that are not bright are faint and lie behind."""
+    """Draw the points of one map with hover texts. Points of classes that are not bright are faint,
+    and lie behind the others.
+    """
     colours = list_class_colours(len(class_names))
     for c in np.unique(feature_map.labels).tolist():
         is_bright = is_class_bright is None or is_class_bright[c]
@@ -180,7 +189,7 @@ def describe_class_and_prediction_at_point(
 
 
 def draw_map_titles(ax: Axes, feature_map: FeatureMap, columns: int, side_inches: float) -> None:
-    """Write the method over a map, and under it how well neighbours agree, in words that fit."""
+    """Write the method above a map, and below it how well neighbours agree, shortened to fit."""
     is_wide = columns < 4
     letters = max(MIN_LETTERS, int(side_inches * LETTERS_AN_INCH))
     lines = []
@@ -218,18 +227,20 @@ def describe_best_and_worst_map(
         return "No features yet."
     best = max(maps, key=lambda one_map: one_map.score)
     worst = min(maps, key=lambda one_map: one_map.score)
-    high = format_percent(best.score)
-    low = format_percent(worst.score)
+    highest_score = format_percent(best.score)
+    lowest_score = format_percent(worst.score)
     if len(maps) == 1:
         text = (
-            f"{capitalize_first_letter(best.name)}: {high} of the points lie among their own class."
+            f"{capitalize_first_letter(best.name)}: {highest_score} of the points lie among their "
+            "own class."
         )
-    elif high == low:
-        text = f"In all maps {high} of the points lie among their own class."
+    elif highest_score == lowest_score:
+        text = f"In all maps {highest_score} of the points lie among their own class."
     else:
         text = (
-            f"{capitalize_first_letter(best.name)} keeps the classes apart best: {high} of its points lie among "
-            f"their own class; least does {worst.name}, with {low}."
+            f"{capitalize_first_letter(best.name)} keeps the classes apart best: {highest_score} "
+            f"of its points lie among their own class; least does {worst.name}, with "
+            f"{lowest_score}."
         )
     if bright_class_words:
         text += f" Bright: {bright_class_words}."

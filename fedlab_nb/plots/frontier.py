@@ -1,6 +1,6 @@
-"""Accuracy against the bytes of one client, on one federation or on many side by side.
+"""Pictures of accuracy against the bytes of one client, on one federation or on many side by side.
 
-The picture shows which methods are not beaten, which are level with the best, and the cheapest of these.
+They show which methods are not beaten, which are level with the best, and the cheapest of these.
 
 draw_frontiers([Frontier("digits, α = 0.1", rows, unbeaten, ties)])
 """
@@ -39,12 +39,12 @@ from .words import (
     join_with_and,
 )
 
-BAND_SEEDS = 10  # a band of fewer seeds is not drawn
-MIN_RANGE = 0.16  # the least difference between the upper and the lower end of the accuracy axis
+BAND_SEEDS = 10  # with fewer seeds no band is drawn
+MIN_RANGE = 0.16  # of the accuracy axis
 ONE = (7.6, 4.8)  # inches, the size of a picture of one federation
-CELL = (4.5, 3.0)  # inches, for each federation among several
-LETTER = 0.62  # width of a letter, in its size
-LINE = 1.25  # height of a line, in the size of its letters
+CELL = (4.5, 3.0)  # inches, the size for each of several federations
+LETTER = 0.62  # width of a letter, as a multiple of the font size
+LINE = 1.25  # height of a line, as a multiple of the font size
 AxisRange = tuple[float, float]
 POWERS = (1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)  # bytes at ticks
 
@@ -83,9 +83,9 @@ class Frontier:
 def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int = 2) -> Picture:
     """Draw a picture with one pair of axes per federation.
 
-    Blue and joined: not beaten. Ringed: level with the best, where the 95 % band of the paired differences contains
-    zero. Bold: what is recommended. A line is the 95 % band of a mean over ten seeds; hollow points have fewer seeds
-    and no band.
+    Blue points on a line are not beaten. Ringed points are level with the best: the 95 % band of
+    the paired differences contains zero. The name of the recommended method is bold. A vertical
+    line is the 95 % band of a mean over ten seeds; hollow points have fewer seeds and no band.
     """
     columns = min(columns, len(frontiers))
     lines = math.ceil(len(frontiers) / columns)
@@ -98,13 +98,13 @@ def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int 
     with drawing(lines, columns, size=size, squeeze=False) as (figure, grid):
         for ax in grid.flat[len(frontiers) :]:
             ax.set_axis_off()
-        for place, (ax, each) in enumerate(zip(grid.flat, frontiers, strict=False)):
-            # The last federation of a column has the name of the axis below it.
-            is_last = place + columns >= len(frontiers)
+        for position, (ax, frontier) in enumerate(zip(grid.flat, frontiers, strict=False)):
+            # Only the last federation of a column has the axis label.
+            is_last = position + columns >= len(frontiers)
             x_label = "bytes of one client, both ways" if is_last else ""
-            y_label = "test accuracy" if place % columns == 0 else ""
+            y_label = "test accuracy" if position % columns == 0 else ""
             dress(ax, x=x_label, y=y_label, grid="both", size=9)
-            draw_frontier(ax, each, limits)
+            draw_frontier(ax, frontier, limits)
         handles = make_legend_handles(frontiers)
         add_legend(
             figure,
@@ -115,8 +115,8 @@ def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int 
             columnspacing=1.6,
         )
     rows = []
-    for each in frontiers:
-        rows += make_frontier_table_rows(each)
+    for frontier in frontiers:
+        rows += make_frontier_table_rows(frontier)
     return describe_picture(
         figure,
         "Accuracy against the bytes of one client",
@@ -142,26 +142,26 @@ def draw_frontier(ax: Axes, frontier: Frontier, byte_range: AxisRange) -> None:
     set_log_axis(ax, ticks=ticks, format_value=format_data_size)
     low, high = find_accuracy_axis_range(frontier)
     set_percent_axis(ax, "y", high, lowest_share=low, ticks=choose_percent_ticks(low, high))
-    joined = [row for row in frontier.labelled_rows if row.name in frontier.unbeaten]
+    unbeaten_rows = [row for row in frontier.labelled_rows if row.name in frontier.unbeaten]
     ax.plot(
-        [row.total_bytes for row in joined],
-        [row.mean for row in joined],
+        [row.total_bytes for row in unbeaten_rows],
+        [row.mean for row in unbeaten_rows],
         color=ACCENT,
         lw=1.3,
         zorder=1,
     )
-    below = 0
+    rows_below_axis = 0
     for row in frontier.rows:
         if row.mean < low:
-            below += 1
+            rows_below_axis += 1
             ax.plot(row.total_bytes, low + 0.012 * (high - low), "v", color=QUIET, ms=3, alpha=0.6)
             continue
         draw_frontier_point(ax, row, frontier)
-    if below:
+    if rows_below_axis:
         ax.text(
             0.99,
             0.03,
-            f"▾ {below} further below",
+            f"▾ {rows_below_axis} further below",
             transform=ax.transAxes,
             ha="right",
             va="bottom",
@@ -229,15 +229,15 @@ def choose_percent_ticks(lowest_share: float, highest_share: float) -> list[floa
     step = next(
         step for step in (0.02, 0.05, 0.1, 0.2) if (highest_share - lowest_share) / step <= 6
     )
-    first = math.ceil(lowest_share / step)
-    last = math.floor(min(highest_share, 1.0) / step + 1e-9)
-    return [round(step * k, 2) for k in range(first, last + 1)]
+    first_multiple = math.ceil(lowest_share / step)
+    last_multiple = math.floor(min(highest_share, 1.0) / step + 1e-9)
+    return [round(step * k, 2) for k in range(first_multiple, last_multiple + 1)]
 
 
 def draw_frontier_names(
     ax: Axes, frontier: Frontier, byte_range: AxisRange, accuracy_range: AxisRange
 ) -> None:
-    """Draw the name of each labelled row beside its point, so that it covers no other point or name."""
+    """Write the name of each labelled row beside its point, where it covers no other point or name."""
     size = 8.5
     figure: Any = ax.figure
     width, height = 72 * ax.get_position().size * figure.get_size_inches()
@@ -245,7 +245,7 @@ def draw_frontier_names(
     letter = LETTER * size / width
     line = LINE * size / height
     places = {}
-    taken = []
+    occupied_boxes = []
     for row in frontier.rows:
         if row.mean < accuracy_range[0]:
             continue
@@ -253,14 +253,14 @@ def draw_frontier_names(
         y = (row.mean - accuracy_range[0]) / (accuracy_range[1] - accuracy_range[0])
         if row in frontier.labelled_rows:
             places[row.name] = (x, y)
-            taken.append(Box(x - letter, x + letter, y - line / 2, y + line / 2))
+            occupied_boxes.append(Box(x - letter, x + letter, y - line / 2, y + line / 2))
         else:
-            taken.append(Box(x - letter / 2, x + letter / 2, y - line / 4, y + line / 4))
+            occupied_boxes.append(Box(x - letter / 2, x + letter / 2, y - line / 4, y + line / 4))
     for row in frontier.labelled_rows:
         x, y = places[row.name]
-        wide = letter * (1 + len(row.name))
+        name_width = letter * (1 + len(row.name))
         side, middle = place_label_beside_point_and_add_its_box(
-            taken, x, y, wide, line, 1.6 * letter
+            occupied_boxes, x, y, name_width, line, 1.6 * letter
         )
         is_answer = row.name == frontier.recommended_name
         ax.text(
@@ -279,7 +279,7 @@ def draw_frontier_names(
 
 
 def make_legend_handles(frontiers: Sequence[Frontier]) -> list[Line2D]:
-    """Make the legend entries of the signs that occur in the picture."""
+    """Make the legend's entries, for the signs that occur in the picture."""
 
     def make_sign(label: str, **look: Any) -> Line2D:
         return Line2D([], [], label=label, **{"ls": "", "marker": "o", "color": QUIET, **look})
@@ -294,7 +294,7 @@ def make_legend_handles(frontiers: Sequence[Frontier]) -> list[Line2D]:
         handles.append(make_sign("95 % band of ten seeds", marker="|", color=ACCENT, ms=11, mew=2))
     if any(len(row.accuracies) < BAND_SEEDS for row in rows):
         handles.append(make_sign("fewer seeds: no band", mfc="white", ms=6, mew=1.2))
-    if any(each.rehearsal_answer for each in frontiers):
+    if any(frontier.rehearsal_answer for frontier in frontiers):
         meaning_of_bold = "bold: the answer"
     else:
         meaning_of_bold = "bold: the cheapest of the ringed"
@@ -303,7 +303,9 @@ def make_legend_handles(frontiers: Sequence[Frontier]) -> list[Line2D]:
 
 
 def describe_frontier(frontier: Frontier) -> str:
-    """Describe the unbeaten methods of a federation, those level with the best, and what is recommended."""
+    """Describe the unbeaten methods of a federation, those level with the best, and what is
+    recommended.
+    """
     by_name = {row.name: row for row in frontier.rows}
     parts = []
     for name in frontier.unbeaten:

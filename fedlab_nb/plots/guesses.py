@@ -1,4 +1,4 @@
-"""A lesson's guesses beside the measured values, one row per guess, as one small picture."""
+"""A picture of guesses beside the measured values, a row for each guess."""
 
 import textwrap
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""What travels in a method: `journey("fens")`, the flight of its messages in four moments; `journey()`, a map of all.
+"""Pictures of what a method sends: `journey("fens")` shows its messages in four moments of their
+flight, `journey()` is a map of all methods.
 
 The moments are drawn by the stage's own modules (`front/flight_stills.js`) from the ledger of a run, and stored beside
 it: `notebooks/draw_journeys.py` makes both. So the picture needs neither a kernel nor a script.
@@ -26,7 +27,7 @@ COLUMNS = "phase | direction | messages | bytes"
 
 
 class StoredFlight(TypedDict):
-    """What has travelled in one run.
+    """The messages of one run.
 
     settings: of the run, as `fl.run` takes them
     colours:  of the clients, "#rrggbb"
@@ -38,14 +39,14 @@ class StoredFlight(TypedDict):
 
 
 def journey(*methods: str) -> Picture:
-    """What clients send, what comes back, and what the server makes of it.
+    """Show what clients send, what comes back, and what the server makes of it.
 
-    Of one method the flight of its messages in a run as its lab has it, with the bytes of that run.
-    Of several a map: a small drawing for each group and kind of thing that is sent, with what the
-    server needs beside it. Without a name: of all methods. A method without a stored run, such as
-    one of your own, has the map alone, and a sentence that says where its flight is seen.
+    For one method: the flight of its messages in a run with the settings of its lab, with the bytes. For
+    several methods, or without a name for all: a map with a small drawing for each group of methods and kind
+    of message, and what the server needs in addition. A method without a stored run, such as one of your own,
+    has the map, and a sentence that says where to see its flight.
 
-    Raises UsageError for a name that is no method's.
+    Raises UsageError for a name that is not a method's.
     """
     names = [choose("method", name, METHODS) for name in methods or METHODS]
     if len(names) == 1 and names[0] in read_stored_flights_by_method():
@@ -53,15 +54,15 @@ def journey(*methods: str) -> Picture:
     picture = draw_method_map(names)
     if len(names) == 1 and METHODS[names[0]].info.sends:
         call = f"fl.playground(methods=[{names[0]!r}])"
-        where = f"No run of it is stored: {call} shows its messages travel after Run."
-        picture.sentence = f"{where} {picture.sentence}"
-        picture.alt = f"{picture.alt} {where}"
+        hint = f"No run of it is stored: {call} shows its messages travel after Run."
+        picture.sentence = f"{hint} {picture.sentence}"
+        picture.alt = f"{picture.alt} {hint}"
     return picture
 
 
 @functools.cache
 def read_stored_flights_by_method() -> Mapping[str, StoredFlight]:
-    """Read what has travelled in the stored runs, by method."""
+    """Read the flights of the stored runs: {method: flight}."""
     return json.loads(FLIGHTS.read_text(encoding="utf-8"))
 
 

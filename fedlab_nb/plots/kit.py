@@ -1,14 +1,14 @@
-"""The kit for pictures: functions that take numbers and labels, and draw them into given axes.
+"""The building blocks of pictures: functions that take numbers and labels, and draw them into axes.
 
-AccuracyBars(ax, rows).update(rows)            one bar per `Series`: mean, 95 % band, one dot per seed
-draw_lines_with_bands(ax, {label: {x: {seed: share}}})     means over a number with 95 % bands
-draw_cost_points(ax, rows)                        accuracy against bytes: a named point a `Series`
-draw_stacked_bars(ax, {label: {part: size}}, …) bars of parts, such as bytes
-draw_heat_map(ax, values)                       a table in colours
-draw_client_class_heat_map(ax, values, …)       the same for a table of clients and classes
-draw_image_rows(ax, [(label, images), …])       rows of small images
-describe_picture(figure, title, setting, sentence, table)   the `Picture`, with an alt text made from these
-make_blank_picture(text, setting=…)             a picture with a text on what to do to get one
+AccuracyBars(ax, rows).update(rows)        one bar per `Series`: mean, 95 % band, one dot per seed
+draw_lines_with_bands(ax, {label: {x: {seed: share}}})   means over a number, with 95 % bands
+draw_cost_points(ax, rows)                 accuracy against bytes: a named point for each `Series`
+draw_stacked_bars(ax, {label: {part: size}}, …)   bars of parts, such as bytes
+draw_heat_map(ax, values)                  a table in colours
+draw_client_class_heat_map(ax, values, …)  the same for a table of clients and classes
+draw_image_rows(ax, [(label, images), …])  rows of small images
+describe_picture(figure, title, setting, sentence, table)   the `Picture`, with its alt text
+make_blank_picture(text, setting=…)        a picture whose text says what to do to get one
 """
 
 import itertools
@@ -77,26 +77,21 @@ from .words import (
 
 DOTS = "dots: seeds"
 BARS = f"{DOTS}; line: 95 % band of the mean"  # if there are enough seeds for a band
-MAX_WRITTEN_COUNT = (
-    12  # with more clients or classes, no numbers are written into the cells of a table
-)
-MAX_ANSWERING_CELLS = 400  # a larger table of clients and classes has no hover texts
+MAX_WRITTEN_COUNT = 12  # with more clients or classes, no numbers are written into a table's cells
+MAX_ANSWERING_CELLS = 400  # a larger table of clients and classes has no hover texts in its cells
 MAX_CELLS_READ_ALOUD = 60  # a larger table is not read out in an alt text
 STRIP_HEIGHT = 0.2  # height of the strip of seeds under a bar, in heights of a row
 MIN_TILE_PIXELS = 24  # the least width of a small image, in drawn pixels
 TILE_GAP = 2  # drawn pixels between two small images
 WORD_HEIGHT = 0.3  # height of a word under a tile, in tiles
 GHOST = "#c3cbd2"  # the colour of stored results, as on the stage
-EMPTY_TILE_COLOUR = (
-    0.5,
-    0.5,
-    0.5,
-    0.14,
-)  # red, green, blue and opacity of a place without an image
-FEW_TILES = (
-    3  # a row has room for at least this many tiles, so that a few tiles do not become too large
-)
-LabelAndImages = tuple[str, Sequence[SampleArray | None]]  # a row of images; None: an empty place
+# Red, green, blue and opacity of a place without an image.
+EMPTY_TILE_COLOUR = (0.5, 0.5, 0.5, 0.14)
+# A row has room for at least this many tiles, so that a few tiles do not become too large.
+FEW_TILES = 3
+LabelAndImages = tuple[
+    str, Sequence[SampleArray | None]
+]  # a row of images; None for an empty place
 RowAndColumn = tuple[int, int]  # of a tile or a cell, from 0
 WordAndColour = tuple[str, str]
 
@@ -113,8 +108,8 @@ def describe_picture(
 ) -> Picture:
     """Make the `Picture` of a figure.
 
-    Its alt text is made of the title, the setting with the clients that have a name, the sentence, the detail, and the
-    table, row by row if it is short.
+    Its alt text consists of the title, the setting with the names of clients, the sentence, the
+    detail, and the table: row by row if it is short, else its size.
 
     title:    what is drawn
     sentence: what the picture shows
@@ -151,13 +146,13 @@ def make_blank_picture(text: str, *, setting: SettingCaption | str) -> Picture:
 
 # -------------------------------------------------------------------------------------------------------------- bars
 class AccuracyBars:
-    """One horizontal bar per series: the mean with its 95 % band, below it a strip with a dot for each seed, and the
-    numbers at the right edge.
+    """One horizontal bar per series: the mean with its 95 % band, below it a strip with a dot for
+    each seed, and the numbers at the right edge.
 
-    A series without a result has an empty row, so that nothing moves when the result comes. If it has stored results,
-    their band lies behind the bar, in grey.
+    A series without a result has an empty row, so that nothing moves when the result comes. If it
+    has stored results, their band is drawn in grey behind the bar.
 
-    chance: the accuracy of guessing, at which there is a dotted line
+    chance: the accuracy of guessing, where a dotted line is drawn
     seed:   the seed whose accuracy the bars show instead of the mean
     """
 
@@ -193,7 +188,7 @@ class AccuracyBars:
         set_percent_axis(ax, "x", ticks=HALVES)
 
     def update(self, rows: Sequence[Series], title: str = "Test accuracy") -> None:
-        """Show the numbers of these rows, which are as many as before."""
+        """Show the numbers of these rows. Their number must be the same as before."""
         write_axes_title(self.ax, title)
         self.ax.xaxis.label.set_text(self._describe_marks(rows))
         for place, (s, parts) in enumerate(zip(rows, self.parts, strict=True)):
@@ -215,12 +210,12 @@ class AccuracyBars:
         """Draw the band of stored results behind a bar, a little taller than the bar."""
         low = max(0.0, stored_band.low)
         high = min(1.0, stored_band.high)
-        width = max(high - low, 0.008)  # so that a narrow band is visible
+        width = max(high - low, 0.008)  # at least so wide that it is visible
         style = {"height": 0.72, "color": GHOST, "lw": 0, "zorder": 0.6}
         self.ax.barh(row_position - STRIP_HEIGHT / 2, width, left=low, **style)
 
     def _describe_marks(self, rows: Sequence[Series]) -> str:
-        """Describe what the dots, lines and grey bands are, and the bars unless they are means."""
+        """Describe the dots, lines and grey bands; also the bars, unless they are means."""
         text = BARS if any(s.band_ends for s in rows) else DOTS
         stored = [s.stored_about for s in rows if s.stored is not None]
         if stored:
@@ -234,10 +229,10 @@ def draw_stacked_bars(
     colours: Mapping[str, str],
     bar_height: float = 0.6,
 ) -> list[float]:
-    """Draw one bar per row, with its parts one after the other in the order of `colours`.
+    """Draw one bar per row, with its parts one after the other in the order of `colours`. Returns
+    the right end of each bar.
 
-    sizes_by_row: {name at the left: {part: size}}, the first row on top
-    Returns the right end of each bar.
+    sizes_by_row: {name on the left: {part: size}}, the first row at the top
     """
     ends = [0.0] * len(sizes_by_row)
     for part, colour in colours.items():
@@ -258,8 +253,8 @@ def draw_lines_with_bands(
     looks_by_label: Mapping[str, Look] | None = None,
     highest_value: float | None = 1,
 ) -> list[EndLabel]:
-    """Draw means as lines with their 95 % bands, if there are enough seeds for a band. Returns the labels
-    of the lines' right ends, for `draw_end_labels`.
+    """Draw means as lines with their 95 % bands, if there are enough seeds for a band. Returns the
+    labels of the lines' right ends, for `draw_end_labels`.
 
     curves: {label: {x: {seed: share}}}, or a `Band` instead of {seed: share}
     looks_by_label: looks of labels that are not names of methods
@@ -288,17 +283,18 @@ def draw_cost_points(
     accuracy_axis_start: float = 0.0,
     extra_axis_bytes: Sequence[float] = (),
 ) -> None:
-    """Draw accuracy against `Series.total_bytes` bytes on a log axis: one point per row with band and name.
+    """Draw accuracy against `Series.total_bytes` bytes on a log axis: one point per row with band
+    and name.
 
-    Pinned rows are hollow. A row without any bytes stands at the left edge.
+    Pinned rows are hollow. A row without any bytes is at the left edge.
 
-    accuracy_axis_start: 0–1, where the accuracy axis begins
-    extra_axis_bytes:    further bytes that the axis has to reach
+    accuracy_axis_start: accuracy 0–1 at which the axis begins
+    extra_axis_bytes:    further bytes that the axis must include
     """
-    shown = sorted(rows, key=lambda s: (s.total_bytes, s.mean))
-    size = 9 if len(shown) <= 10 else 7
-    row_looks = choose_distinct_looks({s.highlight_key for s in shown})
-    for s in shown:
+    sorted_rows = sorted(rows, key=lambda s: (s.total_bytes, s.mean))
+    size = 9 if len(sorted_rows) <= 10 else 7
+    row_looks = choose_distinct_looks({s.highlight_key for s in sorted_rows})
+    for s in sorted_rows:
         colour, marker, _ = row_looks[s.highlight_key]
         x = max(s.total_bytes, 1.0)
         ax.plot([x] * len(s.band_ends), s.band_ends, color=colour, lw=1.6, alpha=0.6, zorder=1)
@@ -309,7 +305,7 @@ def draw_cost_points(
     set_bytes_axis(ax, axis_bytes or [1e3, 1e6], range_factor=2.5)
     set_percent_axis(ax, "y", 1.03, lowest_share=accuracy_axis_start)
     colours = {key: look.colour for key, look in row_looks.items()}
-    draw_names_beside_points(ax, shown, accuracy_axis_start, size, colours)
+    draw_names_beside_points(ax, sorted_rows, accuracy_axis_start, size, colours)
 
 
 def draw_names_beside_points(
@@ -319,37 +315,37 @@ def draw_names_beside_points(
     font_size_points: float,
     colours_by_method: Mapping[str, str],
 ) -> None:
-    """Draw each row's name beside its point, in its colour, so that it covers no point, band or other name.
+    """Write each row's name beside its point, in its colour, where it covers no point, band or
+    other name.
 
-    accuracy_axis_start: 0–1, where the accuracy axis begins
-    font_size_points:    in points
+    accuracy_axis_start: accuracy 0–1 at which the axis begins
     """
     if is_frame_narrow():
-        # The labels of the axis take much of a narrow frame, so the size of the axes has to be known.
+        # In a narrow frame the axis labels take much room, so the layout is needed for the size of the axes.
         compute_layout_now(ax.figure)
     left, right = ax.get_xlim()
     points_of_axes = 72 * ax.get_position().size * ax.figure.get_size_inches()
     # Width of a letter and height of a line. From here on, all lengths are shares of the axes.
     letter, line = font_size_points * np.array([0.62, 1.15]) / points_of_axes
     scale = 1.03 - accuracy_axis_start
-    places = []
-    taken = []
+    point_positions = []
+    occupied_boxes = []
     for s in rows:
         x = math.log(max(s.total_bytes, left) / left) / math.log(right / left)
         y = (s.mean - accuracy_axis_start) / scale
-        places.append((x, y))
-        taken.append(Box(x - letter, x + letter, y - line / 2, y + line / 2))
-    for s, (x, _) in zip(rows, places, strict=True):
+        point_positions.append((x, y))
+        occupied_boxes.append(Box(x - letter, x + letter, y - line / 2, y + line / 2))
+    for s, (x, _) in zip(rows, point_positions, strict=True):
         heights = [(end - accuracy_axis_start) / scale for end in s.band_ends]
         if heights:
-            taken.append(Box(x - letter / 4, x + letter / 4, min(heights), max(heights)))
+            occupied_boxes.append(Box(x - letter / 4, x + letter / 4, min(heights), max(heights)))
     halo = [withStroke(linewidth=2.5, foreground="white")]  # keeps a name readable over a band
-    for s, (x, y) in zip(rows, places, strict=True):
+    for s, (x, y) in zip(rows, point_positions, strict=True):
         text = shorten_or_wrap_label(s.name, int(max(x, 1 - x) / letter) - 3)
         lines = text.split("\n")
-        wide = letter * (1 + max(len(words) for words in lines))
+        name_width = letter * (1 + max(len(words) for words in lines))
         side, middle = place_label_beside_point_and_add_its_box(
-            taken, x, y, wide, line * len(lines), 1.4 * letter
+            occupied_boxes, x, y, name_width, line * len(lines), 1.4 * letter
         )
         ax.text(
             x + 1.6 * side * letter,
@@ -376,10 +372,10 @@ class Box(NamedTuple):
 
 
 class LabelPlace(NamedTuple):
-    """Where a name stands beside its mark.
+    """The place of a name beside its mark.
 
-    side:   1 on the right, -1 on the left
-    middle: the height of its middle
+    side:   1 for the right, -1 for the left
+    middle: the height of the middle of the name
     """
 
     side: int
@@ -389,8 +385,8 @@ class LabelPlace(NamedTuple):
 def place_label_beside_point_and_add_its_box(
     taken_boxes: list[Box], x: float, y: float, width: float, height: float, distance: float
 ) -> LabelPlace:
-    """Place a name beside the mark at (x, y), so that it overlaps none of `taken_boxes`. All numbers are
-    shares of the axes. The box of the name is added to `taken_boxes`.
+    """Find a place for a name beside the mark at (x, y), where it overlaps none of `taken_boxes`,
+    and add its box to them. All numbers are shares of the axes.
 
     width, height: of the name
     distance: from the mark to the name
@@ -425,8 +421,9 @@ def has_overlap(first_box: Box, second_box: Box) -> bool:
 
 
 def shorten_or_wrap_label(name: str, max_letters: int) -> str:
-    """Shorten a name that is longer than `max_letters`: 'FedAvg' for 'FedAvg, one round'. If it is still too
-    long, wrap it to several lines."""
+    """Shorten a name that is longer than `max_letters`: 'FedAvg' for 'FedAvg, one round'. If it is
+    still too long, wrap it to several lines.
+    """
     if len(name) <= max_letters:
         return name
     return textwrap.fill(shorten_title(name), max(max_letters, 8))
@@ -443,11 +440,13 @@ def draw_heat_map(
     written_values: HeatMapValues | None = None,
     font_size: float = 8.5,
 ) -> AxesImage:
-    """Draw a table `[rows, columns]` in colours from 0 to `largest_value`; return the image, for a colour bar.
+    """Draw a table `[rows, columns]` in colours from 0 to `largest_value`; return the image, for a
+    colour bar.
 
-    Zero is white, and larger values are bluer, so that the eye can compare two tables; nan is grey.
+    Zero is white in every table, and larger values are bluer, so that two tables can be compared.
+    nan is grey.
 
-    is_signed:      the colours begin at minus `largest_value`, and are orange below zero
+    is_signed:      whether the colours begin at minus `largest_value`, and are orange below zero
     format_cell:    formats the number that is written into a cell; None writes no numbers
     written_values: numbers to write in place of the values
     """
@@ -462,11 +461,11 @@ def draw_heat_map(
         interpolation="nearest",
     )
     if format_cell is not None:
-        written = values if written_values is None else written_values
+        numbers = values if written_values is None else written_values
         for i, j in np.argwhere(np.isfinite(values)):
             colour = "white" if abs(values[i, j]) > 0.7 * largest_value else INK
             style = {"ha": "center", "va": "center", "fontsize": font_size, "color": colour}
-            ax.text(j, i, format_cell(written[i, j]), **style)
+            ax.text(j, i, format_cell(numbers[i, j]), **style)
     ax.tick_params(length=0, labelsize=9, labelcolor=INK)
     ax.spines[:].set_visible(False)
     return image
@@ -494,7 +493,9 @@ def attach_hover_texts_to_cells(
 
 
 def make_number_format_without_zero(number_format: str) -> Callable[[float], str]:
-    """Make a number format for narrow tables that omits a zero, and the zero before a decimal point."""
+    """Make a number format for narrow tables that omits a zero, and the zero before a decimal
+    point.
+    """
 
     def write_number(value: float) -> str:
         label = re.sub(r"^(-?)0\.", r"\1.", number_format.format(value))
@@ -518,14 +519,15 @@ def draw_client_class_heat_map(
     setting: SettingCaption | str = "",
     has_class_names: bool = True,
 ) -> AxesImage:
-    """Draw a heat map of a table `[M, C]` with one column per client (nan: grey); return the image.
+    """Draw a heat map of a table `[M, C]` with one column per client; return the image. nan is
+    grey.
 
     largest_value, is_signed: as for `draw_heat_map`
-    number_format:       format of the numbers in the cells, if there are few (else there is a colour bar)
+    number_format:       format of the numbers in the cells; a table with many cells has a colour bar instead
     has_rings:           whether a ring marks the largest value of each class
-    client, class_index: what is framed
-    setting:             names the clients
-    has_class_names:     whether the classes are named, as on the left one of two
+    client, class_index: the selected ones, which get a frame
+    setting:             the setting that names the clients
+    has_class_names:     whether the classes are named; of two tables side by side only the left one names them
     """
     clients, classes = values.shape
     has_numbers = max(values.shape) <= MAX_WRITTEN_COUNT
@@ -570,20 +572,20 @@ def attach_client_class_hover_texts(
     """Give the cells of a table `[M, C]`, drawn with one column per client, hover texts."""
     cells = {}
     for k, row in enumerate(values):
-        who = capitalize_first_letter(format_client_for_title(k, setting))
+        client_title = capitalize_first_letter(format_client_for_title(k, setting))
         for c, value in enumerate(row):
-            says = f"{who}, class {class_names[c]}\n{number_format.format(value)}"
+            hover_text = f"{client_title}, class {class_names[c]}\n{number_format.format(value)}"
             if np.isnan(value):
-                says = f"{who}, class {class_names[c]}\nnothing is known"
-            cells[c, k] = {"says": says, "client": k, "class_index": c}
+                hover_text = f"{client_title}, class {class_names[c]}\nnothing is known"
+            cells[c, k] = {"says": hover_text, "client": k, "class_index": c}
     attach_hover_texts_to_cells(ax, cells)
 
 
 def draw_rings_round_class_maxima(ax: Axes, values: ClientClassValues) -> None:
     """Draw a ring round the largest value of each class in a table `[M, C]`, unless all are equal."""
     for c, column in enumerate(values.T):
-        known = column[np.isfinite(column)]
-        if len(known) and np.ptp(known) > 1e-9:
+        known_values = column[np.isfinite(column)]
+        if len(known_values) and np.ptp(known_values) > 1e-9:
             corner = (int(np.nanargmax(column)) - 0.46, c - 0.44)
             ax.add_patch(Rectangle(corner, 0.92, 0.88, fill=False, edgecolor=INK, lw=1.5))
 
@@ -600,12 +602,12 @@ def draw_image_rows(
     """Draw rows of small images, each row with its label at the left.
 
     An image is `[C, H, W]` in [0, 1]; recordings `[C, T]` are drawn as lines, features `[D]` as a
-    strip, and None leaves the place empty. In upright axes the columns go on below, in two or three
-    bands, so that the tiles become larger.
+    strip, and None leaves the place empty. In upright axes a long row is broken into two or three
+    bands, one below the other, so that the tiles become larger.
 
     column_names:      a name under each column
     words_under_tiles: {(row, column): (word, colour)}
-    selected_column:   the column in a frame
+    selected_column:   the column that gets a frame
     """
     words_under_tiles = words_under_tiles or {}
     grid = TileGrid(ax, rows, column_names, words_under_tiles)
@@ -647,16 +649,17 @@ def draw_image_rows(
 
 def list_images_of_rows(rows: Sequence[LabelAndImages]) -> list[SampleArray]:
     """List the images of all rows, without the empty places."""
-    found = []
+    all_images = []
     for _, images in rows:
-        found += [image for image in images if image is not None]
-    return found
+        all_images += [image for image in images if image is not None]
+    return all_images
 
 
 class TileGrid:
-    """Where the tiles of `draw_image_rows` lie. The unit is the width of a tile with its gap; y points down.
+    """The positions of the tiles of `draw_image_rows`. The unit is the width of a tile with its
+    gap; y points down.
 
-    Long rows are broken into one to three bands, which stand one below the other.
+    Rows are drawn in one to three bands, one below the other.
 
     columns:      number of columns of all images
     band_columns: number of columns in a band
@@ -697,9 +700,11 @@ class TileGrid:
         self.band_starts = range(0, self.columns, self.band_columns)
 
     def _choose_band_columns(self, ax: Axes) -> int:
-        """Choose the number of columns in a band, so that one, two or three bands make the tiles largest.
+        """Choose the number of columns in a band, so that one, two or three bands make the tiles
+        largest.
 
-        More bands are chosen only if they make the tiles clearly larger: each one counts as a loss of 15 %.
+        More bands are chosen only if they make the tiles clearly larger: each one counts as a loss
+        of 15 %.
         """
         width, height = ax.figure.get_size_inches() * ax.get_position().size
         best_columns = self.columns
@@ -724,8 +729,9 @@ class TileGrid:
 def draw_band_of_tiles(
     ax: Axes, images: Sequence[SampleArray | None], grid: TileGrid, row: int, first_column: int
 ) -> None:
-    """Draw the tiles of a row in one band, from column `first_column` on, as one image that is transparent between
-    tiles."""
+    """Draw the tiles of a row in one band, from column `first_column` on, as one image that is
+    transparent between tiles.
+    """
     page = np.zeros((grid.shape[0], grid.band_columns * grid.pitch, 4))
     for place, image in enumerate(images):
         left = place * grid.pitch
@@ -741,14 +747,16 @@ def draw_band_of_tiles(
 
 
 def exempt_from_dark_theme(ax: Axes) -> None:
-    """Keep the colours of these axes' images on a dark page, where a heat map would be darkened."""
+    """Keep the colours of these axes' images on a dark page; those of a heat map are made dark."""
     ax.set_gid(f"photos-{ax.figure.axes.index(ax)}")
 
 
 def render_tile_pixels(image: SampleArray) -> PixelArray:
-    """Render an image of `draw_image_rows` as drawn pixels `[h, w, 1 or 3]`; a pixel of the image may be several wide.
+    """Render an image of `draw_image_rows` as drawn pixels `[h, w, 1 or 3]`. Small images are
+    enlarged.
 
-    Features become a strip in which large values are light. A recording becomes a line for each channel.
+    Features become a strip in which large values are light. A recording becomes a line for each
+    channel.
     """
     if image.ndim == 1:
         low = float(image.min())
@@ -765,16 +773,18 @@ def render_tile_pixels(image: SampleArray) -> PixelArray:
 def render_recording_pixels(
     recording: Recording, height: int = 4 * MIN_TILE_PIXELS
 ) -> ColourPixels:
-    """Render a recording `[C, T]` as pixels `[height, T, 3]`: one line and colour per channel, all on one scale."""
+    """Render a recording `[C, T]` as pixels `[height, T, 3]`: one line and colour per channel, all
+    on one scale.
+    """
     dots = np.ones((height, recording.shape[1], 3))
     low = float(recording.min())
     span = float(np.ptp(recording)) or 1.0
     rows = np.rint((1 - (recording - low) / span) * (height - 1)).astype(int)  # [C, T]
     # At each step a line reaches from the height one step ago to the present one, so that it has no gaps.
-    before = np.concatenate([rows[:, :1], rows[:, :-1]], axis=1)
+    previous_rows = np.concatenate([rows[:, :1], rows[:, :-1]], axis=1)
     places = np.arange(height)[:, None]
     for c, colour in enumerate(list_class_colours(len(recording))):
-        top = np.minimum(rows[c], before[c])
-        bottom = np.maximum(rows[c], before[c])
+        top = np.minimum(rows[c], previous_rows[c])
+        bottom = np.maximum(rows[c], previous_rows[c])
         dots[(top <= places) & (places <= bottom)] = to_rgb(colour)
     return dots

@@ -1,8 +1,8 @@
-"""Marks: artists of a picture that have a hover text in a browser, and are highlighted when their client, class or
-method is selected elsewhere.
+"""Marks: artists of a picture that have a hover text in a browser, and are highlighted when their
+client, class or method is selected elsewhere.
 
-`attach_hover_text(artist, "FENS\\n87 % ± 2", method="fens")` makes an artist answer; `get_marks_by_id(figure)`
-returns the marks of a figure.
+`attach_hover_text(artist, "FENS\\n87 % ± 2", method="fens")` makes an artist a mark;
+`get_marks_by_id(figure)` returns the marks of a figure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from matplotlib.text import Text
 
 
 def attach_hover_text(artist: Artist, hover_text: str | list[str], **mark_keys: Any) -> None:
-    """Attach a hover text to an artist: shown when a pointer is on it, or the keyboard.
+    """Attach a hover text to an artist. It is shown when the pointer or the keyboard focus is on
+    the artist.
 
     hover_text: one text; for a collection a list with one text per member
     mark_keys:  what the artist stands for: `method` (name or title), `client`, `class_index` (for a collection lists of

@@ -1,8 +1,8 @@
-"""A map of methods by what they say of themselves: what clients send, what comes back, what the server needs.
+"""A map of methods: what their clients send, what comes back, and what the server needs.
 
-Clients stand at the left, the server at the right. All words come from the registry (`Info`), so a new method has its
-drawing before it has run. What a run really sends is drawn elsewhere (`journey`). Lengths are inches of a drawing at
-scale 1.
+Clients are on the left, the server on the right. All words come from the registry (`Info`), so a
+new method has its drawing before it has run. What a run really sends is drawn by `journey`. Lengths
+are in inches of a drawing at scale 1.
 """
 
 import textwrap
@@ -34,11 +34,11 @@ from .words import build_table, format_client_letters
 
 DRAWING_WIDTH = 2.6
 DRAWING_HEIGHT = 1.2
-MIN_WIDTH = 2.5  # of a drawing with its edges
+MIN_WIDTH = 2.5  # of a drawing with its margins
 ARROW_START = 0.52  # x, at the clients
 ARROW_END = 1.7  # x, at the server
 DATA = "▦"
-# The symbol of what is sent, by a word of its description; all else is a network.
+# {word in the description of an upload: its symbol}; any other upload is a network.
 SYMBOLS = {
     "image": DATA,
     "sample": DATA,
@@ -65,7 +65,7 @@ class TileTexts(NamedTuple):
 
 
 def draw_method_map(methods: Sequence[str]) -> Picture:
-    """Draw one tile for each group and kind of thing that is sent, with the methods' names below it."""
+    """Draw one tile for each group of methods and kind of upload, with the methods' names below it."""
     tiles = group_methods_into_tiles(methods)
     width, _ = get_default_figure_size()
     columns = max(1, min(len(tiles), int(width / MIN_WIDTH)))
@@ -82,14 +82,14 @@ def draw_method_map(methods: Sequence[str]) -> Picture:
         for number, (text, tile) in enumerate(zip(names, tiles, strict=True)):
             row, column = divmod(number, columns)
             left = 0.12 + column * width / columns
-            low = sum(row_heights[row:]) - 1.9 * line - DRAWING_HEIGHT * scale
-            place = (
+            bottom = sum(row_heights[row:]) - 1.9 * line - DRAWING_HEIGHT * scale
+            axes_position = (
                 left / width,
-                low / height,
+                bottom / height,
                 DRAWING_WIDTH * scale / width,
                 DRAWING_HEIGHT * scale / height,
             )
-            ax = figure.add_axes(place, xlim=(0, DRAWING_WIDTH), ylim=(0, DRAWING_HEIGHT))
+            ax = figure.add_axes(axes_position, xlim=(0, DRAWING_WIDTH), ylim=(0, DRAWING_HEIGHT))
             ax.set_axis_off()
             write_axes_title(ax, tile[0].group, 3, font_size + 1.5)
             MethodTile(ax, scale).draw(tile)
@@ -101,7 +101,9 @@ def draw_method_map(methods: Sequence[str]) -> Picture:
 
 
 def group_methods_into_tiles(methods: Sequence[str]) -> list[list[Info]]:
-    """Group the methods by their group and by what they send; each result is one drawing."""
+    """Group the methods by their group and by the symbol of what they send. Each result is one
+    tile.
+    """
     tiles = defaultdict(list)
     for names in group_methods_by_kind(methods).values():
         for name in names:
@@ -118,7 +120,7 @@ class MethodTile:
         self.scale = scale
 
     def draw(self, tile_methods: Sequence[Info]) -> None:
-        """Draw what the methods of a tile have in common, as its first one has it."""
+        """Draw a tile with the words of its first method."""
         words = make_tile_texts(tile_methods)
         self._draw_clients(tile_methods[0])
         self._draw_server(words)
@@ -130,7 +132,7 @@ class MethodTile:
             self._draw_text(1.1, 0.44, words.comes_back, 1.15, **style)
 
     def _draw_clients(self, info: Info) -> None:
-        """Three clients with their data, and below them whether the data stay there."""
+        """Draw three clients with their data, and write below them whether the data stay there."""
         for client, low in enumerate((0.9, 0.6, 0.3)):
             self._draw_box(0, low, 0.44, 0.24)
             style = {"size": 10 * self.scale, "color": QUIET, **MIDDLE}
@@ -145,7 +147,7 @@ class MethodTile:
         self._draw_text(0, 0.24, text, 1.65, color=QUIET, va="top")
 
     def _draw_server(self, texts: TileTexts) -> None:
-        """The server, what it needs and what it returns."""
+        """Draw the server, what it needs and what it returns."""
         self._draw_box(1.74, 0.2, 0.86, 0.94)
         self._draw_text(1.8, 1.08, "Server", weight="bold", va="top")
         if not texts.sends:
@@ -155,7 +157,7 @@ class MethodTile:
         self._draw_text(1.8, 0.26, f"returns {texts.returns}", va="bottom")
 
     def _draw_upload(self, info: Info, texts: TileTexts) -> None:
-        """The arrow from the clients to the server, with the symbol of what is sent."""
+        """Draw the arrow from the clients to the server, with the symbol of what is sent."""
         self._draw_arrow(ARROW_START, ARROW_END, 0.74, ACCENT)
         text = texts.sends
         if texts.when:
@@ -203,31 +205,36 @@ def get_upload_symbol_or_empty(info: Info) -> str:
 
 
 def make_tile_texts(tile_methods: Sequence[Info]) -> TileTexts:
-    """Describe a drawing: its first method, and how the others differ from it."""
-    head = tile_methods[0]
-    if head.rounds.startswith("one-shot"):
+    """Make the texts of a tile: those of its first method, and how the others differ from it."""
+    first_method = tile_methods[0]
+    if first_method.rounds.startswith("one-shot"):
         when = "once"
     else:
-        when = head.rounds.partition(",")[0].removeprefix("none")
-    returns = name_resulting_model(head.name if len(tile_methods) == 1 else "", head.group)
+        when = first_method.rounds.partition(",")[0].removeprefix("none")
+    returns = name_resulting_model(
+        first_method.name if len(tile_methods) == 1 else "", first_method.group
+    )
     return TileTexts(
-        methods="; ".join(format_name_with_differences(info, head) for info in tile_methods),
-        sends=head.sends,
+        methods="; ".join(
+            format_name_with_differences(info, first_method) for info in tile_methods
+        ),
+        sends=first_method.sends,
         when=when,
-        comes_back=head.back,
-        needs="public images" if "public" in head.needs else "nothing else",
-        returns=returns if head.sends else "nothing",
+        comes_back=first_method.back,
+        needs="public images" if "public" in first_method.needs else "nothing else",
+        returns=returns if first_method.sends else "nothing",
     )
 
 
 def format_name_with_differences(info: Info, first_method: Info) -> str:
-    """Format a method's short name and how it differs from `first_method`, the first method of its drawing:
-    'FedKD (+ class counts)'."""
+    """Format a method's short name and how it differs from `first_method`, the first method of its
+    drawing: 'FedKD (+ class counts)'.
+    """
     name = shorten_title(info.title)
     differences = []
-    more = info.sends.removeprefix(first_method.sends).strip(", ")
-    if more:
-        differences.append(more)
+    further_uploads = info.sends.removeprefix(first_method.sends).strip(", ")
+    if further_uploads:
+        differences.append(further_uploads)
     if info.back and info.back != first_method.back:
         differences.append(f"back: {info.back}")
     if not differences:

@@ -1,7 +1,8 @@
-"""Who holds what: a dot for each client and class, whose area is the number of samples; above it the clients' sizes.
+"""Pictures of who holds what: a dot for each client and class, whose area is the number of samples,
+and above them bars of the clients' sizes.
 
-With up to MAX_COLOURED_CLASSES classes there are dots in the classes' colours, with more classes a heat map.
-`PartitionPicture` keeps its figure, so that the axes stay where they are while a slider moves.
+Up to MAX_COLOURED_CLASSES classes are drawn as dots in the classes' colours, more classes as a heat
+map. `PartitionPicture` keeps its figure, so that the axes stay where they are while a slider moves.
 """
 
 import math
@@ -51,27 +52,13 @@ from .words import (
 
 MAX_COLOURED_CLASSES = 26
 PALE = 0.3  # opacity of clients that take no part
-NOBODY = -1  # the client of a mark that stands for no client which can be selected
+NOBODY = -1  # the client key of a mark whose client cannot be selected
 SMALLEST_DOT = 2.5  # area in square points
-ROUND_ENDS = (
-    1,
-    1.25,
-    1.5,
-    2,
-    2.5,
-    3,
-    4,
-    5,
-    6,
-    8,
-    10,
-    12.5,
-)  # ends of an axis, to be multiplied by a power of ten
+# Ends of an axis, to be multiplied by a power of ten.
+ROUND_ENDS = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12.5)
 NAMED_CLASSES = 4  # the number of a client's classes that the sentence names
-FEW_CLASSES = (
-    4  # in a data set with so few classes, the number of classes that a client sees has a decimal
-)
-# (the smallest share of all classes that a client effectively sees, how different the clients then are)
+FEW_CLASSES = 4  # with so few classes, the number of classes that a client sees gets a decimal
+# (smallest share of all classes that a client effectively sees, how different the clients are then)
 DEGREES = ((0.9, "alike"), (0.45, "fairly similar"), (0.25, "different"), (0, "very different"))
 ABOUT = "Who holds what: a dot for each client and class, its area the number of training samples"
 
@@ -84,7 +71,7 @@ class TitledBars(NamedTuple):
 
 
 class PartitionPicture:
-    """The picture of a partition; `show` reuses the axes for another one of the same shape."""
+    """The picture of a partition. `show` reuses the axes for another partition of the same shape."""
 
     _shape: tuple | None = None
     _stored_rows: Sequence[Series] = ()
@@ -102,13 +89,12 @@ class PartitionPicture:
 
         setting: the caption
         client, class_index: the client and the class to mark, if any
-        stored:  stored results to show beside it, one Series per method, with the title that says where
-                 they come from
+        stored:  stored results to show beside it, one Series per method; their title says where they come from
         """
         counts, remarks = count_samples_of_all_clients(federation)
         names = list_quoted_class_names(federation.dataset)
         rows, title = stored or ((), "")
-        about = ABOUT
+        title_text = ABOUT
         with LOCK:
             labels = tuple(s.label for s in rows)
             shape = (*counts.shape, names, labels, tuple(remarks))
@@ -120,16 +106,18 @@ class PartitionPicture:
             if rows:
                 if rows is not self._stored_rows:
                     self._bars.update(rows, title)
-                    # The longest setting fits over these narrow bars.
+                    # This size leaves room for the longest setting above these narrow bars.
                     write_axes_title(self._bars.ax, title, font_size=9.5)
                     self._stored_rows = rows
                 means = ", ".join(
                     f"{s.label} {format_percent(s.mean)}" for s in select_series_with_results(rows)
                 )
-                about += f"; beside it, {title}: {means}"
+                title_text += f"; beside it, {title}: {means}"
         text = describe_partition(federation, client, class_index, setting)
         rows = make_partition_table(federation, setting)
-        return describe_picture(self.figure, about, setting, text, rows, detail=federation.note)
+        return describe_picture(
+            self.figure, title_text, setting, text, rows, detail=federation.note
+        )
 
     def _build_axes(
         self,
@@ -158,10 +146,10 @@ class PartitionPicture:
 
 
 class PartitionArtists:
-    """The artists of one partition on two axes: sizes above, classes below.
+    """The artists of one partition on two axes: the clients' sizes at the top, their classes below.
 
-    inches:  size of the lower axes, about
-    remarks: what to say of each of the last clients, which take no part and are drawn pale
+    inches:  approximate size of the lower axes
+    remarks: a word on each of the last clients, which take no part and are drawn pale
     """
 
     def __init__(
@@ -206,7 +194,7 @@ class PartitionArtists:
         dress(ax, y="samples", grid="y")
         ax.tick_params(labelbottom=False, bottom=False)
         limit_tick_count(ax, "y", 2, is_whole=True)
-        # An unseen number at the top: the layout is the same whether or not a tick stands there.
+        # An invisible number at the top, so that the layout is the same with and without a tick there.
         style = {
             "fontsize": ax.yaxis.get_ticklabels()[0].get_fontsize(),
             "va": "center_baseline",
@@ -232,7 +220,7 @@ class PartitionArtists:
         *,
         setting: SettingCaption | str = "",
     ) -> None:
-        """Update the picture to these numbers of samples `[M, C]`."""
+        """Show these numbers of samples `[M, C]`."""
         clients, classes = self.shape
         client_names = [
             capitalize_first_letter(format_client_for_title(k, setting)) for k in range(clients)
@@ -274,8 +262,8 @@ class PartitionArtists:
         sizes = counts.sum(1)
         for k, (bar, size) in enumerate(zip(self.bars, sizes, strict=True)):
             bar.set_height(size)
-            held = format_count_and_noun(int((counts[k] > 0).sum()), "class")
-            samples = f"{format_count_and_noun(int(size), 'sample')} of {held}"
+            class_count = format_count_and_noun(int((counts[k] > 0).sum()), "class")
+            samples = f"{format_count_and_noun(int(size), 'sample')} of {class_count}"
             if self.remarks[k]:
                 attach_hover_text(bar, f"{self._client_names[k]}, {self.remarks[k]}\n{samples}")
             else:
@@ -284,7 +272,7 @@ class PartitionArtists:
 
 
 def round_up_axis_end(largest_value: float) -> float:
-    """Round up to a round end of an axis, which stays the same when `largest_value` changes a little."""
+    """Round up to a round end of an axis. It stays the same when `largest_value` changes a little."""
     unit = 10 ** math.floor(math.log10(largest_value))
     ends = [step * unit for step in ROUND_ENDS]
     return next(end for end in ends if end >= 1.06 * largest_value)
@@ -299,10 +287,10 @@ def describe_partition_dot(
     client_size: all samples of the client
     class_size:  all samples of the class
     """
-    of_client = format_percent(count / client_size)
-    of_class = format_percent(count / class_size)
+    client_share = format_percent(count / client_size)
+    class_share = format_percent(count / class_size)
     samples = format_count_and_noun(int(count), "sample")
-    return f"{client_text}, class {class_name}\n{samples}\n{of_client} of the client's, {of_class} of the class's"
+    return f"{client_text}, class {class_name}\n{samples}\n{client_share} of the client's, {class_share} of the class's"
 
 
 def move_or_hide_selection_mark(
@@ -337,14 +325,12 @@ def describe_class_holders(
     class_samples_per_client: CountPerClient, class_name: str, setting: SettingCaption | str
 ) -> str:
     """Say who has most samples of a class, and who has none. class_samples_per_client: `[M]`"""
-    most = int(class_samples_per_client.argmax())
-    without = format_count_and_noun(int((class_samples_per_client == 0).sum()), "client")
-    who = format_client_for_sentence(most, setting)
-    held = class_samples_per_client[most]
-    total = class_samples_per_client.sum()
+    largest_holder = int(class_samples_per_client.argmax())
+    clients_without = format_count_and_noun(int((class_samples_per_client == 0).sum()), "client")
+    holder_name = format_client_for_sentence(largest_holder, setting)
     return (
-        f"Class {class_name}: client {who} holds {held} of its {total} samples; "
-        f"{without} never saw it."
+        f"Class {class_name}: client {holder_name} holds {class_samples_per_client[largest_holder]} of "
+        f"its {class_samples_per_client.sum()} samples; {clients_without} never saw it."
     )
 
 
@@ -352,20 +338,23 @@ def describe_client_classes(
     samples_per_class: CountPerClass, class_names: Sequence[str], client_text: str
 ) -> str:
     """Describe a client's most frequent classes. samples_per_class: `[C]`"""
-    order = []
+    held_classes = []
     for c in np.argsort(-samples_per_class, kind="stable"):
         if samples_per_class[c] > 0:
-            order.append(int(c))
-    parts = [f"{samples_per_class[c]} of class {class_names[c]}" for c in order[:NAMED_CLASSES]]
-    others = order[NAMED_CLASSES:]
-    if others:
+            held_classes.append(int(c))
+    parts = [
+        f"{samples_per_class[c]} of class {class_names[c]}" for c in held_classes[:NAMED_CLASSES]
+    ]
+    other_classes = held_classes[NAMED_CLASSES:]
+    if other_classes:
         parts.append(
-            f"{samples_per_class[others].sum()} of {format_count_and_noun(len(others), 'more class')}"
+            f"{samples_per_class[other_classes].sum()} of "
+            f"{format_count_and_noun(len(other_classes), 'more class')}"
         )
     text = f"Client {client_text} holds {samples_per_class.sum()} samples: {join_with_and(parts)}"
-    missing = len(class_names) - len(order)
-    if missing:
-        text += f"; it has never seen the other {format_count_and_noun(missing, 'class')}"
+    missing_classes = len(class_names) - len(held_classes)
+    if missing_classes:
+        text += f"; it has never seen the other {format_count_and_noun(missing_classes, 'class')}"
     return f"{text}."
 
 
@@ -376,27 +365,30 @@ def describe_client_differences(
     smallest = int(counts.sum(1).min())
     largest = int(counts.sum(1).max())
     sizes = f"{smallest}" if smallest == largest else f"{smallest} to {largest}"
-    seen = federation.skew.effective_classes
-    about = f"{seen:.0f}" if class_count > FEW_CLASSES else f"{seen:.1f}"
+    classes_seen = federation.skew.effective_classes
+    effective_text = f"{classes_seen:.0f}" if class_count > FEW_CLASSES else f"{classes_seen:.1f}"
     dataset = federation.dataset
     kinds = choose_words_for_clients_and_samples(dataset.name, SAMPLES[len(dataset.input_shape)])[
         "kinds"
     ]
     text = (
-        f"A client effectively sees about {about} of {class_count} {kinds} and has {sizes} samples."
+        f"A client effectively sees about {effective_text} of {class_count} {kinds} and has "
+        f"{sizes} samples."
     )
     if len(counts) > 1:
-        share = seen / class_count
+        share = classes_seen / class_count
         degree = next(words for least, words in DEGREES if share >= least)
         text = (
-            f"The clients are {degree}: each effectively sees about {about} of {class_count} {kinds} "
-            f"and has {sizes} samples."
+            f"The clients are {degree}: each effectively sees about {effective_text} of "
+            f"{class_count} {kinds} and has {sizes} samples."
         )
     return text
 
 
 def list_quoted_class_names(dataset: Dataset) -> tuple[str, ...]:
-    """Return the classes' names; single letters are quoted, because clients are named by letters too."""
+    """Return the classes' names; single letters are quoted, because clients are named by letters
+    too.
+    """
     names = []
     for name in dataset.class_names:
         is_like_client = name.isupper() and len(name) < 3
@@ -412,7 +404,7 @@ class CountsAndRemarks(NamedTuple):
 
 
 def count_samples_of_all_clients(federation: Federation) -> CountsAndRemarks:
-    """Count the samples of all clients, those that take no part last."""
+    """Count the samples of all clients. Clients that take no part are last."""
     if federation.whole is None:
         return CountsAndRemarks(np.asarray(federation.label_counts), [])
     order = [*federation.ids, *federation.absent, *federation.unseen]
@@ -426,12 +418,12 @@ def make_partition_table(federation: Federation, setting: SettingCaption | str) 
     for name in list_quoted_class_names(federation.dataset):
         columns.append(f"class {name}")
     counts, remarks = count_samples_of_all_clients(federation)
-    present = len(counts) - len(remarks)
+    present_clients = len(counts) - len(remarks)
     rows = []
     for k, row in enumerate(counts.tolist()):
         name = format_client_for_sentence(k, setting)
-        if k >= present:
-            name += f", {remarks[k - present]}"
+        if k >= present_clients:
+            name += f", {remarks[k - present_clients]}"
         rows.append((name, sum(row), *row))
     return build_table(columns, rows)
 

@@ -1,7 +1,9 @@
-"""Points in the plane and how networks classify them: a row of small squares, coloured by the predicted class.
+"""Pictures of points in the plane and of how networks classify them: small squares, coloured by the
+predicted class.
 
-All squares lie in a single axes whose unit is an inch. Drawing takes half as long as with an axes for each square, so
-that the picture follows a slider. Borders are where two scores are equal, also between the points of the grid.
+All squares are on the same axes, whose unit is an inch. This takes half as long as axes for each
+square, so that the picture can follow a slider. Borders are where two scores are equal, also
+between the points of the grid.
 """
 
 import math
@@ -28,15 +30,15 @@ from .words import SettingCaption
 
 MARGIN = 0.06  # inches round all squares
 GAP = 0.14  # inches between two squares
-SMALL = 1.3  # inches of a square's side, below which there are two rows
-LARGE = 2.6  # inches of a square's side, at most
-TITLE = 0.24  # inches over a square
-FOOT = 0.2  # inches under a square
-LEGEND = 0.26  # inches under all
+SMALL = 1.3  # inches; if a square's side would be smaller, there are two rows
+LARGE = 2.6  # inches, the largest side of a square
+TITLE = 0.24  # inches above a square
+FOOT = 0.2  # inches below a square
+LEGEND = 0.26  # inches below all squares
 FINE = 900  # units across a square; a border's corners are exact to a ninth of a unit
 AROUND = "background: the class that is named there; circles: where a class lies"
-LETTER = 0.066  # the width of a letter of 9 points in inches, about
-# OKLCH of the regions: light enough to be turned dark on a dark page.
+LETTER = 0.066  # approximate width of a letter of 9 points, in inches
+# OKLCH of the regions: so light that a dark page makes them dark.
 PALE = 0.905  # lightness
 CHROMA = 0.085
 
@@ -73,8 +75,8 @@ class IslandCircle(NamedTuple):
 class Plane:
     """What all squares have in common.
 
-    names:   of the classes
-    edge:    the plane reaches from -edge to edge in both directions
+    names:   the names of the classes
+    edge:    the plane extends from -edge to edge in both directions
     circles: around the islands of points of one class
     """
 
@@ -91,10 +93,10 @@ def lighten_class_colour(colour: str) -> str:
 
 
 def find_stacked_decision_regions(scores: GridScores, half_width: float) -> list[Path]:
-    """Find an area for each class, to be painted one over the other in their order.
+    """Find an area for each class. They are painted in this order, each over the earlier ones.
 
-    Area c is where class c or a later one has the largest score. So area 0 is the whole square, and no
-    gap is left where three classes meet.
+    Area c is where class c or a later one has the largest score. So area 0 is the whole square, and
+    no gap is left where three classes meet.
 
     scores: `[G, G, C]` on a grid from -half_width to half_width
     """
@@ -106,7 +108,7 @@ def find_stacked_decision_regions(scores: GridScores, half_width: float) -> list
         vertices, codes = contours.filled(0, np.inf)
         outlines = [Path(*outline) for outline in zip(vertices, codes, strict=True)]
         whole = Path.make_compound_path(*outlines)
-        # Points that lie on a straight line between others are left out.
+        # Simplifying leaves out points on a straight line between others.
         paths.append(whole.cleaned(simplify=True))
     areas = []
     for path in paths:
@@ -125,7 +127,7 @@ class SquareLayout(NamedTuple):
 def place_squares_in_frame(
     square_count: int, width_inches: float, height_inches: float
 ) -> SquareLayout:
-    """Place `square_count` squares in a frame of this size, as large as possible."""
+    """Find the places of `square_count` squares in a frame of this size, as large as possible."""
     side_by_columns = {}
     for columns in range(1, square_count + 1):
         rows = math.ceil(square_count / columns)
@@ -202,12 +204,13 @@ def add_scaled_shapes(
     scale: float,
     **style: Any,
 ) -> PathCollection:
-    """Add many shapes at once, each multiplied by `scale` and moved to its position. Adding them one by one
-    as patches takes ten times as long."""
-    moved = []
+    """Add many shapes at once, each multiplied by `scale` and moved to its position. Adding them
+    one by one as patches takes ten times as long.
+    """
+    moved_paths = []
     for path, place in zip(paths, positions, strict=True):
-        moved.append(Path(path.vertices * scale + place, path.codes))
-    shapes = PathCollection(moved, clip_on=False, **style)
+        moved_paths.append(Path(path.vertices * scale + place, path.codes))
+    shapes = PathCollection(moved_paths, clip_on=False, **style)
     ax.add_collection(shapes, autolim=False)
     return shapes
 
@@ -272,7 +275,9 @@ def draw_square_dots(
 def draw_plane_legend(
     ax: Axes, class_names: Sequence[str], y_inches: float, width_inches: float
 ) -> None:
-    """Draw a dot for each class with its name, and if there is room the meaning of background and circles."""
+    """Draw a dot for each class with its name, and if there is room the meaning of background and
+    circles.
+    """
     x = MARGIN
     style = {"ls": "", "ms": 5.5, "mew": 0}
     for label, (name, colour) in enumerate(

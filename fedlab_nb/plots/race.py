@@ -1,4 +1,6 @@
-"""The race: each method's accuracy once so many bytes have been spent. One-shot methods jump, others climb."""
+"""The picture of the race: each method's accuracy after a number of bytes has been spent. One-shot
+methods jump, others climb.
+"""
 
 import math
 from collections.abc import Sequence
@@ -35,20 +37,20 @@ from .words import (
     shorten_labels,
 )
 
-STEPS = 288  # steps of the slider, from the least bytes to the most
+STEPS = 288  # steps of the slider, from the fewest bytes to the most
 STAGES = ("train", "upload", "fuse")
-TOLERANCE = 1 + 1e-9  # for rounding: a budget that equals a point's bytes is enough for it
+TOLERANCE = 1 + 1e-9  # for rounding errors: a budget equal to a point's bytes is enough for it
 
 
 class ByteRange(NamedTuple):
-    """The least and the most bytes of a slider."""
+    """The fewest and the most bytes of a slider."""
 
     least: float
     most: float
 
 
 class RacePicture:
-    """The picture of one race; `show(budget)` draws it for so many bytes into the same axes."""
+    """The picture of one race. `show(budget_bytes)` draws it into the same axes."""
 
     def __init__(self, series: Sequence[Series]) -> None:
         self.series = select_series_with_results(series)
@@ -86,7 +88,7 @@ class RacePicture:
         return low * (high / low) ** (slider_step / STEPS)
 
     def _prepare_axes(self, left: Axes, right: Axes) -> None:
-        """Set up what all methods share: accuracy against bytes on the left, stages on the right."""
+        """Set up the axes for all methods: accuracy against bytes on the left, stages on the right."""
         x = "bytes spent, both ways, all clients"
         dress(left, title="Test accuracy when so much is spent", x=x, grid="both", size=9.5)
         all_bytes = []
@@ -103,10 +105,8 @@ class RacePicture:
 
 
 class RaceTrack:
-    """One method in the race.
-
-    On the left it is a line with a mark at its end; on the right a row of boxes that fill up, and
-    the accuracy so far.
+    """One method in the race: on the left a line with a mark at its end; on the right a row of
+    boxes that fill up, and the accuracy so far.
 
     points: (bytes, accuracy 0–1) of its global models, in order
     """
@@ -141,22 +141,22 @@ class RaceTrack:
         self._text = right.text(4.1, row + 0.12, "–", ha="right", **style)
 
     def update(self, budget_bytes: float) -> None:
-        """Move the line, the mark and the boxes to where they are after `budget_bytes` bytes."""
+        """Show the line, the mark and the boxes as they are after `budget_bytes` bytes."""
         count = count_points_within_budget(self.series, budget_bytes)
-        paid = self.points[:count]
-        self._line.set_data(*split_into_x_and_y(paid))
-        self._end.set_data(*split_into_x_and_y(paid[-1:]))
+        reached_points = self.points[:count]
+        self._line.set_data(*split_into_x_and_y(reached_points))
+        self._end.set_data(*split_into_x_and_y(reached_points[-1:]))
         text = "no global model yet"
-        if paid:
-            spent, accuracy = paid[-1]
+        if reached_points:
+            spent, accuracy = reached_points[-1]
             text = f"{format_percent(accuracy)} for {format_data_size(spent)}"
         attach_hover_text(
             self._end, f"{self.series.name}\n{text}", method=self.series.highlight_key
         )
-        for box, part in zip(
+        for box, share_done in zip(
             self._boxes, compute_stage_completion(self.series, budget_bytes), strict=True
         ):
-            box.set_width(0.9 * part)
+            box.set_width(0.9 * share_done)
         last_point = find_last_point_within_budget(self.series, budget_bytes)
         self._text.set_text(format_point_accuracy(last_point, "–"))
 
@@ -167,7 +167,7 @@ def split_into_x_and_y(points: Sequence[tuple[float, float]]) -> tuple[list[floa
 
 
 def find_byte_range(series: Sequence[Series]) -> ByteRange:
-    """Find the least and the most bytes at which a method gains a point, for the slider."""
+    """Find the fewest and the most bytes at which any method has a global model, for the slider."""
     values = []
     for s in select_series_with_results(series):
         values += [point["bytes"] for point in list_global_model_points(s) if point["bytes"] > 0]
@@ -194,7 +194,9 @@ def has_many_rounds(method_results: Series) -> bool:
 
 
 def find_last_point_within_budget(method_results: Series, budget_bytes: float) -> CurvePoint | None:
-    """Find the last point that is reached with `budget_bytes`; None if there is no global model yet."""
+    """Find the last point that is reached with `budget_bytes`; None if there is no global model
+    yet.
+    """
     count = count_points_within_budget(method_results, budget_bytes)
     if not count:
         return None
@@ -247,8 +249,8 @@ def describe_leader(series: Sequence[Series], budget_bytes: float) -> str:
     accuracy, leader = max(standings)
     methods = format_count_and_noun(len(series), "method")
     return (
-        f"{spent}, {leader} leads with {format_percent(accuracy)}; {len(standings)} of {methods} have a "
-        "global model. One seed's curves."
+        f"{spent}, {leader} leads with {format_percent(accuracy)}; {len(standings)} of {methods} "
+        "have a global model. One seed's curves."
     )
 
 

@@ -1,4 +1,6 @@
-"""`Series`: one method under one setting, over its seeds, as plain data; what the result pictures are drawn from."""
+"""`Series`, the plain data from which pictures of results are drawn: one method under one setting,
+over its seeds.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,24 +33,24 @@ class Series:
     """The results of one method under one setting: one row or line of a picture.
 
     label:        the method's title
-    detail:       what tells it from others with the same title, such as "run 2, α = 1"
-    setting:      what it was run on, in words
-    accuracies:   {seed: share of the test set that is right, 0–1}
+    detail:       what distinguishes it from others with the same title, such as "run 2, α = 1"
+    setting:      the setting of its runs, in words
+    accuracies:   {seed: test accuracy, 0–1}
     up, down:     bytes of all clients, mean over the seeds
     phases:       {phase: (bytes up, bytes down)}, mean over the seeds
-    curves:       the points of each seed in turn, an unfinished seed included
+    curves:       the points of each seed in turn, also of an unfinished one
     per_class:    {seed: accuracy on each class, None for a class without a test sample}
     per_client:   {seed: accuracy on each client's classes}
     calibration:  {seed: reliability diagram with `nll`, `ece`, `counts`, `right`, `confidence`}
     features:     features of the fixed test points for the first seed, None if there are none
     labels:       the classes of these points
-    features_of:  whose network gave the features if each client has its own, such as "client G"
-    answers:      `[N]`, the classes that the method gives these points
+    features_of:  whose network computed the features if each client has its own, such as "client G"
+    answers:      `[N]`, the classes that the method predicts for these points
     stored:       the band of its stored results, None if none are stored
     stored_about: what the stored results are, or why there are none, in words
     method:       the method whose look it has, if not that of `label`
-    pinned:       drawn hatched or hollow, because it belongs to an earlier run
-    bound:        a reference, not a competitor (local only, centralised)
+    pinned:       whether it belongs to an earlier run, and is drawn hatched or hollow
+    bound:        whether it is a reference and not a competitor (local only, centralised)
     """
 
     label: str
@@ -93,14 +95,14 @@ class Series:
 
     @property
     def band_ends(self) -> tuple[float, ...]:
-        """Both ends of the band, within 0 and 1; none if there are too few seeds for one."""
+        """Both ends of the band, within 0 and 1; empty if there are too few seeds for a band."""
         if not self.accuracies or not self.band.is_shown:
             return ()
         return (max(0.0, self.band.low), min(1.0, self.band.high))
 
     @property
     def accuracy_text(self) -> str:
-        """'84 ± 2', in percent; of few seeds '84'."""
+        """The accuracy in percent: '84 ± 2'; with few seeds '84'."""
         return format_percent_band(self.band)
 
     @property
@@ -109,19 +111,19 @@ class Series:
 
     @property
     def total_bytes(self) -> float:
-        """Bytes, both directions, all clients."""
+        """Bytes of all clients in both directions."""
         return self.up + self.down
 
     @property
     def hover_text(self) -> str:
-        """What a mark of it answers: its name, accuracy with its band, each seed's, and bytes."""
+        """The hover text of its marks: name, accuracy with its band, that of each seed, and bytes."""
         if not self.accuracies:
             return f"{self.name}\nno result yet"
-        wide = ""
+        band_text = ""
         if self.band.is_shown:
-            wide = f" ± {100 * self.band.half_width:.1f} points (95 % band)"
+            band_text = f" ± {100 * self.band.half_width:.1f} points (95 % band)"
         seeds = ", ".join(f"{seed}: {100 * value:.1f} %" for seed, value in self.accuracies.items())
-        lines = [self.name, f"{100 * self.mean:.1f} %{wide}", f"seeds {seeds}"]
+        lines = [self.name, f"{100 * self.mean:.1f} %{band_text}", f"seeds {seeds}"]
         if self.total_bytes:
             lines.append(
                 f"{format_data_size(self.total_bytes)}: {format_data_size(self.up)} up, "
@@ -136,12 +138,12 @@ class Series:
 
     @property
     def highlight_key(self) -> str:
-        """The method that a choice of one of its marks holds."""
+        """The method that is highlighted when one of its marks is selected."""
         return self.method or self.label
 
     @property
     def look(self) -> Look:
-        """Colour, marker and line of its method."""
+        """The colour, marker and line of its method."""
         return get_method_look(self.method or self.label)
 
 

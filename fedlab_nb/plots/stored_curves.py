@@ -1,7 +1,8 @@
-"""A picture of stored results: accuracy against α, and bars at the stored α nearest to the chosen one.
+"""The picture of stored results: accuracy against α, and bars at the stored α nearest to the chosen
+one.
 
 `StoredPlot` redraws in place, so that it can follow a slider. Nothing is interpolated: every number
-is a stored one, and the text says which setting it belongs to.
+is a stored one, and the text says to which setting it belongs.
 """
 
 import math
@@ -71,7 +72,8 @@ class StoredPlot:
         note:           a sentence to append
         dataset:        name of the data set
 
-        The axes are built once per `results` object. As long as only α changes, a call moves marks.
+        The axes are built once for each `results` object. If only α has changed, a call just moves
+        marks.
         """
         if results is not self._results:
             self._build_axes(results, chance)
@@ -181,7 +183,8 @@ def find_index_of_nearest_alpha(stored_alphas: Sequence[float], chosen_alpha: fl
 def describe_distance_to_stored_setting(
     chosen_alpha: float, stored_alpha: float, stored_clients: int, wanted_clients: int | None
 ) -> str:
-    """Say what the stored setting stands in for: ' (the nearest to your α = 0.13 and 12 clients)'.
+    """Say which chosen values the stored setting stands for: ' (the nearest to your α = 0.13 and 12
+    clients)'.
 
     Empty if the stored setting is the chosen one.
     """

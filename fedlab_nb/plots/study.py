@@ -1,7 +1,8 @@
-"""Pictures of a study's results: against an axis, against bytes with the Pareto front, as a heat-map, and differences.
+"""Pictures of a study's results: accuracy against an axis, against bytes with the Pareto front, as
+a heat map, and as differences from a reference.
 
-plot_study(results, "alpha")            lines over any numeric axis, with 95 % bands over the seeds
-plot_study(results, "bytes")            accuracy against bytes; the methods that nothing beats on both are joined
+plot_study(results, "alpha")    lines over any numeric axis, with 95 % bands over the seeds
+plot_study(results, "bytes")    accuracy against bytes; a line joins the methods of the Pareto front
 plot_study(results, "alpha x clients", method="fens")
 plot_study(results, "differences", reference="fedavg")
 """
@@ -55,7 +56,7 @@ AccuraciesByAxisValue = Mapping[Any, Mapping[int, float] | Band]
 
 
 class BytesAndAccuracy(NamedTuple):
-    """A method's cost and what it brings."""
+    """A method's cost in bytes, and its accuracy."""
 
     bytes: float
     accuracy: float
@@ -65,9 +66,8 @@ def plot_study(results: Results, against: str = "alpha", **options: Any) -> Pict
     """Draw the picture that `against` names: an axis of the study, "bytes", "A x B" of two axes, or
     "differences".
 
-    options: `method=` for a heat-map, `reference=` for differences, `setting=` words for the alt
-        text
-    UsageError for what the study does not have.
+    options: `method=` for a heat map, `reference=` for differences, `setting=` for the alt text
+    Raises UsageError for an axis or a method that the study does not have.
     """
     if not results.points():
         raise UsageError("The study has no finished cell, so there is nothing to draw.")
@@ -86,8 +86,9 @@ def plot_study(results: Results, against: str = "alpha", **options: Any) -> Pict
 def draw_accuracy_along_axis(
     results: Results, axis: str, *, setting: SettingCaption | str = ""
 ) -> Picture:
-    """Draw lines over an axis of numbers: at each of its values the mean over all points of the
-    other axes."""
+    """Draw lines over an axis of numbers. At each of its values a line has the mean over all points
+    of the other axes.
+    """
     values = make_results_frame(results)[axis].unique().tolist()
     if not all(isinstance(value, int | float) for value in values):
         raise UsageError(
@@ -117,10 +118,11 @@ def draw_accuracy_lines_with_bands(
     """Draw mean accuracies over an axis of numbers, with bands.
 
     accuracies_by_line: {line: {value of the axis: {seed: share}, or its `Band`}}
-    axis, axis_label: its name in the table, and under it
+    axis: the name of the axis, for the table
+    axis_label: the text below the axis; by default one for its name
     chance: accuracy of guessing
-    method_or_look_by_line: {line: its method, or its look}, for lines with names of their own
-    sentence: what the picture shows, where that is more than the lines' ends
+    method_or_look_by_line: {line: its method or its look}, for lines that are not named after a method
+    sentence: what the picture shows; by default the values at the ends of the lines
     detail: of `Picture`
     """
     bands = compute_bands(accuracies_by_line)
@@ -128,12 +130,12 @@ def draw_accuracy_lines_with_bands(
     for line_bands in bands.values():
         values.update(line_bands)
     ticks = sorted(values)
-    own_looks = {}
+    given_looks = {}
     for line, method in (method_or_look_by_line or {}).items():
-        own_looks[line] = get_method_look(method) if isinstance(method, str) else method
+        given_looks[line] = get_method_look(method) if isinstance(method, str) else method
     with drawing() as (figure, ax):
         dress(ax, x=axis_label or LABELS.get(axis, axis), y="test accuracy", grid="y")
-        names = draw_lines_with_bands(ax, bands, own_looks)
+        names = draw_lines_with_bands(ax, bands, given_looks)
         if ticks[0] > 0 and ticks[-1] >= 10 * ticks[0]:
             set_log_axis(ax, ticks=ticks[::2] if is_frame_narrow() else ticks)
         else:
@@ -150,9 +152,9 @@ def draw_accuracy_lines_with_bands(
         for value, result in line_bands.items():
             row[f"{axis} = {value:g}"] = format_percent_with_band(result)
         table.append(row)
-        first = line_bands[min(line_bands)].mean
-        last = line_bands[max(line_bands)].mean
-        ends.append(f"{line} {format_percent(first)} to {format_percent(last)}")
+        first_mean = line_bands[min(line_bands)].mean
+        last_mean = line_bands[max(line_bands)].mean
+        ends.append(f"{line} {format_percent(first_mean)} to {format_percent(last_mean)}")
     if not sentence:
         sentence = f"From {axis} = {ticks[0]:g} to {ticks[-1]:g}: {'; '.join(ends)}."
     title = f"Lines of test accuracy against {axis}, with 95 % bands"
@@ -162,7 +164,7 @@ def draw_accuracy_lines_with_bands(
 def compute_bands(
     accuracies_by_line: Mapping[str, AccuraciesByAxisValue],
 ) -> dict[str, dict[float, Band]]:
-    """Compute {line: {value of the axis: band}}, the values in order."""
+    """Compute {line: {value of the axis: band}}, with the values in ascending order."""
     bands: dict[str, dict[float, Band]] = {}
     for line, by_value in accuracies_by_line.items():
         bands[line] = {}
@@ -172,8 +174,9 @@ def compute_bands(
 
 
 def draw_accuracy_against_bytes(results: Results, *, setting: SettingCaption | str = "") -> Picture:
-    """Draw one point per method: mean accuracy against mean bytes of all clients, both ways, over the
-    whole study."""
+    """Draw one point per method: mean accuracy against mean bytes of all clients, both ways, over
+    the whole study.
+    """
     by_method = make_results_frame(results).groupby("method")
     bytes_up = by_method["bytes_up"].mean()
     bytes_down = by_method["bytes_down"].mean()
@@ -204,7 +207,8 @@ def draw_accuracy_against_bytes(results: Results, *, setting: SettingCaption | s
 
 
 def find_names_on_pareto_front(points: Mapping[str, BytesAndAccuracy]) -> list[str]:
-    """Find the names that no other beats on both bytes and accuracy, by rising bytes.
+    """Find the names that no other one beats in both bytes and accuracy, in ascending order of
+    bytes.
 
     >>> points = {"a": (1, 0.5), "b": (2, 0.4), "c": (3, 0.9)}
     >>> find_names_on_pareto_front({name: BytesAndAccuracy(*point) for name, point in points.items()})
@@ -213,8 +217,8 @@ def find_names_on_pareto_front(points: Mapping[str, BytesAndAccuracy]) -> list[s
     front: list[str] = []
     for name in sorted(points, key=lambda name: (points[name].bytes, -points[name].accuracy)):
         point = points[name]
-        last = points[front[-1]] if front else None
-        if last is None or point.accuracy > last.accuracy or point == last:
+        last_point = points[front[-1]] if front else None
+        if last_point is None or point.accuracy > last_point.accuracy or point == last_point:
             front.append(name)
     return front
 
@@ -227,7 +231,7 @@ def draw_accuracy_heat_map(
     method: str = "",
     setting: SettingCaption | str = "",
 ) -> Picture:
-    """Draw the mean accuracy of one method (the first, unless named) over two axes."""
+    """Draw the mean accuracy of one method over two axes. method: by default the first one"""
     for axis in (column_axis, row_axis):
         choose("axis of this study", axis, results.shared_axes)
     cells = make_results_frame(results)
@@ -257,11 +261,17 @@ def draw_accuracy_heat_map(
 def draw_differences(
     results: Results, *, reference: str = "", setting: SettingCaption | str = ""
 ) -> Picture:
-    """Draw every method minus `reference` (the first, unless named) as a row: means over all points,
-    paired by seed, with their band; a row whose band leaves out zero is clear."""
+    """Draw the difference of every method from `reference`, by default the first method, in a row
+    with its band.
+
+    Differences are means over all points, paired by seed. One is clear if its band does not contain
+    zero.
+    """
     means = average_accuracy_by_method_and_seed(results)
-    first = next(iter(means))
-    name = choose("method of this study", find_method_label(results, reference or first), means)
+    first_method = next(iter(means))
+    name = choose(
+        "method of this study", find_method_label(results, reference or first_method), means
+    )
     gaps = {}
     for other, accuracies in means.items():
         has_common_seed = not set(accuracies).isdisjoint(means[name])
@@ -269,30 +279,31 @@ def draw_differences(
             gaps[other] = difference(accuracies, means[name])
     if not gaps:
         raise UsageError(
-            f"The study has no method other than {name}, so there is no difference to draw; add a method."
+            f"The study has no method other than {name}, so there is no difference to draw; add a "
+            "method."
         )
     method_looks = choose_distinct_looks(gaps)
-    ranked = sorted(gaps, key=lambda other: -gaps[other].mean)
+    ranking = sorted(gaps, key=lambda other: -gaps[other].mean)
     with drawing(size=(7.2, max(2.2, 0.9 + 0.34 * len(gaps)))) as (figure, ax):
         dress(ax, x=f"test accuracy minus {name}'s, points", grid="x")
-        for row, other in enumerate(ranked):
+        for row, other in enumerate(ranking):
             gap = gaps[other]
             colour = method_looks[other].colour if gap.verdict == "clear" else QUIET
             ax.plot([100 * gap.low, 100 * gap.high], [row, row], color=colour, lw=3, alpha=0.4)
             ax.plot(100 * gap.mean, row, method_looks[other].marker, color=colour, ms=7)
         draw_level_line(ax, 0, axis="x")
-        set_row_axis(ax, ranked, min_rows=3)
+        set_row_axis(ax, ranking, min_rows=3)
     cells = []
-    clear = []
-    for other in ranked:
+    clear_gaps = []
+    for other in ranking:
         gap = gaps[other]
         cells.append(
             (other, f"{format_percent_band(gap, 1, few_seeds=True)} points", gap.verdict, gap.n)
         )
         if gap.verdict == "clear":
-            clear.append(f"{other} {100 * gap.mean:+.0f}")
-    if clear:
-        sentence = f"Clearly apart from {name}, in points: {', '.join(clear)}."
+            clear_gaps.append(f"{other} {100 * gap.mean:+.0f}")
+    if clear_gaps:
+        sentence = f"Clearly apart from {name}, in points: {', '.join(clear_gaps)}."
     else:
         sentence = f"No method differs from {name} by more than the noise."
     title = f"Differences to {name} with 95 % bands"
@@ -302,7 +313,7 @@ def draw_differences(
 
 # ---------------------------------------------------------------------------- numbers and words
 def make_results_frame(results: Results) -> DataFrame:
-    """Make a table of the finished rows, one a cell; `method` with its own fields."""
+    """Make a table with a row for each finished cell; `method` is the label with its settings."""
     from pandas import DataFrame
 
     rows = []
@@ -321,8 +332,11 @@ def find_method_label(results: Results, name_with_axis_values: str) -> str:
 
 
 def average_accuracy_by_method_and_seed(results: Results) -> dict[str, dict[int, float]]:
-    """`{method: {seed: mean over the points of the study}}`: the seeds are what is independent,
-    points are not."""
+    """Compute {method: {seed: mean accuracy over the points of the study}}.
+
+    The mean is taken first, since seeds are independent of each other and the points of one seed
+    are not.
+    """
     means = make_results_frame(results).groupby(["method", "seed"], sort=False)["accuracy"].mean()
     methods = means.index.get_level_values(0).unique()
     return {method: means[method].to_dict() for method in methods}

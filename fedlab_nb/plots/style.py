@@ -1,21 +1,25 @@
-"""What all pictures have in common: the class `Picture`, one size, one style, and the lock around all drawing.
+"""What all pictures have in common: the class `Picture`, one size, one style, and the lock around
+all drawing.
 
-Figures are matplotlib `Figure`s on the Agg canvas. pyplot is never used, because its global state breaks when two
-threads draw. Pictures are drawn dark on white; `vector.py` gives each colour a second one for a dark page.
+Figures are matplotlib `Figure`s on the Agg canvas. pyplot is never used, because its global state
+breaks when two threads draw. Pictures are drawn dark on white; `vector.py` gives each colour a
+second one for a dark page.
 
-Functions for axes are at the end: scales, ticks, rows of bars, marks, lines of seeds and their names.
+Functions for axes are at the end: scales, ticks, rows of bars, marks, lines of seeds and their
+names.
 
-set_percent_axis(ax, "y", 1.03, ticks=FIFTHS)     shares as percents
-set_log_axis(ax, "x", ticks=alphas)               α, bytes
-limit_tick_count(ax, "x", 8, is_whole=True)       rounds, counts;   format_value=format_bytes: bytes
-set_row_axis(ax, names)                           horizontal bars, named at the left, the first on top
-set_client_ticks(ax, M), set_class_ticks(ax, names)   columns or rows of a table of clients and classes
-set_client_axis(ax, M, setting)                   ticks A, B, C, 'D✦', …, and a label that says who D is
-highlight_row_or_column(ax, client, M)         the client that is looked at; with "y" a row
-draw_level_line(ax, chance, "guessing")           a thin line at a level
-draw_seed_lines(ax, {seed: [(x, y)]}, colour)     every seed faintly, their mean clearly
-draw_end_labels(ax, [(y, text, colour)])          the name of each line at its right end
-darken_colour_until_readable(SECOND)                          a colour's tone for letters
+set_percent_axis(ax, "y", 1.03, ticks=FIFTHS)    shares as percents
+set_log_axis(ax, "x", ticks=alphas)              a logarithmic axis, as of α
+limit_tick_count(ax, "x", 8, is_whole=True)      a few ticks, as of rounds or counts
+set_row_axis(ax, names)                          horizontal bars with names, the first at the top
+set_client_ticks(ax, M)                          a table's columns of clients
+set_class_ticks(ax, names)                       a table's columns or rows of classes
+set_client_axis(ax, M, setting)                  ticks A, B, C, 'D✦', …, and a label with D's name
+highlight_row_or_column(ax, client, M)           the column of the selected client; with "y" a row
+draw_level_line(ax, chance, "guessing")          a thin line at a level
+draw_seed_lines(ax, {seed: [(x, y)]}, colour)    a thin line for each seed, a bold one for the mean
+draw_end_labels(ax, [(y, text, colour)])         the name of each line at its right end
+darken_colour_until_readable(SECOND)                         a tone of the colour in which letters can be read
 """
 
 from __future__ import annotations
@@ -70,7 +74,7 @@ from .words import (
 )
 
 RC = matplotlib.rcParams
-# Settings of matplotlib that do not change how a picture looks, by the beginning of their names.
+# Matplotlib's settings whose names begin like this do not change how a picture looks.
 HOST = ("backend", "interactive", "toolbar", "webagg", "timezone", "date.epoch")
 DEFAULTS = {
     name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith(HOST)
@@ -80,9 +84,10 @@ DEFAULTS = {
 class DrawingLock:
     """`with LOCK`: one drawing at a time, with matplotlib's own defaults.
 
-    The lock is needed because all figures share matplotlib's text parser and font cache. What a person has set for
-    pictures of their own (`rcParams["text.usetex"]`, a style sheet, a matplotlibrc) does not change ours, and is
-    restored when the outermost `with` ends. The lock is reentrant.
+    The lock is needed because all figures share matplotlib's text parser and font cache. What a
+    person has set for pictures of their own (`rcParams["text.usetex"]`, a style sheet, a
+    matplotlibrc) does not change ours, and is restored when the outermost `with` ends. The lock is
+    reentrant.
     """
 
     def __init__(self) -> None:
@@ -95,7 +100,7 @@ class DrawingLock:
         self._depth += 1
         if self._depth > 1:
             return
-        # `dict.get` skips the look-up of RcParams, which takes five times as long; a drag comes here many times.
+        # `dict.get` avoids the look-up of RcParams, which takes five times as long. Dragging a slider comes here often.
         changed = {name: value for name, value in DEFAULTS.items() if dict.get(RC, name) != value}
         if changed:
             self._defaults.enter_context(matplotlib.rc_context(changed))
@@ -111,13 +116,13 @@ class DrawingLock:
 
 LOCK = DrawingLock()
 SIZE = (6.7, 4.15)  # inches, unless `use_figure_size` gives another size
-NARROW = 5.4  # inches; a frame below this width is narrow
-UPRIGHT = 7.5  # inches; a frame below this width is narrow if it is also higher than wide
+NARROW = 5.4  # inches; a frame that is less wide is narrow
+UPRIGHT = 7.5  # inches; a frame that is less wide is narrow if it is also higher than wide
 DPI = 190
 TITLE = 11  # points, the font size of titles
 LEAST = 7.5  # points, the smallest font size to which texts are shrunk
-OUTSIDE = "outside"  # the beginning of the gid of texts that stand beside their axes
-FOLLOWS = "frame"  # the gid of figures that are as large as their frame
+OUTSIDE = "outside"  # the gid of texts beside their axes begins with this
+FOLLOWS = "frame"  # the gid of figures that have the size of their frame
 _size: ContextVar[tuple[float, float]] = ContextVar("size", default=SIZE)
 
 INK = "#1f2328"
@@ -126,8 +131,8 @@ RULE = "#d5d9de"
 FAINT = "#eceff2"
 ACCENT = "#0072B2"
 SECOND = "#D55E00"
-READABLE = 4.5  # contrast of letters with the page, at least (WCAG 2, AA)
-LINE_SPACING = 1.2  # height of a line of text, in sizes of its letters
+READABLE = 4.5  # minimal contrast of letters with the page (WCAG 2, AA)
+LINE_SPACING = 1.2  # height of a line of text, as a multiple of the font size
 # Okabe–Ito for a few series, without its black and its yellow (too faint on white); petroff10 for ten classes.
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 PETROFF10 = tuple(map(to_hex, matplotlib.color_sequences["petroff10"]))
@@ -183,8 +188,8 @@ class Picture:
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the picture as an SVG, or as a PNG if the name ends in .png.
 
-        UsageError if there is a file that the package did not write, unless `force`, and for a PNG of a picture that
-        is an SVG.
+        UsageError if there is a file that the package did not write, unless `force`, and for a PNG
+        of a picture that is an SVG.
         """
         wants_png = Path(path).suffix.lower() == ".png"
         if wants_png and self.svg:
@@ -200,8 +205,9 @@ class Picture:
     def image_metadata(self) -> dict[str, Any]:
         """The metadata that a notebook stores with the PNG.
 
-        It has the alt text, and `needs_background`, which tells JupyterLab that the picture is drawn on white. A dark
-        page inverts the colours of such a picture (DARK_STILLS). Pictures with photos do not have it.
+        It has the alt text, and `needs_background`, which tells JupyterLab that the picture is
+        drawn on white. A dark page inverts the colours of such a picture (DARK_STILLS). Pictures
+        with photos do not have it.
         """
         metadata: dict[str, Any] = {"image/png": {"alt": self.alt}}
         if self.figure is not None and not has_photos(self.figure):
@@ -248,9 +254,11 @@ DARK_IMAGE = (
 
 
 def make_svg_image_html(picture: Picture) -> str:
-    """Make HTML that shows a picture's SVG as an image, so that no script in it is run, and its text below.
+    """Make HTML that shows a picture's SVG as an image, so that no script in it is run, and its
+    text below.
 
-    In a narrow place the image scrolls; scaled down, its letters would be too small to read.
+    In a narrow place the image can be scrolled, since its letters would be too small to read if it
+    were scaled down.
     """
     source = b64encode(picture.svg.encode()).decode()
     return (
@@ -261,7 +269,9 @@ def make_svg_image_html(picture: Picture) -> str:
 
 
 def has_photos(figure: Figure) -> bool:
-    """Return whether a figure shows images, whose colours must not be inverted (`kit.exempt_from_dark_theme`)."""
+    """Return whether a figure shows images, whose colours must not be inverted
+    (`kit.exempt_from_dark_theme`).
+    """
     return any((ax.get_gid() or "").startswith("photos") for ax in figure.axes)
 
 
@@ -306,9 +316,9 @@ def render_picture_svg(picture: Picture) -> bytes:
 
 
 def render_svg(figure: Figure, facecolor: str, **metadata: Any) -> str:
-    """Render a figure whose layout is computed as the text of an SVG file.
+    """Render a figure as the text of an SVG file. Its layout must be computed already.
 
-    It is faster than `Figure.savefig`, which draws the figure once more to compute its layout.
+    This is faster than `Figure.savefig`, which draws the figure once more to compute its layout.
     """
     out = io.StringIO()
     dpi = figure.dpi
@@ -317,7 +327,7 @@ def render_svg(figure: Figure, facecolor: str, **metadata: Any) -> str:
         figure.set_facecolor(facecolor)
         FigureCanvasSVG(figure).print_svg(out, metadata=metadata or None)
     finally:
-        # The figure gets a new canvas: the old one has a bitmap, which would stay until the next garbage collection.
+        # A new canvas, since the old one's bitmap would stay in memory until the next garbage collection.
         FigureCanvasAgg(figure)
         figure.set_dpi(dpi)
         figure.set_facecolor(colour)
@@ -354,7 +364,7 @@ def compute_layout_now(figure: Figure) -> None:
 
 
 def compute_layout_once(figure: Figure) -> None:
-    """Compute the figure's layout unless that has been done: it is the slowest part of a frame."""
+    """Compute the figure's layout, unless that has been done. It is the slowest part of a drawing."""
     engine = figure.get_layout_engine()
     if isinstance(engine, ConstrainedLayoutEngine):
         exclude_data_from_layout(figure)
@@ -372,27 +382,29 @@ def shrink_long_titles(figure: Figure) -> None:
     A title must not cross the edge of the figure or touch the title beside it; an x label must not
     cross the edge. A title that is still too long begins further left.
     """
-    usual = figure.__dict__.setdefault("fedlab_words", {})  # {axes: its title and its usual size}
-    titles = [usual[ax] for ax in figure.axes if ax in usual]
-    names = []
+    usual_sizes = figure.__dict__.setdefault(
+        "fedlab_words", {}
+    )  # {axes: its title and its usual size}
+    titles = [usual_sizes[ax] for ax in figure.axes if ax in usual_sizes]
+    labels = []
     for ax in figure.axes:
         label = ax.xaxis.label
-        names.append(usual.setdefault(ax.xaxis, (label, label.get_fontsize())))
-    for text, size in (*titles, *names):
+        labels.append(usual_sizes.setdefault(ax.xaxis, (label, label.get_fontsize())))
+    for text, size in (*titles, *labels):
         text.set_fontsize(size)
-    # Of the canvas: the renderer that has drawn last may be that of an SVG, whose pixels have another size.
+    # The canvas's renderer: the one that drew last may be that of an SVG, whose pixels have another size.
     canvas: Any = figure.canvas
     renderer = canvas.get_renderer()
     fit_titles_side_by_side([title for title, _ in titles], figure, renderer)
     edge = figure.bbox.x1
-    for name, _ in names:
-        box = name.get_window_extent(renderer)
+    for axis_label, _ in labels:
+        box = axis_label.get_window_extent(renderer)
         middle = (box.x0 + box.x1) / 2
-        shrink_text_to_width(name, box.width, 2 * min(middle, edge - middle))
+        shrink_text_to_width(axis_label, box.width, 2 * min(middle, edge - middle))
 
 
 class FittedTitle(NamedTuple):
-    """Where a title begins, and its lower and upper end, in pixels."""
+    """The left, lower and upper end of a title, in pixels."""
 
     left: float
     low: float
@@ -400,8 +412,9 @@ class FittedTitle(NamedTuple):
 
 
 def fit_titles_side_by_side(titles: Sequence[Text], figure: Figure, renderer: Any) -> None:
-    """Shrink titles, the rightmost one first, until each ends before the next one at its height begins. A
-    title that is still too long is moved to the left."""
+    """Shrink titles, the rightmost one first, until each ends before the next one at the same
+    height. A title that is still too long is moved to the left.
+    """
     gap = figure.dpi / 12
     boxes = []
     for title in titles:
@@ -409,25 +422,27 @@ def fit_titles_side_by_side(titles: Sequence[Text], figure: Figure, renderer: An
         boxes.append((title.get_window_extent(renderer), title))
     fitted: list[FittedTitle] = []
     for box, title in sorted(boxes, key=lambda entry: -entry[0].x0):
-        end = figure.bbox.x1
-        for other in fitted:
-            is_at_same_height = other.low < box.y1 and other.high > box.y0
+        right_limit = figure.bbox.x1
+        for fitted_title in fitted:
+            is_at_same_height = fitted_title.low < box.y1 and fitted_title.high > box.y0
             if is_at_same_height:
-                end = min(end, other.left)
-        end -= gap
-        shrink_text_to_width(title, box.width, end - box.x0)
-        moved = 0.0
+                right_limit = min(right_limit, fitted_title.left)
+        right_limit -= gap
+        shrink_text_to_width(title, box.width, right_limit - box.x0)
+        shift = 0.0
         if title.get_fontsize() <= LEAST:
             right = title.get_window_extent(renderer).x1
-            moved = max(0.0, min(right - end, box.x0 - gap))
-        title.set_x(-moved / title.axes.bbox.width)
-        fitted.append(FittedTitle(box.x0 - moved, box.y0, box.y1))
+            shift = max(0.0, min(right - right_limit, box.x0 - gap))
+        title.set_x(-shift / title.axes.bbox.width)
+        fitted.append(FittedTitle(box.x0 - shift, box.y0, box.y1))
 
 
 def shrink_text_to_width(text: Text, text_pixels: float, available_pixels: float) -> None:
-    """Shrink a text of this width to fit into `available_pixels` (pixels), down to the smallest legible size."""
+    """Shrink a text of this width to fit into `available_pixels` (pixels), down to the smallest
+    legible size.
+    """
     if text_pixels > available_pixels > 0:
-        # A little less than what fits, since widths are whole pixels.
+        # A little less than the size that fits, since widths are whole pixels.
         font_size = 0.98 * text.get_fontsize() * available_pixels / text_pixels
         text.set_fontsize(max(LEAST, font_size))
 
@@ -481,7 +496,8 @@ def drawing(
     fixed: bool = False,
     **grid: Any,
 ) -> Iterator[tuple[Figure, Any]]:
-    """Make a figure with axes, as `Figure.subplots` does, and hold the drawing lock until the block ends.
+    """Make a figure with axes, as `Figure.subplots` does, and hold the drawing lock until the block
+    ends.
 
     In a narrow frame, axes side by side are put below each other.
 
@@ -534,9 +550,9 @@ def add_legend(owner: Axes | Figure, **options: Any) -> Legend:
     """Add a legend without a frame, and return it; a narrow figure gets at most two columns."""
     max_columns = 2 if is_frame_narrow() else 9
     options["ncols"] = min(options.get("ncols", 1), max_columns)
-    drawn = owner.legend(frameon=False, fontsize=9, labelcolor=INK, **options)
-    drawn.get_title().set(fontsize=9, color=QUIET)
-    return drawn
+    new_legend = owner.legend(frameon=False, fontsize=9, labelcolor=INK, **options)
+    new_legend.get_title().set(fontsize=9, color=QUIET)
+    return new_legend
 
 
 Colour = str | tuple[float, ...]  # '#0072B2', or red, green, blue and opacity, each 0-1
@@ -679,7 +695,9 @@ def choose_row_font_size_points(row_count: int) -> float:
 
 
 def set_client_ticks(ax: Axes, client_count: int, *, max_single_ticks: int = 16) -> None:
-    """Set one x tick per client, or ticks at round numbers if there are more than `max_single_ticks`."""
+    """Set one x tick per client, or ticks at round numbers if there are more than
+    `max_single_ticks`.
+    """
     ax.set_xticks(range(client_count))
     if client_count > max_single_ticks:
         ax.xaxis.set_major_locator(MaxNLocator(13, integer=True, steps=[1, 2, 5, 10]))
@@ -798,8 +816,9 @@ class Line(NamedTuple):
 
 
 def average_lines_over_seeds(points_by_seed: Mapping[int, XYPoints]) -> Line:
-    """Average the lines `{seed: [(x, y), …]}`, which are straight between their points, over the range of x
-    that all seeds have."""
+    """Average the lines `{seed: [(x, y), …]}` over the range of x that all seeds have. Lines are
+    straight between their points.
+    """
     lines = []
     for points in points_by_seed.values():
         if points:
@@ -825,8 +844,8 @@ def draw_seed_lines(
     label: str = "",
     **mean_style: Any,
 ) -> Line:
-    """Draw the lines `{seed: [(x, y), …]}`: each seed of several faintly, their mean in full. Returns
-    the mean.
+    """Draw the mean of the lines `{seed: [(x, y), …]}`, and of several seeds each one as a thin
+    line. Returns the mean.
 
     mean_style: of the mean's line, as for `Axes.plot`
     """
@@ -845,9 +864,9 @@ def draw_seed_lines(
 def spread_label_positions(
     positions: Sequence[float], min_gap: float, highest: float = math.inf, lowest: float = -math.inf
 ) -> list[float]:
-    """Move positions so that neighbours are `min_gap` apart, in their order.
+    """Move positions so that neighbours are at least `min_gap` apart, and keep their order.
 
-    They lie between `lowest` and, as long as they fit, `highest`.
+    The results are at least `lowest` and, if they all fit, at most `highest`.
     """
     order = sorted(range(len(positions)), key=lambda i: -positions[i])
     places = list(positions)
@@ -864,9 +883,10 @@ def spread_label_positions(
 
 @functools.cache
 def darken_colour_until_readable(colour: str) -> str:
-    """Make the tone of a colour `#rrggbb` in which letters can be read on white: darker, where it is too light.
+    """Make a tone of a colour `#rrggbb` in which letters can be read on white: a darker one if it
+    is too light.
 
-    Bars and lines keep the colour itself; a page that is dark makes both lighter (`vector.py`).
+    Bars and lines keep the colour itself. On a dark page both become lighter (`vector.py`).
     """
     red, green, blue = to_rgb(colour)
     share = 1.0
@@ -876,7 +896,9 @@ def darken_colour_until_readable(colour: str) -> str:
 
 
 def compute_contrast_with_white(*red_green_blue: float) -> float:
-    """The contrast of WCAG 2 between a colour, its red, green and blue 0-1, and white."""
+    """Compute the contrast of a colour with white as WCAG 2 defines it. channels: red, green and
+    blue, 0-1
+    """
     linear = []
     for channel in red_green_blue:
         is_dark = channel <= 0.04045
@@ -893,11 +915,12 @@ def draw_end_labels(
     min_gap: float = 0.052,
     **style: Any,
 ) -> None:
-    """Draw each line's name at its right end, beside the axes, so that no two names overlap.
+    """Write each line's name at its right end, beside the axes, so that no two names overlap.
 
     Call it after the limits of the axes are set.
 
-    min_gap: between two names, as a share of the axes' height; it is larger if the letters need more
+    min_gap: between two names, as a share of the axes' height; it is larger if the letters need
+    more
     """
     low, high = ax.get_ylim()
     texts = [text for _, text, _ in labels]
@@ -936,13 +959,16 @@ def draw_colour_bar(
 def set_client_axis(
     ax: Axes, client_count: int, setting: SettingCaption | str, *, max_single_ticks: int = 16
 ) -> None:
-    """Set the ticks of the clients, named characters with a ✦, and the label of the x axis.
+    """Set the clients' ticks and the label of the x axis. Clients with a name in the course's story
+    get a ✦.
 
-    It may be called again for another setting: the axes keep their place.
+    It may be called again for another setting; the axes stay where they are.
     """
     characters = find_story_names_of_clients(setting)
     label = make_client_axis_label(setting)
-    marked = {} if is_frame_narrow() else characters  # in a narrow frame the label alone names them
+    marked_clients = (
+        {} if is_frame_narrow() else characters
+    )  # in a narrow frame the label alone names them
     set_client_ticks(ax, client_count, max_single_ticks=max_single_ticks)
 
     def write_tick(value: float, _: object) -> str:
@@ -950,7 +976,7 @@ def set_client_axis(
         if not 0 <= client < client_count:
             return ""
         text = format_client_letter(client, setting)
-        return text + SYMBOL if client in marked else text
+        return text + SYMBOL if client in marked_clients else text
 
     ax.xaxis.set_major_formatter(FuncFormatter(write_tick))
     if client_count <= max_single_ticks:

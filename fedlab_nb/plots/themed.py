@@ -1,11 +1,11 @@
-"""Writes a picture as an SVG file that is light or dark as the reader prefers, for guides and sites that show it as an
-image.
+"""Writes a picture as an SVG file that is light or dark as the reader prefers. Guides and sites
+show it as an image.
 
     write_themed_svg(picture, "notebooks/images/which.svg", force=True)
 
-`vector.draw_svg` writes each colour as `light-dark(a, b)`, which follows the theme of the page that contains the SVG. A
-file that is shown as an image cannot do this. It has variables instead, which follow the reader's preference, and a
-title and a description for people who cannot see it.
+`vector.draw_svg` writes each colour as `light-dark(a, b)`, which follows the theme of the page that
+contains the SVG. A file that is shown as an image cannot do this. It has variables instead, which
+follow the reader's preference, and a title and a description for people who cannot see it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def write_themed_svg(picture: Picture, path: str | Path, *, force: bool = False)
 
 
 def make_themed_svg(picture: Picture) -> str:
-    """Make the text of the file: each pair of colours is a variable, which has its dark value on a dark page."""
+    """Make the text of the file: each pair of colours is a variable, which has its dark value on a
+    dark page.
+    """
     assert picture.figure is not None, "a picture without a figure has nothing to draw"
     colours: dict[tuple[str, str], str] = {}
 
@@ -46,8 +48,8 @@ def make_themed_svg(picture: Picture) -> str:
     light_values = "".join(f"{name}:{light};" for (light, _), name in colours.items())
     dark_values = "".join(f"{name}:{dark};" for (_, dark), name in colours.items())
     style = (
-        f"<style>:root{{{light_values}}}@media (prefers-color-scheme:dark){{:root{{{dark_values}}}}}"
-        "</style>"
+        f"<style>:root{{{light_values}}}@media "
+        f"(prefers-color-scheme:dark){{:root{{{dark_values}}}}}</style>"
     )
     title = picture.alt.partition(" (")[0]
     words = f"<title>{escape(title)}</title><desc>{escape(picture.alt)}</desc>"

@@ -1,4 +1,6 @@
-"""How long methods take: a bar for each, the longest first, made of its clients' training and of the rest."""
+"""The picture of how long methods take: a bar for each method, with a part for its clients'
+training and one for the rest of the run.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple

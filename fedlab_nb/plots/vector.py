@@ -1,7 +1,9 @@
-"""Pictures as SVG for a page: letters as outlines, colours for a light and a dark page, and marks that answer.
+"""Draws pictures as SVG for a page: letters as outlines, colours for a light and a dark page, and
+marks with hover texts.
 
-A colour stands in the SVG as `light-dark(#0072B2, #4A9FE0)`; the page's `color-scheme` says which one is seen. `dark`
-derives the second one from the first: greys turn round, colours keep their hue and become light enough.
+The SVG has each colour as `light-dark(#0072B2, #4A9FE0)`; the page's `color-scheme` chooses one of the two.
+`adapt_colour_to_dark_page` makes the second one: the lightness of greys is reversed, other colours keep their hue and
+become light enough.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ from matplotlib.transforms import Affine2D
 
 from .style import LOCK, compute_layout_once, render_svg, resize_figure_to_frame
 
-PAPER = "#111519"  # of a dark page, where its theme does not say
-# Lightness (OKLCH) on a dark page: so much, and a share of that on a light one, so that two colours of one hue stay
-# apart.
+PAPER = "#111519"  # background of a dark page whose theme does not set one
+# Lightness (OKLCH) on a dark page: the first number plus the second one times the lightness on a light page. So two
+# colours of the same hue stay apart.
 LIGHT = (0.5, 0.42)
 GREY = 0.04  # chroma below which a colour counts as grey
 PALE = 0.9  # lightness from which on a colour is a light tint
@@ -41,7 +43,12 @@ def draw_svg(figure: Figure) -> str:
 
 
 class ThumbnailSheet(TypedDict):
-    """Small images, `columns` of them in a row, as one PNG (`image`: its address); width, height: pixels of one."""
+    """A PNG with many small images.
+
+    image:         its address
+    width, height: of one small image, in pixels
+    columns, rows: number of small images in a row, and of rows
+    """
 
     image: str
     width: int
@@ -85,7 +92,9 @@ def make_svg_path_of_marker(marker: str, radius: float) -> str:
 
 
 def adapt_svg_to_themes(svg: str) -> str:
-    """Convert matplotlib's SVG to one element that fills its frame, in colours for both pages."""
+    """Convert matplotlib's SVG to one element that fills its frame, with colours for a light and a
+    dark page.
+    """
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt" ', "", svg, count=1)
@@ -95,7 +104,7 @@ def adapt_svg_to_themes(svg: str) -> str:
 
 @lru_cache(maxsize=4096)
 def make_css_light_dark_colour(hex_colour: str) -> str:
-    """Make a CSS colour `light-dark(#rrggbb, #rrggbb)` for both pages; white is that of the page."""
+    """Make a CSS colour `light-dark(#rrggbb, #rrggbb)`. White becomes the background of the page."""
     if hex_colour == "#ffffff":
         return f"light-dark(#ffffff, var(--jp-layout-color0, {PAPER}))"
     return f"light-dark({hex_colour}, {adapt_colour_to_dark_page(hex_colour)})"
@@ -104,7 +113,7 @@ def make_css_light_dark_colour(hex_colour: str) -> str:
 def adapt_colour_to_dark_page(hex_colour: str) -> str:
     """Convert a colour `#rrggbb` of a light page to one for a dark page."""
     lightness, chroma, hue = convert_hex_to_oklch(hex_colour)
-    # Letters and rules; the greys between them stand for data.
+    # Letters and rules are the darkest and the lightest greys; those in between stand for data.
     is_letter_or_rule = chroma < GREY and not 0.4 < lightness < 0.8
     if is_letter_or_rule:
         return convert_oklch_to_hex(1.08 - 0.86 * lightness, chroma, hue)

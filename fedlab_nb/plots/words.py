@@ -3,18 +3,19 @@
 format_percent(0.834)               '83 %'
 format_percent_band, format_difference_in_points, choose_words_by_significance: bands and differences
 make_setting_caption(settings, "seed 0")  'digits, α = 0.1, 10 clients, seed 0', with the names of its clients
-format_client_for_title(3, setting) 'client D ✦ sixes'; of a file's own clients 'client D (north)'; else 'client D'
+format_client_for_title(3, setting) 'client D ✦ sixes', 'client D (north)' with a file's own names, or 'client D'
 format_client_for_list(3, setting)  'D ✦ sixes', 'D (north)', or 'D'
 format_client_for_row(3, setting)   'D ✦ sixes', 'D (north)', or 'client D'
 format_client_for_sentence(3, setting) 'D (north)', or 'D'
 make_sentence_of_client_names(setting)     ' Marked with ✦: D sixes, …' or ' Clients: A east, …', for an alt text
 
-Clients are numbers in the code and letters on the screen: a picture with clients and classes both numbered from 0 to 9
-would be misread.
+Clients are numbers in the code and letters on the screen: in a picture with clients and classes
+both numbered from 0 to 9, people would confuse them.
 
-Some clients of the course's federation have a name as a character. They are in `characters.json`: the clients that
-hold the largest share of a digit, the one with the fewest images, and the one with the largest logits. The names of a
-file's own clients are known as long as its data are in memory; otherwise a client is called by its letter.
+Some clients of the course's federation are characters with a name, which `characters.json` has: the
+clients that hold the largest share of a digit, the one with the fewest images, and the one with the
+largest logits. The names of clients that come with a file are known while its data are in memory;
+otherwise such a client is called by its letter.
 """
 
 import json
@@ -53,10 +54,10 @@ def capitalize_first_letter(text: str) -> str:
 
 def join_with_and(words: Sequence[str]) -> str:
     """Join words: ['a', 'b', 'c'] -> 'a, b and c'."""
-    *others, last = list(words) or [""]
-    if not others:
-        return last
-    return f"{', '.join(others)} and {last}"
+    *leading_words, last_word = list(words) or [""]
+    if not leading_words:
+        return last_word
+    return f"{', '.join(leading_words)} and {last_word}"
 
 
 TableRows = list[dict[str, Any]]  # {column: cell} for each row
@@ -113,7 +114,8 @@ def describe_seeds(results_by_seed: Mapping[int, Any]) -> str:
 
 @dataclass(frozen=True)
 class SettingCaption:
-    """The setting that runs have in common, as a caption. Two captions with the same words are equal.
+    """The setting that runs have in common, as a caption. Two captions with the same words are
+    equal.
 
     A plain text may be used instead of a caption; then the clients have no names.
 
@@ -137,9 +139,10 @@ def get_settings_of_caption(caption: SettingCaption | str) -> dict[str, SettingV
 
 
 def make_setting_caption(settings: SettingsByName, *extra_words: str) -> SettingCaption:
-    """Make the caption of settings: 'digits, α = 0.1, 10 clients'. Another partition than Dirichlet is named.
+    """Make the caption of settings: 'digits, α = 0.1, 10 clients'. A partition other than Dirichlet
+    is named.
 
-    extra_words: to be added at the end, such as "seed 0"
+    extra_words: words to add at the end, such as "seed 0"
     """
     partition = settings.get("partition", "dirichlet")
     edits = Edits.parse(settings.get("moves") or "")
@@ -158,7 +161,9 @@ def make_setting_caption(settings: SettingsByName, *extra_words: str) -> Setting
 
 
 def describe_skew(partition: str, settings: SettingsByName) -> str:
-    """Describe the skew of a partition: 'α = 0.1', 'partition classes' or 'partition quantity, α = 0.1'."""
+    """Describe the skew of a partition: 'α = 0.1', 'partition classes' or 'partition quantity, α =
+    0.1'.
+    """
     if partition == "dirichlet":
         return f"α = {settings['alpha']:g}"
     if partition in ("quantity", "client_dirichlet"):
@@ -167,8 +172,9 @@ def describe_skew(partition: str, settings: SettingsByName) -> str:
 
 
 def describe_partition_options(settings: SettingsByName) -> str:
-    """Describe the options of a partition that are not at their defaults: ', 50 % of the samples, at least 5 per
-    client'."""
+    """Describe the options of a partition that are not at their defaults: ', 50 % of the samples,
+    at least 5 per client'.
+    """
     words = []
     if settings.get("share", 1) != 1:
         words.append(f"{format_percent(settings['share'])} of the samples")
@@ -215,11 +221,12 @@ def format_percent_band(
     *,
     few_seeds: bool = False,
 ) -> str:
-    """Format a share with its band in per cent, without the unit: '84 ± 2'; of fewer than five seeds '84'.
+    """Format a share with its band in per cent, without the unit: '84 ± 2'; with fewer than five
+    seeds '84'.
 
-    decimals:  by default none, or one if it says more of the band ('84.3 ± 0.4') or of a small difference ('0.4 ± 0.0')
+    decimals:  by default none; one if the band ('84.3 ± 0.4') or a small difference ('0.4 ± 0.0') needs it
     sign:      "+" writes a plus, for a difference
-    few_seeds: whether the band of fewer than five seeds is written, too: in a report, not on a screen
+    few_seeds: whether to write the band of fewer than five seeds, too, as in a report
     """
     if decimals is None:
         decimals = choose_percent_decimals(share)
@@ -232,7 +239,9 @@ def format_percent_band(
 
 
 def choose_percent_decimals(share: Band) -> int:
-    """Choose the decimals of a share in per cent: one if its band is below a point and says more with it, else none."""
+    """Choose the decimals of a share in per cent: one if its band is below a point and not 0.0, or
+    if the share is a small difference; else none.
+    """
     if not share.half_width < 0.01:
         return 0
     is_small_difference = 0.0005 <= abs(share.mean) < 0.01
@@ -242,7 +251,8 @@ def choose_percent_decimals(share: Band) -> int:
 def format_difference_in_points(
     difference: Band, sign: Literal["", "+"] = "+", *, few_seeds: bool = False
 ) -> str:
-    """Format a difference of shares with its band in points: '+3 ± 1 points'; of few seeds '+3 points'.
+    """Format a difference of shares with its band in points: '+3 ± 1 points'; with few seeds '+3
+    points'.
 
     sign: "+" writes a plus, "" does not
     """
@@ -256,7 +266,7 @@ def choose_words_by_significance(
     clear_words: str = "clear",
     one_seed_words: str = "",
 ) -> str:
-    """Choose one of a picture's own texts by the verdict on a difference.
+    """Choose one of three texts by the verdict on a difference.
 
     noise_words:    if the band contains zero
     clear_words:    if the band does not contain zero
@@ -272,7 +282,9 @@ def choose_words_by_significance(
 
 
 def format_half_width_or_seed_count(band: Band) -> str:
-    """Describe a band in a table: '1.2 points', or 'one seed', '3 seeds' if there are too few for one."""
+    """Describe a band in a table: '1.2 points', or 'one seed' or '3 seeds' if there are too few
+    seeds for a band.
+    """
     if math.isnan(band.half_width):
         return "one seed"
     if not band.is_shown:
@@ -341,8 +353,9 @@ def load_story_names_of_clients() -> NameByClient:
 
 
 def find_story_names_of_clients(caption: SettingCaption | str) -> NameByClient:
-    """Find the names that the course's story gives its clients; none unless `caption` is the course's
-    federation."""
+    """Find the names that the course's story gives its clients; none unless `caption` is the
+    course's federation.
+    """
     values = {"partition": "dirichlet", **get_settings_of_caption(caption)}
     for name, value in FEDERATION.items():
         if values.get(name) != value:
@@ -355,7 +368,7 @@ def find_story_names_of_clients(caption: SettingCaption | str) -> NameByClient:
 def find_given_client_names(caption: SettingCaption | str) -> NameByClient:
     """Find the names that a file gives its own clients, and those that a user has given by hand.
 
-    Returns {index of the client in pictures: name, cut if it is long}; a double is named after its
+    Returns {index of the client in pictures: name, cut if it is long}. A double is named after its
     client.
     """
     values = get_settings_of_caption(caption)
@@ -379,9 +392,9 @@ def find_given_client_names(caption: SettingCaption | str) -> NameByClient:
 
 
 def find_client_at_position(position: int, setting: SettingCaption | str) -> int:
-    """Find which client stands at an index of a picture.
+    """Find which client has an index of a picture.
 
-    Clients that are absent or unseen stand behind all others, and every client keeps its letter.
+    Absent and unseen clients come after all others in a picture, but every client keeps its letter.
     """
     values = get_settings_of_caption(setting)
     if not (values.get("absent") or values.get("unseen")):
@@ -403,7 +416,9 @@ def format_client_letter(client: int, setting: SettingCaption | str) -> str:
 
 
 def format_client_for_sentence(client: int, setting: SettingCaption | str) -> str:
-    """Name a client in a sentence or a table: 'D (north)', or 'D'; a character is only its letter."""
+    """Name a client in a sentence or a table: 'D (north)', or 'D'. A character of the story has
+    only its letter.
+    """
     text = format_client_letter(client, setting)
     name = find_given_client_names(setting).get(client)
     return f"{text} ({name})" if name else text
@@ -412,10 +427,10 @@ def format_client_for_sentence(client: int, setting: SettingCaption | str) -> st
 def find_common_setting(
     settings: Iterable[SettingCaption | str], seeds: Iterable[int]
 ) -> SettingCaption | str:
-    """Return the one setting, with its seed, by which the clients of all results can be named.
+    """Return the one setting, with its seed, by which the clients of all results can be named; ''
+    if the results belong to several federations.
 
-    '' if the results belong to several federations. A file's own clients are the same for every
-    seed.
+    Clients that come with a file are the same for every seed.
     """
     values_by_caption = {}
     for setting in settings:
@@ -448,7 +463,9 @@ def format_client_for_title(client: int, setting: SettingCaption | str) -> str:
 
 
 def format_client_for_row(client: int, setting: SettingCaption | str) -> str:
-    """Name a client left of its row, which has little room: 'D ✦ sixes', 'D (north)', or 'client E'."""
+    """Name a client to the left of its row, where room is scarce: 'D ✦ sixes', 'D (north)', or
+    'client E'.
+    """
     if client in find_story_names_of_clients(setting) or client in find_given_client_names(setting):
         return format_client_for_list(client, setting)
     return format_client_for_title(client, setting)
@@ -456,9 +473,9 @@ def format_client_for_row(client: int, setting: SettingCaption | str) -> str:
 
 def make_sentence_of_client_names(setting: SettingCaption | str) -> str:
     """Describe which clients have a name, as a sentence of an alt text; '' if none has one."""
-    known = find_story_names_of_clients(setting)
-    if known:
-        return f" Marked with {SYMBOL}: {_join_client_letters_and_names(known, setting)}."
+    story_names = find_story_names_of_clients(setting)
+    if story_names:
+        return f" Marked with {SYMBOL}: {_join_client_letters_and_names(story_names, setting)}."
     names = find_given_client_names(setting)
     if names:
         return f" Clients: {_join_client_letters_and_names(names, setting)}."
@@ -466,11 +483,12 @@ def make_sentence_of_client_names(setting: SettingCaption | str) -> str:
 
 
 def make_client_axis_label(setting: SettingCaption | str) -> str:
-    """Make the label of an axis of clients: 'client (✦ D sixes, E tiny)', 'client (A east, B north)' if there is room
-    for all names, or 'client'."""
-    known = find_story_names_of_clients(setting)
-    if known:
-        return f"client ({SYMBOL} {_join_client_letters_and_names(known, setting)})"
+    """Make the label of an axis of clients: 'client (✦ D sixes, E tiny)', 'client (A east, B
+    north)' if there is room for all names, or 'client'.
+    """
+    story_names = find_story_names_of_clients(setting)
+    if story_names:
+        return f"client ({SYMBOL} {_join_client_letters_and_names(story_names, setting)})"
     names = _join_client_letters_and_names(find_given_client_names(setting), setting)
     if names and len(names) <= MAX_LABEL_LETTERS:
         return f"client ({names})"

@@ -1,12 +1,15 @@
-"""What runs will cost, before they run: seconds on this machine, and bytes between clients and server.
+"""Estimates the cost of runs before they begin: seconds on this machine, and bytes between clients
+and server.
 
-The bytes are what each method says of itself (`Method.bytes_sent`).
+The bytes come from the method itself (`Method.bytes_sent`).
 
-The seconds are those of the stored results: of the same method on the same data, with the nearest stored number of
-clients and α. Another machine made them, so one training step is measured here, which gives the time of the clients'
-local training, and of training one network on all the data together. The stored time of a method's own part is scaled
-as that one is, and also by the sizes of the networks and the data and by the numbers of rounds, if they differ from
-the stored ones. All this is right within a factor of three. The time of a method without stored results is not known.
+The seconds come from the stored results of the same method on the same data, with the nearest
+stored number of clients and α. Another machine made these, so one training step is measured on this
+machine. It gives the time of the clients' local training, and that of training one network on all
+data, which is stored, too. Their ratio tells how much slower this machine is. The stored time of a
+method's own part is scaled by this ratio, and also by the sizes of the networks and the data and by
+the numbers of rounds, if they differ from the stored ones. The estimates are right within a factor
+of three. The time of a method without stored results is not known.
 """
 
 import functools
@@ -52,10 +55,10 @@ from .stored_rows import StoredRow
 MethodsAndSettings = tuple[str | Sequence[str], Mapping[str, SettingValue]]
 
 BATCH = 32  # samples of a measured step
-MOST_STEPS = 30  # that are measured
-MEASURING_SECONDS = 0.2  # after so long no further step is measured
+MOST_STEPS = 30  # steps that are measured, at most
+MEASURING_SECONDS = 0.2  # after this time no further step is measured
 STACK = 10  # clients of the stack that is measured
-# Knobs that say how often something is done: a method's own time goes with each of them.
+# Knobs for how often something is done. A method's own time is proportional to each of them.
 REPETITIONS = (
     "rounds",
     "epochs",
@@ -74,7 +77,7 @@ REPETITIONS = (
     "samples",
     "per_class",
 )
-# What a step in a training takes, by a step alone: batches are drawn, and accuracies measured.
+# Time of a step in a training divided by that of a step alone, as batches are drawn and accuracies measured, too.
 OVERHEAD = 1.7
 LEAST_SECONDS = 0.005  # of a run that computes anything
 CLIENT_SECONDS = 0.004  # to build, send and test one client's network, however little it trains
@@ -84,11 +87,11 @@ CLIENT_SECONDS = 0.004  # to build, send and test one client's network, however 
 class Cost:
     """What runs will cost.
 
-    seconds: on this machine while it has nothing else to do, None if nobody knows yet
-    bytes: up and down, all clients and runs
+    seconds: on this machine while it has nothing else to do, None if not known yet
+    bytes: up and down, of all clients and runs
     exact: whether the bytes are those that the ledger will have
-    bytes_per_seed: up and down, all clients and methods, with one seed
-    seeds: how many there are
+    bytes_per_seed: up and down, of all clients and methods, with one seed
+    seeds: number of seeds
     has_upload: whether clients send anything
     """
 
@@ -101,7 +104,7 @@ class Cost:
 
 
 def estimate_cost(*calls: MethodsAndSettings) -> Cost | None:
-    """What several calls of `fl.job` will cost; None while their arguments are wrong.
+    """Estimate the cost of several calls of `fl.job`; None if their arguments are wrong.
 
     calls: the methods and the settings of each call; `seeds` of the result is the largest of theirs
 
@@ -136,7 +139,9 @@ def estimate_cost(*calls: MethodsAndSettings) -> Cost | None:
 
 # ------------------------------------------------------------------------------------------------ bytes
 def estimate_traffic(plan: Plan) -> TrafficBytes:
-    """The bytes of a run. They are exact if the method says so, and if all clients are alike and honest."""
+    """Estimate the bytes of a run. They are exact if the method says so, and if all clients are
+    alike and honest.
+    """
     traffic = plan.method.bytes_sent(estimate_traffic_sizes(plan))
     settings = plan.settings
     is_usual = settings.poison == "none" and not settings.absent
@@ -170,7 +175,7 @@ def estimate_traffic_sizes(plan: Plan) -> FederationSizes:
 
 @functools.lru_cache(maxsize=256)
 def count_bytes_and_triangle_entries_of_network(architecture: Architecture) -> NetworkSizes:
-    """The sizes of one network, which is built for the purpose."""
+    """Build a network to count its bytes and the entries of its triangles."""
     name, shape, classes, width = architecture
     model = build(name, shape, classes, width=width)
     state = model_state(model)
@@ -194,12 +199,13 @@ def count_bytes_and_triangle_entries_of_network(architecture: Architecture) -> N
 
 # ------------------------------------------------------------------------------------------------ seconds
 def estimate_seconds_of_runs(plans: Iterable[Plan]) -> float | None:
-    """Seconds that these runs will take; None if a method among them has no stored results.
+    """Estimate the seconds that these runs will take; None if one of their methods has no stored
+    results.
 
     Stored runs take no time, nor do clients that are stored or trained for an earlier run.
     """
     total = 0.0
-    trained = set[str]()  # keys of the clients that a run before has trained
+    trained = set[str]()  # keys of the clients that an earlier run of these has trained
     for plan in plans:
         if is_run_stored(plan):
             continue
@@ -219,7 +225,9 @@ def estimate_seconds_of_runs(plans: Iterable[Plan]) -> float | None:
 
 
 def estimate_server_seconds(plan: Plan) -> float | None:
-    """Seconds that a method takes here besides the clients' local training; None if not known."""
+    """Estimate the seconds that a method takes in addition to the clients' local training; None if
+    not known.
+    """
     table = load(
         plan.settings.dataset
         if plan.settings.dataset in list_datasets_with_stored_results()
@@ -259,7 +267,9 @@ def estimate_server_seconds(plan: Plan) -> float | None:
 
 
 def count_passes_over_local_data(plan: Plan, epochs: int) -> float:
-    """How often a client would train on its own data with so many epochs; 1 if it trains nothing."""
+    """Count how often a client would train on its own data with this number of epochs; 1 if it
+    trains nothing.
+    """
     members = len(plan.settings.members)
     sizes = [count_training_samples(plan) / members] * members
     recipe = replace(plan.recipe, epochs=epochs)
@@ -298,10 +308,12 @@ def make_plan_of_stored_row(dataset: str, method: str, alpha: float, clients: in
 
 @functools.lru_cache(maxsize=8)
 def compute_slowdown_relative_to_stored_runs(table: StoredTable, device: str) -> float:
-    """How many times longer work takes here than on the machine that made the stored results.
+    """Compute how many times longer work takes here than on the machine that made the stored
+    results.
 
-    It is the time of training one network on all the data here, divided by the time there. The clients' local training
-    would not do: there the clients of all seeds trained together, and a seed has only its share of that time.
+    It is the time of training one network on all data here, divided by the time there. The time of
+    the clients' local training cannot be used, since there the clients of all seeds were trained
+    together.
     """
     keys = [key for key in table.rows if key[0] == "centralized"]
     seconds_there = median(seconds for key in keys for seconds in table.rows[key]["seconds_method"])
@@ -314,7 +326,7 @@ def compute_slowdown_relative_to_stored_runs(table: StoredTable, device: str) ->
 
 
 def compute_mean_step_seconds(plan: Plan) -> float:
-    """Seconds of a training step of one client's network, the mean over clients."""
+    """Measure the seconds of a training step of a client's network, as the mean over clients."""
     device = plan.settings.device
     return fmean(
         measure_step_seconds_once(architecture, device).seconds
@@ -323,7 +335,7 @@ def compute_mean_step_seconds(plan: Plan) -> float:
 
 
 def count_training_samples(plan: Plan) -> float:
-    """How many samples all clients train on."""
+    """Count the samples that all clients train on."""
     settings = plan.settings
     return (
         settings.share
@@ -345,14 +357,14 @@ def estimate_local_training_seconds(
         measure_step_seconds_once(architecture, settings.device)
         for architecture in plan.architectures
     ]
-    # Of all clients; the last one of each is half full.
+    # The batches of all clients; the last batch of each client is half full on average.
     batches = samples / plan.recipe.batch_size + members / 2
     batch_seconds = compute_mean_step_seconds(plan) * plan.recipe.batch_size / BATCH
     if passes_over_local_data is None:
         passes_over_local_data = plan.recipe.epochs
     if members > 1 and all(step.stacked for step in steps):
-        # A stack takes as many steps as its largest client, each a little longer with every client more.
-        peak = 1.0  # samples of the largest client by those of the mean one
+        # A stack takes as many steps as its largest client. Each step is a little longer with each further client.
+        peak = 1.0  # samples of the largest client divided by the mean
         if settings.partition == "dirichlet":
             peak += 0.8 / (1 + settings.alpha)
         stacks = max(1, members // steps[0].least_stack)
@@ -367,11 +379,11 @@ def estimate_local_training_seconds(
 
 
 class StepSeconds(NamedTuple):
-    """What training steps take.
+    """How long training steps take.
 
     seconds: of one step of a network
-    stacked: of one step that STACK clients take as one stack, 0 if they do not
-    least_stack: clients of a stack, at least, if there are several stacks
+    stacked: seconds of one step of STACK clients as one stack, 0 if they are not stacked
+    least_stack: smallest number of clients in a stack, if there are several stacks
     """
 
     seconds: float
@@ -381,7 +393,7 @@ class StepSeconds(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def measure_step_seconds_once(architecture: Architecture, device: str) -> StepSeconds:
-    """A training step of a network, and of a stack of such, measured once a session."""
+    """Measure a training step of a network and one of a stack of such networks, once in a session."""
     name, shape, classes, width = architecture
     model = build(name, shape, classes, width=width, device=device)
     x = torch.zeros(STACK, BATCH, *shape, device=device)
@@ -413,7 +425,7 @@ def measure_step_seconds_once(architecture: Architecture, device: str) -> StepSe
 
 
 def measure_fastest_seconds_per_call(function_to_time: Callable[[], None], device: str) -> float:
-    """Seconds of a step on an idle machine: the fastest quarter of a few steps.
+    """Measure the seconds of a step on an idle machine, by the fastest quarter of a few steps.
 
     The first step is left out, because it may set up a card for seconds.
     """

@@ -1,7 +1,8 @@
-"""Run a study: cell by cell, clients trained once for all methods of a federation, everything finished kept.
+"""Runs a study cell by cell. Clients are trained once for all methods of a federation, and every
+finished cell is stored.
 
-A study that was stopped, by Ctrl-C or by force, goes on where it was: a finished cell is in the store. A cell that
-fails is a row with its reason, and the rest goes on.
+A study that was stopped continues where it was, since finished cells are in the store. A cell that
+fails becomes a row with the reason, and the others go on.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def study(
     """Run every cell of a grid, and return the `Results`.
 
     methods:  names, a declared `Study`, or the path of a TOML file that declares one
-    seeds:    how many, or which
+    seeds:    a number of seeds, or a list of them
     settings: any setting, recipe or method field. A list makes an axis (`alpha=[0.05, 0.1]`, `rounds=[10, 50]`)
     out:      folder for results.csv, .json and .parquet, which grow as cells are finished
     force:    replace files in `out` that the package did not write
@@ -68,8 +69,9 @@ def study(
     columns:  the columns of results.csv; by default all
     workers, scheduler, client: processes on this machine, or a Dask cluster; see `cluster`
 
-    Everything is checked before anything is computed. UsageError for a wrong study or a folder that cannot be written.
-    Ctrl-C raises KeyboardInterrupt after the finished cells are written. The same call then goes on from there.
+    Everything is checked before anything is computed. UsageError for a wrong study or a folder that
+    cannot be written. Ctrl-C raises KeyboardInterrupt after the finished cells are written. The
+    same call then goes on from there.
     """
     grid = make_study(methods, seeds, settings)
     cells = grid.cells()
@@ -110,10 +112,12 @@ def sweep(
     clients: Sequence[int] | None = None,
     **settings: SettingValue,
 ) -> Results:
-    """Run every method at every (alpha, clients, seed). This is the short form of a study, with its other arguments.
+    """Run every method at every (alpha, clients, seed). This is the short form of a study, with its
+    other arguments.
 
-    You may leave out `alphas` and `clients`. They are then as in a run, and data that name their own clients keep these
-    clients. The file `results.csv` in the folder `out` has the columns COLUMNS and one row for each cell.
+    You may leave out `alphas` and `clients`. They are then as in a run, and data that name their
+    own clients keep these clients. The file `results.csv` in the folder `out` has the columns
+    COLUMNS and one row for each cell.
     """
     axes: SettingsByName = {}
     if alphas is not None:
@@ -128,13 +132,14 @@ def make_study(
     seeds: int | Sequence[int],
     settings: Mapping[str, SettingValue],
 ) -> Study:
-    """The declared study that the arguments of `study` mean."""
+    """Make the declared study for the arguments of `study`."""
     if isinstance(methods, Study):
         return methods
     if isinstance(methods, Path) or (isinstance(methods, str) and methods.endswith(".toml")):
         if settings:
             raise UsageError(
-                f"A study from a file takes no settings beside it, but {', '.join(settings)} was given."
+                f"A study from a file takes no settings beside it, but {', '.join(settings)} was "
+                "given."
             )
         return Study.load(methods)
     return Study.declare(methods, seeds=seeds, **settings)
@@ -187,7 +192,9 @@ def run_cells_in_this_process(
 
 
 def make_results_row_of_cell(cell: Cell, outcome: Outcome | None, error: str) -> ResultsRow:
-    """The tidy row of a cell: what came out, its axes, its whole setting, and what it was made with."""
+    """Make the tidy row of a cell: its results, its axes, all settings, and the versions it was
+    made with.
+    """
     plan = cell.plan
     settings = {name: v for name, v in vars(plan.settings).items() if name != "overrides"}
     # COLUMNS come first, in their order.

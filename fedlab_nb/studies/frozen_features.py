@@ -2,11 +2,12 @@
 
     fl.run("fens", dataset="glyphs:16g", features="lite0")
 
-The network, called the body, was trained on ImageNet, and nobody trains it here. Each image becomes 112 numbers, once:
-they are kept in the store. What a method trains, averages, distils or sends is then a small network on these, its head;
-of the body nothing travels, since everybody has this package. The numbers are standardised as the columns of a table
-are (`data/tables.py`), by all training samples, those of `unseen` clients too. What is done to images (cues, other
-public ones) is done before.
+The network, called the body, was trained on ImageNet and is never trained here. It turns each image
+once into 112 numbers, which are kept in the store. What a method trains, averages, distils or sends
+is then a small network on these numbers, the head. The body itself is never sent, since every
+participant has this package. The numbers are standardised like the columns of a table
+(`data/tables.py`), by all training samples, also those of `unseen` clients. Changes of the images
+(cues, public images of another data set) are made before.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ PARTS = ("x_train", "x_test", "x_public")
 
 
 def load_or_compute_feature_arrays(dataset: Dataset) -> FeaturesOfXTrainXTestAndXPublic:
-    """What the body makes of the images, float32 `[N, 112]`, without labels; computed once, then from the store."""
+    """Return the features of all images, float32 `[N, 112]`, without labels. They are computed
+    once, and then read from the store.
+    """
     store = Store("features")
     key = hash_to_content_id(dataset.digest, "lite0")
     stored = store.get(key)
@@ -50,24 +53,27 @@ def load_or_compute_feature_arrays(dataset: Dataset) -> FeaturesOfXTrainXTestAnd
 
 
 def make_schema_of_frozen_features(dataset: Dataset) -> InputSchema:
-    """How the body's numbers of a new image are standardised: by those of the training images of `dataset`."""
+    """Make the schema that standardises the features of a new image, by those of the training
+    images of `dataset`.
+    """
     _, schema, _ = scale_samples(load_or_compute_feature_arrays(dataset))
     return schema
 
 
 def replace_images_by_features(dataset: Dataset) -> Dataset:
-    """`dataset` with features `[N, 112]` in place of its images, float32, each column standardised. Its schema stays
-    that of the images."""
+    """Return `dataset` with features `[N, 112]` in place of its images, float32, each column
+    standardised. Its schema stays that of the images.
+    """
     key = hash_to_content_id(dataset.digest, "lite0")
     standardised, _, _ = scale_samples(load_or_compute_feature_arrays(dataset))
     changes: dict[str, Any] = {part: torch.from_numpy(x) for part, x in standardised.items()}
     weights = count_parameters(lite0.load_lite0())
     up, down = tables.count_bytes_to_standardise_columns(lite0.FEATURES)
     note = (
-        f"A network that was trained on ImageNet turns each image into {lite0.FEATURES} numbers; its {weights} weights "
-        f"({2 * weights} bytes in 16 bits) are in this package, so that they are not sent. These numbers are "
-        f"standardised by sums over the clients: each sends {up} bytes once, and gets {down} back, which a run's bytes "
-        f"do not count."
+        f"A network that was trained on ImageNet turns each image into {lite0.FEATURES} numbers; "
+        f"its {weights} weights ({2 * weights} bytes in 16 bits) are in this package, so that they "
+        f"are not sent. These numbers are standardised by sums over the clients: each sends {up} "
+        f"bytes once, and gets {down} back, which a run's bytes do not count."
     )
     return replace(dataset, **changes, digest=key, note=f"{dataset.note} {note}".strip())
 

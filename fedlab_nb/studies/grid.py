@@ -3,8 +3,8 @@
     Study.declare(["fedavg", "fens"], alpha=[0.05, 0.1], seeds=10, **{"fens.rounds": [10, 50]})
     Study.load("mine.toml")
 
-A setting or field that is given as a list is an axis. A method's field is an axis of that method alone. The TOML file
-says the same: `methods`, `seeds` and settings at the top, a table for each method's fields.
+A setting or field that is given as a list is an axis. A method's field is an axis of that method alone. A TOML file
+can declare the same: `methods`, `seeds` and settings at the top, then a table for the fields of each method.
 
     methods = ["fedavg", "fens"]
     seeds = 10                      # or a list of seeds
@@ -12,7 +12,7 @@ says the same: `methods`, `seeds` and settings at the top, a table for each meth
     [fens]
     rounds = [10, 50]
 
-Everything is checked before anything is computed: unknown names, empty axes, values that a knob refuses.
+Everything is checked before anything is computed: unknown names, empty axes, and values that a knob does not allow.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ class CellResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Study:
-    """A grid of experiments. `shared` has the axes of all methods, as {name: values}. `own` has the axes of single
-    methods' fields, as {method: {name: values}}."""
+    """A grid of experiments. `shared` has the axes of all methods, as {name: values}. `own` has the
+    axes of single methods' fields, as {method: {name: values}}.
+    """
 
     methods: tuple[str, ...]
     seeds: tuple[int, ...]
@@ -77,8 +78,11 @@ class Study:
         seeds: int | Sequence[int] = 1,
         **settings: SettingValue,
     ) -> Study:
-        """`seeds`: how many, counted from `seed`, or a list of them. UsageError for a name that nothing knows, for an
-        empty axis, and for a grid of more than a million cells."""
+        """Declare a study.
+
+        seeds: the number of seeds, counted from `seed`, or a list of them
+        Raises UsageError for an unknown name, an empty axis, and a grid of more than a million cells.
+        """
         names = check_name_list("methods", methods)
         if names == ["all"]:
             names = list(METHODS)
@@ -108,13 +112,14 @@ class Study:
         study = cls(tuple(names), parse_seeds(seeds, int(first_seed)), shared, fields_of_method)
         if len(study) > MOST_CELLS:
             raise UsageError(
-                f"The study has {len(study):,} cells, and at most {MOST_CELLS:,} are allowed; shorten an axis."
+                f"The study has {len(study):,} cells, and at most {MOST_CELLS:,} are allowed; "
+                "shorten an axis."
             )
         return study
 
     @classmethod
     def load(cls, path: str | Path) -> Study:
-        """The study that a TOML file declares; UsageError if it cannot be read."""
+        """Load the study that a TOML file declares. UsageError if the file cannot be read."""
         try:
             content = parse_toml(expand_path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
@@ -139,14 +144,14 @@ class Study:
         return cls.declare(settings.pop("methods"), **settings)
 
     def list_knob_values_of_variants(self, method: str) -> list[SettingsByName]:
-        """The method's own fields, at each point of their axes, by qualified name."""
+        """List the method's own fields by qualified name, for each point of their axes."""
         names = [f"{method}.{field}" for field in self.own[method]]
         points = itertools.product(*self.own[method].values())
         return [dict(zip(names, values, strict=True)) for values in points]
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Names of what takes more than one value, the method and the seed left out."""
+        """The names of all settings with more than one value, without method and seed."""
         axes = [name for name, values in self.shared.items() if len(values) > 1]
         for method, fields in self.own.items():
             for field, values in fields.items():
@@ -162,7 +167,9 @@ class Study:
         return points * variants * len(self.seeds)
 
     def cells(self) -> list[Cell]:
-        """All runs; those of one seed, which share their clients, are neighbours. UsageError if a value is refused."""
+        """List all runs. Runs of the same seed are neighbours, since they share their clients.
+        UsageError for a value that is not allowed.
+        """
         cells = []
         for values in itertools.product(*self.shared.values()):
             point = dict(zip(self.shared, values, strict=True))
@@ -181,9 +188,9 @@ def make_cell(
     shared_axis_values: Mapping[str, SettingValue],
     method_axis_values: Mapping[str, SettingValue],
 ) -> Cell:
-    """One run of a study.
+    """Make one run of a study.
 
-    base_settings: in which the shared axes have their values
+    base_settings: the settings, with the values of the shared axes
     shared_axis_values, method_axis_values: the values of the shared axes, and of the method's own,
         by name
     """
@@ -198,8 +205,10 @@ def make_cell(
 def find_methods_with_knob(
     knob_name: str, knobs_by_method: Mapping[str, Iterable[str]]
 ) -> list[str]:
-    """The methods that have a field of this name; UsageError if none has. `knobs_by_method`:
-    those of each method."""
+    """Find the methods that have a field of this name. UsageError if none has.
+
+    knobs_by_method: the knobs of each method
+    """
     owners = [method for method, own_fields in knobs_by_method.items() if knob_name in own_fields]
     if not owners:
         shared_names = [*SHARED, "seed", "seeds"]
@@ -212,14 +221,15 @@ def find_methods_with_knob(
 def parse_axis_value_list(
     axis_name: str, value_or_values: SettingValue | Sequence[SettingValue]
 ) -> tuple[SettingValue, ...]:
-    """The values of an axis, from a list of values or from a single one; UsageError for an empty list."""
+    """Parse the values of an axis, a list or a single value. UsageError for an empty list."""
     given_values = (
         value_or_values if isinstance(value_or_values, list | tuple | range) else (value_or_values,)
     )
     values = tuple(parse_if_number(v) if isinstance(v, str) else v for v in given_values)
     if not values:
         raise UsageError(
-            f"The axis {axis_name} of the study is empty; give it at least one value, or leave it out."
+            f"The axis {axis_name} of the study is empty; give it at least one value, or leave it "
+            "out."
         )
     distinct = {json.dumps(value_or_values, default=str) for value_or_values in values}
     if len(distinct) < len(values):
@@ -231,7 +241,7 @@ def parse_axis_value_list(
 
 
 def parse_seeds(seeds: int | Sequence[int], first_seed: int) -> tuple[int, ...]:
-    """The seeds of a list; of a number, as many seeds, counted from `first_seed`."""
+    """Return the seeds of a list; for a number as many seeds, counted from `first_seed`."""
     if isinstance(seeds, list | tuple | range):
         return tuple(
             check_whole_number("seed", parse_if_number(seed), 0)

@@ -1,9 +1,10 @@
-"""How raw rows become what a model reads, and what its classes are called: what a saved model keeps of its data.
+"""What a saved model keeps of its data: how raw rows are turned into its inputs, and the names of
+its classes.
 
-A data set has a schema (`data/schema.py`): columns and their order, means, lists of values, the scale of images. A
-model keeps it, so that a new row passes through exactly what the training rows did. Where networks read what a frozen
-body makes of the images (`frozen_features.py`), the body's numbers are standardised, and those means and scales are
-kept, too.
+A data set has a schema (`data/schema.py`): columns and their order, means, lists of values, the
+scale of images. A model keeps it, so that new rows are prepared exactly like the training rows. If
+networks read the features that a frozen body makes of the images (`frozen_features.py`), the means
+and scales of these are kept, too.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from .settings import Plan
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a saved model knows of its raw rows.
+    """How a saved model prepares raw rows.
 
     class_names: in the order of the labels
     schema: of raw rows, or None if the data set has none
-    body: of the numbers that the frozen network makes of images, or None if there is no such network
+    body: schema of the features that the frozen network makes of images, or None if there is no such network
     is_bundled: whether the data set is one of the package's, whose arrays are taken as `fl.load` gives them
     """
 
@@ -44,7 +45,7 @@ class Inputs:
     is_bundled: bool = False
 
     def encode(self, rows: RawSamples) -> Samples:
-        """The samples that the model reads, float32 `[N, ...]`, from raw rows.
+        """Turn raw rows into the samples that the model reads, float32 `[N, ...]`.
 
         rows: as `InputSchema.encode` takes them
 
@@ -52,8 +53,8 @@ class Inputs:
         """
         if self.schema is None:
             raise UsageError(
-                "This model's data set does not say how raw rows become what the model reads; give a tensor that is "
-                "prepared as the data set's own (see fedlab_nb.load)."
+                "This model's data set does not say how raw rows become what the model reads; give "
+                "a tensor that is prepared as the data set's own (see fedlab_nb.load)."
             )
         x = torch.from_numpy(self.schema.encode(rows))
         if len(x) == 0:
@@ -63,7 +64,7 @@ class Inputs:
         return torch.from_numpy(self.body.standardise(lite0.load_lite0()(x).numpy()))
 
     def to_json(self) -> JsonObject:
-        """As JSON has it. `from_json` gives an equal one."""
+        """Convert to JSON. `from_json` undoes this."""
         return {
             "class_names": list(self.class_names),
             "schema": None if self.schema is None else self.schema.to_json(),
@@ -73,7 +74,7 @@ class Inputs:
 
     @classmethod
     def from_json(cls, values: Mapping[str, JsonValue]) -> Inputs:
-        """What `to_json` wrote. UsageError for a schema of a newer version."""
+        """Restore from what `to_json` returned. UsageError for a schema of a newer version."""
         return cls(
             class_names=tuple(values["class_names"]),
             schema=parse_schema_if_given(values["schema"]),
@@ -83,12 +84,13 @@ class Inputs:
 
 
 def parse_schema_if_given(values: Mapping[str, JsonValue] | None) -> InputSchema | None:
-    """A schema from JSON; None if there is none."""
+    """Parse a schema from JSON; None if there is none."""
     return None if values is None else InputSchema.from_json(values)
 
 
 def replace_folder_by_its_pictures(rows: RawSamples) -> RawSamples:
-    """The pictures in a folder, if `rows` is the path of one; any other path in full; else `rows`.
+    """Return the pictures in a folder if `rows` is the path of one; any other path in full;
+    anything else as it is.
 
     UsageError for a folder without pictures.
     """
@@ -105,17 +107,16 @@ def replace_folder_by_its_pictures(rows: RawSamples) -> RawSamples:
 
 
 def make_inputs_of_plan(plan: Plan, dataset: Dataset | None = None) -> Inputs:
-    """The inputs of a run.
+    """Make the inputs of a run.
 
-    dataset: the data set that it was run on; None: it is loaded, and UsageError is raised if its
-        name belongs to other data by now
+    dataset: the data set of the run; None to load it, with UsageError if its name belongs to other data by now
     """
     settings = plan.settings
     if dataset is None:
         if plan.digest not in (None, settings.describe_dataset().digest):
             raise UsageError(
-                f"The name {settings.dataset!r} now belongs to other data than in this run, so that nobody knows how "
-                "its rows were read; give the name to the earlier data again."
+                f"The name {settings.dataset!r} now belongs to other data than in this run, so "
+                "that nobody knows how its rows were read; give the name to the earlier data again."
             )
         dataset = load(settings.dataset)
     body = None

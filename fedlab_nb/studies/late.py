@@ -1,4 +1,5 @@
-"""The cost of adding a client late: the result with it, the clients that must send again, and the bytes.
+"""The cost of adding a client late: the result with it, the clients that must send again, and the
+bytes.
 
     late = fl.late("afl", "J", clients=10)
     late.alone, late.bytes, late.before.accuracy, late.after.accuracy
@@ -50,26 +51,28 @@ def late(method: str, client: int | str = 1, **settings: SettingValue) -> Late:
     client: a number, letter or name as in a list of clients, such as "3," or "D"; 1 is the last client
     settings: those of the run with all clients
     """
-    after = run(method, **settings)
-    settings_with_all: Settings = after.settings
-    names = after.federation().dataset.client_names
-    chosen = parse_client_indices("client", client, settings_with_all.clients, names)
-    if len(chosen) != 1 or chosen[0] not in settings_with_all.members:
+    with_client = run(method, **settings)
+    settings_with_all: Settings = with_client.settings
+    names = with_client.federation().dataset.client_names
+    chosen_clients = parse_client_indices("client", client, settings_with_all.clients, names)
+    if len(chosen_clients) != 1 or chosen_clients[0] not in settings_with_all.members:
         raise UsageError(f"client is {client!r}, but must be one that takes part.")
-    number = chosen[0]
+    number = chosen_clients[0]
     absent = format_client_list(sorted((*settings_with_all.absent_clients, number)))
-    before = run(method, **{**settings, "absent": absent})
+    without_client = run(method, **{**settings, "absent": absent})
     client_index = settings_with_all.members.index(number)
-    messages = count_messages_by_kind_without_client(after, client_index)
-    messages_before = count_messages_by_kind_without_client(before, len(before.label_counts))
+    messages = count_messages_by_kind_without_client(with_client, client_index)
+    messages_before = count_messages_by_kind_without_client(
+        without_client, len(without_client.label_counts)
+    )
     is_sent_once = all(kind.messages == 1 for kind in messages)
     alone = messages == messages_before and is_sent_once
     total = 0
-    for row in after.ledger.rows():
+    for row in with_client.ledger.rows():
         is_repeated = not alone and row["phase"] not in ONCE
         if row["client"] == client_index or is_repeated:
             total += int(row["bytes"])
-    return Late(before, after, alone, total)
+    return Late(without_client, with_client, alone, total)
 
 
 class MessageKind(NamedTuple):
@@ -84,7 +87,9 @@ class MessageKind(NamedTuple):
 def count_messages_by_kind_without_client(
     outcome: Outcome, client_index: int
 ) -> Counter[MessageKind]:
-    """Count the clients that have each kind of messages, without client `client_index` and the absent ones."""
+    """Count the clients that have each kind of messages, without client `client_index` and the
+    absent ones.
+    """
     messages: Counter[MessageKind] = Counter()
     for row in outcome.ledger.rows():
         takes_part = int(row["client"]) < len(outcome.label_counts)

@@ -18,20 +18,22 @@ from .statistics import ValuesBySeed
 
 OutcomeBySeed = dict[int, Outcome]
 
-SharedConditions = Hashable  # what runs share that can be compared
-Variant = Hashable  # what they are compared by
+SharedConditions = Hashable  # the conditions that runs must share to be compared
+Variant = Hashable  # what differs between such runs
 
 DATASET = "digits"
 CLIENTS = 10
 SEEDS = 3
 ALPHA = 0.1
-MANY = 10  # seeds of a claim: the band of three reaches 2.5 standard deviations of a seed, that of ten 0.7
-# FedENS as its paper has it, the mean of logits; the package's choice is another.
+MANY = 10  # seeds of a claim; a band's half width is 0.7 standard deviations of a seed, with three seeds 2.5
+# FedENS as in its paper, the mean of logits, which is not the package's default.
 LOGITS = {"ensemble.rule": "logits"}
 
 
 def runs(methods: str | Sequence[str], alpha: float = ALPHA, **settings: SettingValue) -> Outcomes:
-    """A lesson's runs: `fl.compare` on digits, ten clients, seeds 0–2, unless `settings` say otherwise."""
+    """Make a lesson's runs: `fl.compare` on digits, with ten clients and seeds 0–2 unless
+    `settings` differ.
+    """
     usual = {"dataset": DATASET, "clients": CLIENTS, "seeds": SEEDS}
     return compare(methods, alpha=alpha, **{**usual, **settings})
 
@@ -40,7 +42,7 @@ title = choose_method_label  # a method's name in words: 'fens' -> 'FENS'
 
 
 def by_seed(outcomes: Iterable[Outcome], method: str) -> OutcomeBySeed:
-    """{seed: outcome} of one method; of several runs of a seed, the first."""
+    """Return {seed: outcome} of one method; of several runs with the same seed, the first one."""
     chosen: dict[int, Outcome] = {}
     for outcome in outcomes:
         if outcome.method == method:
@@ -49,12 +51,12 @@ def by_seed(outcomes: Iterable[Outcome], method: str) -> OutcomeBySeed:
 
 
 def accuracies(outcomes: Iterable[Outcome], method: str) -> ValuesBySeed:
-    """{seed: test accuracy 0–1} of one method."""
+    """Return {seed: test accuracy 0–1} of one method."""
     return {seed: outcome.accuracy for seed, outcome in by_seed(outcomes, method).items()}
 
 
 def percent(outcomes: Iterable[Outcome], method: str) -> float:
-    """Mean test accuracy of `method` in percent, over all its `outcomes`."""
+    """Compute the mean test accuracy of `method` in percent, over all its `outcomes`."""
     return 100 * mean(outcome.accuracy for outcome in outcomes if outcome.method == method)
 
 
@@ -63,11 +65,11 @@ def alike(
     place: Callable[[Outcome], tuple[SharedConditions, Variant] | None] | None = None,
     validation: bool = False,
 ) -> dict[SharedConditions, dict[Variant, ValuesBySeed]]:
-    """Runs that can be compared: {what they share: {variant: {seed: accuracy}}}.
+    """Group runs that can be compared: {conditions that they share: {variant: {seed: accuracy}}}.
 
-    place: gives an outcome's (what it shares with others, variant), or None to leave it out. By default
-    `(outcome.conditions, outcome.method)`: methods beside each other, all that was set but their options being the same
-    validation: accuracies on validation images, where settings are to be chosen; an outcome without any is left out
+    place: returns an outcome's (shared conditions, variant), or None to leave it out. The default
+        `(outcome.conditions, outcome.method)` compares methods under equal settings
+    validation: whether accuracies are on validation images, for choosing settings; outcomes without any are left out
     """
     groups: dict[SharedConditions, dict[Variant, ValuesBySeed]] = defaultdict(
         lambda: defaultdict(dict)

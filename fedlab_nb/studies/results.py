@@ -1,4 +1,5 @@
-"""The results of a study: tidy rows, one for each cell, and their statistics; and the table of a comparison.
+"""The results of a study: tidy rows, one for each cell, and their statistics; and the table of a
+comparison.
 
 results.summary()                         means over seeds with 95 % bands
 results.differences("fedavg")             every method against one, paired by seed
@@ -77,7 +78,9 @@ RowsBySettingAndAxisValue = dict[OtherAxisValues, dict[SettingValue, list[Result
 
 
 class Results(Printable):
-    """The rows of a study; each row is a flat dict. `axes`: the settings that vary, besides method and seed."""
+    """The rows of a study; each row is a flat dict. `axes`: the settings that vary, besides method
+    and seed.
+    """
 
     def __init__(
         self, rows: Iterable[Mapping[str, SettingValue]], axes: Sequence[str] = ()
@@ -165,7 +168,9 @@ class Results(Printable):
         return self.format_method_with_axis_values(row, "" if title == method else title)
 
     def summary(self) -> list[SummaryRow]:
-        """Mean test accuracy with its 95 % band over seeds, mean bytes and QUALITY, of each method at each point."""
+        """Mean test accuracy with its 95 % band over seeds, mean bytes and QUALITY, of each method
+        at each point.
+        """
         columns = {"validation": self.points("accuracy_validation")}
         for name in ("bytes_up", "bytes_down", *QUALITY):
             columns[name] = self.points(name)
@@ -232,14 +237,14 @@ class Results(Printable):
         accuracy of that value is shown.
         """
         choose("axis", axis, self.axes)
-        chosen = []
+        choices = []
         for other_values, options in self._group_rows_by_setting_and_axis_value(axis).items():
             validation = {}
             for value, rows in options.items():
                 validation[value] = fmean(row["accuracy_validation"] for row in rows)
             best = max(validation, key=lambda value: validation[value])
             test = compute_band([row["accuracy"] for row in options[best]])
-            chosen.append(
+            choices.append(
                 {
                     **dict(other_values),
                     axis: best,
@@ -249,7 +254,7 @@ class Results(Printable):
                     "seeds": test.n,
                 }
             )
-        return chosen
+        return choices
 
     def _group_rows_by_setting_and_axis_value(self, axis: str) -> RowsBySettingAndAxisValue:
         """`{((name, value) of the method and of each other axis): {value of axis: rows}}`.
@@ -308,8 +313,9 @@ class Results(Printable):
         return parts
 
     def plot(self, against: str = "alpha", **options: object) -> Picture:
-        """Draw the accuracies against "alpha", "clients" or another axis, or "bytes"; "alpha x clients" draws a map,
-        "differences" the differences. See `fedlab_nb.plots.study`."""
+        """Draw the accuracies against "alpha", "clients" or another axis, or "bytes"; "alpha x
+        clients" draws a map, "differences" the differences. See `fedlab_nb.plots.study`.
+        """
         import fedlab_nb
 
         return fedlab_nb.plot_study(self, against, **options)
@@ -327,7 +333,8 @@ class Results(Printable):
 
         columns: those of `results.csv`; by default all, COLUMNS first
 
-        UsageError if files with these names are there that the package did not write, unless `force`.
+        UsageError if files with these names are there that the package did not write, unless
+        `force`.
         """
         from pandas import DataFrame
 
@@ -348,7 +355,8 @@ class Results(Printable):
                     DataFrame(self.rows).to_parquet(part, index=False)
         except OSError as error:
             raise FedlabError(
-                f"The results could not be written to {path}: {error}; what was computed is in the store."
+                f"The results could not be written to {path}: {error}; what was computed is in the "
+                "store."
             ) from None
         return path
 
@@ -399,7 +407,8 @@ BALANCED: ShownColumns = {"balanced_accuracy": ("balanced accuracy", format_shar
 class Table(Printable, list):
     """Rows, each a dict with the keys that the command line prints.
 
-    The shown table has only the most important of these keys; `rows[0]` and `pandas.DataFrame(rows)` have all.
+    The shown table has only the most important of these keys; `rows[0]` and
+    `pandas.DataFrame(rows)` have all.
     """
 
     is_unequal: bool = (
@@ -446,7 +455,9 @@ class Outcomes(Printable, list):
     """Outcomes of a comparison. A notebook or a terminal shows them as a table."""
 
     def table(self) -> Table:
-        """One row an outcome: a list of dicts with the keys that the command line prints, shown as a table."""
+        """One row an outcome: a list of dicts with the keys that the command line prints, shown as
+        a table.
+        """
         rows = Table(outcome.to_json() for outcome in self)
         rows.is_unequal = any(outcome.has_unequal_classes for outcome in self)
         return rows

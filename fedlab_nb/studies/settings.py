@@ -1,8 +1,10 @@
-"""One experiment's settings: checked in one place, completed with the set-up's, and turned into content keys.
+"""The settings of an experiment: they are checked here, completed by the set-up's, and turned into
+content keys.
 
-`Settings` is what a person asks for; `Plan` is what that means for one method on one data set: architectures, recipe,
-device, hyper-parameters. What a person gives wins over what the set-up (`preset`) says. A key is the SHA-256 of
-everything that decides a result, code version included.
+`Settings` is what a person has chosen. `Plan` has everything that follows for one method on one
+data set: architectures, recipe, device, hyper-parameters. A value that a person gives replaces that
+of the set-up (`preset`). A key is the SHA-256 of everything on which a result depends, the code
+version included.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ ALLOWED: Mapping[str, Iterable[str]] = {
     "holdout_for": HOLDOUT_FOR,
     "repair": data.REPAIRS,
 }
-# Settings with which a partition is as if they were not given.
+# Values of settings that do not change a partition.
 UNCHANGED = {
     "size_sigma": 0,
     "share": 1,
@@ -62,23 +64,29 @@ UNCHANGED = {
     "absent": "",
     "unseen": "",
 }
-# How a partition is drawn; data that name their clients have none of it.
+# Settings for drawing a partition. They do not apply to data that name their clients.
 DRAWING = ("alpha", "clients", "size_sigma", "minimum", "repair")
-# The name of a knob of methods with frozen features; of all other methods it says what their networks read.
+# The knob of methods with frozen features. For any other method it chooses what the networks read.
 FEATURES = "features"
 RECIPE_FIELDS = tuple(field.name for field in dataclasses.fields(Recipe))
 
 
 def make_recipe_for_classroom(training_sample_count: int, is_convolutional: bool = False) -> Recipe:
-    """Seconds on two cores: 40 epochs of the bundled digits, fewer (10 at least) on larger sets. Chosen on a validation
-    part of the digits' training images (`papers/tuning`), never on test images. Convolutions take a smaller step, at
-    which the 5-layer CNN learns, too."""
+    """Make the recipe of the classroom, which takes seconds on two cores: 40 epochs on the bundled
+    digits, fewer (at least 10) on larger sets.
+
+    It was chosen on a validation part of the digits' training images (`papers/tuning`), never on
+    test images. Networks with convolutions get a smaller learning rate, with which the 5-layer CNN
+    learns, too.
+    """
     epochs = round(100_000 / max(training_sample_count, 1))
     return Recipe(epochs=max(10, min(40, epochs)), lr=0.02 if is_convolutional else 0.05)
 
 
 def choose_classroom_epochs(dataset: str, training_sample_count: int) -> int:
-    """Local epochs of the classroom on that data set, of which the clients have so many training samples."""
+    """Choose the local epochs of the classroom on a data set of which the clients have this many
+    training samples.
+    """
     shape = data.describe(dataset).input_shape
     setup = SETUPS[CLASSROOM].apply_rows_for_dataset_and_alpha(dataset, Settings.alpha, shape)
     declared = get_values_without_sources(setup.select_declared_lines(RECIPE_FIELDS))
@@ -98,20 +106,20 @@ class Settings:
 
     The fields that are not named here are arguments of `data.federate`.
 
-    preset: the set-up, which gives all values that are not chosen
+    preset: the set-up, which has the values of all settings that are not chosen
     spurious: ids, joined by commas, of the clients whose training images get a `cue`
     cue, tint: a background colour or a small shape that is tied to the label, and its strength
     public: where unlabelled public samples come from (`data/public.py`)
-    transform: what is done to images before a network reads them (`data/transform.py`);
-        `features=lite0` means `transform=lite0` for methods that have no such knob
+    transform: the change of images before a network reads them (`data/transform.py`);
+        `features=lite0` means `transform=lite0` for methods without such a knob
     holdout: share of its samples that each client keeps out of local training
-    holdout_for: "all": the clients of every method do, so that all methods start from the same
-        models; "needed": only the clients of methods that are trained on these samples
+    holdout_for: "all" if the clients of every method hold samples out, so that all methods start
+        from the same models; "needed" if only those of methods that train on these samples do
     init: whether all clients start from the same model
     poison: clients that harm the others, such as "labels:2" (`methods/poison.py`)
-    minimum: smallest number of samples of a client; 0: 10, or half the mean size
-    absent: clients that train and never upload: how many, or which
-    unseen: clients that take no part, whose samples are one more test set: how many, or which
+    minimum: smallest number of samples of a client; 0 for 10, or half the mean size
+    absent: clients that train and never upload: their number, or a list of them
+    unseen: clients that take no part, whose samples are a further test set: their number, or a list
     overrides: fields of the recipe (`epochs`) and knobs, plain (`rounds`) or qualified
         (`fens.rounds`)
     """
@@ -146,7 +154,7 @@ class Settings:
 
     @classmethod
     def make(cls, **values: SettingValue) -> Settings:
-        """Settings from keyword arguments; values that are not given are those of the set-up.
+        """Make settings from keyword arguments. Values that are not given are those of the set-up.
 
         Names that are not fields here become overrides. `dataset` may also be a Dataset or arrays,
         and `federation=` may be a Federation (see `data.replace_objects_by_names_in_settings`). If
@@ -181,7 +189,9 @@ class Settings:
         return cls(**fields, overrides=tuple(sorted(overrides.items()))).normalise_and_check()
 
     def normalise_and_check(self) -> Settings:
-        """These settings, every value checked and in its one form. UsageError for a wrong one."""
+        """Return these settings with every value checked and in its standard form. UsageError for a
+        wrong value.
+        """
         alpha = check_number(
             "alpha",
             parse_if_number(self.alpha),
@@ -282,7 +292,7 @@ class Settings:
         )
 
     def _parse_spurious_clients(self, client_count: int) -> list[int]:
-        """The ids in `spurious`, sorted, of `client_count` clients."""
+        """Parse `spurious` as the sorted ids of some of `client_count` clients."""
         clients = set()
         for part in str(self.spurious).split(","):
             if part.strip():
@@ -295,7 +305,7 @@ class Settings:
         return sorted(clients)
 
     def _parse_left_out_clients(self, client_count: int) -> LeftOutClients:
-        """The clients that `absent` and `unseen` name, of `client_count` clients."""
+        """Parse `absent` and `unseen` as some of `client_count` clients."""
         names: Sequence[str] = ()
         if self.partition == "natural" and (self.absent or self.unseen):
             names = data.load(self.dataset).client_names
@@ -304,7 +314,7 @@ class Settings:
         return LeftOutClients(absent, unseen)
 
     def list_nondefault_federation_options(self) -> SettingsByName:
-        """Keyword arguments of `federate`, those that change nothing left out."""
+        """List the keyword arguments of `federate`, without those that change nothing."""
         options: SettingsByName = {"partition": self.partition, "seed": self.seed}
         if self.partition != "natural":
             options |= {"alpha": self.alpha, "clients": self.clients}
@@ -326,12 +336,12 @@ class Settings:
 
     @property
     def edits(self) -> data.Edits:
-        """What was changed by hand of what the partition deals out."""
+        """The changes that were made to the partition by hand."""
         return data.Edits.parse(self.moves)
 
     @property
     def client_count(self) -> int:
-        """How many clients there are: those that are dealt to, and doubles."""
+        """The number of clients: those of the partition, and doubles."""
         return self.clients + len(self.edits.doubled_clients) if self.moves else self.clients
 
     @property
@@ -352,12 +362,13 @@ class Settings:
         )
 
     def federation(self) -> Federation:
-        """The federation that these settings mean: the data set, divided among the clients."""
+        """Make the federation of these settings: the data set, divided among the clients."""
         return make_federation_with_public_data(**self.list_all_federation_arguments())
 
     def list_all_federation_arguments(self) -> SettingsByName:
-        """All that the federation depends on: keyword arguments of
-        `make_federation_with_public_data`."""
+        """List everything on which the federation depends, as keyword arguments of
+        `make_federation_with_public_data`.
+        """
         return {
             "dataset": self.dataset,
             "public": self.public,
@@ -366,22 +377,22 @@ class Settings:
         }
 
     def data(self) -> Dataset:
-        """The data set that these settings mean, its public samples as `public` says."""
+        """Load the data set of these settings, with the public samples of `public`."""
         dataset = data.add_public_part(data.load(self.dataset), self.public)
         return replace_images_by_features(dataset) if self.reads_features else dataset
 
     @property
     def reads_features(self) -> bool:
-        """Whether networks read what a frozen body makes of the images."""
+        """Whether networks read the features that a frozen body makes of the images."""
         return self.transform == data.SEEN
 
     def describe_dataset(self) -> Description:
-        """What can be said of the data set before it is loaded."""
+        """Describe the data set without loading it."""
         about = data.describe_dataset_with_public_part(data.describe(self.dataset), self.public)
         return describe_dataset_as_features(about) if self.reads_features else about
 
     def to_keywords(self) -> SettingsByName:
-        """Keyword arguments that `make` turns into these settings, such as `job` takes."""
+        """Return keyword arguments, as for `job`, from which `make` makes these settings again."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         overrides = dict(values.pop("overrides"))
         return values | overrides
@@ -390,9 +401,11 @@ class Settings:
 def find_settings_declared_by_preset(
     chosen_preset_dataset_and_alpha: Mapping[str, SettingValue],
 ) -> SettingsByName:
-    """Find the settings that the chosen preset declares for the chosen data set and α. The preset is
-    `classroom` where none is chosen, and the data set and α are its own. The model is left to each
-    method's plan."""
+    """Find the settings that the chosen preset declares for the chosen data set and α, without the
+    model, which each method's plan chooses.
+
+    If none is chosen, the preset is `classroom`, and the data set and α are those of the preset.
+    """
     setup = SETUPS[
         choose("preset", chosen_preset_dataset_and_alpha.get("preset", CLASSROOM), SETUPS)
     ]
@@ -406,7 +419,7 @@ def find_settings_declared_by_preset(
     shape = data.describe(dataset).input_shape
     names = list_setting_names() - {"model"}
     if len(shape) != 3:
-        names -= {"transform"}  # it is one of images
+        names -= {"transform"}  # which is for images only
     return get_values_without_sources(
         setup.apply_rows_for_dataset_and_alpha(dataset, alpha, shape).select_declared_lines(
             tuple(names)
@@ -415,7 +428,9 @@ def find_settings_declared_by_preset(
 
 
 def resolve_device(device: str) -> str:
-    """`auto` becomes `cuda` if there is a usable GPU, else `cpu`; a named device must be there."""
+    """Return `cuda` for `auto` if there is a usable GPU, else `cpu`. A device that is named must
+    exist.
+    """
     name, _, index = str(device).partition(":")
     choose("device", name, ("auto", "cpu", "cuda"))
     if name == "cpu":
@@ -436,9 +451,9 @@ def resolve_device(device: str) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """`settings` made concrete for one method.
+    """Everything that follows from `settings` for one method.
 
-    architectures: (name, input_shape, classes, width), one per client that takes part; then those of the absent ones
+    architectures: (name, input_shape, classes, width) of each client that takes part, then of each absent client
     digest: of the data set
     """
 
@@ -455,32 +470,33 @@ class Plan:
 
     @property
     def method_label(self) -> str:
-        """What its runs are called in pictures and tables."""
+        """The name of its runs in pictures and tables."""
         return choose_method_label(self.method_name, vars(self.method))
 
     @property
     def client_model(self) -> str:
-        """The clients' model as it was chosen; for \"auto\" the one that this means."""
+        """The clients' model as it was chosen; for "auto" the resulting one."""
         if self.settings.model != "auto":
             return self.settings.model
         return self.architectures[0][0]
 
     @property
     def share_held_out_of_local_training(self) -> float:
-        """Share of its samples that each client holds out of local training in this run."""
+        """The share of its samples that each client holds out of local training in this run."""
         if self.settings.holdout_for == "all" or self.method.holds_out:
             return self.settings.holdout
         return 0.0
 
     @property
     def input_scale(self) -> InputScale:
-        """What every network's first layer does to images."""
+        """How every network's first layer scales images."""
         return data.parse_input_scale(self.settings.transform)
 
     def compute_mean_local_passes(self, training_samples: int) -> float:
-        """Passes over its own data that a client trains in the whole run, the mean over clients.
+        """Compute how often a client trains on its own data in the whole run, as the mean over
+        clients. This compares the local work of methods.
 
-        It compares the local work of methods. `training_samples`: of the whole training set.
+        training_samples: number of samples in the whole training set
         """
         mean_samples = (
             training_samples * (1 - self.share_held_out_of_local_training) / self.settings.clients
@@ -489,11 +505,11 @@ class Plan:
 
     @property
     def has_lying_clients(self) -> bool:
-        """Whether poisoned clients train and send honestly, and lie when they are asked for predictions."""
+        """Whether poisoned clients train and send honestly, but lie when they predict."""
         return self.settings.poison.partition(":")[0] == "lie"
 
     def hash_settings_of_local_training(self) -> str:
-        """Key of the trained clients: everything that local training depends on."""
+        """Compute the key of the trained clients, from everything on which local training depends."""
         settings = self.settings
         content: JsonObject = {
             "holdout": self.share_held_out_of_local_training,
@@ -515,7 +531,7 @@ class Plan:
         return hash_json_content(content | hash_user_functions_if_any(layouts))
 
     def hash_settings_of_run(self) -> str:
-        """Key of the whole run."""
+        """Compute the key of the whole run."""
         cls = type(self.method)
         functions = {name: value for name, value in vars(cls).items() if callable(value)}
         content: JsonObject = {
@@ -534,7 +550,9 @@ class Plan:
 
 
 def make_plans(settings: Settings, methods: Sequence[str]) -> list[Plan]:
-    """A Plan for each method, in order. An override that no method (and no recipe) knows is a UsageError."""
+    """Make a Plan for each method, in order. UsageError for an override that is not a field of a
+    method or recipe.
+    """
     for name in methods:
         choose("method", name, METHODS)
     if not methods:
@@ -545,7 +563,9 @@ def make_plans(settings: Settings, methods: Sequence[str]) -> list[Plan]:
 
 
 def check_override_names(override_names: Iterable[str], methods: Sequence[str]) -> None:
-    """UsageError for the name of an override that is no field of the recipe, nor a knob of one of these methods."""
+    """Raise UsageError for an override that is neither a field of the recipe nor a knob of one of
+    these methods.
+    """
     short = set(RECIPE_FIELDS)
     qualified = set()
     for method in methods:
@@ -558,14 +578,14 @@ def check_override_names(override_names: Iterable[str], methods: Sequence[str]) 
 
 
 def list_setting_names() -> set[str]:
-    """The names of the settings that a run takes, without those of recipes and methods."""
+    """List the names of the settings of a run, without those of recipes and methods."""
     return {field.name for field in dataclasses.fields(Settings)} - {"overrides"}
 
 
 def make_plan(
     settings: Settings, method_class: type[Method], overrides: Mapping[str, SettingValue]
 ) -> Plan:
-    """The plan of one method."""
+    """Make the plan of one method."""
     method_name = method_class.info.name
     knobs = {knob.name for knob in method_class.fields()}
     if FEATURES not in knobs:
@@ -594,8 +614,11 @@ def make_plan(
 def copy_settings_with_features_of_networks(
     settings: Settings, method_class: type[Method], overrides: Mapping[str, SettingValue]
 ) -> Settings:
-    """The settings with what `features` means for a method without such a knob: what its networks read. UsageError for
-    features that networks cannot read."""
+    """Return the settings for a method without the knob `features`, where this chooses what the
+    networks read.
+
+    Raises UsageError for features that networks cannot read.
+    """
     features = overrides.get(f"{method_class.info.name}.{FEATURES}", overrides.get(FEATURES))
     if features is None:
         return settings
@@ -612,9 +635,10 @@ def copy_settings_with_features_of_networks(
 def select_overrides_of_knobs(
     method: str, knobs: Iterable[str], overrides: Mapping[str, SettingValue]
 ) -> SettingsByName:
-    """The overrides that are a method's `knobs`, by the knob's name.
+    """Select the overrides of a method's `knobs`, by the knob's name.
 
-    A plain name that the recipe has too (`epochs`) means the recipe; `dense.epochs` means the method's own.
+    A plain name that is also a field of the recipe (`epochs`) means the recipe; `dense.epochs`
+    means the knob.
     """
     plain = {}
     qualified = {}
@@ -630,7 +654,9 @@ def select_overrides_of_knobs(
 def make_shared_recipe(
     settings: Settings, setup: Setup, data_description: Description, uses_convolutions: bool
 ) -> Recipe:
-    """The clients' recipe for all methods of the set-up, with what the person changed."""
+    """Make the clients' recipe for all methods of the set-up, with the values that a person has
+    changed.
+    """
     if setup.name == CLASSROOM:
         recipe = make_recipe_for_classroom(data_description.n_train, uses_convolutions)
     else:
@@ -648,8 +674,11 @@ def make_shared_recipe(
 def choose_client_model(
     settings: Settings, setup: Setup, method_class: type[Method], data_description: Description
 ) -> str:
-    """The clients' model: the one that was chosen, else the set-up's. Where that is a mixture, `one_model` is for
-    methods that need one architecture. Other samples get what is usual for them, whatever the paper has for images."""
+    """Choose the clients' model: the one that a person has chosen, else the set-up's.
+
+    If the set-up has a mixture, methods that need one architecture get its `one_model`. Samples
+    that are not images get the default model for their kind, whatever the paper has for images.
+    """
     if settings.model != "auto":
         return settings.model
     lines = setup.block.shared
@@ -663,8 +692,10 @@ def choose_client_model(
 def assign_architectures_to_clients(
     model_names: str, client_count: int, data_description: Description
 ) -> tuple[Architecture, ...]:
-    """The architecture of each client. `model_names`: `name`, `name:width`, or several of them
-    joined by commas, which go to the clients in turn."""
+    """Assign an architecture to each client.
+
+    model_names: `name`, `name:width`, or several of them joined by commas, which are assigned in turn
+    """
     kinds = []
     for name, width in parse_models(model_names, data_description.input_shape):
         kinds.append(
@@ -679,6 +710,6 @@ def assign_architectures_to_clients(
 
 
 def hash_json_content(content: JsonObject) -> str:
-    """The first 32 hexadecimal digits of the SHA-256 of `content` as canonical JSON."""
+    """Compute the first 32 hexadecimal digits of the SHA-256 of `content` as canonical JSON."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=list)
     return hashlib.sha256(text.encode()).hexdigest()[:32]

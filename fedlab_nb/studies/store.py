@@ -1,11 +1,14 @@
-"""The store that remembers: a folder of entries by content key, each a folder with `entry.json` and `arrays.npz`.
+"""The cache of results on the disk: a folder of entries by content key, each a folder with
+`entry.json` and `arrays.npz`.
 
-An entry is written under a temporary name and renamed, so it is there whole or not at all. `entry.json` carries the
-format, the key and the arrays' SHA-256; whatever does not fit (half-written, foreign, damaged) is ignored with a
-warning. No pickle is ever loaded. A store that cannot be written to costs a warning, never a result.
+An entry is written under a temporary name and then renamed, so it is never there in part.
+`entry.json` has the format, the key and the arrays' SHA-256. An entry that does not match
+(half-written, foreign, damaged) is ignored with a warning. No pickle is ever loaded. If the store
+cannot be written to, there is a warning, and no result is lost.
 
-The store is limited: DEFAULT_LIMIT bytes, or what the environment variable FEDLAB_NB_STORE_LIMIT says (such as 500MB;
-0: no limit). What was used longest ago goes first. Taking an entry out costs its time once more, never a result.
+The size of the store is limited to DEFAULT_LIMIT bytes, or to the environment variable
+FEDLAB_NB_STORE_LIMIT (such as 500MB; 0 for no limit). The least recently used entries are deleted
+first. A deleted entry is computed again when needed.
 """
 
 import hashlib
@@ -40,21 +43,21 @@ KINDS = ("runs", "clients", "features")
 DEFAULT_LIMIT = 5_000_000_000  # bytes
 UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
 DAY = 86_400  # seconds
-LIMIT_CHECK_INTERVAL = 100  # calls between two looks at the size of the store
+LIMIT_CHECK_INTERVAL = 100  # calls between two checks of the store's size
 _limit_calls = itertools.count()
 
 
 class StoreWarning(UserWarning):
-    """An entry was ignored, or could not be kept."""
+    """An entry was ignored, or could not be stored."""
 
 
 def read_package_versions() -> dict[str, str]:
-    """What an entry, or a saved model, is made with: the versions of this package and of torch."""
+    """Read the versions of this package and of torch, which entries and saved models record."""
     return {"version": __version__, "torch": read_torch_version()}
 
 
 class StoredEntry(NamedTuple):
-    """What an entry of the store holds: plain values, and arrays by name."""
+    """The content of an entry of the store: plain values, and arrays by name."""
 
     values: JsonObject
     arrays: dict[str, np.ndarray]
@@ -67,16 +70,16 @@ class Store:
         self.folder = (folder or store_folder()) / kind
 
     def has(self, key: str) -> bool:
-        """Whether there is an entry of that key (which may turn out to be damaged)."""
+        """Whether there is an entry with this key. It may be damaged."""
         return (self.folder / key).is_dir()
 
     def get(self, key: str) -> StoredEntry | None:
-        """The entry of `key`, or None; an entry that cannot be trusted counts as none, with a StoreWarning."""
+        """Return the entry of `key`, or None. An invalid entry counts as none, with a StoreWarning."""
         if not (self.folder / key).is_dir():
             return None
         try:
             entry = self.read(key)
-        except Exception as error:  # whatever a foreign file provokes, it must not stop a run
+        except Exception as error:  # of any kind, since a foreign file must not stop a run
             warnings.warn(
                 f"Ignored the stored entry {self.folder / key}: {error}.",
                 StoreWarning,
@@ -88,7 +91,7 @@ class Store:
         return entry
 
     def read(self, key: str) -> StoredEntry:
-        """The entry of `key`; an exception of some kind where it cannot be trusted."""
+        """Read the entry of `key`. Raises any kind of exception for an invalid one."""
         entry = self.folder / key
         head = json.loads((entry / "entry.json").read_text(encoding="utf-8"))
         if head.get("format") != FORMAT or head.get("key") != key:
@@ -137,7 +140,7 @@ class Store:
 
 # ------------------------------------------------------------------------------------------------ keeping it in order
 class TrainedEntry(TypedDict):
-    """Clients that were trained once.
+    """Trained clients.
 
     states: the state of each client's model
     history: the points of the curve of local training
@@ -150,9 +153,9 @@ class TrainedEntry(TypedDict):
 
 
 class TrainedClients:
-    """Trained clients, so that every method of a comparison begins with the same ones.
+    """The cache of trained clients, so that every method of a comparison begins with the same ones.
 
-    A few entries are kept in memory, all of them in the store.
+    A few entries are in memory, all of them in the store.
     """
 
     def __init__(self, limit: int = 8) -> None:
@@ -160,7 +163,7 @@ class TrainedClients:
         self._limit = limit
 
     def get(self, key: str, store: Store | None) -> TrainedEntry | None:
-        """The entry of `key`, from memory or from the store; None if there is none."""
+        """Return the entry of `key`, from memory or from the store; None if there is none."""
         if key in self._memory:
             self._memory.move_to_end(key)
             return self._memory[key]
@@ -205,7 +208,7 @@ class TrainedClients:
 def unpack_client_states(
     client_count: int, arrays_by_client_and_tensor: Mapping[str, np.ndarray]
 ) -> list[dict[str, "torch.Tensor"]]:
-    """The states of so many clients; `arrays_by_client_and_tensor`: by "CLIENT/TENSOR"."""
+    """Restore the states of the clients. arrays_by_client_and_tensor: {"CLIENT/TENSOR": array}"""
     import torch
 
     states: list[dict[str, torch.Tensor]] = [{} for _ in range(client_count)]
@@ -225,21 +228,21 @@ class EntryFolder:
     used: float
 
     def read_values(self) -> JsonObject:
-        """Its `entry.json`, or nothing where that cannot be read."""
+        """Read its `entry.json`; {} if that cannot be read."""
         try:
             return json.loads((self.path / "entry.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
 
     def is_readable_and_valid(self) -> bool:
-        """Whether it can be read and trusted."""
-        with suppress(Exception):  # whatever a foreign file provokes
+        """Whether it can be read and is valid."""
+        with suppress(Exception):  # of any kind, as foreign files may be there
             return bool(Store(self.kind).read(self.path.name))
         return False
 
 
 def list_entries_oldest_first() -> list[EntryFolder]:
-    """All entries, the one that was used longest ago first; what else lies in the folder is none."""
+    """List all entries, the least recently used one first. Anything else in the folder is ignored."""
     entries = []
     for kind in KINDS:
         folder = store_folder() / kind
@@ -276,9 +279,9 @@ def prune_entries(
 ) -> PruneResult:
     """Delete entries of the store; returns how many, and the bytes that became free.
 
-    unused_days: delete what was not used for so many days
-    should_delete_other_versions: whether to delete what another version of the code or of torch made
-    size_limit: then delete the oldest until the rest is no larger than this ("500MB", or bytes)
+    unused_days: delete entries that were not used for this many days
+    should_delete_other_versions: whether to delete entries of other versions of the code or of torch
+    size_limit: then delete the least recently used entries until the store is no larger ("500MB", or bytes)
     """
     unwanted = []
     remaining = []
@@ -301,8 +304,10 @@ def prune_entries(
 def find_oldest_entries_beyond_limit(
     entries: Sequence[EntryFolder], limit_in_bytes: float
 ) -> list[EntryFolder]:
-    """The oldest of `entries` (oldest first) that must go so that the rest fits into
-    `limit_in_bytes` bytes."""
+    """Find the entries to delete so that the others fit into `limit_in_bytes` bytes.
+
+    entries: the least recently used ones first
+    """
     total = sum(entry.bytes for entry in entries)
     oldest = []
     for entry in entries:
@@ -314,14 +319,15 @@ def find_oldest_entries_beyond_limit(
 
 
 def find_damaged_entries() -> list[EntryFolder]:
-    """The entries that cannot be trusted: half-written, damaged or foreign."""
+    """Find the invalid entries: half-written, damaged or foreign ones."""
     return [entry for entry in list_entries_oldest_first() if not entry.is_readable_and_valid()]
 
 
 def delete_oldest_entries_beyond_limit_every_100_calls() -> None:
-    """Delete the oldest entries if the store is larger than its limit, down to nine tenths of it.
+    """If the store is larger than its limit, delete the least recently used entries down to nine
+    tenths of it.
 
-    It looks at the first call of a process and at every hundredth.
+    Only the first call of a process and every hundredth check the size.
     """
     if next(_limit_calls) % LIMIT_CHECK_INTERVAL:
         return
@@ -332,7 +338,7 @@ def delete_oldest_entries_beyond_limit_every_100_calls() -> None:
 
 
 def read_store_limit_in_bytes() -> float:
-    """The store's limit in bytes; 0: none."""
+    """Read the store's limit in bytes; 0 for none."""
     try:
         return parse_size_in_bytes(os.environ.get("FEDLAB_NB_STORE_LIMIT", DEFAULT_LIMIT))
     except UsageError as error:
@@ -340,7 +346,7 @@ def read_store_limit_in_bytes() -> float:
 
 
 def parse_size_in_bytes(size: str | float) -> float:
-    """500 -> 500, "1.5 GB" -> 1.5e9; UsageError for anything else.
+    """Parse a size: 500 -> 500, "1.5 GB" -> 1.5e9. UsageError for anything else.
 
     >>> parse_size_in_bytes("1.5 GB"), parse_size_in_bytes("20kB")
     (1500000000.0, 20000.0)

@@ -1,7 +1,8 @@
-"""Figures: numbers that are computed from stored rows, one for each seed.
+"""Figures, the numbers that texts quote: they are computed from stored rows, a value for each seed.
 
-`skewed/fens[alpha=0.1]` is the accuracy of FENS in the runs called "skewed" at α = 0.1, `skewed/fens:bytes_up` another
-column of them, and `fens - fedavg` the difference of two figures, seed by seed.
+`skewed/fens[alpha=0.1]` is the accuracy of FENS in the runs called "skewed" at α = 0.1,
+`skewed/fens:bytes_up` another column of these rows, and `fens - fedavg` the difference of two
+figures, seed by seed.
 """
 
 import math
@@ -20,7 +21,7 @@ from .text_tables import format_data_size
 SERIES = re.compile(r"(?P<runs>\w+)/(?P<method>\w+)(?:\[(?P<at>[^]]*)\])?(?::(?P<column>\S+))?")
 MINUS_ZERO = re.compile(r"-(?=0(?![\d.]))")  # the sign of a rounded zero
 NUMBER = re.compile(r"-?[\d.]+")
-# The first one binds least.
+# The operators, in ascending order of precedence.
 ARITHMETIC = {" + ": operator.add, " - ": operator.sub, " / ": operator.truediv}
 OPERATOR = re.compile(r" [->~+/] ")
 FigureFormat = Literal[
@@ -43,7 +44,9 @@ FigureFormat = Literal[
 
 
 def read_figure_values_by_seed(toml_path: Path, figure_name: str) -> ValuesBySeed:
-    """The values of a figure that a TOML file declares, from the rows in the JSON file beside it."""
+    """Compute the values of a figure that a TOML file declares, from the rows in the JSON file
+    beside it.
+    """
     figures = parse_toml(toml_path.read_text(encoding="utf-8"))["figures"]
     _, rows = read_stored_rows(toml_path.with_suffix(".json"))
     return compute_figure_values_by_seed(figure_name, figures, rows)
@@ -52,10 +55,10 @@ def read_figure_values_by_seed(toml_path: Path, figure_name: str) -> ValuesBySee
 def compute_figure_values_by_seed(
     expression: str, declared_figures: Mapping[str, str], stored_rows: Sequence[StoredRow]
 ) -> ValuesBySeed:
-    """The values of a figure: its name in `declared_figures`, an expression, or a number, which is
-    the same on every seed.
+    """Compute the values of a figure from its text: a name in `declared_figures`, an expression, or
+    a number, which is the same for every seed.
 
-    Raises ValueError if the text is neither, or fits more or fewer than one row.
+    Raises ValueError if the text is none of these, or if it does not fit exactly one row.
     """
     expression = expression.strip()
     if expression in declared_figures:
@@ -83,7 +86,7 @@ def compute_figure_values_by_seed(
 def find_only_row_of_series(
     series_match: re.Match[str], stored_rows: Sequence[StoredRow]
 ) -> StoredRow:
-    """The one row that a series names; ValueError if it fits another number of them."""
+    """Find the row that a series names. ValueError if it does not fit exactly one."""
     wanted_values = dict(parse_axis_values(series_match["at"] or ""))
     fitting = []
     for row in stored_rows:
@@ -99,14 +102,14 @@ def find_only_row_of_series(
 
 
 class AxisValue(NamedTuple):
-    """An axis of a study, and a value of it, both as they are written."""
+    """An axis of a study and one of its values, both as text."""
 
     axis: str
     value: str
 
 
 def parse_axis_values(text: str) -> Iterator[AxisValue]:
-    """The axes in brackets: "alpha=0.1, ee=True" gives ("alpha", "0.1"), ("ee", "True")."""
+    """Parse the axes in brackets: "alpha=0.1, ee=True" gives ("alpha", "0.1"), ("ee", "True")."""
     for part in text.replace(" ", "").split(","):
         if part:
             axis, _, value = part.partition("=")
@@ -114,20 +117,22 @@ def parse_axis_values(text: str) -> Iterator[AxisValue]:
 
 
 def get_axis_value(row: StoredRow, axis_name: str) -> str:
-    """Where on an axis a row stands; the method's own options go without its name."""
-    at: Mapping[str, SettingValue] = row["at"]
-    return str(at.get(axis_name, at.get(f"{row['method']}.{axis_name}")))
+    """Return a row's value on an axis as text. The method's own options are named without the
+    method.
+    """
+    values_by_axis: Mapping[str, SettingValue] = row["at"]
+    return str(values_by_axis.get(axis_name, values_by_axis.get(f"{row['method']}.{axis_name}")))
 
 
 # ----------------------------------------------------------------------------- how a text has them
 def parse_seed_range(text: str) -> range:
-    """The seeds that "3" or "0-2" names."""
+    """Parse "3" or "0-2" as seeds."""
     first, _, last = text.partition("-")
     return range(int(first), int(last or first) + 1)
 
 
 def select_values_of_seeds(values: ValuesBySeed, seed_range: str) -> ValuesBySeed:
-    """The values of the seeds "3" or "0-2"; all of them where `seed_range` is empty."""
+    """Select the values of the seeds "3" or "0-2"; all values if `seed_range` is empty."""
     if not seed_range:
         return values
     wanted_seeds = parse_seed_range(seed_range)
@@ -135,14 +140,12 @@ def select_values_of_seeds(values: ValuesBySeed, seed_range: str) -> ValuesBySee
 
 
 def format_figure_values(values: ValuesBySeed, figure_format: FigureFormat | str) -> str:
-    """How a figure is written. `values`: by seed, of a share 0-1 unless a form below says otherwise.
+    """Format a figure. values: by seed, a share 0-1 unless a format below says otherwise
 
-    >>> format_figure_values({0: 0.02, 1: 0.03}, "effect")
-    'makes no clear difference (2 ± 6 points)'
-    >>> format_figure_values({0: -0.02, 1: -0.021, 2: -0.019}, "effect")
-    'costs 2 ± 0 points'
-    >>> format_figure_values({0: 0.52, 1: 0.54}, ""), format_figure_values({0: 0.50, 1: 0.60}, "mean")
-    ('53 ± 13', '55')
+    >>> format_figure_values({0: 0.02, 1: 0.03}, "effect") 'makes no clear difference (2 ± 6
+    points)' >>> format_figure_values({0: -0.02, 1: -0.021, 2: -0.019}, "effect") 'costs 2 ± 0
+    points' >>> format_figure_values({0: 0.52, 1: 0.54}, ""), format_figure_values({0: 0.50, 1:
+    0.60}, "mean") ('53 ± 13', '55')
     """
     interval = compute_band(values)
     mean = interval.mean
@@ -175,7 +178,9 @@ def format_figure_values(values: ValuesBySeed, figure_format: FigureFormat | str
 
 
 def describe_effect_on_accuracy(difference: Band) -> str:
-    """What a part of a method does, from the band of the accuracies with it minus those without."""
+    """Say what a part of a method does, from the band of the accuracies with it minus those without
+    it.
+    """
     points = f"{100 * abs(difference.mean):.0f} ± {100 * difference.half_width:.0f} points"
     if difference.is_noise:
         sign = "-" if difference.mean < 0 else ""

@@ -1,8 +1,8 @@
-"""Stored rows: the results that came with the package, a JSON file for each study in `stored/`.
+"""Stored rows: the results that come with the package, a JSON file for each study in `stored/`.
 
-A row is one method at one setting: `runs`, `method` and `at` say which, `seeds` for which seeds, and each column has a
-value for each of them. `made` is what the runs were made with. The command `python -m fedlab_nb.papers.declared` writes
-these files; here they are read.
+A row has the results of one method at one setting, named by `runs`, `method` and `at`. `seeds`
+lists the seeds, and each column has a value for each of them. `made` has the options of the runs.
+The command `python -m fedlab_nb.papers.declared` writes these files; here they are read.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Tables and sizes as text: aligned, in Markdown, in LaTeX and in HTML.
 
-A table is a list of rows of cells, the head first. `Printable` is what a terminal and a notebook show as sentences and
-such tables.
+A table is a list of rows of cells, the header first. `Printable` is the base of objects that a
+terminal or a notebook shows as sentences and such tables.
 """
 
 import re
@@ -14,7 +14,9 @@ NUMERIC_CELL = re.compile(r"[+−-]?\d|-?$")
 
 
 class Printable:
-    """What a terminal and a notebook show: `make_paragraphs_and_grids()` gives sentences and tables."""
+    """Base of objects that a terminal or a notebook shows as the sentences and tables of
+    `make_paragraphs_and_grids()`.
+    """
 
     def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
         raise NotImplementedError
@@ -40,7 +42,9 @@ def is_column_of_numbers(column: Sequence[str]) -> bool:
 
 
 def format_text_table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as lines of text; columns of numbers end together, the others begin together."""
+    """Format rows as lines of text. Columns of numbers are aligned on the right, the others on the
+    left.
+    """
     padded_columns = []
     for column in zip(*rows, strict=True):
         width = max(len(cell) for cell in column)
@@ -51,7 +55,7 @@ def format_text_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def format_markdown_table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as a table in Markdown."""
+    """Format rows as a table in Markdown."""
     lines = []
     for row in rows:
         cells = [cell.replace("|", "\\|") for cell in row]
@@ -61,7 +65,7 @@ def format_markdown_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def format_html_table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as a table in HTML."""
+    """Format rows as a table in HTML."""
     sides = []
     for column in zip(*rows, strict=True):
         sides.append("right" if is_column_of_numbers(column) else "left")
@@ -76,7 +80,9 @@ def format_html_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def format_latex_table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as a tabular environment of LaTeX; the first column is aligned left, the others right."""
+    """Format rows as a tabular environment of LaTeX. The first column is aligned left, the others
+    right.
+    """
     lines = []
     for row in rows:
         cells = [
@@ -106,7 +112,7 @@ FORMATS: Mapping[str, Callable[[Sequence[Sequence[str]]], str]] = {
 
 
 def format_data_size(byte_count: float) -> str:
-    """Bytes in decimal units: 26280 -> '26.3 kB'."""
+    """Format bytes in decimal units: 26280 -> '26.3 kB'."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if abs(byte_count) < 1000 or unit == "TB":
             break

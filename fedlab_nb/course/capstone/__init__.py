@@ -1,9 +1,10 @@
 """Lesson 6, the capstone: a hidden federation, a byte budget, choices on validation images, one
 report.
 
-`desk.py` draws the federation of a code word and is where the learner works, `form.py` is the same
-with buttons, and has the lesson's exercises; `report.py` keeps what was done, makes the page that
-is handed in, and reads those of a class; `closing.py` makes the page that is worth keeping.
+`desk.py` draws the federation of a code word, and has the calls with which a learner works on it.
+`form.py` has the same work with buttons, and the lesson's exercises. `report.py` records what was
+done, makes the report that is handed in, and ranks the reports of a class. `closing.py` makes a
+page for the learner to keep. `practice.py` plays the practice word of the lesson.
 """
 
 from ..kit.missing_name import make_getattr_for_missing_names

@@ -1,5 +1,6 @@
-"""The page worth keeping: all guesses of the course against what was measured, the budget plane, a sentence for a
-friend, and what is still doubted."""
+"""The learner's page to keep: all guesses of the course against what was measured, the plane of
+accuracy and bytes, a sentence for a friend, and what the learner still doubts.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from .desk import Case
 
 INTRO = (
-    "Two sentences, and the course is a page: your guesses of all lessons against what was measured, your plane of "
-    "accuracy and bytes, what you would tell a friend, and what you still doubt. It stays on this machine."
+    "Two sentences, and the course is a page: your guesses of all lessons against what was "
+    "measured, your plane of accuracy and bytes, what you would tell a friend, and what you still "
+    "doubt. It stays on this machine."
 )
 SENTENCE = "The sentence I would tell a friend"
 DOUBT = "What I still doubt"
@@ -37,7 +39,7 @@ STYLE = (
 
 
 class Closing(Form):
-    """Two fields, a button, and the page. `file`: where it was written last, None before."""
+    """Two fields, a button, and the page. file: where the page was written last, None before"""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -57,7 +59,7 @@ class Closing(Form):
         super().__init__(Card("exercise", INTRO, "Your page"), parts)
 
     def _write_and_show_page(self) -> None:
-        """Write the page and show it; where it cannot be written, say why."""
+        """Write the page and show it. If it cannot be written, say why."""
         try:
             self.file = self.save(self.folder.value or ".")
             card = Card(
@@ -69,13 +71,13 @@ class Closing(Form):
         self.note.value = card._repr_html_()
 
     def build_body_html(self) -> str:
-        """Build the page without head; what was typed is text, never HTML."""
-        made = load_guesses()
+        """Build the page as HTML, without head and body tags. What a person typed is escaped."""
+        guesses = load_guesses()
         parts = [f"<h1>{html.escape(self._make_page_title())}</h1>"]
         parts.append(f"<h2>{SENTENCE}</h2>{quote_as_html(self.friend.value)}")
-        parts.append(f"<h2>My guesses against the truth</h2><p>{describe_guess_count(made)}</p>")
-        if made:
-            parts.append(embed_picture_in_html(draw_guesses(made)))
+        parts.append(f"<h2>My guesses against the truth</h2><p>{describe_guess_count(guesses)}</p>")
+        if guesses:
+            parts.append(embed_picture_in_html(draw_guesses(guesses)))
         parts.append("<h2>My budget plane</h2>")
         if self.case.record.tries:
             plane = self.case.tries()
@@ -87,14 +89,16 @@ class Closing(Form):
         return "\n".join(parts)
 
     def build_page_html(self) -> str:
-        """Build the page as a file for any browser; it loads nothing."""
+        """Build the page as a file for any browser. It loads nothing from elsewhere."""
         title = html.escape(self._make_page_title())
         head = f'<head><meta charset="utf-8"><title>{title}</title><style>{STYLE}</style></head>'
         return f'<!doctype html>\n<html lang="en">{head}\n<body>\n{self.build_body_html()}\n</body></html>\n'
 
     def save(self, folder: str | Path = ".", *, force: bool = False) -> Path:
-        """Write the page. RunError if that is no place to write, UsageError if a file of somebody else's with
-        this name is there, unless `force`.
+        """Write the page, and return its path.
+
+        force: replace a file of this name even if this package did not write it
+        Raises RunError if the folder cannot be written to, UsageError if such a file is there.
         """
         parts = ["page", self.case.code, self.case.name]
         stem = "_".join(re.sub(r"[^\w-]+", "-", part) for part in parts if part)
@@ -104,8 +108,8 @@ class Closing(Form):
             file.parent.mkdir(parents=True, exist_ok=True)
             write_file(file, self.build_page_html(), force=force)
         except OSError as error:
-            why = f"{error.strerror or error}; choose another folder"
-            raise RunError(f"The page cannot be written to {folder}: {why}.") from None
+            reason = f"{error.strerror or error}; choose another folder"
+            raise RunError(f"The page cannot be written to {folder}: {reason}.") from None
         return file
 
     def _make_page_title(self) -> str:
@@ -114,12 +118,12 @@ class Closing(Form):
 
 
 def quote_as_html(typed_text: str) -> str:
-    """Make an HTML quotation of what was typed, or of "(not written yet)"."""
+    """Make an HTML quotation of what a person typed, or of "(not written yet)"."""
     return f"<blockquote>{html.escape(typed_text.strip() or UNANSWERED)}</blockquote>"
 
 
 def embed_picture_in_html(picture: Picture) -> str:
-    """Make an HTML image that holds the picture itself."""
+    """Make an HTML image with the picture's data in it."""
     source = base64.b64encode(render_picture_png(picture)).decode()
     return f'<img alt="{html.escape(picture.alt)}" src="data:image/png;base64,{source}">'
 
@@ -128,21 +132,22 @@ def describe_guess_count(guesses: Sequence[Guess]) -> str:
     """Say how many guesses there are, and how many were right or very near."""
     if not guesses:
         return "No guess with an answer has been kept on this machine."
-    near = sum(guess.gap in ("right", "very near") for guess in guesses)
+    close_guesses = sum(guess.gap in ("right", "very near") for guess in guesses)
     count = "1 guess" if len(guesses) == 1 else f"{len(guesses)} guesses"
     return (
-        f"{count}, {near} of them right or very near. The others are why the lessons were worth it."
+        f"{count}, {close_guesses} of them right or very near. The others are why the lessons were "
+        "worth it."
     )
 
 
 def describe_submissions_of_case(case: Case) -> str:
-    """Say what was handed in, or that nothing was."""
+    """Say which try was submitted first, and how many submissions there are."""
     submissions = case.record.submissions
     if not submissions:
         return "Nothing has been submitted yet."
-    first = submissions[0]
-    chosen = case.record.tries[first["choice"] - 1]
+    first_submission = submissions[0]
+    submitted_try = case.record.tries[first_submission["choice"] - 1]
     return (
-        f"Handed in: {chosen.method_title}, with {100 * first['accuracy']:.1f} % of the test images right. "
-        f"Submissions: {len(submissions)}."
+        f"Handed in: {submitted_try.method_title}, with {100 * first_submission['accuracy']:.1f} % "
+        f"of the test images right. Submissions: {len(submissions)}."
     )

@@ -8,10 +8,10 @@
     report = case.submit(2, "Because …")     # opens the test images
     report.save("reports")
 
-A code word draws the hidden federation: its data set, its clients, their sizes and the byte budget;
-the same word gives the same federation on every machine. Two data sets are made of it. On the first
-one choices are made: a fifth of the training images takes the place of the test images, which are
-not in it at all. The second one has the test images; it is used for submissions alone. Clients and
+A code word draws the hidden federation: its data set, its clients, their sizes and the byte budget.
+The same word gives the same federation on every machine. Two data sets are made of it. The first
+one is for choices: a fifth of the training images takes the place of the test images, which are not
+in it at all. The second one has the test images, and is used for submissions alone. Clients and
 their images are the same in both.
 """
 
@@ -59,8 +59,8 @@ class SeedRange(NamedTuple):
     count: int
 
 
-TRIAL_SEEDS = SeedRange(0, 5)  # below five seeds no band is shown
-TEST_SEEDS = SeedRange(100, 10)  # others: no network of a try is among those that are tested
+TRIAL_SEEDS = SeedRange(0, 5)  # with fewer than five seeds no band is shown
+TEST_SEEDS = SeedRange(100, 10)  # other seeds, so that no network of a try is tested again
 LEAST_CHARACTERS = 20  # of an argument
 
 # What a code word draws from.
@@ -69,12 +69,12 @@ ALPHAS = (0.05, 0.1, 0.3, 1.0)
 CLIENTS = (5, 8, 10, 12)
 SIZE_SIGMAS = (0.0, 0.5, 1.0)  # of the lognormal sizes of the clients
 SHARES = (0.6, 0.8, 1.0)  # of the training images that the clients have
-BUDGETS = (0.7, 2.2, 4.0, 7.0, 12.0)  # of a client, in times the bytes of its network
-NOISE = 3.0  # scale of the Laplace noise on each count of a client's classes: its mean size
+BUDGETS = (0.7, 2.2, 4.0, 7.0, 12.0)  # of a client, in multiples of the bytes of its network
+NOISE = 3.0  # scale of the Laplace noise on each count of a client's classes
 
 
 class ResultOfSeeds(NamedTuple):
-    """What a method did on some seeds."""
+    """The results of a method on several seeds."""
 
     accuracies: ValuesBySeed  # 0–1
     most_client_bytes: int  # up and down of the client that sends and receives most
@@ -83,12 +83,18 @@ class ResultOfSeeds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class HiddenFederation:
-    """What a code word has drawn. The learner is shown `samples_per_client`, `noisy`, `budget` and the network,
-    and not the rest.
+    """What a code word has drawn. The learner is shown `samples_per_client`, `noisy`, `budget` and the
+    size of the network, and nothing else.
 
-    trial: the data set for choices, with validation images in the place of the test images
-    final: the data set with the test images;   noisy: `[M, C]`, whole numbers
-    numbers: of a client's network;   budget: bytes of a client
+    code:    the code word
+    source:  the data set that the federation is made from
+    sigma:   spread of the clients' sizes, 0 for equal ones
+    share:   share of the training images that the clients have
+    trial:   the data set for choices, with validation images in the place of the test images
+    final:   the data set with the test images
+    noisy:   `[M, C]`, the clients' samples by class with noise, whole numbers
+    numbers: parameters of a client's network
+    budget:  bytes that a client may send and receive
     """
 
     code: str
@@ -110,7 +116,7 @@ class HiddenFederation:
         return torch.bincount(owner[owner >= 0]).tolist()
 
     def list_facts_for_server(self) -> list[str]:
-        """List what the server sees: a sentence a line."""
+        """List what the server sees, one sentence for each fact."""
         inputs = int(np.prod(self.trial.input_shape))
         sizes = ", ".join(str(size) for size in self.samples_per_client)
         return [
@@ -124,8 +130,8 @@ class HiddenFederation:
 
 
 def normalise_code_word(code_word: str) -> str:
-    """Write a code word as it counts: without its spaces at the ends, in capitals. UsageError if nothing
-    is left.
+    """Return a code word in capitals, with single spaces and none at its ends. UsageError if it is
+    empty.
     """
     text = " ".join(str(code_word).split()).upper()
     if not text:
@@ -138,7 +144,7 @@ def normalise_code_word(code_word: str) -> str:
 
 @functools.lru_cache(maxsize=8)
 def draw_random_federation_of_code_word(code_word: str) -> HiddenFederation:
-    """Draw the federation of a code word, which `normalise_code_word` has written."""
+    """Draw the federation of a code word in the form of `normalise_code_word`."""
     seed = derive_stream_seed(0, "capstone", code_word)
     stream = make_numpy_generator(seed, "federation")
 
@@ -183,8 +189,8 @@ class TrialAndFinal(NamedTuple):
 
 
 def split_off_validation_images(dataset: Dataset, seed: int, code_word: str) -> TrialAndFinal:
-    """Split a data set into the one for choices and the one for the test. A fifth of the training images belongs to
-    no client: these are the validation images.
+    """Make the data set for choices and the one for the test. A fifth of the training images, the
+    validation images, belongs to no client.
     """
     order = make_numpy_generator(seed, "validation").permutation(len(dataset.y_train))
     validation_images = len(order) // 5
@@ -212,8 +218,8 @@ def split_off_validation_images(dataset: Dataset, seed: int, code_word: str) -> 
 
 # ------------------------------------------------------------------------------------------ at work
 class Case:
-    """A hidden federation, and what one person has done with it. UsageError for an empty code
-    word.
+    """A hidden federation, and one person's tries and submissions on it. UsageError for an empty
+    code word.
     """
 
     def __init__(self, code: str, name: str = "") -> None:
@@ -232,43 +238,41 @@ class Case:
         return make_worked_card(*self._hidden.list_facts_for_server())
 
     def seen(self) -> Picture:
-        """Draw what the server sees: samples of each client, and its classes with
-        noise.
-        """
+        """Draw what the server sees: each client's number of samples, and its classes with noise."""
         return draw_noisy_class_counts(
             self._hidden.samples_per_client, self._hidden.noisy, federation_code=self.code
         )
 
     # ---------------------------------------------------------------------------------------- tries
     def trial(self, method: str, **knobs: SettingValue) -> Card:
-        """Run a method on five seeds, and say its validation accuracy and its bytes; it becomes a
-        try of the list.
+        """Run a method on five seeds, add it to the tries, and show its validation accuracy and
+        bytes.
 
-        knobs: fields of the method, of local training (epochs, lr, …), or of FREE. UsageError for
-        anything else, and for what the method cannot do here.
+        knobs: fields of the method, of local training (epochs, lr, …), or of FREE
+        Raises UsageError for any other knob, and for what the method cannot do here.
         """
         settings = self._check_knobs_and_format_values(method, knobs)
-        known = self.record.find_try_with_settings(method, settings)
-        if known is None:
+        earlier_try = self.record.find_try_with_settings(method, settings)
+        if earlier_try is None:
             result_of_seeds = self._run_on_seeds(self._hidden.trial, method, settings, TRIAL_SEEDS)
             number_of_try = len(self.record.tries) + 1
             result = Try(number_of_try, method, settings, *result_of_seeds)
             self.record.add_and_store(result)
         else:
-            result = known
+            result = earlier_try
         title = f"Try {result.number}: {result.method_title} ({result.knobs_in_words})."
-        if known is not None:
+        if earlier_try is not None:
             title += " You had tried it before."
-        costs = f"{format_data_size(result.bytes)}, {100 * result.bytes / self.budget_in_bytes:.0f} % of the budget"
+        cost_text = f"{format_data_size(result.bytes)}, {100 * result.bytes / self.budget_in_bytes:.0f} % of the budget"
         if result.bytes > self.budget_in_bytes:
-            costs += ": too much, it cannot be submitted"
+            cost_text += ": too much, it cannot be submitted"
         return make_worked_card(
             title,
             (
                 f"Validation accuracy {format_percent_band(result.validation_band)} % "
                 f"({len(result.validation)} seeds)."
             ),
-            f"Bytes of a client, up and down: {costs}.",
+            f"Bytes of a client, up and down: {cost_text}.",
         )
 
     def tries(self, report: Report | None = None) -> Picture:
@@ -287,19 +291,17 @@ class Case:
                     method=result.method,
                 )
             )
-        tested = None
+        submitted_try = None
         if report is not None:
-            tested = dataclasses.replace(rows[report.choice - 1], accuracies=report.test)
+            submitted_try = dataclasses.replace(rows[report.choice - 1], accuracies=report.test)
         return draw_tries_against_budget(
-            rows, self.budget_in_bytes, federation_code=self.code, tested_try=tested
+            rows, self.budget_in_bytes, federation_code=self.code, tested_try=submitted_try
         )
 
     def _check_knobs_and_format_values(
         self, method: str, knobs: Mapping[str, SettingValue]
     ) -> KnobTexts:
-        """Return the settings as text, in the order of their names; UsageError for what cannot be set
-        here.
-        """
+        """Return the settings as text, sorted by name. UsageError for one that cannot be set here."""
         choose("method", method, METHODS)
         if method == "centralized":
             raise UsageError(
@@ -318,7 +320,7 @@ class Case:
     def _run_on_seeds(
         self, dataset: Dataset, method: str, knobs: KnobTexts, seeds: SeedRange
     ) -> ResultOfSeeds:
-        """Run a method once for each seed, and judge it on that data set's test images."""
+        """Run a method once for each seed, and measure it on the test images of `dataset`."""
         outcomes = compare([method], dataset=dataset, seed=seeds.first, seeds=seeds.count, **knobs)
         accuracies = {}
         most_bytes = 0
@@ -330,43 +332,47 @@ class Case:
 
     # ----------------------------------------------------------------------------------- submission
     def submit(self, choice: int | None, argument: str, name: str = "") -> Report:
-        """Open the test images for try number `choice`, and make the report, which also says whether
-        it is the first one.
+        """Open the test images for try number `choice`, and make the report. It also says how often
+        they were opened before.
 
-        argument: why, in a sentence or more;   name: who, if `case` was not told. UsageError, with
-        nothing opened, for a number that is no try, a try over the budget, or no argument.
+        argument: why this try, in a sentence or more
+        name:     the person's name, if `case` was not given it
+        Raises UsageError for a number that is no try, a try over the budget, or a missing argument. The
+        test images stay closed then.
         """
         tries = self.record.tries
-        chosen = self.get_submittable_try(choice)
+        chosen_try = self.get_submittable_try(choice)
         text = self.check_argument_and_join_its_lines(argument)
-        tested = self._run_on_seeds(self._hidden.final, chosen.method, chosen.knobs, TEST_SEEDS)
-        earlier = self.record.submissions
+        test_results = self._run_on_seeds(
+            self._hidden.final, chosen_try.method, chosen_try.knobs, TEST_SEEDS
+        )
+        earlier_submissions = self.record.submissions
         report = Report(
             code=self.code,
             name=name or self.name,
-            number=len(earlier) + 1,
+            number=len(earlier_submissions) + 1,
             facts=tuple(self._hidden.list_facts_for_server()),
             tries=tuple(tries),
             validation_images=len(self._hidden.trial.y_test),
-            choice=chosen.number,
+            choice=chosen_try.number,
             argument=text,
-            test=tested.accuracies,
+            test=test_results.accuracies,
             test_images=len(self._hidden.final.y_test),
-            bytes=tested.most_client_bytes,
+            bytes=test_results.most_client_bytes,
             budget=self.budget_in_bytes,
-            leaks=tested.leaks,
+            leaks=test_results.leaks,
             version=__version__,
-            earlier=tuple(submission["accuracy"] for submission in earlier),
+            earlier=tuple(submission["accuracy"] for submission in earlier_submissions),
         )
         submission = Submission(
-            submission=report.number, accuracy=report.test_band.mean, choice=chosen.number
+            submission=report.number, accuracy=report.test_band.mean, choice=chosen_try.number
         )
         self.record.add_and_store(submission)
         return report
 
     @property
     def validation_images(self) -> int:
-        """On how many images each try is judged."""
+        """The number of validation images, on which each try is judged."""
         return len(self._hidden.trial.y_test)
 
     @staticmethod
@@ -381,7 +387,7 @@ class Case:
         return text
 
     def get_submittable_try(self, try_number: int | None) -> Try:
-        """Return the try of that number; UsageError for None and if it cannot be submitted."""
+        """Return the try with this number. UsageError for None, and if it cannot be submitted."""
         tries = self.record.tries
         if not tries:
             raise UsageError(
@@ -392,15 +398,15 @@ class Case:
                 "No try is chosen yet" if try_number is None else f"There is no try {try_number!r}"
             )
             raise UsageError(f"{problem}; choose one from 1 to {len(tries)}.")
-        chosen = tries[try_number - 1]
-        if chosen.bytes > self.budget_in_bytes:
+        chosen_try = tries[try_number - 1]
+        if chosen_try.bytes > self.budget_in_bytes:
             raise UsageError(
-                f"{chosen.method_title} costs a client {format_data_size(chosen.bytes)}, "
-                f"{chosen.bytes / self.budget_in_bytes:.1f} times the budget of "
-                f"{format_data_size(self.budget_in_bytes)}, so it cannot be submitted; choose a try "
-                "within the budget, or try a method that sends less."
+                f"{chosen_try.method_title} costs a client {format_data_size(chosen_try.bytes)}, "
+                f"{chosen_try.bytes / self.budget_in_bytes:.1f} times the budget of "
+                f"{format_data_size(self.budget_in_bytes)}, so it cannot be submitted; choose a "
+                "try within the budget, or try a method that sends less."
             )
-        return chosen
+        return chosen_try
 
     @staticmethod
     def list_knob_descriptions(method: str) -> list[str]:

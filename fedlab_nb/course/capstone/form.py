@@ -1,7 +1,6 @@
-"""The capstone with buttons: method and settings, Try; choice and argument, Submit; Save. Every
-refusal is one line.
-
-Below it the lesson's worked numbers and its two exercises.
+"""The capstone as a form with buttons: try a method with settings, submit a choice with an
+argument, save the report. Below it in this file are the lesson's computed numbers and its two
+exercises.
 """
 
 from __future__ import annotations
@@ -43,9 +42,10 @@ WIDE = widgets.Layout(width="44em")
 
 
 class CaseForm(Form):
-    """The widgets of a `Case`. `report`: of the last submission, None before it.
+    """The widgets of a `Case`.
 
-    Each refusal stands at its field: `notes` has one below the settings, the choice, the argument and the folder.
+    report: of the last submission, None before the first one
+    notes:  {field: the text below it}, which says what a button did, or why it refused
     """
 
     def __init__(self, case: Case) -> None:
@@ -118,13 +118,17 @@ class CaseForm(Form):
     def _make_button(
         self, label: str, note_field: str, action: Callable[[], Card | None]
     ) -> widgets.Button:
-        """Make a button; what its action says stands at `note_field`, a key of `notes`."""
+        """Make a button. The card that its action returns is shown at `note_field`, a key of
+        `notes`.
+        """
         button = widgets.Button(description=label, layout={"width": "auto"})
         button.on_click(lambda _: self._run_action_and_show_note(note_field, action))
         return button
 
     def _run_action_and_show_note(self, note_field: str, action: Callable[[], Card | None]) -> None:
-        """Carry out what a button does; what it says, or refuses, stands at the field. No button works meanwhile."""
+        """Run the action of a button, and show its card or its error at the field. Meanwhile all
+        buttons are disabled.
+        """
         for button in self.buttons.values():
             button.disabled = True
         for note in self.notes.values():
@@ -139,7 +143,7 @@ class CaseForm(Form):
             card = Card("wrong", str(error))
         except FedlabError as error:
             card = Card("wrong", str(error))
-        except Exception as error:  # in a callback nobody would see it
+        except Exception as error:  # nobody would see it, as this is a callback
             card = Card("wrong", f"Unexpected {format_error(error)}")
         try:
             self._refresh_lists_and_plane()  # before the buttons work: a new plane moves what is below it
@@ -159,40 +163,42 @@ class CaseForm(Form):
         return card
 
     def _ask_before_opening_test_images(self) -> None:
-        """Show how much luck may be in the choice, and ask whether the test images are to be opened."""
-        chosen = self._get_chosen_try_or_raise()
+        """Show how much of the result may be luck, and ask whether to open the test images."""
+        chosen_try = self._get_chosen_try_or_raise()
         self.question.value = Card(
-            "hint", describe_selection_luck(self.case, chosen), "Before you open them"
+            "hint", describe_selection_luck(self.case, chosen_try), "Before you open them"
         )._repr_html_()
-        self.expected.value = round(100 * chosen.validation_band.mean)
+        self.expected.value = round(100 * chosen_try.validation_band.mean)
         self.confirm.layout.display = ""
 
     def _get_chosen_try_or_raise(self) -> Try:
-        """Return the chosen try; FieldError at the field that is wrong."""
+        """Return the chosen try. FieldError if the choice or the argument is wrong."""
         try:
-            chosen = self.case.get_submittable_try(self.choice.value)
+            chosen_try = self.case.get_submittable_try(self.choice.value)
         except UsageError as error:
             raise FieldError("choice", str(error)) from None
         try:
             self.case.check_argument_and_join_its_lines(self.argument.value)
         except UsageError as error:
             raise FieldError("argument", str(error)) from None
-        return chosen
+        return chosen_try
 
     def _cancel_submission(self) -> None:
-        """Hide the question; nothing is opened."""
+        """Hide the question. The test images stay closed."""
         self._hide_question()
 
     def _hide_question(self) -> None:
         self.confirm.layout.display = "none"
 
     def _submit_and_show_report(self) -> None:
-        chosen = self._get_chosen_try_or_raise()
+        chosen_try = self._get_chosen_try_or_raise()
         self.report = self.case.submit(self.choice.value, self.argument.value, self.name.value)
         self._hide_question()
-        said = compare_expected_with_test_accuracy(self.report, chosen, self.expected.value)
+        comparison_text = compare_expected_with_test_accuracy(
+            self.report, chosen_try, self.expected.value
+        )
         picture = self.case.tries(self.report)
-        card = Card("right", said, "The test images are open")
+        card = Card("right", comparison_text, "The test images are open")
         self.reveal.value = card._repr_html_() + make_png_image_html(
             render_picture_png(picture), picture.image_metadata, ""
         )
@@ -207,16 +213,18 @@ class CaseForm(Form):
         return Card("right", f"Written to {file}, with .html and .jsonl.", "Saved")
 
     def _refresh_lists_and_plane(self) -> None:
-        """Refresh the plane, the list of tries, what can be chosen, and what can be set for the method."""
+        """Refresh the plane, the list of tries, the menu of choices, and the help on the method's
+        knobs.
+        """
         tries = self.case.record.tries
-        chosen = self.choice.value
+        chosen_number = self.choice.value
         options = [
             (f"{result.number}: {result.method_title} ({result.knobs_in_words})", result.number)
             for result in tries
         ]
         if list(self.choice.options) != options:
             self.choice.options = options
-            self.choice.value = chosen
+            self.choice.value = chosen_number
         lines = []
         for result in tries:
             line = (
@@ -226,7 +234,7 @@ class CaseForm(Form):
             if result.bytes > self.case.budget_in_bytes:
                 line += ", over the budget"
             lines.append(line)
-        # The lesson's own tries stay folded: they are behind its guess.
+        # The list stays folded, as the lesson's own tries would give away the answer to its guess.
         title = f"Tries so far: {len(lines)}"
         self.tries.value = make_foldable_list_html(title, lines, is_open=False)
         self._refresh_plane()
@@ -234,7 +242,9 @@ class CaseForm(Form):
         self.help.value = make_foldable_list_html("What can be set", knob_lines)
 
     def _refresh_plane(self) -> None:
-        """Draw every try as a point; before the reader's own first try the plane would give away the lesson's."""
+        """Draw every try as a point. Nothing is drawn before the reader's own first try, since the
+        lesson's tries would give away the answer to its guess.
+        """
         if not self._was_try_pressed:
             tries = len(self.case.record.tries)
             text = FOLDED.format(tries=tries) if tries else NO_POINT
@@ -255,7 +265,7 @@ class FieldError(UsageError):
 
 
 def describe_selection_luck(case: Case, chosen_try: Try) -> str:
-    """Say what may be luck in a choice, and that it is final."""
+    """Say how much of a try's result may be luck, and that opening the test images is final."""
     tries = len(case.record.tries)
     images = case.validation_images
     share = chosen_try.validation_band.mean
@@ -269,8 +279,8 @@ def describe_selection_luck(case: Case, chosen_try: Try) -> str:
             f" You made {tries} tries. If all were equally good, the best would still look "
             f"{gain:.1f} points better than it is."
         )
-    earlier = len(case.record.submissions)
-    if earlier:
+    earlier_submissions = len(case.record.submissions)
+    if earlier_submissions:
         text += " You have submitted before: this one will not be a fair measure."
     return (
         f"{text}\nWhat do you expect on the test images? They can be opened once. Open them "
@@ -281,18 +291,19 @@ def describe_selection_luck(case: Case, chosen_try: Try) -> str:
 def compare_expected_with_test_accuracy(
     report: Report, chosen_try: Try, expected_accuracy_percent: float
 ) -> str:
-    """Say what was expected, what the validation images said, and what the test images say."""
+    """Compare the expected accuracy with those on validation and on test images."""
     test = report.test_band
     text = (
         f"You expected {expected_accuracy_percent:.0f} %. The validation images said "
         f"{format_percent_band(chosen_try.validation_band)} %. The test images say "
-        f"{format_percent_band(test)} %: {describe_guess_error(expected_accuracy_percent, 100 * test.mean)}."
+        f"{format_percent_band(test)} %: "
+        f"{describe_guess_error(expected_accuracy_percent, 100 * test.mean)}."
     )
     return f"{text} {report.submission_order_in_words} Now press “Save the report”."
 
 
 def make_foldable_list_html(title: str, items: Sequence[str], is_open: bool = False) -> str:
-    """Make the HTML of lines that unfold under a title."""
+    """Make the HTML of a list that unfolds under its title."""
     items_html = "".join(f"<li>{html.escape(item)}</li>" for item in items)
     attribute = " open" if is_open else ""
     return f"<details{attribute}><summary>{title}</summary><ol>{items_html}</ol></details>"
@@ -300,10 +311,10 @@ def make_foldable_list_html(title: str, items: Sequence[str], is_open: bool = Fa
 
 # ------------------------------------------------------------------------ worked numbers, exercises
 FIRST = ("ensemble", "fens", "distilled")  # the lesson's own tries
-TITLES = [title(name) for name in FIRST]  # as the tries are called
+TITLES = [title(name) for name in FIRST]  # the titles of these tries
 
 
-# The ways of the four hospitals: the choices of a guess.
+# Four ways for hospitals to learn together: the choices of a guess.
 WAYS = {
     "local": "one hospital alone",
     "fedavg": "FedAvg",
@@ -314,12 +325,12 @@ _, hospitals = make_figure_functions(__name__, "hospitals")
 
 
 def get_most_accurate_hospital_way(outcomes: Outcomes) -> GuessOption:
-    """Choose which of WAYS gets most right, on average over the seeds."""
+    """Return the one of WAYS that gets most right, on average over the seeds."""
     return WAYS[max(WAYS, key=outcomes.mean)]
 
 
 def get_best_first_try_title(case: Case) -> GuessOption:
-    """Return the title of that one of the lesson's own tries that is best on validation images."""
+    """Return the title of the best of the lesson's own tries on validation images."""
     own_tries = []
     for result in case.record.tries:
         if result.method in FIRST and not result.knobs:
@@ -328,19 +339,22 @@ def get_best_first_try_title(case: Case) -> GuessOption:
 
 
 class LuckInPoints(NamedTuple):
-    """In percentage points of accuracy."""
+    """How much luck there is in accuracies, in percentage points."""
 
     gain_of_best: float  # by how much the best of equal tries looks too good, on average
     spread_of_one: float  # standard deviation of one try
 
 
 def estimate_luck_of_best_try(try_count: int, image_count: int, accuracy: float) -> LuckInPoints:
-    """Estimate how much luck is in the best of so many equal tries, from 2,000 draws of binomial luck.
+    """Estimate how much luck is in the best of so many equal tries, from 2,000 draws of binomial
+    luck.
 
     accuracy: of each try, 0–1
     """
-    right = make_numpy_generator(0, "luck").binomial(image_count, accuracy, (2000, try_count))
-    best_share = right.max(1).mean() / image_count
+    right_answers = make_numpy_generator(0, "luck").binomial(
+        image_count, accuracy, (2000, try_count)
+    )
+    best_share = right_answers.max(1).mean() / image_count
     gain = round(100 * (best_share - accuracy), 1) + 0.0  # no "-0.0"
     spread = 100 * math.sqrt(accuracy * (1 - accuracy) / image_count)
     return LuckInPoints(gain, spread)

@@ -1,9 +1,10 @@
-"""The practice word HARBOUR, played to its end: the tries of lesson 6, and two reports, a good and a weak one.
+"""The practice word HARBOUR, played to its end: the tries of lesson 6, and two reports, a good and
+a weak one.
 
     python -m fedlab_nb.course.capstone.practice    # play it, write practice.json and the reports' page
 
-`practice.json` keeps what came out. `figures.toml` names its numbers for the texts, and the teachers' page with the two
-reports is filled in by the same command: no number of it is typed.
+`practice.json` keeps the results. `figures.toml` names its numbers for the texts. The same command
+writes the two reports into the teachers' page, so that no number is typed by hand.
 """
 
 from __future__ import annotations
@@ -82,31 +83,35 @@ ARGUMENTS = {
 def run_practice_cases() -> PracticeByAuthor:
     """Run the tries of all authors, and submit Ada's and Bo's choices.
 
-    It uses the store that is set: give it an empty one, so that nothing is remembered of an earlier time.
+    It uses the present store, which should be empty, so that no earlier try or submission counts.
     """
-    played: PracticeByAuthor = {}
-    for who, plan in PLANS.items():
-        case = Case(CODE, name=who)
+    practice_by_author: PracticeByAuthor = {}
+    for author, plan in PLANS.items():
+        case = Case(CODE, name=author)
         for method, settings in plan:
             case.trial(method, **settings)
             result = case.record.tries[-1]
             share = format_percent_band(result.validation_band)
             print(
-                f"{who} {result.number}: {result.method_title} ({result.knobs_in_words}) {share} %",
+                f"{author} {result.number}: {result.method_title} ({result.knobs_in_words}) "
+                f"{share} %",
                 flush=True,
             )
-        if who == "Lesson":
-            played[who] = {"tries": [asdict(result) for result in case.record.tries]}
+        if author == "Lesson":
+            practice_by_author[author] = {"tries": [asdict(result) for result in case.record.tries]}
         else:
             report = case.submit(
-                CHOICES[who], write_practice_argument(who, case.record.tries, case.budget_in_bytes)
+                CHOICES[author],
+                write_practice_argument(author, case.record.tries, case.budget_in_bytes),
             )
-            played[who] = asdict(report)
-    return played
+            practice_by_author[author] = asdict(report)
+    return practice_by_author
 
 
 def write_practice_argument(author: str, tries: Sequence[Try], budget_bytes: int) -> str:
-    """Write the argument of a report with the numbers of these tries. ValueError if they do not support it."""
+    """Write the argument of a report with the numbers of these tries. ValueError if they do not
+    support it.
+    """
     if author != "Ada":
         return ARGUMENTS[author]
     by_number = {result.number: result for result in tries}
@@ -118,27 +123,29 @@ def write_practice_argument(author: str, tries: Sequence[Try], budget_bytes: int
         numbers["size"][number] = f"{result.bytes / 1000:.0f}"
         numbers["budget"][number] = f"{100 * result.bytes / budget_bytes:.0f}"
     pairs = ((4, 5), (4, 8), (11, 4), (11, 12))
-    ahead = {
+    leads = {
         f"{a}, {b}": format_accuracy_gap_in_points(by_number[a], by_number[b]) for a, b in pairs
     }
-    times = f"{by_number[9].bytes / by_number[5].bytes:.0f}"
-    return ARGUMENTS[author].format(**numbers, ahead=ahead, times=times)
+    byte_ratio = f"{by_number[9].bytes / by_number[5].bytes:.0f}"
+    return ARGUMENTS[author].format(**numbers, ahead=leads, times=byte_ratio)
 
 
 def format_accuracy_gap_in_points(minuend_try: Try, subtrahend_try: Try) -> str:
-    """Format by how many whole points the validation accuracy of one try is higher than the other's."""
+    """Format by how many whole points the validation accuracy of one try is higher than the
+    other's.
+    """
     return f"{100 * (minuend_try.validation_band.mean - subtrahend_try.validation_band.mean):.0f}"
 
 
 def raise_unless_tries_support_adas_argument(
     adas_tries_by_number: Mapping[int, Try], budget_bytes: int
 ) -> None:
-    """Raise ValueError where Ada's reasons are not what the tries say."""
+    """Raise ValueError if the tries do not support each of Ada's reasons."""
 
     def is_ahead_on_every_seed(better: int, other: int) -> bool:
-        ours = adas_tries_by_number[better].validation
-        theirs = adas_tries_by_number[other].validation
-        return all(ours[seed] > theirs[seed] for seed in ours)
+        better_accuracies = adas_tries_by_number[better].validation
+        other_accuracies = adas_tries_by_number[other].validation
+        return all(better_accuracies[seed] > other_accuracies[seed] for seed in better_accuracies)
 
     def is_within_noise(one: int, other: int) -> bool:
         return (
@@ -171,17 +178,18 @@ def raise_unless_tries_support_adas_argument(
         < budget_bytes / 10,
         "try 10 is over the budget": adas_tries_by_number[10].bytes > budget_bytes,
     }
-    wrong = [reason for reason, holds in reasons.items() if not holds]
-    if wrong:
+    unsupported_reasons = [reason for reason, holds in reasons.items() if not holds]
+    if unsupported_reasons:
         raise ValueError(
-            f"Ada's argument does not hold any more: {'; '.join(wrong)}. Write another one."
+            f"Ada's argument does not hold any more: {'; '.join(unsupported_reasons)}. Write "
+            "another one."
         )
 
 
 # ------------------------------------------------------------------------------------------------------ what is stored
 @cache
 def load_stored_practice() -> PracticeByAuthor:
-    """Load what the last `run_practice_cases` gave."""
+    """Load the stored result of `run_practice_cases`."""
     return json.loads(STORED.read_text(encoding="utf-8"))
 
 
@@ -209,9 +217,9 @@ def load_validation_accuracies_of_try(author: str, try_number: int) -> ValuesByS
 
 def load_accuracy_lead_by_seed(author: str, try_number: int, other_try_number: int) -> ValuesBySeed:
     """Load {seed: how much higher the validation accuracy of a try is than another's, 0-1}."""
-    ours = load_validation_accuracies_of_try(author, try_number)
-    theirs = load_validation_accuracies_of_try(author, other_try_number)
-    return {seed: ours[seed] - theirs[seed] for seed in ours}
+    accuracies = load_validation_accuracies_of_try(author, try_number)
+    other_accuracies = load_validation_accuracies_of_try(author, other_try_number)
+    return {seed: accuracies[seed] - other_accuracies[seed] for seed in accuracies}
 
 
 def load_client_bytes_of_try(author: str, try_number: int) -> float:
@@ -221,24 +229,30 @@ def load_client_bytes_of_try(author: str, try_number: int) -> float:
 
 # ------------------------------------------------------------------------------------------------------ the page
 def replace_practice_reports_in_page(page_markdown: str) -> str:
-    """Put both stored reports into the teachers' page, two levels of headings down; ValueError without their place."""
-    for who in CHOICES:
-        body = re.sub(r"^#", "###", load_practice_report(who).build_markdown(), flags=re.MULTILINE)
+    """Put both stored reports into the teachers' page, with headings two levels lower. ValueError
+    if the page has no place for one.
+    """
+    for author in CHOICES:
+        body = re.sub(
+            r"^#", "###", load_practice_report(author).build_markdown(), flags=re.MULTILINE
+        )
         pattern = re.compile(
-            rf"^### Capstone {CODE}: {who}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL
+            rf"^### Capstone {CODE}: {author}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL
         )
         if not pattern.search(page_markdown):
-            raise ValueError(f"The page_markdown has no place for the report of {who}.")
+            raise ValueError(f"The page has no place for the report of {author}.")
         page_markdown = pattern.sub(lambda _, body=body: f"{body.strip()}\n\n", page_markdown)
     return page_markdown.rstrip() + "\n"
 
 
 def main() -> None:
-    """Play it, and write what came out."""
+    """Play the practice word, and write the results and the page."""
     with tempfile.TemporaryDirectory() as store:
         os.environ["FEDLAB_NB_STORE"] = store
-        played = run_practice_cases()
-    write_file(STORED, json.dumps(played, indent=1, ensure_ascii=False) + "\n", force=True)
+        practice_by_author = run_practice_cases()
+    write_file(
+        STORED, json.dumps(practice_by_author, indent=1, ensure_ascii=False) + "\n", force=True
+    )
     load_stored_practice.cache_clear()
     write_file(PAGE, replace_practice_reports_in_page(PAGE.read_text(encoding="utf-8")), force=True)
     print(f"written: {STORED.name}, {PAGE.name}")

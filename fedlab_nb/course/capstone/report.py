@@ -1,12 +1,13 @@
-"""What was done in a capstone: its record in a file, the one-page report, and a class's
-leaderboard.
+"""The results of a capstone: the record in a file, the one-page report, and a class's leaderboard.
 
-The record lies in the folder of the store, one JSON object a line, so that a new start of the
-notebook forgets none of the tries and submissions. A store that cannot be written to costs the
-memory over restarts alone. A report is Markdown, a page made of it, and a line for the leaderboard
-(`fedlab-nb leaderboard reports`). That has one table for each code word, since accuracies on
-different federations cannot be compared. First submissions alone have a rank. Two entries share a
-rank if their difference, paired by seed, is within the noise; of those the one with fewer bytes stands first.
+The record is in the folder of the store, one JSON object a line, so that tries and submissions
+outlast a restart of the notebook. If the store cannot be written to, they last until the restart.
+
+A report is a Markdown file, the same as an HTML page, and a line for the leaderboard (`fedlab-nb
+leaderboard reports`). The leaderboard has one table for each code word, since accuracies on
+different federations cannot be compared. Only first submissions have a rank. Two entries share a
+rank if their difference, paired by seed, is within the noise; of these the one with fewer bytes
+comes first.
 """
 
 from __future__ import annotations
@@ -97,9 +98,12 @@ Made with fedlab_nb {r.version}.
 # --------------------------------------------------------------------------------------- the record
 @dataclass(frozen=True)
 class Try:
-    """One method with its settings, judged on validation images. `knobs`: what was set, as text;
-    `validation`: {seed: accuracy 0–1}; `bytes`: up and down of the client that sends and receives
-        most; `leaks`: what leaks.
+    """One method with its settings, judged on validation images.
+
+    knobs:      what was set, as text
+    validation: {seed: accuracy 0–1}
+    bytes:      up and down of the client that sends and receives most
+    leaks:      what leaks, in words
     """
 
     number: int
@@ -136,7 +140,9 @@ def parse_accuracies_by_seed(accuracy_by_seed_text: Mapping[str, float]) -> Valu
 
 
 class Submission(TypedDict):
-    """A line of the record: the number of a submission, its test accuracy 0–1, and the number of its try."""
+    """A line of the record: the number of a submission, its test accuracy 0–1, and the number of
+    its try.
+    """
 
     submission: int
     accuracy: float
@@ -145,9 +151,7 @@ class Submission(TypedDict):
 
 @dataclass
 class Record:
-    """The tries, and the test accuracies of all submissions, of one person and code word; `file`:
-    where they are.
-    """
+    """The tries and submissions of one person for one code word. `file` keeps them."""
 
     file: Path
     tries: list[Try] = field(default_factory=list)
@@ -155,7 +159,7 @@ class Record:
 
     @classmethod
     def load(cls, code_word: str, person_name: str) -> Record:
-        """Load the record of a person, with what was done before."""
+        """Load a person's record of a code word, empty if there is none."""
         record = cls(
             store_folder() / "capstone" / f"{hash_to_content_id(code_word, person_name)}.jsonl"
         )
@@ -169,7 +173,9 @@ class Record:
         return record
 
     def _add_from_json_line(self, line: str) -> None:
-        """Add a try or a submission; ValueError, KeyError or TypeError if the line is none."""
+        """Add the try or the submission of a line. ValueError, KeyError or TypeError if it is
+        neither.
+        """
         row = json.loads(line)
         if "submission" in row:
             self.submissions.append(row)
@@ -186,7 +192,7 @@ class Record:
         return None
 
     def add_and_store(self, result: Try | Submission) -> None:
-        """Add a try or a submission to the record and to its file; a file that refuses is left."""
+        """Add a try or a submission to the record, and to its file if that can be written."""
         if isinstance(result, Try):
             self.tries.append(result)
             row = dataclasses.asdict(result)
@@ -202,9 +208,16 @@ class Record:
 # --------------------------------------------------------------------------------------- the report
 @dataclass(frozen=True)
 class Report:
-    """What one submission says. `number`: 1 for the first one; `earlier`: test accuracies of those
-    before it, 0–1; `tries`: all of them, `choice` the number of the submitted one; `test`: {seed:
-    accuracy 0–1}; `bytes`, `budget`: of the client that sends and receives most, both ways.
+    """The report of one submission.
+
+    number:  of the submission, 1 for the first one
+    facts:   what the server sees, one sentence each
+    tries:   all tries of the person
+    choice:  the number of the submitted try
+    test:    {seed: test accuracy 0–1}
+    bytes:   up and down of the client that sends and receives most
+    budget:  bytes that a client may send and receive
+    earlier: test accuracies 0–1 of the submissions before this one
     """
 
     code: str
@@ -235,7 +248,7 @@ class Report:
 
     @property
     def submission_order_in_words(self) -> str:
-        """'First submission', or which one, with what was known before it."""
+        """Which submission this is, and which test accuracies were known before it."""
         if self.number <= len(ORDINALS):
             ordinal = ORDINALS[self.number - 1]
         else:
@@ -277,11 +290,11 @@ class Report:
         )
 
     def build_body_html(self) -> str:
-        """Build the page as HTML, without head and body; what was typed is text, never HTML."""
+        """Build the page as HTML, without head and body tags. What a person typed is escaped."""
         return mistune.create_markdown(escape=True, plugins=["table"])(self.build_markdown())
 
     def build_page_html(self) -> str:
-        """Build the page as a file for any browser; it loads nothing."""
+        """Build the page as a file for any browser. It loads nothing from elsewhere."""
         title = html.escape(f"Capstone {self.code}")
         head = f'<head><meta charset="utf-8"><title>{title}</title><style>{STYLE}</style></head>'
         return f'<!doctype html>\n<html lang="en">{head}\n<body>\n{self.build_body_html()}\n</body></html>\n'
@@ -305,9 +318,11 @@ class Report:
         return json.dumps(row, ensure_ascii=False)
 
     def save(self, folder: str | Path = ".", *, force: bool = False) -> Path:
-        """Write the report as `.md`, `.html` and `.jsonl` (for the leaderboard); returns the
-        Markdown file. RunError if that is no place to write, UsageError if files of somebody
-        else's with these names are there, unless `force`.
+        """Write the report as `.md`, `.html` and `.jsonl` (for the leaderboard), and return the
+        path of the Markdown file.
+
+        force: replace files of these names even if this package did not write them
+        Raises RunError if the folder cannot be written to, UsageError if such files are there.
         """
         parts = ["capstone", self.code, self.name, str(self.number)]
         safe_parts = [re.sub(r"[^\w-]+", "-", part) for part in parts if part]
@@ -325,8 +340,8 @@ class Report:
             for ending, text in texts.items():
                 write_file(files[ending], text, force=force)
         except OSError as error:
-            why = f"{error.strerror or error}; choose another folder"
-            raise RunError(f"The report cannot be written to {folder}: {why}.") from None
+            reason = f"{error.strerror or error}; choose another folder"
+            raise RunError(f"The report cannot be written to {folder}: {reason}.") from None
         return files["md"]
 
     def __repr__(self) -> str:
@@ -339,7 +354,7 @@ class Report:
 # ---------------------------------------------------------------------------------- the leaderboard
 @dataclass(frozen=True)
 class Entry:
-    """One report's line, checked. `test`: {seed: accuracy 0–1}."""
+    """One report's line after it was checked. test: {seed: accuracy 0–1}"""
 
     code: str
     name: str
@@ -353,7 +368,9 @@ class Entry:
 
     @classmethod
     def parse_json_line(cls, line: str) -> Entry:
-        """Parse a report's line; ValueError, KeyError, TypeError or AttributeError if it is none."""
+        """Parse a report's line. ValueError, KeyError, TypeError or AttributeError for any other
+        line.
+        """
         row = json.loads(line)
         if not isinstance(row, dict) or row.get("format") != FORMAT:
             raise ValueError(f"it does not begin with the format {FORMAT!r}")
@@ -394,11 +411,10 @@ class Entry:
 
 
 def leaderboard(*paths: str | Path, form: str = "text") -> Board:
-    """Read the leaderboard of report files (`.jsonl`), or of folders with some. form: how it prints, as
-    `fl.study` tables.
+    """Read the leaderboard from report files (`.jsonl`), or from folders that contain some.
 
-    UsageError, with file and line, for a line that is no report's; UsageError if there is none at
-    all.
+    form: how it is printed, as for the tables of `fl.study`
+    Raises UsageError for a line that is not a report's, with file and line, and if there is no report.
     """
     files: list[Path] = []
     for path in paths:
@@ -418,14 +434,14 @@ def leaderboard(*paths: str | Path, form: str = "text") -> Board:
 
 
 def read_leaderboard_entries(file: Path) -> list[Entry]:
-    """Read the entries of a file, one a line; UsageError if it cannot be read, or a line is no
-    report's.
+    """Read the entries of a file, one from each line. UsageError if it cannot be read, or if a line
+    is not a report's.
     """
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UsageError(f"{file} cannot be read: {why}; {WHAT_TO_GIVE}.") from None
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{file} cannot be read: {reason}; {WHAT_TO_GIVE}.") from None
     entries = []
     for line_number, line in enumerate(lines, 1):
         if not line.strip():
@@ -433,15 +449,15 @@ def read_leaderboard_entries(file: Path) -> list[Entry]:
         try:
             entries.append(Entry.parse_json_line(line))
         except json.JSONDecodeError:
-            why = "it is not JSON"
+            reason = "it is not JSON"
         except KeyError as error:
-            why = f"no {error}"
+            reason = f"no {error}"
         except (ValueError, TypeError, AttributeError) as error:
-            why = str(error)
+            reason = str(error)
         else:
             continue
         raise UsageError(
-            f"Line {line_number} of {file} is not from a report: {why}; {WHAT_TO_GIVE}."
+            f"Line {line_number} of {file} is not from a report: {reason}; {WHAT_TO_GIVE}."
         )
     return entries
 
@@ -483,7 +499,9 @@ class Board:
         return sorted({entry.code for entry in self.entries})
 
     def iterate_ranks(self, code_word: str) -> Iterator[RankAndEntries]:
-        """Yield each rank, from 1, with who shares it, of a code word's first submissions."""
+        """Yield each rank of a code word's first submissions, from 1, with the entries that share
+        it.
+        """
         first_submissions = [
             entry for entry in self.entries if entry.code == code_word and entry.submission == 1
         ]
@@ -493,31 +511,37 @@ class Board:
             rank += len(group)
 
     def make_ranked_rows_without_header(self, code_word: str) -> list[list[str]]:
-        """Make the rows of one code word: ranks first, then the later submissions without a rank."""
+        """Make the rows of one code word: entries with a rank, then later submissions, which have
+        none.
+        """
         rows = []
         for rank, group in self.iterate_ranks(code_word):
-            text = f"{rank}=" if len(group) > 1 else str(rank)
+            rank_text = f"{rank}=" if len(group) > 1 else str(rank)
             for entry in sorted(group, key=lambda e: (e.bytes, -e.test_band.mean, e.shown_name)):
-                rows.append(entry.make_leaderboard_row(text))
-        later = [
+                rows.append(entry.make_leaderboard_row(rank_text))
+        later_submissions = [
             entry for entry in self.entries if entry.code == code_word and entry.submission > 1
         ]
-        for entry in sorted(later, key=lambda e: (e.submission, -e.test_band.mean, e.shown_name)):
+        for entry in sorted(
+            later_submissions, key=lambda e: (e.submission, -e.test_band.mean, e.shown_name)
+        ):
             rows.append(entry.make_leaderboard_row(f"submission {entry.submission}"))
         return rows
 
     def describe_shared_ranks(self, code_word: str) -> list[str]:
         """Write a sentence for each shared rank of a code word."""
         sentences = []
-        for rank, (best, *others) in self.iterate_ranks(code_word):
-            if not others:
+        for rank, (leader, *followers) in self.iterate_ranks(code_word):
+            if not followers:
                 continue
             gaps = []
-            for entry in others:
-                gap = format_difference_in_points(difference(entry.test, best.test), few_seeds=True)
+            for entry in followers:
+                gap = format_difference_in_points(
+                    difference(entry.test, leader.test), few_seeds=True
+                )
                 gaps.append(f"{entry.shown_name} {gap}")
             sentences.append(
-                f"Rank {rank} is shared: within the noise of {best.shown_name}: "
+                f"Rank {rank} is shared: within the noise of {leader.shown_name}: "
                 f"{join_with_and(gaps)}. Fewer bytes come first."
             )
         return sentences

@@ -1,5 +1,5 @@
-"""The lab of AFL: accuracy against skew, forgetting a client, the image in a sum, noise for
-privacy, number of features.
+"""The lab of AFL: accuracy against skew, forgetting a client, the image that a class sum gives away,
+noise for privacy, and the number of features.
 """
 
 from ...panels import LabSpec

@@ -19,13 +19,12 @@ from ..runs import plan_runs, run_planned_runs
 
 BUDGETS = (0.3, 1.0, 3.0, 10.0, 30.0)
 NO_NOISE = 0.0  # value of the knob `epsilon`
-AccuraciesByBudget = Mapping[
-    float | None, Mapping[int, float]
-]  # {ε: {seed: share}}; None: no noise
+# {ε: {seed: accuracy}}; the ε of runs without noise is None.
+AccuraciesByBudget = Mapping[float | None, Mapping[int, float]]
 
 
 class PrivacyBudgetResults(NamedTuple):
-    """What is drawn: {kind of features: {ε: accuracies by seed}} (None: no noise), the setting, δ."""
+    """What is drawn: accuracies for each kind of features and each ε, the setting in words, and δ."""
 
     accuracies_by_feature_kind: Mapping[str, AccuraciesByBudget]
     setting: SettingCaption | str
@@ -33,7 +32,7 @@ class PrivacyBudgetResults(NamedTuple):
 
 
 class PrivacyBudgetView(ButtonView):
-    """Test accuracy against ε for two kinds of features, and in words what an ε promises."""
+    """Test accuracy against ε for two kinds of features, and a sentence on what an ε promises."""
 
     name, title = "budget", "Privacy"
     work_label = "Try five budgets"
@@ -57,7 +56,7 @@ class PrivacyBudgetView(ButtonView):
         return plan_runs("afl", state.settings, changes)
 
     def work(self, state: PanelState) -> JobSteps[PrivacyBudgetResults]:
-        """{features: accuracies by budget}, the setting in words, and δ."""
+        """Run AFL with each ε and without noise, for both kinds of features."""
         runs = yield from run_planned_runs(self.planned_runs(state))
         by_features: dict[str, dict[float | None, dict[int, float]]] = {}
         for label in get_options_by_feature_kind(state):
@@ -77,7 +76,7 @@ class PrivacyBudgetView(ButtonView):
 
 
 def get_options_by_feature_kind(state: PanelState) -> dict[str, SettingsByName]:
-    """{label: options} of the two kinds of features that are compared."""
+    """Return {label: options} for the two kinds of features that are compared."""
     size = state.knobs["size"]
     return {
         "pixels": {"afl.features": "pixels"},
@@ -86,7 +85,7 @@ def get_options_by_feature_kind(state: PanelState) -> dict[str, SettingsByName]:
 
 
 def format_run_name(feature_kind: str, epsilon: float) -> str:
-    """The name of a run with this kind of features and this ε."""
+    """Format the name of a run, such as "pixels, ε = 1"."""
     return f"{feature_kind}, ε = {epsilon:g}"
 
 
@@ -97,9 +96,7 @@ def draw_accuracy_against_budget(
     *,
     setting: SettingCaption | str,
 ) -> Picture:
-    """Lines of test accuracy against ε for each kind of features; what `epsilon` promises in
-    words.
-    """
+    """Draw lines of test accuracy against ε for each kind of features; `epsilon` is put into words."""
     lines: dict[str, AccuraciesByBudget] = {}
     looks: dict[str, Look] = {}
     colours = (get_method_look("afl").colour, ACCENT)

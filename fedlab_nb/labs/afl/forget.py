@@ -1,5 +1,5 @@
-"""One client's sums subtracted from the total: accuracy class by class, and the same fit from the
-others' samples.
+"""What the server forgets when one client's sums are subtracted from the total: accuracy class by
+class, and how close the weights are to a fit to the other clients' samples.
 """
 
 from collections.abc import Sequence
@@ -38,17 +38,15 @@ from ...studies.outcome import Outcome
 from ..array_types import AccuracyPerClass, ClassifierWeights
 from ..runs import describe_setting, list_client_menu_options
 
-LARGE_LOSS = 0.1  # of the accuracy of a class
+LARGE_LOSS = 0.1  # a class that loses this share of accuracy or more is named
 
 
 class ForgetClientView(LabView):
-    """The server when a client's sums are subtracted from the total, beside a fit to the others'
-    samples.
-    """
+    """Accuracy by class with all clients, and after one client's sums are subtracted from the total."""
 
     name, title = "forget", "Forget a client"
     summary = "Then this shows what the server forgets with a client."
-    _removal: "ClientRemoval | None" = None  # the last one
+    _removal: "ClientRemoval | None" = None  # what the last drawing showed
 
     def __init__(self) -> None:
         self.who = make_widget(
@@ -83,13 +81,13 @@ class ForgetClientView(LabView):
 
 # ------------------------------------------------------------------------------------------ numbers
 class ClientRemoval(NamedTuple):
-    """A client taken out of the run `outcome`.
+    """A client that was taken out of the run `outcome`.
 
-    before, after: `[C]`, test accuracy of each class (nan: without test samples)
-    accuracy:      of all test images before and after
-    samples:       `[C]` that the client had
+    before, after: `[C]`, test accuracy of each class (nan: no test samples)
+    accuracy:      accuracy on all test images, before and after
+    samples:       `[C]`, the client's samples of each class
     distance:      largest relative difference between the weights after the removal and those
-                   fitted to the others' samples from scratch
+                   fitted to the other clients' samples from scratch
     """
 
     outcome: Outcome
@@ -102,8 +100,9 @@ class ClientRemoval(NamedTuple):
 
 
 def compute_removal_of_client(outcome: Outcome, client: int) -> ClientRemoval:
-    """Take `client` out, in both ways. UsageError where the sums do not allow it (see
-    `solve_classifier_weights_without_client`).
+    """Take `client` out by subtracting its sums, and compare with a fit to the other clients' samples.
+
+    Raises UsageError where the sums do not allow it (see `solve_classifier_weights_without_client`).
     """
     report = outcome.report
     weights = solve_classifier_weights_without_client(report, client)
@@ -123,8 +122,9 @@ def compute_removal_of_client(outcome: Outcome, client: int) -> ClientRemoval:
 
 
 def find_right_answers(outcome: Outcome, classifier_weights: ClassifierWeights) -> BooleanPerSample:
-    """For each test sample whether `weights [d, C]`, the last row being the bias, classify it
-    rightly.
+    """Find for each test sample whether it is classified correctly.
+
+    classifier_weights: `[d, C]`, the last row is the bias
     """
     features = outcome.test_features.astype(np.float64)
     logits = features @ classifier_weights[:-1] + classifier_weights[-1]
@@ -134,18 +134,18 @@ def find_right_answers(outcome: Outcome, classifier_weights: ClassifierWeights) 
 def compute_test_accuracy_by_class(
     outcome: Outcome, is_answer_right: BooleanPerSample
 ) -> AccuracyPerClass:
-    """`[C]`; nan for a class without test samples."""
+    """Return the accuracy of each class, `[C]`; nan for a class without test samples."""
     classes = outcome.report.weights.shape[1]
     accuracies = np.full(classes, np.nan)
     for c in range(classes):
-        of_class = outcome.test_labels == c
-        if of_class.any():
-            accuracies[c] = is_answer_right[of_class].mean()
+        is_of_class = outcome.test_labels == c
+        if is_of_class.any():
+            accuracies[c] = is_answer_right[is_of_class].mean()
     return accuracies
 
 
 def fit_without_client(outcome: Outcome, client: int) -> ClassifierWeights:
-    """The weights `[d, C]` fitted to the other clients' training samples, summed in one place."""
+    """Fit the weights `[d, C]` to the pooled training samples of all clients but one."""
     federation = outcome.federation()
     report = outcome.report
     shards = []
@@ -170,17 +170,15 @@ def draw_accuracy_after_removal(
     setting: SettingCaption | str,
     class_index: int | None = None,
 ) -> Picture:
-    """Bars of each class's test accuracy, with all clients and without the one that is
-    forgotten.
-    """
-    who = format_client_for_title(removal.client, setting)
-    title = f"With {who}, and as if it had never been there"
+    """Draw bars of each class's test accuracy, with all clients and without the removed one."""
+    client_title = format_client_for_title(removal.client, setting)
+    title = f"With {client_title}, and as if it had never been there"
     places = np.arange(len(removal.before))
     with drawing() as (figure, ax):
         dress(ax, title=title, x="class", grid="y")
         ax.bar(places - 0.2, removal.before, 0.38, color=QUIET, label="with all clients")
         colour = get_method_look("afl").colour
-        ax.bar(places + 0.2, removal.after, 0.38, color=colour, label=f"without {who}")
+        ax.bar(places + 0.2, removal.after, 0.38, color=colour, label=f"without {client_title}")
         set_class_ticks(ax, class_names)
         highlight_row_or_column(ax, class_index, len(places))
         set_percent_axis(ax, "y", 1.15, ticks=FIFTHS)
@@ -193,32 +191,32 @@ def draw_accuracy_after_removal(
         figure,
         f"{title}: bars of each class's test accuracy",
         setting,
-        describe_removal(removal, class_names, who),
+        describe_removal(removal, class_names, client_title),
         build_table("class | samples of the client | with it | without it", rows),
         detail=describe_fit_from_scratch(removal),
     )
 
 
 def describe_removal(removal: ClientRemoval, class_names: Sequence[str], client_text: str) -> str:
-    """Say what the server has forgotten."""
+    """Say how much accuracy the removal costs, and which classes lose most."""
     before, after = removal.accuracy
-    lost = np.flatnonzero(removal.before - removal.after >= LARGE_LOSS)
-    losing = "no class loses 10 points or more"
-    if len(lost):
-        verb = "loses" if len(lost) == 1 else "lose"
-        names = join_with_and([f"“{class_names[c]}”" for c in lost])
-        losing = f"{names} {verb} 10 points or more"
+    losing_classes = np.flatnonzero(removal.before - removal.after >= LARGE_LOSS)
+    loss_text = "no class loses 10 points or more"
+    if len(losing_classes):
+        verb = "loses" if len(losing_classes) == 1 else "lose"
+        names = join_with_and([f"“{class_names[c]}”" for c in losing_classes])
+        loss_text = f"{names} {verb} 10 points or more"
     samples = format_count_and_noun(int(removal.samples.sum()), "sample")
     return (
         f"Without {client_text} and its {samples} the server is correct on "
         f"{format_percent(after)} of the test images (before: {format_percent(before)}); "
-        f"{losing}."
+        f"{loss_text}."
     )
 
 
 def describe_fit_from_scratch(removal: ClientRemoval) -> str:
-    """Say that a fit from scratch gives the same weights."""
-    same = "the same weights, identical to the last bit"
+    """Say how close a fit from scratch comes to the weights after the removal."""
+    comparison = "the same weights, identical to the last bit"
     if removal.distance > 0:
-        same = f"the same weights, up to {removal.distance:.1g} of the largest one"
-    return f"A fit to the other clients' samples from scratch gives {same}."
+        comparison = f"the same weights, up to {removal.distance:.1g} of the largest one"
+    return f"A fit to the other clients' samples from scratch gives {comparison}."

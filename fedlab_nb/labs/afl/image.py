@@ -44,12 +44,12 @@ class RecoveredImagesView(LabView):
         client = state.client
         if client is None or client >= len(means):
             client = find_client_with_single_image_class_or_0(means)
-        who = format_client_for_title(client, setting)
+        client_title = format_client_for_title(client, setting)
         return draw_sent_and_nearest_images(
             means[client],
             state.class_names,
-            f"What the class sums of {who} show",
-            describe_recovered_means(means[client], who, state.class_names),
+            f"What the class sums of {client_title} show",
+            describe_recovered_means(means[client], client_title, state.class_names),
             setting=setting,
             class_index=state.class_index,
             detail=describe_recovered_counts(means[client]),
@@ -57,23 +57,23 @@ class RecoveredImagesView(LabView):
 
 
 def recover_class_means_and_nearest_images(outcome: Outcome) -> list[NearestImages]:
-    """What the server reads from each client's class sums, if the features are pixels: the mean of
-    each class that the client holds, with its count.
+    """Recover from each client's class sums what the server can read if the features are pixels: the
+    mean image of each class that the client holds, and how many images it was made from.
     """
 
     def compute_class_means(client: int) -> SentImages:
         # A column for each class; the last row has the counts.
         sums = outcome.report.classes[client]
         counts = sums[-1].round().astype(int)
-        held = np.flatnonzero(counts > 0)
-        means = sums[:-1, held] / counts[held]
-        return SentImages(means.T, held, counts[held])
+        held_classes = np.flatnonzero(counts > 0)
+        means = sums[:-1, held_classes] / counts[held_classes]
+        return SentImages(means.T, held_classes, counts[held_classes])
 
     return find_nearest_images_of_clients(outcome, compute_class_means)
 
 
 def find_client_with_single_image_class_or_0(recovered_means: Sequence[NearestImages]) -> int:
-    """The first client that has a class with a single image; client 0 if there is none."""
+    """Return the first client that has a class with a single image; client 0 if there is none."""
     for client, neighbours in enumerate(recovered_means):
         if (neighbours.counts == 1).any():
             return client
@@ -84,12 +84,14 @@ def describe_recovered_means(
     recovered_means: NearestImages, client_text: str, class_names: Sequence[str]
 ) -> str:
     """Say which images the sums give away."""
-    single = [class_names[c] for c in recovered_means.labels[recovered_means.counts == 1]]
-    if not single:
+    single_image_classes = [
+        class_names[c] for c in recovered_means.labels[recovered_means.counts == 1]
+    ]
+    if not single_image_classes:
         return f"No class of {client_text} has one image alone; its class sums are sums of several."
-    if len(single) == 1:
-        return f"It has one image of {single[0]}: the class sum is that image, pixel by pixel."
-    names = join_with_and(single)
+    if len(single_image_classes) == 1:
+        return f"It has one image of {single_image_classes[0]}: the class sum is that image, pixel by pixel."
+    names = join_with_and(single_image_classes)
     return f"It has one image each of {names}: each class sum is that image, pixel by pixel."
 
 

@@ -1,4 +1,4 @@
-"""Accuracy against the number of random features, in words with bytes."""
+"""Accuracy against the number of random features; a sentence adds the bytes that a client sends."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -15,7 +15,7 @@ PIXELS = "pixels"
 
 
 class FeatureCountResults(NamedTuple):
-    """What is drawn: {kind of features: {how many: Series}}, the Series of the pixels, the setting."""
+    """What is drawn: a Series for each kind and number of features, one for pixels, and the setting."""
 
     series_by_kind_and_count: Mapping[str, Mapping[int, Series]]
     pixel_series: Series
@@ -38,7 +38,7 @@ class FeatureCountView(ButtonView):
         return plan_runs("afl", state.settings, changes)
 
     def work(self, state: PanelState) -> JobSteps[FeatureCountResults]:
-        """{kind: {size: Series}}, the Series of the pixels, and the setting in words."""
+        """Run AFL with every kind and number of random features, and with pixels."""
         runs = yield from run_planned_runs(self.planned_runs(state))
         by_kind: dict[str, dict[int, Series]] = {}
         for kind in list_random_feature_kinds(state):
@@ -55,13 +55,13 @@ class FeatureCountView(ButtonView):
 
 
 def list_random_feature_kinds(state: PanelState) -> tuple[str, ...]:
-    """The kinds of random features that the data allow: convolutions need images."""
+    """List the kinds of random features that the data allow: convolutions need images."""
     has_images = state.federation.dataset.x_train.dim() == 4
     return ("relu", "conv") if has_images else ("relu",)
 
 
 def format_run_name(feature_kind: str, feature_count: int) -> str:
-    """The name of a run: "64 relu"."""
+    """Format the name of a run, such as "64 relu"."""
     return f"{feature_count} {feature_kind}"
 
 
@@ -70,7 +70,7 @@ def draw_accuracy_against_feature_count(
     pixel_series: Series,
     setting: SettingCaption | str,
 ) -> Picture:
-    """Lines of test accuracy against the number of random features, beside the pixels.
+    """Draw lines of test accuracy against the number of random features, and a level line for pixels.
 
     series_by_kind_and_count: {kind: {size: Series}}; `up` of a series is the bytes of one client
     """

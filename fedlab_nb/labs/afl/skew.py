@@ -1,4 +1,4 @@
-"""Accuracy against α: AFL and Gaussian heads beside the ensemble and FedAvg."""
+"""Accuracy against α for AFL, Gaussian heads, the ensemble and FedAvg."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -16,11 +16,11 @@ from ..runs import run_planned_runs, select_settings_of_method
 
 ALPHAS = (0.05, 0.1, 0.3, 1.0, 10.0)
 METHODS = ("afl", "gauss", "ensemble", "fedavg")
-STORED_CHANCE = 0.1  # of the stored results, whose data sets have ten classes
+STORED_CHANCE = 0.1  # accuracy of guessing in stored results: their data sets have ten classes
 
 
 class SkewResults(NamedTuple):
-    """What is drawn: the setting in words, {method: {α: accuracies by seed}}, the accuracy of guessing."""
+    """What is drawn: the setting in words, accuracies for each method and α, the accuracy of guessing."""
 
     setting: SettingCaption | str
     accuracies_by_method: Mapping[str, Mapping[float, Any]]
@@ -48,7 +48,7 @@ class SkewView(ButtonView):
         return runs
 
     def work(self, state: PanelState) -> JobSteps[SkewResults]:
-        """The setting in words, {method: {α: {seed: accuracy}}}, and the accuracy of guessing."""
+        """Run each method with each α."""
         runs = yield from run_planned_runs(self.planned_runs(state))
         by_method = {}
         for method in METHODS:
@@ -80,12 +80,12 @@ class SkewView(ButtonView):
 
 
 def format_run_name(method: str, alpha: float) -> str:
-    """The name of a run: "afl, α = 0.1"."""
+    """Format the name of a run, such as "afl, α = 0.1"."""
     return f"{method}, α = {alpha:g}"
 
 
 def make_caption_with_all_alphas(settings: SettingsByName) -> SettingCaption:
-    """The setting in words with all ALPHAS in place of the one that the controls say."""
+    """Describe the setting, with the range of ALPHAS in place of the α that the controls have."""
     run_settings = {**settings, "partition": "dirichlet"}
     caption = make_caption_with_seeds(run_settings)
     one_alpha = describe_skew("dirichlet", run_settings)

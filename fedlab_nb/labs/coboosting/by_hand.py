@@ -1,8 +1,8 @@
-"""Ensemble weights by hand: each client's weight above its samples, and at the right the accuracies that
-the weights reach.
+"""Ensemble weights by hand: each client's weight above its samples, and to the right the accuracies
+that the weights reach.
 
-The test images that are shown have two halves. On the tune half a person chooses weights; the judge
-half then measures them. The method itself uses neither.
+The test images are split into two halves. A person chooses weights on the tune half; the judge half
+then measures them. The method itself uses neither.
 """
 
 from base64 import b64encode
@@ -71,7 +71,7 @@ SCORE_NAMES = {EQUAL: "equal weights", LEARNT: "Co-Boosting's", REAL: "from real
 OWN = "own"  # the menu's value when no preset is chosen
 
 START_LEVEL = 0.5  # of all sliders
-# Weights from real images depend neither on synthetic images nor on a student: as few as possible.
+# Weights from real images need neither synthetic images nor a student, so the run makes few of them.
 REAL_OPTIONS = {
     "coboosting.ee": True,
     "coboosting.ee_data": "real",
@@ -115,14 +115,14 @@ class WeightsByHandView(LabView):
             help="Accuracy on the half on which nobody chose weights",
             width="auto",
         )
-        # The menu is in a box, so that it is not observed: it sets the sliders, and these redraw the view.
+        # A control in a box does not redraw the view: the menu sets the sliders, and they redraw it.
         self.controls = [self.sliders, widgets.HBox([self.start]), self.learnt, self.judge]
         self.start.observe(self._apply_preset, "value")
         self.sliders.observe(self._unselect_preset_if_sliders_differ, "value")
         self._picture = WeightsByHandPicture()
-        self._outcome = None  # of the last drawing
+        self._outcome = None  # the outcome that was drawn last
         self._presets: dict[str, Any] = {}
-        self._given = 0  # the number of the last setting by hand
+        self._given = 0  # how often a person has set the sliders in the scene
         self._is_spoilt = False  # whether weights changed while the judge half was shown
 
     def adapt(self, state: PanelState) -> None:
@@ -137,7 +137,7 @@ class WeightsByHandView(LabView):
             self._fill_preset_menu(state)
 
     def _fill_preset_menu(self, state: PanelState) -> None:
-        """Fill the menu with the presets of the sliders."""
+        """Fill the menu with the presets that the sliders can be set to."""
         counts = state.outcome.label_counts
         weights = {
             EQUAL: np.ones(len(counts)),
@@ -156,7 +156,8 @@ class WeightsByHandView(LabView):
     def _unselect_preset_if_sliders_differ(self, change: Mapping[str, Any]) -> None:
         """Choose no preset in the menu when the sliders have other weights than the preset.
 
-        If the judge half is shown then, the weights are tuned on it, and it does not judge fairly any more.
+        If the judge half is shown at that moment, the weights are tuned on it, and it no longer
+        judges fairly.
         """
         preset = self._presets.get(self.start.value)
         if preset is None or change["new"] != compute_slider_levels(preset):
@@ -167,17 +168,18 @@ class WeightsByHandView(LabView):
     def take(self, scene_values: Mapping[str, Any]) -> None:
         """Take over the sliders that a person has set in the scene.
 
-        scene_values: their `levels`, 0 to 1, and a `count` of such settings
+        scene_values: the `levels` of the sliders, 0 to 1, and a `count` of how often they were set
         """
         levels = tuple(float(level) for level in scene_values.get("levels", ()))
-        is_right = len(levels) == len(self.sliders.value)
-        if is_right and all(0 <= level <= 1 for level in levels):
+        has_all_levels = len(levels) == len(self.sliders.value)
+        if has_all_levels and all(0 <= level <= 1 for level in levels):
             self._given = int(scene_values["count"])
             self.sliders.value = levels
 
     def prepare(self, state: PanelState) -> JobSteps[Outcome]:
-        """Run the plain ensemble of the same clients, whose features are the clients' logits. It is quick,
-        since the trained clients are cached.
+        """Run the plain ensemble of the same clients; its features are the clients' logits.
+
+        This is quick, as the trained clients are cached.
         """
         return (yield from get_or_run_ensemble(state))
 
@@ -217,8 +219,9 @@ def drop_missing_weights(weights_by_name: Mapping[str, Any]) -> dict[str, Any]:
 
 # ------------------------------------------------------------------------------------------ sliders
 def compute_slider_levels(client_weights: Sequence[float] | ClientWeights) -> tuple[float, ...]:
-    """Compute the levels of the sliders for weights `[M]`: the largest is 1; if all weights are equal, all
-    levels are START_LEVEL.
+    """Compute the levels of the sliders for weights `[M]`.
+
+    The largest level is 1. If all weights are equal, all levels are START_LEVEL.
     """
     client_weights = np.asarray(client_weights, dtype=float)
     if np.ptp(client_weights) == 0:
@@ -244,17 +247,18 @@ class WeightSliders(widgets.Box):
 
 # ------------------------------------------------------------------------------------------ numbers
 class WeightScores(NamedTuple):
-    """What weights of the ensemble achieve on the two halves of the shown test images. The names of
-    weights are the constants above, at least EQUAL and YOURS.
+    """What each set of ensemble weights achieves on the two halves of the test images.
 
-    counts: training samples `[M, C]`
-    shares: {name: w / Σ w `[M]`}
+    The sets have the names above: always EQUAL and YOURS, and the others where they are known.
+
+    counts:   `[M, C]`, training samples
+    shares:   {name: `[M]`}, each client's share of the weight, w / Σ w
     by_class: {name: `[C]`}, accuracy of EQUAL and YOURS on the tune half, nan without images
-    tune, judge: {name: accuracy} on the two halves, 0–1
-    judge: None while it is hidden
-    gap:      YOURS minus EQUAL with its 95 % band over the images, 0–1, on the judge half (while it
-              is hidden: on the tune half)
-    sizes:    images of the two halves
+    tune:     {name: accuracy 0–1 on the tune half}
+    judge:    {name: accuracy 0–1 on the judge half}; None while that half is hidden
+    gap:      accuracy of YOURS minus that of EQUAL, 0–1, with its 95 % band over the images: on the
+              judge half, or on the tune half while the judge half is hidden
+    sizes:    number of images in the tune half and in the judge half
     """
 
     counts: np.ndarray
@@ -271,9 +275,11 @@ def compute_weight_scores(
     weights_by_name: Mapping[str, Sequence[float]],
     includes_judge_half: bool,
 ) -> WeightScores:
-    """The scores of `weights_by_name` {name: [M]}, of which only ratios count.
+    """Compute the scores of several sets of weights.
 
     ensemble_outcome: of the method `ensemble`, with the models of the same clients
+    weights_by_name:  {name: `[M]`}; only the ratios of weights count
+    shows_judge:      whether the judge half is shown
     """
     labels = ensemble_outcome.test_labels
     counts = ensemble_outcome.label_counts
@@ -307,15 +313,17 @@ def compute_weight_scores(
 def make_weights_by_hand_scene(
     ensemble_outcome: Outcome, scores: WeightScores, class_names: Sequence[str]
 ) -> dict[str, Any]:
-    """What the browser needs to add up weights by itself (`front/hand.js`), a dict with these entries:
+    """Make what the browser needs to weight the logits by itself (`front/hand.js`), with these
+    entries:
 
     kind: "hand"
-    clients, classes: their names, and of classes the colours
+    clients: the names of the clients
+    classes: the names and colours of the classes
     counts: as in `WeightScores`
     logits: `[N, M, C]`, base64 of float32
     labels: `[N]`
-    tune, judge: numbers of the images of both halves
-    others: dicts(name, tune, judge) of all weights but YOURS
+    tune, judge: row numbers of the images in each half
+    others: dicts with the name and the tune and judge accuracies of all weights but YOURS
     showsJudge: whether the judge half is shown
     """
     labels = ensemble_outcome.test_labels
@@ -324,11 +332,13 @@ def make_weights_by_hand_scene(
     clients = [format_client_for_sentence(k, setting) for k in range(len(scores.counts))]
     names = [str(name) for name in class_names]
     colours = [convert_to_hex_colour(colour) for colour in list_class_colours(len(names))]
-    others = []
+    other_scores = []
     for name, accuracy in scores.tune.items():
         if name != YOURS:
-            judged = None if scores.judge is None else scores.judge[name]
-            others.append({"name": SCORE_NAMES[name], "tune": accuracy, "judge": judged})
+            judge_accuracy = None if scores.judge is None else scores.judge[name]
+            other_scores.append(
+                {"name": SCORE_NAMES[name], "tune": accuracy, "judge": judge_accuracy}
+            )
     return {
         "kind": "hand",
         "clients": clients,
@@ -338,7 +348,7 @@ def make_weights_by_hand_scene(
         "labels": labels.tolist(),
         "tune": tune.tolist(),
         "judge": judge.tolist(),
-        "others": others,
+        "others": other_scores,
         "showsJudge": scores.judge is not None,
     }
 
@@ -382,8 +392,10 @@ class WeightsByHandPicture:
     def _build_axes(
         self, client_count: int, class_count: int, client_names: tuple[str, ...]
     ) -> None:
-        """Build the axes: above weights and scores, below samples and accuracy by class. Columns are
-        clients, and rows are classes.
+        """Build the axes: weights and scores at the top, samples and accuracy by class at the
+        bottom.
+
+        The columns of the table of samples are clients, its rows are classes.
         """
         self.figure = make_figure()
         ratios = {"width_ratios": [2.1, 1], "height_ratios": [1.35, 3]}
@@ -428,8 +440,8 @@ class WeightsByHandPicture:
         for bar, share in zip(self._artists.bars, scores.shares[YOURS], strict=True):
             bar.set_height(share)
         weights_ax = self._artists.upper
-        largest = max(float(shares.max()) for shares in scores.shares.values())
-        weights_ax.set_ylim(0, round_up_axis_end(largest))
+        largest_share = max(float(shares.max()) for shares in scores.shares.values())
+        weights_ax.set_ylim(0, round_up_axis_end(largest_share))
         limit_tick_count(weights_ax, "y", 3)
         for name, line in self._marks.items():
             shares = scores.shares.get(name, np.empty(0))
@@ -445,17 +457,18 @@ class WeightsByHandPicture:
 
         has_class = class_index is not None and class_index < len(self._accuracy_bars)
         self._class_band.set(visible=has_class, y=(class_index or 0) - 0.5)
-        yours = np.nan_to_num(scores.by_class[YOURS])
-        equal = np.nan_to_num(scores.by_class[EQUAL])
-        for bar, accuracy in zip(self._accuracy_bars, yours, strict=True):
+        your_accuracies = np.nan_to_num(scores.by_class[YOURS])
+        equal_weight_accuracies = np.nan_to_num(scores.by_class[EQUAL])
+        for bar, accuracy in zip(self._accuracy_bars, your_accuracies, strict=True):
             bar.set_width(accuracy)
-        segments = [[(x, c - 0.38), (x, c + 0.38)] for c, x in enumerate(equal)]
+        segments = [[(x, c - 0.38), (x, c + 0.38)] for c, x in enumerate(equal_weight_accuracies)]
         self._equal_lines.set_segments(segments)
 
 
 def make_weight_table(scores: WeightScores, setting: SettingCaption | str) -> TableRows:
-    """Make the table with a row for each of the weights: accuracy on the halves that are shown, and the clients'
-    shares."""
+    """Make the table with a row for each set of weights: accuracy on the halves that are shown, and
+    the clients' shares of the weight.
+    """
     halves = {"tune half": scores.tune}
     if scores.judge:
         halves["judge half"] = scores.judge
@@ -470,20 +483,22 @@ def make_weight_table(scores: WeightScores, setting: SettingCaption | str) -> Ta
 
 
 def describe_weight_scores(scores: WeightScores, is_spoilt: bool) -> str:
-    """Compare your weights with equal ones, on the judge half if it is shown, else on the tune half."""
+    """Compare your weights with equal ones, on the judge half if it is shown, else on the tune
+    half.
+    """
     if scores.judge is None:
         return (
             f"{compare_own_with_equal_weights(scores, scores.tune)} You chose your weights on "
             f"these {scores.sizes[0]} images: the other half judges them."
         )
     parts = [f"On new images: {compare_own_with_equal_weights(scores, scores.judge)}"]
-    others = [
+    reference_texts = [
         f"{name} {format_percent(scores.judge[name])}"
         for name in (LEARNT, REAL)
         if name in scores.judge
     ]
-    if others:
-        parts.append(f"Beside them: {join_with_and(others)}.")
+    if reference_texts:
+        parts.append(f"Beside them: {join_with_and(reference_texts)}.")
     if is_spoilt:
         parts.append("You changed weights after you had seen this, so it no longer judges fairly.")
     else:
@@ -494,7 +509,9 @@ def describe_weight_scores(scores: WeightScores, is_spoilt: bool) -> str:
 
 
 def compare_own_with_equal_weights(scores: WeightScores, accuracies: Mapping[str, float]) -> str:
-    """Compare your weights with equal ones: 'Your weights get 61 % right, equal ones 54 %: more than chance.'"""
+    """Compare your weights with equal ones: 'Your weights get 61 % right, equal ones 54 %: more
+    than chance.'
+    """
     verdict = choose_words_by_significance(
         scores.gap,
         clear_words="more than chance",

@@ -1,6 +1,6 @@
-"""The synthetic images of an epoch, a column for each class, and in words how hard they are for
-teacher and student. Co-Boosting has this view, and the other data-free methods (DENSE, F-DAFL,
-F-ADI).
+"""The synthetic images of an epoch, a column for each class; a sentence says how hard they are for
+teacher and student. Co-Boosting and the other data-free methods (DENSE, F-DAFL, F-ADI) have this
+view.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from ..array_types import ImagePerClass, Images
 from ..runs import describe_setting
 
 IMAGES_A_CLASS = 3  # at most
-MAX_COLUMNS = 10  # with more classes than this, images of all classes stand in rows of so many
+MAX_COLUMNS = 10  # with more classes there are no columns: the images stand in rows of this length
 
 # The methods whose lab has this view alone, and their knobs.
 DATA_FREE = {
@@ -57,16 +57,16 @@ class SyntheticImagesView(LabView):
         self.play = make_slider_player(self.epoch, interval=700, tooltip="Replay the epochs")
 
     def adapt(self, state: PanelState) -> None:
-        """Offer the epochs that are known. Who looks at the last one, sees the new last one."""
+        """Offer the known epochs. If the last one is shown, move on to the new last one."""
         options = [(str(epoch), i) for i, epoch in enumerate(state.report.synthetic_epochs)]
         if list(self.epoch.options) == options:
             return
-        last = len(options) - 1
+        last_index = len(options) - 1
         is_at_end = self.epoch.index in (None, len(self.epoch.options) - 1)
-        index = last if is_at_end else min(self.epoch.index, last)
+        index = last_index if is_at_end else min(self.epoch.index, last_index)
         self.epoch.options = options
         self.epoch.index = index
-        self.play.max = last
+        self.play.max = last_index
 
     def draw(self, state: PanelState) -> Picture:
         report = state.report
@@ -84,7 +84,7 @@ class SyntheticImagesView(LabView):
 
 
 def count_epochs_of_running_run_or_zero(state: PanelState) -> int:
-    """The epochs of the run that is going on; 0 when it has ended."""
+    """Return the number of epochs of a run in progress; 0 when it has ended."""
     return state.knobs["epochs"] if state.outcome is None else 0
 
 
@@ -101,16 +101,16 @@ def make_data_free_lab_spec(method: str) -> LabSpec:
 
 
 def find_first_test_image_of_each_class(dataset: Dataset) -> ImagePerClass | None:
-    """The first test image of each class `[C, c, H, W]`. None if a class has none, or if
+    """Return the first test image of each class `[C, c, H, W]`. None if a class has none, or if the
     samples are not images.
     """
     labels = dataset.y_test.numpy()
     rows = []
     for c in range(dataset.classes):
-        of_class = np.flatnonzero(labels == c)
-        if not len(of_class):
+        rows_of_class = np.flatnonzero(labels == c)
+        if not len(rows_of_class):
             return None
-        rows.append(int(of_class[0]))
+        rows.append(int(rows_of_class[0]))
     images = dataset.x_test[rows].numpy()
     return images if images.ndim > 2 else None
 
@@ -126,12 +126,12 @@ def draw_synthetic_images(
     real_images: ImagePerClass | None = None,
     class_index: int | None = None,
 ) -> Picture:
-    """One of the report's frames: images, or features as strips, by intended class.
+    """Draw the synthetic samples of one epoch by intended class: images, or features as strips.
 
-    frame_index:  its number, -1 for the last
-    total_epochs: of the whole run, while fewer are done
+    frame_index:  which of the epochs that the report has, -1 for the last
+    total_epochs: number of epochs of the whole run, while it is in progress
     real_images:  one real image of each class `[C, c, H, W]`, for comparison
-    class_index:  of the class that is looked at
+    class_index:  the selected class
     """
     images = report.synthetic_images[frame_index]
     labels = report.synthetic_labels[frame_index]
@@ -149,8 +149,9 @@ def draw_synthetic_images(
     difficulty = float(report.difficulty[epoch - 1])
     disagreement = float(report.disagreement[epoch - 1])
     sentence = (
-        f"Images of epoch {epoch}: the ensemble gives the wanted class {format_percent(1 - difficulty)} on "
-        f"average, and the server model still disagrees with it on {format_percent(disagreement)} of them."
+        f"Images of epoch {epoch}: the ensemble gives the wanted class "
+        f"{format_percent(1 - difficulty)} on average, and the server model still disagrees with "
+        f"it on {format_percent(disagreement)} of them."
     )
     rows = []
     measures = zip(report.difficulty, report.disagreement, strict=True)
@@ -174,15 +175,15 @@ def draw_image_columns_by_class(
     real_images: ImagePerClass | None,
     class_index: int | None,
 ) -> None:
-    """A column for each class, with a real image on top. `images [S, ...]` have values 0–1."""
+    """Draw a column for each class, with a real image on top. `images [S, ...]` have values 0–1."""
     rows: list[tuple[str, Sequence[np.ndarray | None]]] = []
     if real_images is not None:
         rows.append(("real", real_images))
     for row in range(IMAGES_A_CLASS):
         images_of_row: list[np.ndarray | None] = []
         for c in range(len(class_names)):
-            of_class = images[labels == c]
-            images_of_row.append(of_class[row] if row < len(of_class) else None)
+            images_of_class = images[labels == c]
+            images_of_row.append(images_of_class[row] if row < len(images_of_class) else None)
         rows.append(("made" if row == 0 else "", images_of_row))
     draw_image_rows(
         ax, rows, column_names=shorten_labels(class_names, 9), selected_column=class_index
@@ -196,7 +197,7 @@ def draw_labelled_image_rows(
     class_names: Sequence[str],
     class_index: int | None,
 ) -> None:
-    """All images in rows, with the name of the class below each."""
+    """Draw all images in rows, with the name of the class below each."""
     words = {}
     for i, label in enumerate(labels):
         place = (i // MAX_COLUMNS, i % MAX_COLUMNS)

@@ -43,8 +43,11 @@ MODELS = {"ensemble": "Ensemble (teacher)", "server": "Server model (student)"}
 
 
 class IdeaVariant(NamedTuple):
-    """A combination of the three ideas: those that are switched on, and accuracies {seed: 0–1} of
-    teacher and student.
+    """A combination of the three ideas.
+
+    active_ideas: the ideas that are switched on
+    ensemble:     {seed: accuracy 0–1} of the teacher
+    server:       {seed: accuracy 0–1} of the student
     """
 
     active_ideas: IdeaNames
@@ -57,12 +60,12 @@ class IdeaVariant(NamedTuple):
 
     @property
     def name_in_sentence(self) -> str:
-        """The name in a sentence: "none of them" in place of "none"."""
+        """The name as a sentence has it: "none of them" in place of "none"."""
         return self.name if self.active_ideas else "none of them"
 
 
 def format_idea_combination(active_ideas: IdeaNames) -> str:
-    """ "all three", "no GHS", "GHS alone" or "none"."""
+    """Name a combination of ideas: "all three", "no GHS", "GHS alone" or "none"."""
     if len(active_ideas) == 3:
         return "all three"
     if len(active_ideas) == 2:
@@ -74,12 +77,12 @@ def format_idea_combination(active_ideas: IdeaNames) -> str:
 
 
 def get_knob_of_idea(idea_name: str) -> str:
-    """The knob that switches an idea."""
+    """Return the knob that switches an idea on and off."""
     return f"coboosting.{idea_name.lower()}"
 
 
 class VariantResults(NamedTuple):
-    """What is drawn: the setting in words, the variants, and which set of them was run."""
+    """What is drawn: the setting in words, the variants, and which of VARIANT_SETS was run."""
 
     setting: SettingCaption | str
     variants: list[IdeaVariant]
@@ -114,7 +117,7 @@ class IdeaSwitchesView(ButtonView):
         return plan_runs("coboosting", settings, changes)
 
     def work(self, state: PanelState) -> JobSteps[VariantResults]:
-        """The setting in words, the variants, and which set of them it is."""
+        """Run the variants that the menu chooses."""
         chosen_set = self.which.value
         runs = yield from run_planned_runs(self.planned_runs(state))
         variants = []
@@ -147,7 +150,10 @@ class IdeaSwitchesView(ButtonView):
 
 # ------------------------------------------------------------------------------------------ picture
 def draw_idea_variants(variants: Sequence[IdeaVariant], setting: SettingCaption | str) -> Picture:
-    """Bars of teacher and student. The others are compared with the first variant, seed by seed."""
+    """Draw bars of teacher and student.
+
+    The first variant has all three ideas; the others are compared with it, seed by seed.
+    """
     with drawing(1, 2) as (figure, axes):
         for ax, (model, title) in zip(axes, MODELS.items(), strict=True):
             rows = []
@@ -155,7 +161,7 @@ def draw_idea_variants(variants: Sequence[IdeaVariant], setting: SettingCaption 
                 accuracies = getattr(variant, model)
                 rows.append(Series(variant.name, accuracies=accuracies, method="coboosting"))
             AccuracyBars(ax, rows).update(rows, title)
-    whole, *others = variants
+    full_method, *reduced_variants = variants
     columns = (
         "variant | GHS | DHS | EE | ensemble | ensemble, against all three | server | "
         "server, against all three"
@@ -164,14 +170,16 @@ def draw_idea_variants(variants: Sequence[IdeaVariant], setting: SettingCaption 
         figure,
         "Bars of the accuracy of ensemble and server model with ideas switched off",
         setting,
-        describe_largest_idea_losses(whole, others),
-        build_table(columns, [make_variant_table_row(variant, whole) for variant in variants]),
-        detail=describe_variant_differences(whole, others),
+        describe_largest_idea_losses(full_method, reduced_variants),
+        build_table(
+            columns, [make_variant_table_row(variant, full_method) for variant in variants]
+        ),
+        detail=describe_variant_differences(full_method, reduced_variants),
     )
 
 
 def make_variant_table_row(variant: IdeaVariant, full_method: IdeaVariant) -> list[str]:
-    """A variant's row of the table."""
+    """Make a variant's row of the table."""
     row = [variant.name]
     row += ["on" if idea in variant.active_ideas else "off" for idea in IDEAS]
     for model in MODELS:
@@ -188,7 +196,9 @@ def make_variant_table_row(variant: IdeaVariant, full_method: IdeaVariant) -> li
 def describe_largest_idea_losses(
     full_method: IdeaVariant, reduced_variants: Sequence[IdeaVariant]
 ) -> str:
-    """What costs teacher and student most when ideas are switched off. A difference within the noise is not named."""
+    """Say with which variant the teacher and the student lose most. Differences within the noise
+    are left out.
+    """
     parts = []
     for model, name in (("ensemble", "teacher"), ("server", "student")):
         losses = {}
@@ -208,7 +218,9 @@ def describe_largest_idea_losses(
 def describe_variant_differences(
     full_method: IdeaVariant, reduced_variants: Sequence[IdeaVariant]
 ) -> str:
-    """What the teacher and the student lose with ideas switched off. A difference within the noise is not named."""
+    """Say how much the teacher and the student lose with each variant. Differences within the noise
+    are left out.
+    """
     parts = []
     for model, name in (("ensemble", "teacher"), ("server", "student")):
         losses = []

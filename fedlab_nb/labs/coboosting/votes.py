@@ -1,5 +1,5 @@
-"""The ensemble Σ_k w_k f_k of a finished run: its clients' logits for the shown test images, and
-what weights achieve.
+"""The weighted ensemble Σ_k w_k f_k of a finished run: the clients' logits for the test images, and
+the predictions and accuracies of given weights.
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,9 @@ class TuneAndJudgeRows(NamedTuple):
 
 
 def compute_client_logits(ensemble_outcome: Outcome) -> ClientLogitsBySample:
-    """Every client's logits `[N, M, C]` for the shown test images: they are the features of an
-    outcome of `ensemble_outcome`.
+    """Return every client's logits `[N, M, C]` for the test images of `ensemble_outcome`.
+
+    An outcome of the method `ensemble` keeps them as its features.
     """
     images = len(ensemble_outcome.test_labels)
     clients = len(ensemble_outcome.label_counts)
@@ -35,8 +36,9 @@ def compute_client_logits(ensemble_outcome: Outcome) -> ClientLogitsBySample:
 
 
 def shuffle_into_tune_and_judge_rows(image_count: int) -> TuneAndJudgeRows:
-    """Shuffle the indices of so many images, always alike, and return a half to tune weights on and a
-    half to judge them."""
+    """Shuffle the indices of the images, always in the same way, and return one half to tune
+    weights on and one half to judge them.
+    """
     order = np.random.default_rng(0).permutation(image_count)
     return order[::2], order[1::2]
 
@@ -44,8 +46,8 @@ def shuffle_into_tune_and_judge_rows(image_count: int) -> TuneAndJudgeRows:
 def predict_by_weighted_logits(
     logits: ClientLogitsBySample, client_weights: Sequence[float]
 ) -> Predictions:
-    """The classes `[N]` that Σ_k w_k f_k predicts, from client logits `[N, M, C]`. Weights that are
-    all 0 count as equal ones.
+    """Predict the classes `[N]` by Σ_k w_k f_k, from client logits `[N, M, C]`. If all weights are
+    0, they count as equal.
     """
     return sum_weighted_logits(logits, client_weights).argmax(1)
 
@@ -53,7 +55,10 @@ def predict_by_weighted_logits(
 def sum_weighted_logits(
     logits: ClientLogitsBySample, client_weights: Sequence[float]
 ) -> ClassScores:
-    """Σ_k w_k f_k `[N, C]`, from client logits `[N, M, C]`; the browser has the same (`front/hand_sums.js`)."""
+    """Compute Σ_k w_k f_k `[N, C]` from client logits `[N, M, C]`.
+
+    The browser does the same in `front/hand_sums.js`.
+    """
     client_weights = np.asarray(client_weights, dtype=np.float64)
     if client_weights.sum() <= 0:
         client_weights = np.ones_like(client_weights)
@@ -63,16 +68,16 @@ def sum_weighted_logits(
 def compute_accuracy_by_class(
     is_answer_right: BooleanPerSample, labels: SampleLabels, class_count: int
 ) -> AccuracyPerClass:
-    """The accuracy of each class `[C]`, from `is_right [N]` and `labels [N]`; nan for a class
-    without images.
+    """Compute the accuracy of each class `[C]` from `is_answer_right [N]` and `labels [N]`; nan for
+    a class without images.
     """
     images = np.bincount(labels, minlength=class_count)
-    right = np.bincount(labels, is_answer_right, minlength=class_count)
-    return np.where(images > 0, right / np.maximum(images, 1), np.nan)
+    right_answers = np.bincount(labels, is_answer_right, minlength=class_count)
+    return np.where(images > 0, right_answers / np.maximum(images, 1), np.nan)
 
 
 def normalise_weights(weights: Sequence[float]) -> ClientShares:
-    """w / Σ w `[M]`; equal shares where Σ w = 0."""
+    """Return w / Σ w `[M]`; equal shares if Σ w = 0."""
     weights = np.asarray(weights, dtype=float)
     if weights.sum() <= 0:
         return np.full(len(weights), 1 / len(weights))

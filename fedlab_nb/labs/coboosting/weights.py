@@ -1,5 +1,5 @@
-"""How the ensemble weights change: each client's share of the weight, epoch by epoch, beside what
-the client holds.
+"""How the ensemble weights change: each client's share of the weight, epoch by epoch, beside the
+samples that it holds.
 """
 
 from collections.abc import Sequence
@@ -43,12 +43,13 @@ from ..array_types import WeightsByEpoch, WeightSharesByEpoch
 from ..runs import describe_commonest_classes, describe_setting
 from .images import count_epochs_of_running_run_or_zero
 
-MAX_CLIENTS = 16  # whose classes are drawn; of more, half of them from each end of the ranking
+# The clients whose samples are drawn; of more, half come from each end of the ranking by weight.
+MAX_CLIENTS = 16
 MAX_EPOCHS = 6  # columns of the table
 
 
 class WeightTrajectoriesView(LabView):
-    """Each client's share of the ensemble's weight, epoch by epoch, beside what it holds."""
+    """Each client's share of the ensemble's weight, epoch by epoch, beside its samples."""
 
     name, title, ready = "weights", "Weights by epoch", "live"
     summary = "Then this shows each client's share of the ensemble's weight, epoch by epoch."
@@ -60,7 +61,7 @@ class WeightTrajectoriesView(LabView):
         else:
             counts = state.outcome.label_counts
         clients = weights.shape[1]
-        if len(counts) != clients:  # the sliders moved on while the method runs
+        if len(counts) != clients:  # the number of clients was changed while the method runs
             counts = np.zeros((clients, len(state.class_names)), dtype=int)
         return draw_weight_share_lines_and_class_bars(
             weights,
@@ -83,24 +84,26 @@ def draw_weight_share_lines_and_class_bars(
     client: int | None = None,
     class_index: int | None = None,
 ) -> Picture:
-    """Lines of w_k / Σ w, and bars of `label_counts [M, C]` in the order of the last weights.
+    """Draw lines of w_k / Σ w, and bars of `label_counts [M, C]` in the order of the last weights.
 
     weights_by_epoch: `[T, M]`, after each epoch
-    total_epochs: of the whole run, while only T of them are done
-    client, class_index: what is looked at
+    total_epochs: number of epochs of the whole run, while only T of them are done
+    client, class_index: the selected ones
     """
     weights_by_epoch = weights_by_epoch.astype(float)
     shares = weights_by_epoch / np.maximum(weights_by_epoch.sum(1, keepdims=True), 1e-12)
-    last = shares[-1]
-    clients = len(last)
+    last_shares = shares[-1]
+    clients = len(last_shares)
     if client is not None and client >= clients:
         client = None
-    ranking = [int(k) for k in np.argsort(-last, kind="stable")]
-    drawn = [*ranking[: MAX_CLIENTS // 2], *ranking[-MAX_CLIENTS // 2 :], client]
-    rows = [k for k in ranking if k in drawn]
+    ranking = [int(k) for k in np.argsort(-last_shares, kind="stable")]
+    drawn_clients = [*ranking[: MAX_CLIENTS // 2], *ranking[-MAX_CLIENTS // 2 :], client]
+    rows = [k for k in ranking if k in drawn_clients]
     with drawing(1, 2, width_ratios=[1, 1.25]) as (figure, (left, right)):
         draw_weight_share_lines(left, shares, rows, max(total_epochs, len(shares)), client, setting)
-        labels = [f"{format_client_for_row(k, setting)}  {format_percent(last[k])}" for k in rows]
+        labels = [
+            f"{format_client_for_row(k, setting)}  {format_percent(last_shares[k])}" for k in rows
+        ]
         draw_sample_bars(right, labels, rows, label_counts[rows], class_names, class_index)
     return describe_picture(
         figure,
@@ -123,8 +126,9 @@ def draw_weight_share_lines(
     client: int | None,
     setting: SettingCaption | str,
 ) -> None:
-    """A line for each client, with its name at the end: of a few clients all names, of many those
-    of the first four `clients_by_weight` and of the selected client.
+    """Draw a line for each client, with its name at the end.
+
+    Of many clients only the first four of `clients_by_weight` and the selected one are named.
     """
     epochs_done, clients = weight_shares.shape
     dress(ax, title="Share of the weight (dotted: equal)", x="server epoch", y="w / Σ w", grid="y")
@@ -137,20 +141,20 @@ def draw_weight_share_lines(
         line = ax.plot(
             range(1, epochs_done + 1), weight_shares[:, k], ms=4, marker=marker, **style
         )[0]
-        who = capitalize_first_letter(format_client_for_title(k, setting))
+        client_title = capitalize_first_letter(format_client_for_title(k, setting))
         attach_hover_text(
-            line, f"{who}\n{format_percent(weight_shares[-1, k])} of the weight", client=k
+            line, f"{client_title}\n{format_percent(weight_shares[-1, k])} of the weight", client=k
         )
-    equal = 1 / clients
-    draw_level_line(ax, equal)
+    equal_share = 1 / clients
+    draw_level_line(ax, equal_share)
     ax.set_xlim(1, max(total_epochs, 2))
-    set_percent_axis(ax, highest_share=max(float(weight_shares.max()), equal) * 1.1)
+    set_percent_axis(ax, highest_share=max(float(weight_shares.max()), equal_share) * 1.1)
     limit_tick_count(ax, "x", 6, is_whole=True)
-    named = clients_by_weight
+    named_clients = clients_by_weight
     if clients > MAX_CLIENTS:
-        named = [k for k in clients_by_weight if k in clients_by_weight[:4] or k == client]
+        named_clients = [k for k in clients_by_weight if k in clients_by_weight[:4] or k == client]
     labels = []
-    for k in named:
+    for k in named_clients:
         colour = ACCENT if k == client else INK
         labels.append((weight_shares[-1, k], format_client_for_sentence(k, setting), colour))
     draw_end_labels(ax, labels, font_size=9)
@@ -164,8 +168,11 @@ def draw_sample_bars(
     class_names: Sequence[str],
     class_index: int | None,
 ) -> None:
-    """A bar for each of the `client_labels` from its `counts [R, C]`, a part for each class. clients: their
-    numbers `[R]`
+    """Draw a bar for each client, with a part for each class.
+
+    client_labels: the names of the bars
+    clients:       `[R]`, the clients' numbers
+    counts:        `[R, C]`, their samples by class
     """
     dress(ax, title="What they hold", x="training samples")
     bars = {label: dict(enumerate(row)) for label, row in zip(client_labels, counts, strict=True)}
@@ -178,9 +185,11 @@ def draw_sample_bars(
         name = shorten_labels([class_names[c]], 4)[0]
         texts = [name if part.get_width() > width_for_name else "" for part in parts]
         ax.bar_label(parts, texts, label_type="center", fontsize=8.5, color="white")
-        for part, label, k, held in zip(parts, client_labels, clients, counts[:, c], strict=True):
-            says = f"{label}, class {class_names[c]}\n{format_count_and_noun(int(held), 'sample')}"
-            attach_hover_text(part, says, client=k, class_index=c)
+        for part, label, k, sample_count in zip(
+            parts, client_labels, clients, counts[:, c], strict=True
+        ):
+            hover_text = f"{label}, class {class_names[c]}\n{format_count_and_noun(int(sample_count), 'sample')}"
+            attach_hover_text(part, hover_text, client=k, class_index=c)
             if class_index is not None and c != class_index:
                 part.set_alpha(0.3)
     limit_tick_count(ax, "x", 4, is_whole=True)
@@ -192,14 +201,15 @@ def describe_selected_or_heaviest_client(
     clients_by_weight: Sequence[int],
     client: int | None,
 ) -> str:
-    """The selected client, else the one with the largest weight."""
-    last = weight_shares[-1]
-    equal = 1 / len(last)
+    """Say which weight and rank the selected client has; without one, the client that weighs most."""
+    last_shares = weight_shares[-1]
+    equal_share = 1 / len(last_shares)
     k = clients_by_weight[0] if client is None else client
     return (
-        f"After {format_count_and_noun(len(weight_shares), 'epoch')} client {format_client_for_sentence(k, setting)} "
-        f"(rank {clients_by_weight.index(k) + 1}) has {format_percent(last[k])} of the weight; equal shares would be "
-        f"{format_percent(equal)}."
+        f"After {format_count_and_noun(len(weight_shares), 'epoch')} client "
+        f"{format_client_for_sentence(k, setting)} (rank {clients_by_weight.index(k) + 1}) has "
+        f"{format_percent(last_shares[k])} of the weight; equal shares would be "
+        f"{format_percent(equal_share)}."
     )
 
 
@@ -211,14 +221,16 @@ def describe_classes_of_client(
     clients_by_weight: Sequence[int],
     client: int | None,
 ) -> str:
-    """Say what the client of `describe_selected_or_heaviest_client` holds, and how many have nearly no weight."""
-    last = weight_shares[-1]
+    """Say what that client holds (see `describe_selected_or_heaviest_client`), and how many clients
+    have nearly no weight.
+    """
+    last_shares = weight_shares[-1]
     k = clients_by_weight[0] if client is None else client
-    silent = int((last < 0.1 / len(last)).sum())
+    clients_without_weight = int((last_shares < 0.1 / len(last_shares)).sum())
     return (
         f"Client {format_client_for_sentence(k, setting)} holds {counts[k].sum()} samples, "
         f"{describe_commonest_classes(counts[k], class_names)}. "
-        f"{format_count_and_noun(silent, 'client')} with nearly no weight."
+        f"{format_count_and_noun(clients_without_weight, 'client')} with nearly no weight."
     )
 
 
@@ -229,8 +241,8 @@ def make_weight_share_table(
     setting: SettingCaption | str,
     clients_by_weight: Sequence[int],
 ) -> TableRows:
-    """A row for each client: its share after a few epochs, the first and the last among them, and
-    its samples.
+    """Make the table with a row for each client: its share of the weight after the first, the last
+    and a few epochs in between, and its samples.
     """
     steps = np.linspace(0, len(weight_shares) - 1, min(MAX_EPOCHS, len(weight_shares)))
     epochs = sorted({round(step) for step in steps})

@@ -1,4 +1,4 @@
-"""The lab of distilled data: what a client sends beside its own images; accuracy and bytes."""
+"""The lab of distilled data: the images that a client sends beside its own; accuracy and bytes."""
 
 from ...panels import LabSpec
 from .budget import ImagesPerClassView

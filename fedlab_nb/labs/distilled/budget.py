@@ -1,4 +1,4 @@
-"""Accuracy for several numbers of images per class, in words with one client's bytes."""
+"""Accuracy against the number of images per class; a sentence adds the bytes that a client sends."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -16,12 +16,15 @@ from ..button_view import ButtonView, get_accuracies_by_seed
 from ..runs import plan_runs, run_planned_runs
 from .sent_images import IMAGE_KINDS
 
-PER_CLASS = (1, 2, 3, 5, 10)  # values of m_c
+PER_CLASS = (1, 2, 3, 5, 10)  # values of m_c, the number of images per class
 
 
 class ImageBudgetResult(NamedTuple):
-    """One value of m_c: bytes up of the client that sends most, and accuracies {seed: share} on
-    validation and test images.
+    """The result with one value of m_c.
+
+    bytes:      what the client that sends most uploads
+    validation: {seed: accuracy} on validation images
+    test:       {seed: accuracy} on test images
     """
 
     bytes: int
@@ -61,7 +64,7 @@ class ImagesPerClassView(ButtonView):
         return plan_runs("distilled", state.settings, changes)
 
     def work(self, state: PanelState) -> JobSteps[ImageBudgetResults]:
-        """A result for each m_c, and the setting in words."""
+        """Run the method with each m_c."""
         runs = yield from run_planned_runs(self.planned_runs(state))
         budgets = {m: make_image_budget_result(runs[format_run_name(m)]) for m in PER_CLASS}
         kind = IMAGE_KINDS[state.knobs["images"]]
@@ -69,34 +72,38 @@ class ImagesPerClassView(ButtonView):
 
     def draw_result(self, state: PanelState) -> Picture:
         budgets, setting = state.worked
-        others = {}
-        run = state.runs.current_rows
+        results_by_method = {}
+        shown_rows = state.runs.current_rows
         is_same_setting = (
-            bool(run) and make_caption_with_seeds(run[0].settings) == state.worked_setting
+            bool(shown_rows)
+            and make_caption_with_seeds(shown_rows[0].settings) == state.worked_setting
         )
         for method, outcomes in state.others.items():
             if outcomes and is_same_setting:
-                others[choose_method_label(method, state.settings)] = make_image_budget_result(
-                    outcomes
+                results_by_method[choose_method_label(method, state.settings)] = (
+                    make_image_budget_result(outcomes)
                 )
         return draw_accuracy_against_image_budget(
-            budgets, self.per_class.value, setting=setting, results_by_other_method=others
+            budgets,
+            self.per_class.value,
+            setting=setting,
+            results_by_other_method=results_by_method,
         )
 
 
 def format_run_name(images_per_class: int) -> str:
-    """The name of a run: "m_c = 3"."""
+    """Format the name of a run, such as "m_c = 3"."""
     return f"m_c = {images_per_class}"
 
 
 def make_image_budget_result(outcomes_by_seed: Mapping[int, Outcome]) -> ImageBudgetResult:
-    """The result of the outcomes {seed: Outcome} with one m_c."""
+    """Make the result of the outcomes of all seeds with one m_c."""
     validation = {}
     for seed, outcome in outcomes_by_seed.items():
         if outcome.accuracy_validation is not None:
             validation[seed] = outcome.accuracy_validation
-    first = next(iter(outcomes_by_seed.values()))
-    most_bytes = max(up for up, _ in first.ledger.by_client().values())
+    first_outcome = next(iter(outcomes_by_seed.values()))
+    most_bytes = max(up for up, _ in first_outcome.ledger.by_client().values())
     return ImageBudgetResult(most_bytes, validation, get_accuracies_by_seed(outcomes_by_seed))
 
 
@@ -107,11 +114,11 @@ def draw_accuracy_against_image_budget(
     setting: SettingCaption | str,
     results_by_other_method: Mapping[str, ImageBudgetResult],
 ) -> Picture:
-    """Lines of validation accuracy against images per class, beside the other methods of the run.
+    """Draw validation accuracy against images per class, beside the other methods of the run.
 
-    results_by_image_count:  by rising m_c
+    results_by_image_count:  {m_c: result}, m_c in ascending order
     images_per_class:        the m_c whose test accuracy is shown
-    results_by_other_method: by the titles of the other methods
+    results_by_other_method: {title of the method: result}
     """
     validation = {
         m: budget.validation for m, budget in results_by_image_count.items() if budget.validation
@@ -142,15 +149,17 @@ def describe_image_budget_results(
     images_per_class: int,
     results_by_other_method: Mapping[str, ImageBudgetResult],
 ) -> str:
-    """Accuracy and bytes with this m_c, and of the others."""
-    chosen = results_by_image_count[images_per_class]
-    beside = []
+    """Say how accurate the server is with this m_c and how many bytes it takes; then the other
+    methods.
+    """
+    chosen_result = results_by_image_count[images_per_class]
+    other_results = []
     for title, budget in results_by_other_method.items():
-        beside.append(
+        other_results.append(
             f"; {title}: {format_mean_percent(budget.test)}, {format_data_size(budget.bytes)}"
         )
     return (
         f"With {images_per_class} per class the server is correct on "
-        f"{format_mean_percent(chosen.test)} of the test images, for at most "
-        f"{format_data_size(chosen.bytes)} a client{''.join(beside)}."
+        f"{format_mean_percent(chosen_result.test)} of the test images, for at most "
+        f"{format_data_size(chosen_result.bytes)} a client{''.join(other_results)}."
     )

@@ -1,4 +1,4 @@
-"""The images that a client sends, beside the nearest of its own: what an attacker would see."""
+"""The images that a client sends, above the nearest of its own images: what an attacker would see."""
 
 from collections.abc import Sequence
 
@@ -53,7 +53,7 @@ class SentImagesView(LabView):
 
 
 def find_nearest_images_of_all_clients(outcome: Outcome) -> list[NearestImages]:
-    """The nearest own images of what every client of a run sent, among the samples it trained
+    """Find for every image that a client sent the nearest of the images that this client trained
     on.
     """
     report = outcome.report
@@ -70,27 +70,27 @@ def find_nearest_images_of_all_clients(outcome: Outcome) -> list[NearestImages]:
 def describe_own_images_among_sent(
     nearest_images: NearestImages, class_names: Sequence[str], setting: SettingCaption | str
 ) -> str:
-    """Say how many of the images are the client's own."""
+    """Say how many of the images sent are exact copies of the client's own."""
     classes = {int(label) for label in nearest_images.labels}
     copies = int(nearest_images.is_copy.sum())
-    own = f"{copies} of them are"
+    copies_text = f"{copies} of them are"
     if copies < 2:
-        own = f"{'one' if copies else 'none'} of them is"
+        copies_text = f"{'one' if copies else 'none'} of them is"
     return (
         f"Client {format_client_for_sentence(nearest_images.client, setting)} sends "
         f"{format_count_and_noun(len(nearest_images.labels), 'image')} of "
         f"{format_count_and_noun(len(classes), 'class')}, and "
-        f"{own} its own, pixel by pixel."
+        f"{copies_text} its own, pixel by pixel."
     )
 
 
 def describe_labels_and_distances(nearest_images: NearestImages, class_names: Sequence[str]) -> str:
     """Say what the labels show, and how near the images are to the client's own."""
     classes = [class_names[c] for c in sorted(set(nearest_images.labels.tolist()))]
-    shown = ""
+    limit_text = ""
     if len(nearest_images.labels) > MAX_PAIRS:
-        shown = f" The picture shows {MAX_PAIRS} of them, its own ones first."
+        limit_text = f" The picture shows {MAX_PAIRS} of them, its own ones first."
     return (
-        f"The labels say which classes it holds: {join_with_and(classes)}. The median distance to the "
-        f"nearest of its own is {np.median(nearest_images.distance):.3f} per pixel.{shown}"
+        f"The labels say which classes it holds: {join_with_and(classes)}. The median distance to "
+        f"the nearest of its own is {np.median(nearest_images.distance):.3f} per pixel.{limit_text}"
     )

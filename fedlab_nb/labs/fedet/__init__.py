@@ -1,6 +1,8 @@
-"""The lab of Fed-ET. Computed at once from the logits that a run leaves behind: one sample and its
-experts under any weights, dissent, λ_div. Also the feedback loop; and public data and traffic,
-which need runs of their own.
+"""The lab of Fed-ET.
+
+Three views are computed at once from the logits that a run keeps: the clients' votes on one sample,
+dissent, and the soft target. A fourth shows the run round by round. The views of public data and of
+traffic need runs of their own.
 """
 
 from ...panels import Extra, LabSpec
@@ -11,7 +13,7 @@ from .rounds import DistillationRoundsView
 from .target import SoftTargetView
 from .traffic import TrafficView
 
-SIZES = "mlp:16,mlp:32,mlp:64"  # the small models of lab and lesson, dealt out in turn
+SIZES = "mlp:16,mlp:32,mlp:64"  # the clients' models in lab and lesson, assigned in turn
 MODELS = (
     ("one size", "auto"),
     ("three sizes (MLP)", SIZES),

@@ -1,5 +1,5 @@
-"""Does disagreement predict error? Accuracy of Fed-ET's consensus by dissent mass, and below a
-threshold of it.
+"""Does disagreement predict errors? Accuracy of Fed-ET's consensus by thirds of the dissent mass,
+and on the samples whose dissent is below a threshold.
 """
 
 from collections.abc import Mapping
@@ -28,12 +28,12 @@ from ..array_types import DissentPerSample
 from .votes import compute_consensus_on_test_samples, get_weighting_and_temperature
 
 THIRDS = ("least dissent", "middle", "most dissent")
-BARS = {"consensus": (-0.19, ACCENT), "server": (0.19, "#9aa4ae")}  # place beside the tick, colour
+BARS = {"consensus": (-0.19, ACCENT), "server": (0.19, "#9aa4ae")}  # offset from the tick, colour
 
 
 class DissentSamples(NamedTuple):
-    """The test samples of one run, all `[B]`: the dissent mass of each, and whether the consensus
-    and the server are right.
+    """The B test samples of one run: the dissent mass of each `[B]`, and whether the consensus and
+    the server are right about it `[B]`.
     """
 
     dissent: np.ndarray
@@ -73,7 +73,9 @@ class DissentView(LabView):
 def measure_dissent_on_test_samples(
     outcome: Outcome, class_index: int | None = None
 ) -> DissentSamples:
-    """Dissent and right answers on the test samples; on those of one class if there are any."""
+    """Measure dissent and right answers on the test samples: on all, or on those of `class_index`
+    if there are any.
+    """
     vote, truth = compute_consensus_on_test_samples(
         outcome, *get_weighting_and_temperature(outcome.options)
     )
@@ -91,8 +93,8 @@ def measure_dissent_on_test_samples(
 def compute_accuracy_by_dissent_thirds(
     dissent: DissentPerSample, is_answer_right: BooleanPerSample
 ) -> list[float]:
-    """Share of right answers in the thirds with the least, middle and most dissent. An empty third
-    counts as the one before it.
+    """Compute the share of right answers in the thirds with the least, middle and most dissent. An
+    empty third gets the share of the one before it.
     """
     shares: list[float] = []
     order = np.argsort(dissent, kind="stable")
@@ -104,8 +106,9 @@ def compute_accuracy_by_dissent_thirds(
 def compute_dissent_auc(
     dissent: DissentPerSample, is_answer_right: BooleanPerSample
 ) -> float | None:
-    """How often a wrong answer has more dissent than a right one (AUC; equal ones count half). None
-    where all answers are right, or all are wrong.
+    """Compute the AUC of dissent as a predictor of errors: how often a wrong answer has more
+    dissent than a right one, where a tie counts half. None if all answers are right, or all are
+    wrong.
     """
     is_answer_right = is_answer_right.astype(bool)
     if is_answer_right.all() or not is_answer_right.any():
@@ -118,7 +121,7 @@ def average_accuracy_by_dissent_thirds(
     samples_by_seed: Mapping[int, DissentSamples],
     answer_field: Literal["consensus_right", "server_right"],
 ) -> list[float]:
-    """`compute_accuracy_by_dissent_thirds`, mean over the runs.
+    """Average the results of `compute_accuracy_by_dissent_thirds` over the runs.
 
     answer_field: "consensus_right" or "server_right"
     """
@@ -136,11 +139,11 @@ def draw_accuracy_by_dissent(
     threshold: float,
     sample_words: str = "all test samples",
 ) -> Picture:
-    """Bars of right answers on test samples, whose labels no part of the method knows.
+    """Draw bars of right answers on test samples, whose labels no part of the method knows.
 
-    samples_by_seed: {seed: its samples}
-    threshold: answer only where the dissent is at most this
-    sample_words: which they are, in words
+    samples_by_seed: {seed: the samples of its run}
+    threshold: an answer is given only where the dissent is at most this
+    sample_words: which test samples these are, in words
     """
     dissent = np.concatenate([run.dissent for run in samples_by_seed.values()])
     has_answer = dissent <= threshold
@@ -148,8 +151,11 @@ def draw_accuracy_by_dissent(
     for name in BARS:
         column = f"{name}_right"
         is_right = np.concatenate([getattr(run, column) for run in samples_by_seed.values()])
-        answered = float(is_right[has_answer].mean()) if has_answer.any() else 0.0
-        shares[name] = [*average_accuracy_by_dissent_thirds(samples_by_seed, column), answered]
+        accuracy_if_answered = float(is_right[has_answer].mean()) if has_answer.any() else 0.0
+        shares[name] = [
+            *average_accuracy_by_dissent_thirds(samples_by_seed, column),
+            accuracy_if_answered,
+        ]
     columns = [*THIRDS, f"dissent ≤ {threshold:.2f}"]
     with drawing() as (figure, ax):
         dress(ax, title="Right answers, by thirds of the dissent", grid="y")
@@ -167,20 +173,22 @@ def draw_accuracy_by_dissent(
     ]
     known_areas = [area for area in areas if area is not None]
     area_text = f"; AUC {np.mean(known_areas):.2f}" if known_areas else ""
-    least, _, most, answered = shares["consensus"]
+    lowest_third, _, highest_third, accuracy_if_answered = shares["consensus"]
     sentence = (
-        f"Where clients agree the consensus is right more often: on {format_percent(least)} of the third "
-        f"with the least dissent, on {format_percent(most)} of the third with the most."
+        f"Where clients agree the consensus is right more often: on {format_percent(lowest_third)} "
+        f"of the third with the least dissent, on {format_percent(highest_third)} of the third "
+        "with the most."
     )
-    if least <= most:
+    if lowest_third <= highest_third:
         sentence = (
-            f"Dissent is no warning here: the consensus gets {format_percent(least)} right of the third with "
-            f"the least, {format_percent(most)} of the third with the most."
+            f"Dissent is no warning here: the consensus gets {format_percent(lowest_third)} right "
+            f"of the third with the least, {format_percent(highest_third)} of the third with the "
+            "most."
         )
     detail = (
-        f"With answers only at a dissent ≤ {threshold:.2f}, {format_percent(has_answer.mean())} of the "
-        f"samples get an answer, {format_percent(answered)} of these a right one ({sample_words}, {len(dissent)} "
-        f"in {describe_seeds(samples_by_seed)}{area_text})."
+        f"With answers only at a dissent ≤ {threshold:.2f}, {format_percent(has_answer.mean())} of "
+        f"the samples get an answer, {format_percent(accuracy_if_answered)} of these a right one "
+        f"({sample_words}, {len(dissent)} in {describe_seeds(samples_by_seed)}{area_text})."
     )
     rows = []
     for name, consensus, server in zip(columns, shares["consensus"], shares["server"], strict=True):

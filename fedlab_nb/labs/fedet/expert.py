@@ -1,5 +1,5 @@
-"""Who is the expert? What each client says of one sample, how much it counts, and the consensus of
-all (Fed-ET).
+"""Who is the expert? What each client predicts for one sample, how much its vote counts, and the
+consensus of all clients (Fed-ET).
 """
 
 from statistics import mean
@@ -50,8 +50,13 @@ MAX_TEMPERATURE = 100
 
 
 class SampleSource(NamedTuple):
-    """One test sample or public sample: x, its class where it is known, the clients' logits
-    `[m, C]`, and those of the server `[C]`.
+    """One test sample or public sample.
+
+    name:          such as "test sample 17"
+    x:             the sample
+    truth:         its class; None for a public sample
+    logits:        `[m, C]`, of the clients
+    server_logits: `[C]`, of the server
     """
 
     name: str
@@ -62,13 +67,13 @@ class SampleSource(NamedTuple):
 
 
 class OneSampleVoteView(LabView):
-    """One sample: every client's output, its weight, who dissents, the consensus, and what the
-    server says.
+    """One sample: each client's output and weight, which clients dissent, the consensus, and the
+    server's answer.
     """
 
     name, title, ready = "expert", "Who is the expert?", "live"
     summary = "Then this shows one sample: what each client says of it, and how much that counts."
-    _outcome: Any = None  # of the last drawing
+    _outcome: Any = None  # the outcome that was drawn last
 
     def __init__(self) -> None:
         self.kind = make_widget(
@@ -107,7 +112,7 @@ class OneSampleVoteView(LabView):
         )
 
     def _shows_test_samples(self, state: PanelState) -> bool:
-        """Whether test samples are shown, whose classes are known. Else they are public ones."""
+        """Whether test samples are shown, whose classes are known. Otherwise public ones are."""
         return state.outcome is not None and self.kind.value != "public"
 
     def _compute_consensus(self, state: PanelState) -> Consensus:
@@ -116,8 +121,8 @@ class OneSampleVoteView(LabView):
         return compute_consensus_of_logits(logits, self.rule.value, self.heat.value)
 
     def _select_sample_indices(self, state: PanelState) -> SampleIndices:
-        """Which samples the slider goes through, sorted by dissent where that is asked for. All,
-        if there are none of the chosen kind.
+        """Select the samples that the slider goes through: those of the chosen kind, or all if
+        there are none. The kinds "agreed" and "disputed" are sorted by dissent.
         """
         vote = self._compute_consensus(state)
         dissent = vote.mass.numpy()
@@ -134,15 +139,17 @@ class OneSampleVoteView(LabView):
                 order = np.argsort(dissent, kind="stable")
             elif kind == "disputed":
                 order = np.argsort(-dissent, kind="stable")
-        of_class = is_selected & (classes == state.class_index)
-        if of_class.any():
-            is_selected = of_class
+        is_of_class = is_selected & (classes == state.class_index)
+        if is_of_class.any():
+            is_selected = is_of_class
         if not is_selected.any():
             return order
         return order[is_selected[order]]
 
     def adapt(self, state: PanelState) -> None:
-        """A new outcome brings its own rule and temperature, and its own samples."""
+        """Take over the weighting and the temperature of a new outcome, and the number of its
+        samples.
+        """
         if state.outcome is not None and state.outcome is not self._outcome:
             self._outcome = state.outcome
             rule, temperature = get_weighting_and_temperature(state.outcome.options)
@@ -203,8 +210,8 @@ class OneSampleVoteView(LabView):
     def _compute_client_numbers_by_title(
         self, state: PanelState, source: SampleSource, vote: Consensus, sample_row: int
     ) -> dict[str, NumberPerClient]:
-        """Each client's weight, its variance, and, when the run is over, how many samples of the
-        consensus' class it holds: the server cannot know this.
+        """Compute each client's weight and the variance of its output. After the run also how many
+        samples of the consensus class it holds, which the server cannot know.
         """
         outputs = source.logits
         if self.rule.value == "softmax":
@@ -217,7 +224,7 @@ class OneSampleVoteView(LabView):
         return numbers
 
     def _describe_all_test_samples(self, state: PanelState) -> str:
-        """A closing sentence on all test samples under the chosen weights, mean over the seeds."""
+        """Say how good the chosen weights are on all test samples, on average over the seeds."""
         if state.outcome is None:
             return ""
         accuracies = []
@@ -229,14 +236,15 @@ class OneSampleVoteView(LabView):
             accuracies.append(compute_consensus_accuracy(vote, truth))
             effective_clients.append(float(vote.effective_clients.mean()))
         return (
-            f" On all test samples ({describe_seeds(state.outcomes)}) the consensus of these weights "
-            f"gets {format_percent(mean(accuracies))} right, and in effect "
-            f"{mean(effective_clients):.1f} of {format_count_and_noun(len(state.report.members), 'client')} count."
+            f" On all test samples ({describe_seeds(state.outcomes)}) the consensus of these "
+            f"weights gets {format_percent(mean(accuracies))} right, and in effect "
+            f"{mean(effective_clients):.1f} of "
+            f"{format_count_and_noun(len(state.report.members), 'client')} count."
         )
 
 
 def describe_consensus_and_server_answer(sample_outputs: SampleOutputs) -> str:
-    """Say what the consensus and the server say."""
+    """Say what the consensus and the server predict, and whether the consensus is right."""
     consensus = sample_outputs.answers["consensus"]
     text = (
         f"{capitalize_first_letter(sample_outputs.name)}: the consensus is "
@@ -251,14 +259,17 @@ def describe_consensus_and_server_answer(sample_outputs: SampleOutputs) -> str:
 
 
 def describe_dissent_and_selected_client(sample_outputs: SampleOutputs) -> str:
-    """The dissent, and the selected client (without one: the client that counts most)."""
+    """Say how large the dissent is, and what the selected client predicts; without one, the client
+    with the largest weight.
+    """
     weights = sample_outputs.client_numbers["weight ω"]
     row = sample_outputs.row_of_selected_client
     if row is None:
         row = int(weights.argmax())
     outputs = sample_outputs.outputs[row]
     return (
-        f"The dissent is ω_div = {weights[sample_outputs.disagrees].sum():.2f}. "
-        f"Client {format_client_for_sentence(sample_outputs.members[row], sample_outputs.setting)} says "
-        f"{sample_outputs.format_top_class(outputs)} ({format_percent(outputs.max())}) with weight {weights[row]:.2f}."
+        f"The dissent is ω_div = {weights[sample_outputs.disagrees].sum():.2f}. Client "
+        f"{format_client_for_sentence(sample_outputs.members[row], sample_outputs.setting)} says "
+        f"{sample_outputs.format_top_class(outputs)} ({format_percent(outputs.max())}) with weight "
+        f"{weights[row]:.2f}."
     )

@@ -1,5 +1,5 @@
-"""What Fed-ET's server learns from: a few samples of each choice of public data, and how good the
-student becomes.
+"""The public data that Fed-ET's server learns from: a few samples of each choice, and how good the
+student becomes with it.
 """
 
 from collections.abc import Mapping
@@ -35,15 +35,19 @@ from ..button_view import (
 from ..runs import plan_runs, run_planned_runs
 
 PUBLIC_SIZES = (20, 50, 100, 0)  # numbers of public samples; 0: all
-NOISE_SIZES = (50, 200, 1000)  # where the data set has no public samples
-FOREIGN = ("digits", "glyphs")  # data sets whose images may be public ones of another data set
+NOISE_SIZES = (50, 200, 1000)  # the same for noise, if the data set has no public samples
+FOREIGN = ("digits", "glyphs")  # data sets whose images can be the public data for another data set
 SAMPLES_A_ROW = 5
 SOURCE_NAMES = {"held-out": "held-out part", "other-mix": "half the classes"}
 
 
 class PublicDataResult(NamedTuple):
-    """One choice of public data: accuracies of the students, number of public samples, mean
-    dissent, and some of the samples (None for stored runs).
+    """The result with one choice of public data.
+
+    series:  accuracies of the students
+    count:   number of public samples
+    dissent: mean dissent mass
+    samples: some of the public samples; None for stored runs
     """
 
     series: Series
@@ -85,7 +89,7 @@ class PublicDataView(ButtonView):
         return plan_runs("fedet", state.settings, changes)
 
     def work(self, state: PanelState) -> JobSteps[PublicDataResults]:
-        """The setting in words, the choices, and what was varied."""
+        """Run Fed-ET with each choice of public data."""
         varied = self.vary.value
         runs = yield from run_planned_runs(self.planned_runs(state))
         choices = [make_public_data_result(name, outcomes) for name, outcomes in runs.items()]
@@ -114,7 +118,7 @@ def has_public_samples(state: PanelState) -> bool:
 
 
 def make_setting_changes_for_sample_counts(state: PanelState) -> dict[str, SettingsByName]:
-    """{name: changed settings} for several numbers of public samples."""
+    """Make {name: changed settings} for several numbers of public samples."""
     changes = {}
     if not has_public_samples(state):
         for size in NOISE_SIZES:
@@ -134,14 +138,14 @@ def make_setting_changes_for_sample_counts(state: PanelState) -> dict[str, Setti
 
 
 def make_setting_changes_for_sources(state: PanelState) -> dict[str, SettingsByName]:
-    """{name: changed settings} for several sources of public samples."""
+    """Make {name: changed settings} for several sources of public samples."""
     sources = []
     if has_public_samples(state):
         sources += OWN_SOURCES
     has_images = state.federation.dataset.x_train.dim() == 4
     if has_images:
-        present = state.settings["dataset"].partition(":")[0]
-        sources += [dataset for dataset in FOREIGN if dataset != present]
+        present_dataset = state.settings["dataset"].partition(":")[0]
+        sources += [dataset for dataset in FOREIGN if dataset != present_dataset]
     sources.append("noise")
     return {
         format_source_name(source): {"fedet.public": source, "fedet.public_size": 0}
@@ -150,7 +154,7 @@ def make_setting_changes_for_sources(state: PanelState) -> dict[str, SettingsByN
 
 
 def format_source_name(source: str) -> str:
-    """A source of public data in words."""
+    """Name a source of public data in words."""
     if source in SOURCE_NAMES:
         return SOURCE_NAMES[source]
     if source in DATASETS:
@@ -161,22 +165,22 @@ def format_source_name(source: str) -> str:
 def make_public_data_series(
     name: str, accuracies: Mapping[int, float], sample_count: int
 ) -> Series:
-    """A row of the picture; the number of samples is added if the name does not say it."""
+    """Make a row of the picture. The number of samples is added if the name does not contain it."""
     detail = "" if "sample" in name else format_count_and_noun(sample_count, "sample")
     return Series(name, detail, accuracies=accuracies, method="fedet")
 
 
 def make_public_data_result(name: str, outcomes_by_seed: Mapping[int, Outcome]) -> PublicDataResult:
-    """The choice that runs were made with; the samples are those of the first seed."""
+    """Make the result of the runs of all seeds. The samples shown are those of the first seed."""
     reports = [outcome.report for outcome in outcomes_by_seed.values()]
-    first = reports[0]
+    first_report = reports[0]
     return PublicDataResult(
         series=make_public_data_series(
-            name, get_accuracies_by_seed(outcomes_by_seed), first.public_samples
+            name, get_accuracies_by_seed(outcomes_by_seed), first_report.public_samples
         ),
-        count=first.public_samples,
+        count=first_report.public_samples,
         dissent=mean(report.dissent for report in reports),
-        samples=first.samples[:SAMPLES_A_ROW],
+        samples=first_report.samples[:SAMPLES_A_ROW],
     )
 
 
@@ -184,8 +188,10 @@ def make_public_data_result(name: str, outcomes_by_seed: Mapping[int, Outcome]) 
 def draw_public_sources(
     results: list[PublicDataResult], setting: SettingCaption | str, chance: float
 ) -> Picture:
-    """Bars of the students, beside some samples if there are any. chance: accuracy of
-    guessing
+    """Draw bars of the students' accuracies, with a few public samples beside them if there are
+    any.
+
+    chance: accuracy of guessing
     """
     series = [choice.series for choice in results]
     has_samples = results[0].samples is not None
@@ -218,7 +224,7 @@ def draw_public_sources(
 
 
 def draw_public_sample_strips(ax: Axes, results: list[PublicDataResult]) -> None:
-    """A strip of samples beside each bar."""
+    """Draw a strip of samples beside each bar."""
     height = min(0.8, 0.15 * max(len(results), 3))  # in rows: the tiles become about square
     for i, choice in enumerate(results):
         if choice.samples is None:
@@ -230,7 +236,7 @@ def draw_public_sample_strips(ax: Axes, results: list[PublicDataResult]) -> None
 
 
 def describe_public_data_of_best_and_worst_student(series: list[Series]) -> str:
-    """The best student and the worst one, and whether they differ by more than noise."""
+    """Say which public data give the best and the worst student, and whether that may be noise."""
     ranking = sorted(series, key=lambda row: row.mean)
     worst = ranking[0]
     best = ranking[-1]
@@ -241,6 +247,6 @@ def describe_public_data_of_best_and_worst_student(series: list[Series]) -> str:
         best.accuracies, worst.accuracies, one_seed_words=one_seed
     )
     return (
-        f"The student is best with {best.label} ({format_percent(best.mean)}), worst with {worst.label} "
-        f"({format_percent(worst.mean)}): {difference}."
+        f"The student is best with {best.label} ({format_percent(best.mean)}), worst with "
+        f"{worst.label} ({format_percent(worst.mean)}): {difference}."
     )

@@ -1,5 +1,5 @@
-"""Fed-ET's feedback loop, round by round: the large model before and after distillation, and the
-small ones. In one shot: the student on its way up to what its teachers say.
+"""Fed-ET round by round: the accuracy of the large model before and after distillation, and of the
+small models. In one shot: the student's accuracy during distillation, beside that of its teachers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,9 @@ from ...plots.words import SettingCaption
 from ..runs import describe_setting
 from .votes import get_method_options_of_run
 
-HistoryPoints = Sequence[Mapping[str, Any]]  # of a run: dicts with phase, progress, accuracy, bytes
+HistoryPoints = Sequence[
+    Mapping[str, Any]
+]  # a run's history: dicts with phase, progress, accuracy, bytes
 AccuracyByRoundByCurve = dict[
     str, dict[int, float]
 ]  # {one of the labels below: {round from 1: share 0–1}}
@@ -43,7 +45,7 @@ DISSENT = "votes against that"
 
 
 class CurveStyle(NamedTuple):
-    """How a curve is drawn. Markers without a line are hollow: this is before the round's
+    """How a curve is drawn. Markers without a line are hollow: they show models before the round's
     distillation.
     """
 
@@ -64,13 +66,13 @@ STYLES = {
 
 
 class DistillationRoundsView(LabView):
-    """The large model before and after distillation, the small ones, and dissent; in one shot the
-    student.
+    """Accuracy of the large and the small models and the dissent, round by round; in one shot the
+    accuracy of the student.
     """
 
     name, title, ready = "rounds", "Rounds", "live"
     summary = "Then this shows the large model and the small ones, round by round."
-    _outcome: Any = None  # of the last drawing
+    _outcome: Any = None  # the outcome that was drawn last
 
     def __init__(self) -> None:
         self.round = make_widget(
@@ -87,7 +89,7 @@ class DistillationRoundsView(LabView):
         )
 
     def adapt(self, state: PanelState) -> None:
-        """While it runs the newest round is marked; a new outcome is shown at its end."""
+        """Mark the newest round while the method runs, and the last round of a new outcome."""
         total = get_method_options_of_run(state)["rounds"]
         for widget in (self.round, self.play):
             widget.max = max(total, 1)
@@ -106,14 +108,14 @@ class DistillationRoundsView(LabView):
             return draw_one_shot_student(state, histories, options["one_shot_steps"])
         first_history = next(iter(histories.values()))
         curves = make_curves_of_rounds(state.report, first_history, total)
-        marked = min(self.round.value, total)
+        marked_round = min(self.round.value, total)
         return draw_curves_over_rounds(
-            curves, describe_setting(state), marked, f"Round {marked} of {total}"
+            curves, describe_setting(state), marked_round, f"Round {marked_round} of {total}"
         )
 
 
 def get_curve_points_by_seed(state: PanelState) -> dict[int, HistoryPoints]:
-    """{seed: points} of the finished seeds; before one is finished, of those that run."""
+    """Return {seed: points} of the finished seeds; before one has finished, of the running ones."""
     if state.outcomes:
         return {seed: outcome.history for seed, outcome in state.outcomes.items()}
     row = state.runs.find_row("fedet")
@@ -125,16 +127,18 @@ def get_curve_points_by_seed(state: PanelState) -> dict[int, HistoryPoints]:
 def draw_one_shot_student(
     state: PanelState, points_by_seed: Mapping[int, HistoryPoints], step_count: int
 ) -> Picture:
-    """The student by steps of the server, at the last of them that all seeds have."""
+    """Draw the student's accuracy over the server's steps. The sentence describes the last step
+    that all seeds have.
+    """
     student = {
         seed: list_steps_and_student_accuracies(points, step_count)
         for seed, points in points_by_seed.items()
     }
     reports = [outcome.report for outcome in state.outcomes.values()]
     curves = make_one_shot_curves(student, reports)
-    last = max(curves[AFTER])
+    last_step = max(curves[AFTER])
     return draw_curves_over_rounds(
-        curves, state.setting, last, f"After {last} steps of the server", "step"
+        curves, state.setting, last_step, f"After {last_step} steps of the server", "step"
     )
 
 
@@ -142,8 +146,10 @@ def draw_one_shot_student(
 def make_curves_of_rounds(
     report: FedETReport, points: HistoryPoints, total_rounds: int
 ) -> AccuracyByRoundByCurve:
-    """What is known of a run of `total_rounds` rounds: the server before and after distillation from its
-    points, and the rest from the report.
+    """Make the curves of a run of `total_rounds` rounds, as far as they are known.
+
+    Those of the server before and after distillation come from `points`, the others from the
+    report.
     """
     before = {}
     after = {}
@@ -155,13 +161,13 @@ def make_curves_of_rounds(
             after[round(rounds_done)] = point["accuracy"]
     curves = {BEFORE: before, AFTER: after}
     if report.shown_rounds:
-        measured = {
+        report_curves = {
             CONSENSUS: report.consensus_accuracy,
             CLIENTS: report.clients_accuracy,
             AVERAGED: report.small_before,
             COPIED: report.small_after,
         }
-        for label, shares in measured.items():
+        for label, shares in report_curves.items():
             curves[label] = dict(zip(report.shown_rounds, shares, strict=True))
     if report.dissent_by_round is not None:
         curves[DISSENT] = dict(enumerate(report.dissent_by_round.tolist(), 1))
@@ -171,7 +177,9 @@ def make_curves_of_rounds(
 def list_steps_and_student_accuracies(
     points: HistoryPoints, step_count: int
 ) -> list[tuple[int, float]]:
-    """(server steps, accuracy) in one shot. The first half of its progress is local training."""
+    """List (server steps, accuracy) of a one-shot run. The first half of its progress is local
+    training.
+    """
     student = []
     for point in points:
         if point["phase"] == "distillation":
@@ -184,8 +192,10 @@ def make_one_shot_curves(
     student_points_by_seed: Mapping[int, Sequence[tuple[int, float]]],
     reports: Sequence[FedETReport],
 ) -> AccuracyByRoundByCurve:
-    """The student's accuracy, mean over the seeds. Flat, for the seeds that are done: its teachers'
-    consensus, and the mean single client.
+    """Make the curves of a one-shot run, as means over the seeds.
+
+    The student has a curve. Flat lines show, for the finished seeds, the consensus of its teachers
+    and the mean client.
 
     student_points_by_seed: {seed: [(server steps, accuracy)]}
     """
@@ -207,7 +217,8 @@ def draw_curves_over_rounds(
     round_words: str,
     x_unit: str = "round",
 ) -> Picture:
-    """`curves` over rounds or steps (the `x_unit`). What is not known yet may be missing.
+    """Draw `curves` over rounds or steps (the `x_unit`). Curves may lack points that are not known
+    yet.
 
     described_round: the round that the sentence describes
     round_words: this round in words
@@ -248,7 +259,9 @@ def draw_curves_over_rounds(
 
 
 def draw_before_and_after_line(ax: Axes, curves: AccuracyByRoundByCurve) -> None:
-    """A thin line through the large model before and after each distillation."""
+    """Draw a thin line through the accuracies of the large model before and after each
+    distillation.
+    """
     points = [(number - 0.5, share) for number, share in curves.get(BEFORE, {}).items()]
     points += curves.get(AFTER, {}).items()
     points.sort()
@@ -258,7 +271,7 @@ def draw_before_and_after_line(ax: Axes, curves: AccuracyByRoundByCurve) -> None
 
 
 def draw_curve(ax: Axes, label: str, curve: Mapping[int, float], style: CurveStyle) -> None:
-    """One curve; BEFORE stands half a round to the left."""
+    """Draw one curve. The points of BEFORE stand half a round to the left."""
     numbers = sorted(curve)
     shift = 0.5 if label == BEFORE else 0.0
     ax.plot(

@@ -1,5 +1,5 @@
-"""λ_div and the target that it makes: Fed-ET's soft label of one public sample, and in words the
-dissenters' share over all samples.
+"""How λ_div shapes Fed-ET's soft label: the target of one public sample; a sentence says how large
+the dissenters' share is over all samples.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from .votes import (
     get_weighting_and_temperature,
 )
 
-NARROWEST_NAMED = 0.15  # share of the bar in which a name has room
+NARROWEST_NAMED = 0.15  # share of the bar from which on a part has room for its name
 COLOURS = {"consensus": "#9aa4ae", "dissenters": SECOND}
 
 
@@ -67,10 +67,10 @@ class SoftTargetView(LabView):
             step=0.05,
         )
 
-        self._run = 0  # of the last drawing
+        self._run = 0  # the number of the run that was drawn last
 
     def adapt(self, state: PanelState) -> None:
-        """A new run is shown with its own weight."""
+        """Offer all public samples, and take over the λ_div of a new run."""
         self.at.max = state.report.logits.shape[1] - 1
         if state.number != self._run:
             self._run = state.number
@@ -81,13 +81,13 @@ class SoftTargetView(LabView):
         vote = compute_consensus_of_logits(
             state.report.logits, *get_weighting_and_temperature(options)
         )
-        voices = (vote.dissent * vote.weights)[..., None] * vote.outputs
+        dissenter_outputs = (vote.dissent * vote.weights)[..., None] * vote.outputs
         if options["normalise"] != "all":
-            dissent = torch.where(vote.mass > 0, vote.mass, 1)
-            voices = voices / dissent[:, None]
+            total_weight = torch.where(vote.mass > 0, vote.mass, 1)
+            dissenter_outputs = dissenter_outputs / total_weight[:, None]
         return draw_soft_target(
             vote.labels.numpy(),
-            voices.sum(0).numpy(),
+            dissenter_outputs.sum(0).numpy(),
             state.class_names,
             diversity_strength=self.strength.value,
             sample_index=self.at.value,
@@ -106,13 +106,13 @@ def draw_soft_target(
     setting: SettingCaption | str,
     class_index: int | None = None,
 ) -> Picture:
-    """q* = (e_y + λ_div s_div) / (1 + λ_div Σ s_div) of one public sample.
+    """Draw the target q* = (e_y + λ_div s_div) / (1 + λ_div Σ s_div) of one public sample.
 
     consensus_labels:   `[B]`, y_s of each public sample
-    dissenter_scores:   `[B, C]`, s_div, what the dissenters say
+    dissenter_scores:   `[B, C]`, s_div, the weighted outputs of the dissenters
     diversity_strength: λ_div
     sample_index: which of the B is drawn
-    class_index: marked
+    class_index: the class that is marked
     """
     classes = dissenter_scores.shape[1]
     mass = diversity_strength * dissenter_scores.sum(1)
@@ -121,24 +121,25 @@ def draw_soft_target(
     target = consensus_part + dissenters_part
     dissenters_share = mass / (1 + mass)
     label = int(consensus_labels[sample_index])
-    name = class_names[label]
-    # Two axes with their own scales: where dissenters get a few per cent of the target, both would
-    # be slivers beside the consensus.
+    class_name = class_names[label]
+    # Each part has axes with a scale of its own: a few per cent of the target would be invisible
+    # beside the share of the consensus.
     with drawing(2, 1, height_ratios=[1, 3]) as (figure, (upper, lower)):
-        draw_consensus_and_dissenters_bar(upper, f"“{name}”", dissenters_share[sample_index])
+        draw_consensus_and_dissenters_bar(upper, f"“{class_name}”", dissenters_share[sample_index])
         dress(upper, title=f"Target of sample {sample_index}")
         draw_dissenter_shares_by_class(
             lower, dissenters_part[sample_index], class_names, class_index
         )
-    overruled = int((target.argmax(1) != consensus_labels).sum())
+    overruled_samples = int((target.argmax(1) != consensus_labels).sum())
     sentence = (
-        f"λ_div = {diversity_strength:.3g}: on sample {sample_index} (“{name}”) the dissenters get "
-        f"{format_percent(dissenters_share[sample_index])} of the target."
+        f"λ_div = {diversity_strength:.3g}: on sample {sample_index} (“{class_name}”) the "
+        f"dissenters get {format_percent(dissenters_share[sample_index])} of the target."
     )
     detail = (
         f"Over {format_count_and_noun(len(dissenter_scores), 'sample')}: "
         f"{format_percent(dissenters_share.mean())} on average, "
-        f"{format_percent(dissenters_share.max())} at most; they overrule the consensus on {overruled}."
+        f"{format_percent(dissenters_share.max())} at most; they overrule the consensus on "
+        f"{overruled_samples}."
     )
     rows = [(class_names[c], format_percent(target[sample_index, c])) for c in range(classes)]
     table = build_table("class | target", rows)
@@ -153,13 +154,13 @@ def draw_soft_target(
 
 
 def draw_consensus_and_dissenters_bar(ax: Axes, label: str, dissenters_share: float) -> None:
-    """One bar: how much of the target the consensus gets, and how much the dissenters."""
+    """Draw one bar: how much of the target the consensus gets, and how much the dissenters."""
     parts = {"consensus": 1 - dissenters_share, "dissenters": dissenters_share}
     draw_stacked_bars(ax, {label: parts}, COLOURS)
     for bars in ax.containers:
-        text = {"label_type": "center", "color": "white", "fontsize": 9}
+        text_style = {"label_type": "center", "color": "white", "fontsize": 9}
         has_room = parts[bars.get_label()] > NARROWEST_NAMED
-        ax.bar_label(bars, [bars.get_label() if has_room else ""], **text)
+        ax.bar_label(bars, [bars.get_label() if has_room else ""], **text_style)
     ax.set_ylim(0.6, -0.6)
     set_percent_axis(ax, "x", ticks=FIFTHS)
 
@@ -167,7 +168,7 @@ def draw_consensus_and_dissenters_bar(ax: Axes, label: str, dissenters_share: fl
 def draw_dissenter_shares_by_class(
     ax: Axes, class_shares: SharePerClass, class_names: Sequence[str], class_index: int | None
 ) -> None:
-    """What the dissenters get of the target, by class `[C]`."""
+    """Draw what the dissenters get of the target, by class. class_shares: `[C]`"""
     bars = ax.bar(range(len(class_shares)), class_shares, 0.6, color=SECOND)
     labels = [format_percent(share) if share >= 0.005 else "" for share in class_shares]
     ax.bar_label(bars, labels, padding=2, fontsize=9, color=INK)

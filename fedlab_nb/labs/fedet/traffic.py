@@ -1,5 +1,5 @@
-"""Accuracy against the numbers sent, and in words the rounds: what a large model saves, and what it
-does not.
+"""Accuracy against how many numbers were sent; a sentence adds the rounds. It shows what traffic
+Fed-ET's large server model saves, and what it does not.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,8 @@ from ...plots.words import SettingCaption
 from ...studies import Outcome
 from ..runs import OutcomesByRun, plan_runs, run_planned_runs
 
-ONE_SHOT_ROUNDS = 10  # of FedAvg beside a one-shot run
+# FedAvg beside a one-shot run.
+ONE_SHOT_ROUNDS = 10
 ONE_SHOT_EPOCHS = 2
 BYTES_A_NUMBER = 4
 CurveLabel = str
@@ -75,7 +76,7 @@ class TrafficView(LabView):
         )
 
     def work(self, state: PanelState) -> JobSteps[OutcomesByRun]:
-        """{name: {seed: Outcome}} of FedAvg with both models."""
+        """Run FedAvg with the server's model, and with the clients' smallest one."""
         return (yield from run_planned_runs(self.planned_runs(state)))
 
     def planned_runs(self, state: PanelState) -> PlannedRuns:
@@ -99,7 +100,9 @@ class TrafficView(LabView):
 
 # ------------------------------------------------------------------------------------------ numbers
 def choose_fedavg_rounds_and_epochs(outcome: Outcome) -> tuple[int, int]:
-    """Rounds and local epochs of FedAvg that make about as many local steps as a run of Fed-ET."""
+    """Choose rounds and local epochs of FedAvg that make about as many local steps as a run of
+    Fed-ET.
+    """
     options = outcome.options
     if options["rounds"] == 1:
         return ONE_SHOT_ROUNDS, ONE_SHOT_EPOCHS
@@ -119,7 +122,7 @@ def choose_fedavg_model_by_curve_label(fedet_outcome: Outcome) -> dict[CurveLabe
 
 
 def list_round_ends(outcome: Outcome) -> list[RoundEnd]:
-    """The end of each round that the run's curve has."""
+    """List the end of each round in the run's history."""
     rounds = outcome.options["rounds"]
     if rounds == 1:
         return [RoundEnd(1, outcome.ledger.total / BYTES_A_NUMBER, outcome.accuracy)]
@@ -134,7 +137,9 @@ def list_round_ends(outcome: Outcome) -> list[RoundEnd]:
 def find_first_round_reaching_goal(
     round_ends: Sequence[RoundEnd], accuracy_goal: float
 ) -> RoundEnd | None:
-    """The first point with an accuracy of at least `accuracy_goal`."""
+    """Find the end of the first round with an accuracy of at least `accuracy_goal`; None if there
+    is none.
+    """
     for point in round_ends:
         if point.accuracy >= accuracy_goal:
             return point
@@ -142,7 +147,7 @@ def find_first_round_reaching_goal(
 
 
 class TrafficUntilGoal(NamedTuple):
-    """What was needed to reach a goal, mean over the seeds. sent: model parameters"""
+    """The rounds, and the model parameters sent, until a goal is reached: means over the seeds."""
 
     rounds: float
     sent: float
@@ -151,8 +156,9 @@ class TrafficUntilGoal(NamedTuple):
 def measure_traffic_until_goal(
     round_ends_by_seed: RunsBySeed, accuracy_goal: float
 ) -> TrafficUntilGoal | None:
-    """Measure the traffic until an accuracy of `accuracy_goal` is first reached; None unless every seed
-    reaches it."""
+    """Measure the traffic until an accuracy of `accuracy_goal` is first reached; None unless every
+    seed reaches it.
+    """
     first_points = []
     for points in round_ends_by_seed.values():
         first_point = find_first_round_reaching_goal(points, accuracy_goal)
@@ -171,10 +177,11 @@ def measure_traffic_until_goal(
 def draw_traffic(
     runs_by_method: Mapping[str, RunsBySeed], setting: SettingCaption | str, accuracy_goal: float
 ) -> Picture:
-    """Accuracy against numbers sent, a line for each method, and the goal.
+    """Draw accuracy against numbers sent, a line for each method, and the goal.
 
-    runs_by_method: {method: {seed: points}}, the lab's method first. Numbers are model parameters, up and
-    down, of all clients
+    The numbers are model parameters, sent and received by all clients.
+
+    runs_by_method: {method: {seed: round ends}}, the lab's method first
     """
     labels = []
     with drawing() as (figure, ax):
@@ -188,7 +195,7 @@ def draw_traffic(
             traffic = measure_traffic_until_goal(runs_by_method[name], accuracy_goal)
             if traffic is not None:
                 style = {"ms": 11, "color": colour, "mec": INK, "mew": 1.4, "zorder": 5}
-                ax.plot([traffic[1]], [accuracy_goal], marker, **style)
+                ax.plot([traffic.sent], [accuracy_goal], marker, **style)
         draw_level_line(ax, accuracy_goal, format_percent(accuracy_goal), is_text_left=True)
         set_percent_axis(ax, highest_share=1.02)
         set_log_axis(ax, format_value=format_large_number)
@@ -220,29 +227,32 @@ def draw_traffic(
 
 
 class TrafficTexts(NamedTuple):
-    """The numbers sent and the rounds until a goal is reached, as a table says them."""
+    """The numbers sent and the rounds until a goal is reached, as texts of a table."""
 
     numbers: str
     rounds: str
 
 
 def format_traffic_until_goal(round_ends_by_seed: RunsBySeed, accuracy_goal: float) -> TrafficTexts:
-    """The numbers and rounds until the goal is reached; else on how many seeds it is, or "never", and no rounds."""
+    """Format the numbers sent and the rounds until the goal is reached.
+
+    If not every seed reaches it: how many do, or "never", and no rounds.
+    """
     traffic = measure_traffic_until_goal(round_ends_by_seed, accuracy_goal)
     if traffic is None:
-        reached = 0
+        seeds_at_goal = 0
         for round_ends in round_ends_by_seed.values():
             if find_first_round_reaching_goal(round_ends, accuracy_goal) is not None:
-                reached += 1
-        if reached == 0:
+                seeds_at_goal += 1
+        if seeds_at_goal == 0:
             return TrafficTexts("never", "")
-        return TrafficTexts(f"only {reached} of {len(round_ends_by_seed)} seeds", "")
+        return TrafficTexts(f"only {seeds_at_goal} of {len(round_ends_by_seed)} seeds", "")
     rounds, sent = traffic
     return TrafficTexts(format_large_number(sent), f"{rounds:.1f}".removesuffix(".0"))
 
 
 def format_best_accuracy(round_ends_by_seed: RunsBySeed) -> str:
-    """The best accuracy of all points of all seeds."""
+    """Format the best accuracy after any round of any seed."""
     best = 0.0
     for round_ends in round_ends_by_seed.values():
         best = max(best, *(round_end.accuracy for round_end in round_ends))
@@ -250,12 +260,12 @@ def format_best_accuracy(round_ends_by_seed: RunsBySeed) -> str:
 
 
 def format_mean_numbers_sent(round_ends_by_seed: RunsBySeed) -> str:
-    """The numbers that a whole run sends, mean over the seeds."""
+    """Format how many numbers a whole run sends, on average over the seeds."""
     return format_large_number(mean(points[-1].sent for points in round_ends_by_seed.values()))
 
 
 def format_large_number(number: float) -> str:
-    """1234567 -> '1.23 M'."""
+    """Format a number in three digits: 1234567 becomes '1.23 M'."""
     for unit in ("", " k", " M"):
         if abs(number) < 999.5:
             return f"{number:.3g}{unit}"

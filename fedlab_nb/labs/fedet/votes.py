@@ -1,5 +1,5 @@
-"""What Fed-ET's clients say together: the consensus under any weights, made from the logits of a
-report. Views and the lesson on Fed-ET share it.
+"""The consensus of Fed-ET's clients under any weighting, computed from the logits that a report
+keeps. The lab's views and the lesson on Fed-ET share it.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from ..array_types import ClientLogits
 
 
 class ConsensusAndLabels(NamedTuple):
-    """What the clients say together of B samples, and the true classes `[B]`."""
+    """The clients' consensus on B samples, and the true classes `[B]`."""
 
     consensus: Consensus
     true_labels: Tensor
@@ -32,31 +32,29 @@ class WeightingAndTemperature(NamedTuple):
 def compute_consensus_of_logits(
     logits: ClientLogits, weighting: Weighting = "softmax", temperature: float = 1.0
 ) -> Consensus:
-    """What the server makes of logits `[m, B, C]`."""
+    """Compute the consensus that the server makes of the clients' logits `[m, B, C]`."""
     return compute_consensus(torch.as_tensor(logits), weighting, temperature)
 
 
 def compute_consensus_on_test_samples(
     outcome: Outcome, weighting: Weighting = "softmax", temperature: float = 1.0
 ) -> ConsensusAndLabels:
-    """What the last round's clients say of the report's test samples, and the true classes
-    `[B]`.
-    """
+    """Compute the consensus of the last round's clients on the report's test samples."""
     report = outcome.report
     vote = compute_consensus_of_logits(report.test_logits, weighting, temperature)
     return ConsensusAndLabels(vote, torch.as_tensor(report.test_truth))
 
 
 def get_weighting_and_temperature(method_options: Mapping[str, Any]) -> WeightingAndTemperature:
-    """Weighting and temperature of a run."""
+    """Return the weighting and the temperature of a run."""
     return WeightingAndTemperature(method_options["weighting"], method_options["temperature"])
 
 
 def get_method_options_of_run(state: PanelState) -> Mapping[str, Any]:
-    """The method's knobs in the finished run, or in the one that is going on."""
+    """Return the method's knobs in the finished run, or in the one in progress."""
     return state.knobs if state.outcome is None else state.outcome.options
 
 
 def compute_consensus_accuracy(consensus: Consensus, true_labels: Labels) -> float:
-    """Share of the samples on which the consensus is right, 0–1."""
+    """Compute the share of samples on which the consensus is right, 0–1."""
     return float((consensus.labels == true_labels).double().mean())

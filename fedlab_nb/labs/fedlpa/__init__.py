@@ -1,5 +1,5 @@
-"""The lab of FedLPA: two weights in the plane, the factors, λ_damp and π, the solver, what the
-uploads give away, and images that come back from them.
+"""The lab of FedLPA: two weights in the plane, the factors, λ_damp and π, the solver, the labels
+that the uploads give away, and the images that can be recovered from them.
 """
 
 from ...panels import Extra, LabSpec

@@ -1,8 +1,8 @@
 """Accuracy against λ_damp for each way in which a server can use the uploads, under both rules for
 π.
 
-The curves are on validation images, so that a λ_damp may be chosen. Only the chosen one is tried on
-the test images.
+The curves are on validation images, so that a person may choose a λ_damp by them. Only the best
+λ_damp is measured on test images.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,7 +74,7 @@ class DampingView(LabView):
 
     name, title = "damping", "Damping"
     summary = "Then this shows the accuracy against λ_damp for five uses of the uploads."
-    _outcome: Any = None  # of the last drawing
+    _outcome: Any = None  # the outcome that was drawn last
 
     def __init__(self) -> None:
         self.damping = make_widget(
@@ -94,7 +94,7 @@ class DampingView(LabView):
         )
 
     def adapt(self, state: PanelState) -> None:
-        """Start at what the run had."""
+        """Set the controls to λ_damp and π of a new outcome."""
         if state.outcome is self._outcome:
             return
         self._outcome = state.outcome
@@ -111,17 +111,17 @@ class DampingView(LabView):
 
 # ------------------------------------------------------------------------------------------ numbers
 class DampingSweep(NamedTuple):
-    """The server's part for each of `dampings` λ_damp, from the same uploads.
+    """What the server makes of the same uploads with each λ_damp in `dampings`.
 
-    accuracies: rule for π -> use of the uploads (of USES) -> validation accuracy 0–1 for each
-        λ_damp
-    measured:   `[M, layers]`, mean diagonal of the undamped B
-    damping_ratios: rule -> `[M, layers]`, π
-    layers: their names in words
-    setting: of the run, in words
-    test_accuracies: rule for π -> test accuracy 0–1 of the exact solution with the λ_damp that is
-                best on validation images
-    judged_on:  where the validation images come from, a key of `outcome.VALIDATION_SETS`
+    accuracies:      {rule for π: {use of the uploads: validation accuracy 0–1 for each λ_damp}}; the
+                     uses are those of USES
+    measured:        `[M, layers]`, mean diagonal of the undamped B
+    damping_ratios:  {rule for π: `[M, layers]`, the values of π}
+    layers:          their names in words
+    setting:         the run's setting in words
+    test_accuracies: {rule for π: test accuracy 0–1 of the exact solution with the λ_damp that is best
+                     on validation images}
+    judged_on:       where the validation images come from, a key of `outcome.VALIDATION_SETS`
     """
 
     dampings: Sequence[float]
@@ -134,13 +134,13 @@ class DampingSweep(NamedTuple):
     judged_on: str = "held-out"
 
     def find_index_of_best_damping(self, rule: DampingSplit) -> int:
-        """Number of the λ_damp with which the exact solution is best on validation images."""
+        """Find the index of the λ_damp with which the exact solution is best on validation images."""
         accuracies = self.accuracies[rule]["exact"]
         return accuracies.index(max(accuracies))
 
     def list_overdamped_layers(self, rule: DampingSplit, damping_index: int) -> list[str]:
-        """The layers in which λ_damp number `damping_index` adds more to B than was measured, for most of
-        the clients.
+        """List the layers in which this λ_damp adds more to B than the client measured, for most
+        clients.
         """
         added = self.dampings[damping_index] ** 0.5 / self.damping_ratios[rule]
         share_of_clients = (added > self.measured).mean(0)
@@ -148,8 +148,10 @@ class DampingSweep(NamedTuple):
 
 
 def sweep_dampings(outcome: Outcome) -> SilentSteps[DampingSweep]:
-    """Every λ_damp, both rules for π, and every use of the uploads on validation images; then the
-    test accuracy of the λ_damp that is best there. RunError if the run has no validation images.
+    """Measure every λ_damp, rule for π and use of the uploads on validation images; then the λ_damp
+    that is best there on test images.
+
+    Raises RunError if the run has no validation images.
     """
     validation = load_validation_samples(outcome)
     if validation is None:
@@ -190,12 +192,12 @@ def sweep_dampings(outcome: Outcome) -> SilentSteps[DampingSweep]:
 
 
 def compute_mean_diagonal_of_each_layer(posterior: LocalPosterior) -> list[float]:
-    """The mean diagonal of B of each layer of one client."""
+    """Compute the mean of the diagonal of B for each layer of one client."""
     return [factors.b.diagonal().mean().item() for factors in posterior.factors.values()]
 
 
 def measure_accuracies_at_best_dampings(outcome: Outcome, sweep: DampingSweep) -> dict[str, float]:
-    """{rule for π: test accuracy with the λ_damp that is best on validation images}."""
+    """Measure {rule for π: test accuracy with the λ_damp that is best on validation images}."""
     server = make_server_replay(outcome)
     accuracies = {}
     for rule in PI_RULES:
@@ -208,8 +210,8 @@ def measure_accuracies_at_best_dampings(outcome: Outcome, sweep: DampingSweep) -
 
 # ------------------------------------------------------------------------------------------ picture
 def draw_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int) -> Picture:
-    """A curve for each use of the uploads, under a `rule` for π. λ_damp number `damping_index` is
-    marked.
+    """Draw a curve for each use of the uploads, under a `rule` for π. The λ_damp with the index
+    `damping_index` is marked.
     """
     dampings = sweep.dampings
     accuracies = sweep.accuracies[rule]
@@ -247,7 +249,7 @@ def draw_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int) ->
 
 
 def describe_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int) -> str:
-    """FedLPA's accuracy at λ_damp number `damping_index`, and the best λ_damp."""
+    """Say how accurate FedLPA is at the marked λ_damp, and which λ_damp is best."""
     accuracies = sweep.accuracies[rule]["exact"]
     best = sweep.find_index_of_best_damping(rule)
     text = (
@@ -265,17 +267,21 @@ def describe_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int
 def describe_accuracies_of_all_rules(
     sweep: DampingSweep, rule: DampingSplit, damping_index: int
 ) -> str:
-    """All accuracies at λ_damp number `damping_index`, on which images, and where damping has taken over."""
-    at_index = []
+    """List the accuracies of all uses at the marked λ_damp, and the layers in which damping
+    dominates.
+    """
+    accuracy_texts = []
     for use, curve in sweep.accuracies[rule].items():
         short_label = CURVES[use].label.split(" (")[0]
-        at_index.append(f"{short_label} {format_percent(curve[damping_index])}")
-    on_test_images = ""
+        accuracy_texts.append(f"{short_label} {format_percent(curve[damping_index])}")
+    test_text = ""
     if rule in sweep.test_accuracies:
         accuracy = format_percent(sweep.test_accuracies[rule])
-        on_test_images = f" FedLPA at its best λ_damp on test images: {accuracy}."
-    overdamped = join_with_and(sweep.list_overdamped_layers(rule, damping_index)) or "no layer"
+        test_text = f" FedLPA at its best λ_damp on test images: {accuracy}."
+    overdamped_layers = (
+        join_with_and(sweep.list_overdamped_layers(rule, damping_index)) or "no layer"
+    )
     return (
-        f"On validation images ({VALIDATION_SETS[sweep.judged_on]}): {', '.join(at_index)}."
-        f"{on_test_images} λ_damp adds more to B than was measured in {overdamped}."
+        f"On validation images ({VALIDATION_SETS[sweep.judged_on]}): {', '.join(accuracy_texts)}."
+        f"{test_text} λ_damp adds more to B than was measured in {overdamped_layers}."
     )

@@ -1,5 +1,5 @@
-"""What one client sends of one layer beside its weights: the damped factors A and B, and the mean
-input in A.
+"""What one client sends for one layer in addition to its weights: the damped factors A and B. A
+contains the client's mean input.
 """
 
 import math
@@ -30,7 +30,7 @@ from ..runs import describe_commonest_classes, describe_setting
 from .replay import format_small_number, get_posteriors
 
 MAX_ROWS = 100  # of the table
-TINY = 1e-300
+TINY = 1e-300  # in place of 0 in a denominator
 
 
 class FactorsView(LabView):
@@ -59,10 +59,10 @@ class FactorsView(LabView):
         )
 
     def adapt(self, state: PanelState) -> None:
-        last = len(state.report.layers) - 1
-        options = [(f"layer {i + 1}", i) for i in range(last)]
-        options.append((f"layer {last + 1} (last)", last))
-        set_menu_options_and_keep_choice(self.layer, options, last)
+        last_index = len(state.report.layers) - 1
+        options = [(f"layer {i + 1}", i) for i in range(last_index)]
+        options.append((f"layer {last_index + 1} (last)", last_index))
+        set_menu_options_and_keep_choice(self.layer, options, last_index)
 
     def prepare(self, state: PanelState) -> list[LocalPosterior]:
         return get_posteriors(state.outcome)
@@ -90,15 +90,18 @@ class SentFactors(NamedTuple):
 
 
 class LayerFactors(NamedTuple):
-    """Undamped `a [i, i]` and `b [o, o]` of `layer` (in words) of a client.
+    """The factors of one layer of a client with i inputs and o outputs.
 
-    counts: `[C]`, the client's samples by class
-    input_name, input_shape: what A's last column is the mean of: "image" or "patch, all positions
-            mixed", and its channels, height and width. Empty if the layer reads neither, or has
-            no bias
+    a, b:        `[i, i]` and `[o, o]`, before damping
+    layer:       its name in words
+    counts:      `[C]`, the client's samples by class
+    input_name:  what A's last column is the mean of: "image" or "patch, all positions mixed". Empty if
+                 the layer reads neither, or has no bias
+    input_shape: channels, height and width of that image or patch
     has_class_outputs: whether rows of B are classes
-    sent:   A and B as they are sent, damped (and noised). None: the picture shows them before that
-    setting: of the run, in words
+    setting:     the run's setting in words
+    sent:        A and B as the client sends them, damped (and noised); None if the picture shows them
+                 before that
     """
 
     a: np.ndarray
@@ -114,8 +117,10 @@ class LayerFactors(NamedTuple):
 
     @property
     def mean_input(self) -> MeanImage:
-        """The client's mean image or patch `[c, h, w]`. The corner of A counts positions: 1, or Q
-        of a convolution.
+        """The client's mean image or patch `[c, h, w]`.
+
+        The last entry of A is the number of positions at which the layer is applied: 1, or Q for a
+        convolution. Dividing by it gives the mean.
         """
         return (self.a[:-1, -1] / self.a[-1, -1]).reshape(self.input_shape)
 
@@ -127,7 +132,7 @@ def read_layer_factors(
     layer_index: int,
     is_as_sent: bool = True,
 ) -> LayerFactors:
-    """Layer number `layer_index` of a client, as it was sent or before damping."""
+    """Read the factors of one layer of a client, as they were sent or before damping."""
     layers = outcome.report.layers
     name = layers[layer_index]
     factors = posterior.factors[name]
@@ -156,7 +161,7 @@ def read_layer_factors(
 def read_sent_factors(
     outcome: Outcome, posterior: LocalPosterior, client: int, layer_name: str
 ) -> SentFactors:
-    """A and B of a layer as the client sent them, with the noise that the run drew."""
+    """Compute A and B of a layer as the client sent them, with the noise that the run drew."""
     options = outcome.options
     stream = generator(outcome.settings.seed, "fedlpa", "noise", client)
     upload = posterior.make_upload(options["damping"], options["pi"], options["noise"], stream)
@@ -167,8 +172,8 @@ def read_sent_factors(
 
 
 def find_input_image_shape_or_empty(dataset: str, weight_shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Channels, height and width of what the first layer reads: the image, or the patch of a
-    convolution. Empty if that is no image.
+    """Return channels, height and width of what the first layer reads: the image, or the patch of a
+    convolution. Empty if it reads no image.
     """
     is_convolution = len(weight_shape) == 4
     shape = weight_shape[1:] if is_convolution else tuple(load(dataset).input_shape)
@@ -179,7 +184,7 @@ def find_input_image_shape_or_empty(dataset: str, weight_shape: tuple[int, ...])
 
 
 def compute_rank(matrix: SymmetricMatrix) -> int:
-    """How many directions a factor excites: eigenvalues above a millionth of the largest."""
+    """Compute the numerical rank: the number of eigenvalues above a millionth of the largest."""
     values = np.linalg.eigvalsh(matrix.astype(np.float64))
     return int((values > 1e-6 * max(values[-1], TINY)).sum())
 
@@ -188,7 +193,7 @@ def compute_rank(matrix: SymmetricMatrix) -> int:
 def draw_factors(
     layer: LayerFactors, class_names: Sequence[str], class_index: int | None = None
 ) -> Picture:
-    """A, B and, where the layer reads images, the mean image. The class is marked."""
+    """Draw A, B and, if the layer reads images, the mean image. The selected class is marked in B."""
     names = class_names if layer.has_class_outputs else ()
     a, b = layer.sent or (layer.a, layer.b)
     columns = 3 if layer.input_name else 2
@@ -205,7 +210,8 @@ def draw_factors(
         rows.append((output, float(f"{value:.3g}")))
     return describe_picture(
         figure,
-        f"Factors A and B of {layer.layer} of client {format_client_for_sentence(layer.client, layer.setting)}",
+        f"Factors A and B of {layer.layer} of client "
+        f"{format_client_for_sentence(layer.client, layer.setting)}",
         layer.setting,
         describe_factors(layer, class_names),
         build_table("output | diagonal of B", rows[:MAX_ROWS]),
@@ -216,7 +222,7 @@ def draw_factors(
 def draw_symmetric_matrix(
     ax: Axes, matrix: SymmetricMatrix, title: str, axis_label: str, tick_names: Sequence[str] = ()
 ) -> None:
-    """A symmetric matrix in colours, white at 0."""
+    """Draw a symmetric matrix in colours, white at 0."""
     top = float(np.abs(matrix).max()) or 1.0
     dress(ax, title=title, x=axis_label)
     image = draw_heat_map(ax, matrix, largest_value=top, is_signed=True)
@@ -232,7 +238,7 @@ def draw_symmetric_matrix(
 
 
 def draw_mean_input(ax: Axes, layer: LayerFactors) -> None:
-    """The mean image or patch, black for its largest value."""
+    """Draw the mean image or patch, black at its largest value."""
     kind = layer.input_name.split(",")[0]
     dress(ax, title=f"Mean {kind}", x="the last column of A")
     ax.set(xticks=[], yticks=[])
@@ -242,22 +248,23 @@ def draw_mean_input(ax: Axes, layer: LayerFactors) -> None:
 
 def describe_factors(layer: LayerFactors, class_names: Sequence[str]) -> str:
     """Say what the client holds, and how much of it the factors show."""
-    shown = f"they vary in {compute_rank(layer.a)} of {len(layer.a)} directions"
+    evidence = f"they vary in {compute_rank(layer.a)} of {len(layer.a)} directions"
     if layer.input_name:
-        shown = f"the last column of A is its mean {layer.input_name}"
+        evidence = f"the last column of A is its mean {layer.input_name}"
     return (
         f"Client {format_client_for_sentence(layer.client, layer.setting)} holds "
-        f"{describe_commonest_classes(layer.counts, class_names)}, and its factors show it: {shown}."
+        f"{describe_commonest_classes(layer.counts, class_names)}, and its factors show it: "
+        f"{evidence}."
     )
 
 
 def describe_factor_ranks(layer: LayerFactors) -> str:
-    """In how many directions inputs and errors vary, and which version of the factors is shown."""
+    """Say in how many directions inputs and errors vary, and which version of the factors is shown."""
     if layer.sent is None:
         version = "before damping, as they are not sent"
     else:
         version = "as sent, with λ_damp on the diagonals"
     return (
-        f"Its inputs to {layer.layer} vary in {compute_rank(layer.a)} of {len(layer.a)} directions, its "
-        f"errors in {compute_rank(layer.b)} of {len(layer.b)}. Shown {version}."
+        f"Its inputs to {layer.layer} vary in {compute_rank(layer.a)} of {len(layer.a)} "
+        f"directions, its errors in {compute_rank(layer.b)} of {len(layer.b)}. Shown {version}."
     )

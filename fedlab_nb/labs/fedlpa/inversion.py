@@ -1,5 +1,5 @@
-"""A few samples, and what an attacker gets back: from the first gradient, and from the factors that
-FedLPA sends.
+"""A few samples, and what an attacker recovers of them: from the first gradient, and from the
+factors that FedLPA sends.
 """
 
 from typing import NamedTuple
@@ -33,9 +33,7 @@ from ...plots.words import SettingCaption
 
 
 class InversionView(LabView):
-    """The images of a few samples, what their gradient gives back, and what FedLPA's factors give
-    back.
-    """
+    """A few samples, and the images recovered from their gradient and from FedLPA's factors."""
 
     name, title, ready = "inverted", "Images back", "data"
 
@@ -66,13 +64,13 @@ class InversionView(LabView):
 
 
 class RecoveredSamples(NamedTuple):
-    """The samples that are attacked, and what an attacker gets back.
+    """The samples that are attacked, and what an attacker recovers.
 
-    images `[n, ...]`, labels `[n]` (in words): the samples
-    gradient_image, gradient_label:  what the gradient gives back
-    factors_image, factors_classes:  what FedLPA's factors give back
-    gradient_distance, factors_distance: of each image to the nearest true one, mean over its
-        numbers
+    images, labels: the samples `[n, ...]`, and the names of their classes `[n]`
+    gradient_image, gradient_label: recovered from the gradient
+    factors_image, factors_classes: recovered from FedLPA's factors
+    gradient_distance, factors_distance: mean absolute difference between the recovered image and the
+        nearest sample
     """
 
     images: np.ndarray
@@ -88,9 +86,11 @@ class RecoveredSamples(NamedTuple):
 def recover_images(
     federation: Federation, client: int, first_sample: int, sample_count: int
 ) -> RecoveredSamples:
-    """What an attacker computes who sees one gradient of an untrained perceptron, or FedLPA's
-    factors of it, both of `sample_count` samples of a client from number `first_sample` on (or of all, if the
-    client has fewer).
+    """Recover images and classes from one gradient of an untrained perceptron, and from its
+    factors.
+
+    Gradient and factors are computed from `sample_count` samples of a client, beginning with number
+    `first_sample`; from all its samples, if it has fewer.
     """
     dataset = federation.dataset
     shard = federation.shards[min(client, federation.clients - 1)]
@@ -129,13 +129,15 @@ def recover_images(
 
 
 def draw_recovered(recovered: RecoveredSamples, setting: SettingCaption | str) -> Picture:
-    """A row of images: the samples, what the gradient gives, what the factors give."""
+    """Draw a row of images: the samples, then the images recovered from gradient and factors."""
     images = [*recovered.images, recovered.gradient_image, recovered.factors_image]
     columns = ["sample"] * len(recovered.labels) + ["gradient", "factors"]
-    words = [*recovered.labels, recovered.gradient_label, ", ".join(recovered.factors_classes)]
+    texts = [*recovered.labels, recovered.gradient_label, ", ".join(recovered.factors_classes)]
     with drawing() as (figure, ax):
-        under = {(0, i): (text, INK) for i, text in enumerate(words)}
-        draw_image_rows(ax, [("", images)], column_names=columns, words_under_tiles=under)
+        texts_under_tiles = {(0, i): (text, INK) for i, text in enumerate(texts)}
+        draw_image_rows(
+            ax, [("", images)], column_names=columns, words_under_tiles=texts_under_tiles
+        )
     rows = [
         ("gradient", recovered.gradient_label, f"{recovered.gradient_distance:.3f}"),
         ("factors", join_with_and(recovered.factors_classes), f"{recovered.factors_distance:.3f}"),
@@ -151,7 +153,7 @@ def draw_recovered(recovered: RecoveredSamples, setting: SettingCaption | str) -
 
 
 def describe_recovered(recovered: RecoveredSamples) -> str:
-    """Say what came back of the images and of the labels."""
+    """Say what was recovered of the images and of the labels."""
     count = len(recovered.labels)
     if count == 1:
         images = "the gradient and FedLPA's factors both give the image itself"
@@ -167,9 +169,10 @@ def describe_recovered(recovered: RecoveredSamples) -> str:
 
 
 def describe_distances(recovered: RecoveredSamples) -> str:
-    """Say how near what came back is, and from what it was read."""
+    """Say how near the recovered images are to a sample, and from which numbers they were read."""
     return (
         "Read with an untrained network. The quotient of the first layer's gradients is "
-        f"{recovered.gradient_distance:.3f} a pixel from the nearest sample, the last column of the "
-        f"first A {recovered.factors_distance:.3f}. The gradient names {recovered.gradient_label}."
+        f"{recovered.gradient_distance:.3f} a pixel from the nearest sample, the last column of "
+        f"the first A {recovered.factors_distance:.3f}. The gradient names "
+        f"{recovered.gradient_label}."
     )

@@ -1,5 +1,5 @@
-"""What the uploads tell about the labels: the true counts, an attacker's guess of each client's
-classes, and noise on it.
+"""What the uploads reveal about the labels: each client's true counts, an attacker's guess of its
+classes, and what noise on the uploads changes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,17 +47,15 @@ from ..runs import describe_setting
 from .replay import make_server_replay
 
 NOISES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
-NOISY_DRAWS = 3
+NOISY_DRAWS = 3  # draws of the noise, over which results are averaged
 LeakSource = Literal["diagonal of the last B", "bias of the last layer"]
 DIAGONAL: LeakSource = "diagonal of the last B"
 BIAS: LeakSource = "bias of the last layer"
-LARGEST = 5  # classes in the last column of the table
+LARGEST = 5  # number of classes in the last column of the table
 
 
 class LabelLeakView(LabView):
-    """Which classes can be read off the uploads, beside the true counts; and what noise does to
-    both.
-    """
+    """Which classes can be read off the uploads, beside the true counts, with noise and without."""
 
     name, title = "leak", "What leaks"
     summary = "Then this shows which classes can be read off the uploads, and what noise changes."
@@ -99,11 +97,12 @@ class NoiseSweep(NamedTuple):
     """Which classes are read off the uploads for each of `noises`.
 
     counts:    `[M, C]`, true samples by class
-    sent:      source (DIAGONAL or BIAS) -> for each noise `[M, C]`, the numbers that are read
-    precision: source -> for each noise the share of right guesses
+    sent:      {source: for each noise `[M, C]`, the numbers that are read}; a source is DIAGONAL
+               or BIAS
+    precision: {source: for each noise the share of right guesses}
     accuracy:  for each noise the test accuracy of FedLPA
-    chance: share of right guesses of a blind attacker
-    setting: of the run, in words
+    chance:    share of right guesses of an attacker who guesses at random
+    setting:   the run's setting in words
     """
 
     noises: Sequence[float]
@@ -115,8 +114,8 @@ class NoiseSweep(NamedTuple):
     setting: SettingCaption | str
 
     def guess_classes_of_clients(self, source: LeakSource, noise_index: int) -> list[list[int]]:
-        """For each client the classes that an attacker names at noise number `noise_index`: as many as
-        the client has.
+        """Guess each client's classes at one of the noises, as an attacker does who knows how many
+        classes the client has.
         """
         guesses = []
         for counts, numbers in zip(self.counts, self.sent[source][noise_index], strict=True):
@@ -126,7 +125,9 @@ class NoiseSweep(NamedTuple):
 
 
 def sweep_noises(outcome: Outcome) -> SilentSteps[NoiseSweep]:
-    """Every noise, in three draws. `NoiseSweep.sent` has the numbers of the first draw."""
+    """Measure every noise, on average over its draws. `NoiseSweep.sent` has the numbers of the
+    first.
+    """
     server = make_server_replay(outcome)
     damping = outcome.options["damping"]
     pi = outcome.options["pi"]
@@ -166,7 +167,9 @@ def sweep_noises(outcome: Outcome) -> SilentSteps[NoiseSweep]:
 def make_readers_of_leaked_numbers(
     outcome: Outcome, posterior: LocalPosterior
 ) -> dict[LeakSource, Callable[[Mapping], ScorePerClass]]:
-    """What an attacker can read: {source: function of an upload that returns numbers `[C]`}."""
+    """Make the functions with which an attacker reads numbers `[C]` off an upload: {source:
+    function}.
+    """
     layer = outcome.report.layers[-1]
     bias = f"{layer}.bias"
 
@@ -191,8 +194,10 @@ def draw_leak(
     client: int | None = None,
     class_index: int | None = None,
 ) -> Picture:
-    """What the clients hold, and what an attacker reads off the numbers `source` (a key of
-    `sweep.sent`) at noise number `noise_index`.
+    """Draw what the clients hold, and the classes that an attacker names.
+
+    source:      which numbers of the uploads the attacker reads, a key of `sweep.sent`
+    noise_index: which of the noises is on the uploads
     """
     counts = sweep.counts
     guesses = sweep.guess_classes_of_clients(source, noise_index)
@@ -210,10 +215,10 @@ def draw_leak(
         draw_right_and_wrong_guesses(ax, counts, guesses)
 
     rows = []
-    for k, (held, guess) in enumerate(zip(counts, guesses, strict=True)):
-        largest = np.argsort(-sweep.sent[source][noise_index][k], kind="stable")[:LARGEST]
+    for k, (class_counts, guessed_classes) in enumerate(zip(counts, guesses, strict=True)):
+        largest_classes = np.argsort(-sweep.sent[source][noise_index][k], kind="stable")[:LARGEST]
         cells = []
-        for classes in (np.flatnonzero(held), guess, largest):
+        for classes in (np.flatnonzero(class_counts), guessed_classes, largest_classes):
             cells.append(", ".join(class_names[c] for c in classes))
         rows.append((format_client_for_sentence(k, sweep.setting), *cells))
     return describe_picture(
@@ -232,18 +237,18 @@ def draw_leak(
 def draw_right_and_wrong_guesses(
     ax: Axes, class_counts: ClientClassCounts, guessed_classes_by_client: Sequence[Sequence[int]]
 ) -> None:
-    """A ring where a class is named rightly, a cross where it is named wrongly."""
-    right = []
-    wrong = []
+    """Draw a ring where a class is named correctly, a cross where it is named wrongly."""
+    right_guesses = []
+    wrong_guesses = []
     for k, classes in enumerate(guessed_classes_by_client):
         for c in classes:
             if class_counts[k, c] > 0:
-                right.append((k, c))
+                right_guesses.append((k, c))
             else:
-                wrong.append((k, c))
+                wrong_guesses.append((k, c))
     size = 200 / max(25, *class_counts.shape)
     halo = [withStroke(linewidth=4, foreground="white")]  # over the darkest squares
-    for places, marker, colour in ((right, "o", INK), (wrong, "x", SECOND)):
+    for places, marker, colour in ((right_guesses, "o", INK), (wrong_guesses, "x", SECOND)):
         x = [k for k, _ in places]
         y = [c for _, c in places]
         ax.plot(x, y, marker, ms=size, mfc="none", mec=colour, mew=1.6, path_effects=halo)
@@ -257,18 +262,18 @@ def describe_leak(
     class_names: Sequence[str],
     client: int | None,
 ) -> str:
-    """Say how often an attacker is right; before it the guess for the selected client."""
+    """Say how often an attacker is right; if a client is selected, first what is guessed for it."""
     noise = sweep.noises[noise_index]
-    begin = f"At noise {noise:g}" if noise else "Without noise"
+    opening = f"At noise {noise:g}" if noise else "Without noise"
     if client is not None and client < len(guessed_classes_by_client):
-        held = join_with_and([class_names[c] for c in np.flatnonzero(sweep.counts[client])])
-        guess = join_with_and([class_names[c] for c in guessed_classes_by_client[client]])
-        begin = (
-            f"Client {format_client_for_sentence(client, sweep.setting)} holds {held}; a "
-            f"reader of its upload names {guess}. {begin}"
+        held_classes = join_with_and([class_names[c] for c in np.flatnonzero(sweep.counts[client])])
+        guessed_classes = join_with_and([class_names[c] for c in guessed_classes_by_client[client]])
+        opening = (
+            f"Client {format_client_for_sentence(client, sweep.setting)} holds {held_classes}; a "
+            f"reader of its upload names {guessed_classes}. {opening}"
         )
     return (
-        f"{begin} a reader of the {source} names "
-        f"{format_percent(sweep.precision[source][noise_index])} of a client's classes correctly (a "
-        f"blind guess {format_percent(sweep.chance)})."
+        f"{opening} a reader of the {source} names "
+        f"{format_percent(sweep.precision[source][noise_index])} of a client's classes correctly "
+        f"(a blind guess {format_percent(sweep.chance)})."
     )

@@ -25,11 +25,11 @@ from ...plots.style import (
 from ...plots.words import format_client_letters
 from .two_weights import TwoWeights, make_two_weights
 
-# Places of the plane and of the distances beside it (in a narrow frame: below it).
+# Places of the plane, and of the distances beside it; in a narrow frame they are below it.
 WIDE_LAYOUT = ((0.09, 0.125, 0.46, 0.8), (0.77, 0.3, 0.21, 0.5))
 NARROW_LAYOUT = ((0.14, 0.42, 0.83, 0.53), (0.5, 0.08, 0.45, 0.2))
-HIGHEST_NAME = 4.9  # weight 2 at which a client's name begins, at most
-SAME_POINT = 0.005  # points that are nearer than this look the same
+HIGHEST_NAME = 4.9  # the highest place of a client's name, as a value of weight 2
+SAME_POINT = 0.005  # points closer than this look the same
 
 
 class Answer(NamedTuple):
@@ -41,7 +41,7 @@ class Answer(NamedTuple):
     size: int
 
 
-# For each point of `TwoWeights`; a ring is what both clients' data together would give.
+# The points of `TwoWeights`. The ring marks the answer from both clients' data together.
 ANSWERS = {
     "average": Answer("average (no precision)", get_method_look("fedavg").colour, "s", 7),
     "diagonal": Answer("precision's diagonal", SERIES[3], "D", 9),
@@ -51,8 +51,8 @@ ANSWERS = {
 
 
 class TwoClientPlaneView(LabView):
-    """Two clients, one layer of two weights: ellipses of what they are sure of, and the answers of
-    the server.
+    """Two clients and one layer of two weights: ellipses show what each client is sure of, points
+    the answers of the server.
     """
 
     name, title, ready = "plane", "Example: two weights", "always"
@@ -97,7 +97,7 @@ class TwoClientPlaneView(LabView):
 
 
 def draw_two_client_plane(angle_degrees: float, precision_ratio: float, damping: float) -> Picture:
-    """The clients' Gaussians, the server's answers, and how far each answer is from the ring."""
+    """Draw the clients' Gaussians, the server's answers, and how far each answer is from the ring."""
     weights = make_two_weights(angle_degrees, precision_ratio, damping)
     rows = []
     descriptions = {}
@@ -126,14 +126,15 @@ def draw_two_client_plane(angle_degrees: float, precision_ratio: float, damping:
             # Adding 0 turns -0.0 into 0.0.
             x, y = (round(float(value), 3) + 0.0 for value in point)
             rows.append((answer.label, x, y, round(distance, 3)))
-            hit = "hits it" if distance < SAME_POINT else f"misses it by {distance:.2f}"
-            descriptions[name] = hit
+            distance_text = "hits it" if distance < SAME_POINT else f"misses it by {distance:.2f}"
+            descriptions[name] = distance_text
         set_row_axis(right, [answer.label for answer in ANSWERS.values()], font_size=9.5)
         right.set_xlim(-0.1, max(1.5, right.get_xlim()[1]))
     return describe_picture(
         figure,
         "Two clients and the server's answers in the plane of two weights",
-        f"angle {angle_degrees:g} degrees, precision {precision_ratio:g} to 1, λ_damp = {damping:.1g}",
+        f"angle {angle_degrees:g} degrees, precision {precision_ratio:g} to 1, λ_damp = "
+        f"{damping:.1g}",
         (
             "The ring is the answer from both clients' data together. FedLPA "
             f"{descriptions['aggregate']}, the plain average {descriptions['average']}, and "
@@ -145,7 +146,7 @@ def draw_two_client_plane(angle_degrees: float, precision_ratio: float, damping:
 
 
 def draw_gaussians(ax: Axes, weights: TwoWeights) -> None:
-    """The two clients: ellipses of one and two standard deviations round the mean."""
+    """Draw each client as ellipses of one and two standard deviations round its mean."""
     for k, (mean, precision) in enumerate(zip(weights.means, weights.precisions, strict=True)):
         colour = SERIES[k]
         values, vectors = np.linalg.eigh(precision)
@@ -164,7 +165,7 @@ def draw_gaussians(ax: Axes, weights: TwoWeights) -> None:
             "zorder": 9,
         }
         style |= {"ha": "center", "va": "bottom", "path_effects": [halo]}
-        # Over its larger ellipse, whose height follows from the variance of the second weight.
+        # The name stands above the larger ellipse, whose top follows from the variance of weight 2.
         top = mean[1] + 2 * np.sqrt(np.linalg.inv(precision)[1, 1])
         ax.text(
             mean[0], min(float(top), HIGHEST_NAME), f"client {format_client_letters(k)}", **style
@@ -173,6 +174,6 @@ def draw_gaussians(ax: Axes, weights: TwoWeights) -> None:
 
 
 def format_point(point: PlanePoint) -> str:
-    """(1.20, -0.50) without a minus zero."""
+    """Format a point as (1.20, -0.50), with 0.00 in place of -0.00."""
     numbers = [f"{round(float(value), 2) + 0.0:.2f}" for value in point]
     return f"({', '.join(numbers)})"

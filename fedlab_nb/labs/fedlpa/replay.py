@@ -1,5 +1,5 @@
-"""A finished run's server, which can do its part again with what the clients had measured; and the
-numbers and menus that several views of it share.
+"""Replays the server's part of a finished run from what its clients had measured. Also numbers and
+menus that several views of FedLPA's lab share.
 """
 
 import math
@@ -14,14 +14,14 @@ from ...methods.fedlpa.server import LIMIT, ServerReplay
 from ...studies import Outcome
 
 SamplesAndLabels = tuple[torch.Tensor, torch.Tensor]
-LARGE_POSTERIOR = 400_000  # bytes of one client, beyond which fewer test images are looked at
+LARGE_POSTERIOR = 400_000  # bytes of one client; above this only FEW_IMAGES are used
 FEW_IMAGES = 1000
-DAMPINGS = [10.0**exponent for exponent in range(-6, 3)]  # λ_damp
+DAMPINGS = [10.0**exponent for exponent in range(-6, 3)]  # the values of λ_damp on offer
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def get_posteriors(outcome: Outcome) -> list[LocalPosterior]:
-    """Return what the clients of a run had measured; RunError if it was too large to keep."""
+    """Return what the clients of a run had measured. Raises RunError if it was too large to store."""
     if not outcome.model.posteriors:
         raise RunError(
             f"The factors are too large to be stored (more than {LIMIT // 10**6} MB in all); "
@@ -31,7 +31,7 @@ def get_posteriors(outcome: Outcome) -> list[LocalPosterior]:
 
 
 def make_server_replay(outcome: Outcome, samples: SamplesAndLabels | None = None) -> ServerReplay:
-    """The run's server, ready to do its part again.
+    """Make the run's server, ready to do its part again.
 
     samples: x and y on which accuracies are reported; the default is the test images
     """
@@ -50,23 +50,23 @@ def make_server_replay(outcome: Outcome, samples: SamplesAndLabels | None = None
 
 
 def find_nearest_offered_damping(damping: float) -> float:
-    """The one of DAMPINGS that is nearest to `damping`, on a logarithmic scale."""
+    """Find the value of DAMPINGS that is nearest to `damping` on a logarithmic scale."""
     return min(DAMPINGS, key=lambda value: abs(math.log(value / damping)))
 
 
 def make_damping_control_traits(damping: float = 1e-3) -> dict[str, Any]:
-    """Options and value of a control that offers DAMPINGS."""
+    """Make the options and the value of a control that offers DAMPINGS."""
     options = [(f"{value:.1g}", value) for value in DAMPINGS]
     return {"options": options, "value": find_nearest_offered_damping(damping)}
 
 
 def format_power_of_ten(value: float) -> str:
-    """A power of ten, such as 10⁻³."""
+    """Format a power of ten, such as 10⁻³."""
     return "10" + str(round(math.log10(value))).translate(SUPERSCRIPT)
 
 
 def format_small_number(value: float) -> str:
-    """A positive number in at most two digits: 16, 0.25, 8.6·10⁻⁶, 10⁻³."""
+    """Format a positive number briefly: 16, 0.25, 120, 8.6·10⁻⁶, 10⁻³."""
     if 0.01 <= value < 100:
         return f"{value:.2g}"
     if 100 <= value < 1000:

@@ -1,5 +1,5 @@
-"""Solving the server's linear systems: each layer's distance from its solution step by step, and in
-words what that is worth.
+"""How the server's linear systems are solved: each layer's residual step by step; a sentence says
+how accurate the model is then.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,16 +47,18 @@ SOLVERS = {
     "gd": SolverStyle("gradient descent", SERIES[1], "--"),
     "ea": SolverStyle("shortcut EA", SERIES[0], ""),
 }
-MIN_RESIDUAL = 1e-16  # on the axis; what is smaller is rounding
-SOLVED = 1e-3  # share of the error, below which a solution counts as one
+MIN_RESIDUAL = 1e-16  # end of the axis; smaller residuals are rounding errors
+SOLVED = 1e-3  # residual below which a system counts as solved
 MARKED_STEPS = [0, *(2**exponent for exponent in range(20))]  # 0, 1, 2, 4, …
-YIELD_EVERY = 10  # steps
+YIELD_EVERY = 10  # steps between two reports of progress
 
 AccuracyPath = Sequence[tuple[int, float]]  # (steps, accuracy 0–1)
 
 
 class SolverView(LabView):
-    """The run's residuals, while it runs too; and all three solvers from the same uploads."""
+    """The residuals of the run's own solver, also while it runs; and of all three solvers on the
+    same uploads.
+    """
 
     name, title, ready = "solver", "How it is solved", "live"
     summary = "Then this shows how the server comes nearer to its answer, step by step."
@@ -84,7 +86,7 @@ class SolverView(LabView):
         )
 
     def work(self, state: PanelState) -> JobSteps["Solutions"]:
-        """`Solutions` of all three solvers."""
+        """Solve the systems of the run's uploads with all three solvers."""
         if state.outcome is None:
             raise RunError("There is no finished run yet; press Run first.")
         return (
@@ -103,10 +105,10 @@ class SolverView(LabView):
 
 # ------------------------------------------------------------------------------------------ numbers
 class Solutions(NamedTuple):
-    """How solvers went, from the same uploads.
+    """How one or more solvers did on the same uploads.
 
-    curves:  solver -> layer -> relative residual after 0, 1, 2, … steps
-    points: solver -> (steps, accuracy 0–1)
+    curves:  {solver: {layer: relative residual after 0, 1, 2, … steps}}
+    points:  {solver: (steps, accuracy 0–1) pairs}
     setting: in words
     """
 
@@ -115,7 +117,7 @@ class Solutions(NamedTuple):
     setting: SettingCaption | str
 
     def count_steps_of_longest_curve(self) -> int:
-        """Steps of the longest curve."""
+        """Return the number of steps of the longest curve."""
         lengths = []
         for by_layer in self.curves.values():
             lengths += [len(curve) - 1 for curve in by_layer.values()]
@@ -125,7 +127,9 @@ class Solutions(NamedTuple):
 def solve_with_three_solvers(
     outcome: Outcome, damping: float, gradient_steps: int
 ) -> JobSteps[Solutions]:
-    """The three solvers on the run's uploads; `gradient_steps` of gradient descent."""
+    """Solve the systems of the run's uploads with all three solvers; gradient descent makes
+    `gradient_steps`.
+    """
     server = make_server_replay(outcome)
     uploads = server.make_uploads(damping, outcome.options["pi"])
     curves = {}
@@ -162,8 +166,8 @@ def read_solution_of_run(outcome: Outcome) -> Solutions:
 
 # ------------------------------------------------------------------------------------------ picture
 def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture:
-    """Every solver's residuals, a line for each layer, and in words how far it came."""
-    longest = max(9, solutions.count_steps_of_longest_curve())
+    """Draw the residuals of every solver, a line for each layer, and say how far it came."""
+    longest_steps = max(9, solutions.count_steps_of_longest_curve())
     with drawing() as (figure, ax):
         dress(
             ax,
@@ -187,12 +191,12 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
                 )
         set_log_axis(ax, "y", max_ticks=7, format_value=format_power_of_ten)
         ax.set_xscale("symlog", linthresh=1, linscale=0.4)  # step 0, then powers of ten
-        ax.set_xlim(-0.25, longest * 1.6)
-        leading_digits = (1,) if longest > 100 else (1, 2, 5)
+        ax.set_xlim(-0.25, longest_steps * 1.6)
+        leading_digits = (1,) if longest_steps > 100 else (1, 2, 5)
         ticks = [0]
         for exponent in range(6):
             for digit in leading_digits:
-                if digit * 10**exponent <= longest:
+                if digit * 10**exponent <= longest_steps:
                     ticks.append(digit * 10**exponent)
         ax.set_xticks(ticks, ticks)
         ax.set_xticks([], minor=True)
@@ -214,13 +218,13 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
 
 
 def make_solver_table_rows(solutions: Solutions, solver_name: str) -> TableRows:
-    """Rows of the table for one solver, after 0, 1, 2, 4, … steps and at its end: the largest
-    residual of all layers, and the last accuracy that is known by then.
+    """Make the table's rows for one solver, after 0, 1, 2, 4, … steps and at its end: the largest
+    residual of all layers, and the latest accuracy known at that step.
     """
     curves = list(solutions.curves[solver_name].values())
     points = solutions.points.get(solver_name, ())
-    end = max(len(curve) for curve in curves) - 1
-    steps = [step for step in MARKED_STEPS if step < end] + [end]
+    last_step = max(len(curve) for curve in curves) - 1
+    steps = [step for step in MARKED_STEPS if step < last_step] + [last_step]
     rows = []
     for step in steps:
         residuals = [curve[min(step, len(curve) - 1)] for curve in curves]
@@ -231,18 +235,18 @@ def make_solver_table_rows(solutions: Solutions, solver_name: str) -> TableRows:
             "residual": format_small_number(largest),
         }
         if points:
-            known = [accuracy for point, accuracy in points if point <= step]
-            row["accuracy"] = format_percent(known[-1])
+            known_accuracies = [accuracy for point, accuracy in points if point <= step]
+            row["accuracy"] = format_percent(known_accuracies[-1])
         rows.append(row)
     return rows
 
 
 def describe_end_of_solver(solutions: Solutions, solver_name: str, row: Mapping[str, Any]) -> str:
-    """How far a solver came, and what the model is then worth. row: the last one of its table"""
-    left = max(curve[-1] for curve in solutions.curves[solver_name].values())
+    """Say how far a solver came, and how accurate the model is then. row: the last one of its table"""
+    remaining_error = max(curve[-1] for curve in solutions.curves[solver_name].values())
     steps = format_count_and_noun(row["steps"], "step")
-    text = f"{SOLVERS[solver_name].label}: {format_percent(left)} of the error left after {steps}"
-    if left < SOLVED:
+    text = f"{SOLVERS[solver_name].label}: {format_percent(remaining_error)} of the error left after {steps}"
+    if remaining_error < SOLVED:
         text = f"{SOLVERS[solver_name].label}: solved after {steps}"
     if "accuracy" in row:
         text += f" ({row['accuracy']} right)"

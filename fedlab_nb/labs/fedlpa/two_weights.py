@@ -22,11 +22,15 @@ MEANS = ((1.0, 3.0), (3.0, 1.0))
 
 
 class TwoWeights(NamedTuple):
-    """`means [2, 2]` and `precisions [2, 2, 2]` of the clients as sent (damped); the rest are
-    points `[2]`.
+    """What both clients send, and the answers that can be computed from it.
 
-    pooled: least squares on both clients' data together, which no server of a federation can
-        compute
+    means:      `[2, 2]`, each client's weights
+    precisions: `[2, 2, 2]`, each client's precision, damped
+    average:    `[2]`, the plain average
+    diagonal:   `[2]`, FedLPA with the precisions' diagonals
+    aggregate:  `[2]`, FedLPA
+    pooled:     `[2]`, least squares on both clients' data together, which no server of a federation
+                can compute
     """
 
     means: np.ndarray
@@ -40,11 +44,11 @@ class TwoWeights(NamedTuple):
 def make_two_weights(
     angle_degrees: float = 90.0, precision_ratio: float = 9.0, damping: float = 0.0
 ) -> TwoWeights:
-    """The numbers of the picture.
+    """Compute the example of the picture.
 
-    angle_degrees: in degrees
-    precision_ratio: of precisions, 1 or more
-    damping: λ_damp
+    angle_degrees:   the direction of which client B is sure
+    precision_ratio: precision along a client's direction over that across it, 1 or more
+    damping:         λ_damp
     """
     means = torch.tensor(MEANS, dtype=torch.float64)
     inputs = [
@@ -66,7 +70,9 @@ def make_two_weights(
 
 
 def make_rotated_precision(angle_degrees: float, precision_ratio: float) -> SquareMatrix:
-    """`[2, 2]`: eigenvalue `precision_ratio` along the direction at `angle_degrees` degrees, 1 across it."""
+    """Make a matrix `[2, 2]` with the eigenvalue `precision_ratio` along the direction at
+    `angle_degrees`, and 1 across it.
+    """
     cosine = math.cos(math.radians(angle_degrees))
     sine = math.sin(math.radians(angle_degrees))
     rotation = torch.tensor([[cosine, -sine], [sine, cosine]], dtype=torch.float64)

@@ -1,5 +1,5 @@
-"""The lab of FENS: how much the aggregator trusts each client, round by round; one test sample;
-phase 2 without a client; the bytes of one client for two sizes of network.
+"""The lab of FENS: how much the aggregator trusts each client, round by round; the answers to one
+test sample; phase 2 without a client; the bytes of one client with two sizes of network.
 """
 
 from ...panels import Extra, LabSpec

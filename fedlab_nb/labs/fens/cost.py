@@ -1,5 +1,5 @@
-"""What FENS costs one client, with this network and with the paper's: part by part, beside one-shot
-learning and FedAvg.
+"""The bytes that FENS costs one client, part by part, beside one-shot learning and FedAvg: with
+this network, and with one of the paper's size.
 """
 
 import functools
@@ -35,7 +35,7 @@ ROUNDS = "aggregator rounds"
 OTHER = "other"
 FEDAVG = "FedAvg, all rounds"
 
-PART_OF_PHASE = {  # phases of the ledger
+PART_OF_PHASE = {  # {phase of the ledger: part}
     "initial model": OWN,
     "local models": OWN,
     "ensemble": ENSEMBLE,
@@ -51,12 +51,12 @@ COLOURS = {
 PAPER_RATIO = formulas.compute_fens_bytes_relative_to_one_shot(
     PAPER_D, PAPER["client_count"], PAPER["aggregator_parameters"], PAPER["rounds"]
 )
-# {what costs it: {part: bytes of one client}}; the first entry is one-shot learning
+# {name of a bar: {part: bytes of one client}}; the first bar is one-shot learning.
 CostBars = Mapping[str, Mapping[str, float]]
 
 
 def count_bytes_by_part(ledger: Ledger, client: int) -> dict[str, int]:
-    """One client's bytes, down and up together: {OWN, ENSEMBLE, ROUNDS or OTHER: bytes}."""
+    """Count one client's bytes, up and down together: {OWN, ENSEMBLE, ROUNDS or OTHER: bytes}."""
     parts: Counter[str] = Counter()
     for row in ledger.rows():
         if row["client"] == client:
@@ -69,7 +69,7 @@ def count_bytes_by_part(ledger: Ledger, client: int) -> dict[str, int]:
 def measure_network_size(
     model_name: str, input_shape: tuple[int, ...], class_count: int
 ) -> NetworkSize:
-    """The size of the clients' network; of several kinds of network, the first."""
+    """Measure the size of the clients' network; of the first one, if they have several kinds."""
     return NetworkSize.measure(
         model_state(build_first_network_from_text(model_name, input_shape, class_count))
     )
@@ -78,10 +78,10 @@ def measure_network_size(
 def compute_client_bytes_by_bar(
     network_size: NetworkSize, fens_formula_arguments: Mapping[str, int], fedavg_rounds: int
 ) -> CostBars:
-    """What one client sends and receives with a network of this size.
+    """Compute what one client sends and receives with a network of this size.
 
     fens_formula_arguments: see `Fens.get_byte_formula_arguments`
-    fedavg_rounds: how many rounds FedAvg has
+    fedavg_rounds: number of rounds of FedAvg
     """
     one_shot = formulas.count_one_shot_bytes_per_client(network_size.d)
     aggregator_bytes = formulas.count_model_bytes_one_way(
@@ -101,7 +101,7 @@ def compute_client_bytes_by_bar(
 
 
 class ClientCostView(LabView):
-    """One client's bytes with this network and with the paper's. A formula gives them, so that they
+    """One client's bytes with this network and with the paper's. They come from a formula, so they
     are known before anything is run.
     """
 
@@ -129,16 +129,18 @@ class ClientCostView(LabView):
         shape = state.federation.dataset.input_shape
         classes = len(state.class_names)
         if self.whose.value == "the paper's":
-            terms = PAPER
+            formula_arguments = PAPER
             clients = PAPER["client_count"]
         else:
             clients = state.federation.clients
-            terms = Fens(**state.knobs).get_byte_formula_arguments(clients, classes, shape)
+            formula_arguments = Fens(**state.knobs).get_byte_formula_arguments(
+                clients, classes, shape
+            )
         size = measure_network_size(state.settings.get("model", "auto"), shape, classes)
         rounds = self.rounds.value
         return draw_client_cost(
-            compute_client_bytes_by_bar(size, terms, rounds),
-            compute_client_bytes_by_bar(NetworkSize(PAPER_D), terms, rounds),
+            compute_client_bytes_by_bar(size, formula_arguments, rounds),
+            compute_client_bytes_by_bar(NetworkSize(PAPER_D), formula_arguments, rounds),
             size.d,
             clients=clients,
             setting=make_partition_caption(state),
@@ -153,8 +155,11 @@ def draw_client_cost(
     clients: int,
     setting: SettingCaption | str,
 ) -> Picture:
-    """One client's bytes in multiples of one-shot learning, with this network of `client_parameters` numbers and
-    with the paper's.
+    """Draw one client's bytes in multiples of one-shot learning, with this network and with the
+    paper's.
+
+    client_parameters: number of parameters of this network
+    clients: number of clients
     """
     bars_by_network = {
         f"{client_parameters:,} numbers".replace(",", "\u202f"): our_bars,
@@ -175,15 +180,16 @@ def draw_client_cost(
             )
     with drawing() as (figure, ax):
         dress(ax, title="One client, down and up, in multiples of one-shot", grid="x")
-        ends = draw_stacked_bars(ax, multiples, COLOURS)
-        for i, (end, row) in enumerate(zip(ends, rows, strict=True)):
-            text = f" {end:.3g}× · {format_data_size(row[-2])}"
-            ax.text(end, i, text, va="center", fontsize=9.5, color=INK, gid="outside")
+        bar_ends = draw_stacked_bars(ax, multiples, COLOURS)
+        for i, (bar_end, row) in enumerate(zip(bar_ends, rows, strict=True)):
+            text = f" {bar_end:.3g}× · {format_data_size(row[-2])}"
+            ax.text(bar_end, i, text, va="center", fontsize=9.5, color=INK, gid="outside")
         add_legend(figure, loc="outside lower center", ncols=5)
-    *_, fedavg = our_bars
+    *_, fedavg_name = our_bars
     sentence = (
-        f"FENS costs a client {compute_total_ratio_to_first_bar(our_bars, 'FENS'):g} times as much as one-shot "
-        f"learning, and {fedavg} {compute_total_ratio_to_first_bar(our_bars, fedavg):.0f} times."
+        f"FENS costs a client {compute_total_ratio_to_first_bar(our_bars, 'FENS'):g} times as much "
+        f"as one-shot learning, and {fedavg_name} "
+        f"{compute_total_ratio_to_first_bar(our_bars, fedavg_name):.0f} times."
     )
     detail = (
         f"With {format_count_and_noun(clients, 'client')}: "
@@ -198,6 +204,6 @@ def draw_client_cost(
 
 
 def compute_total_ratio_to_first_bar(cost_bars: CostBars, bar_name: str) -> float:
-    """The total of bar `bar_name` over that of the first bar, in three figures."""
-    first = next(iter(cost_bars.values()))
-    return float(f"{sum(cost_bars[bar_name].values()) / sum(first.values()):.3g}")
+    """Compute the total of bar `bar_name` over that of the first bar, to three digits."""
+    first_bar = next(iter(cost_bars.values()))
+    return float(f"{sum(cost_bars[bar_name].values()) / sum(first_bar.values()):.3g}")

@@ -1,5 +1,6 @@
-"""FENS without a client: how the accuracy of each class changes, beside the training samples. Phase
-2 runs again; the clients' models stay as they were.
+"""FENS without a client: how the accuracy of each class changes, beside the training samples.
+
+Only phase 2 runs again; the clients' models stay as they were.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ from ..runs import describe_setting, list_client_menu_options, plan_runs, run_pl
 from .trust import compute_class_shares, draw_counts_and_values
 
 NOBODY = -1  # value of the knob `without`
-LARGE_LOSS = 0.2  # of the accuracy of a class
+LARGE_LOSS = 0.2  # loss in accuracy of a class that counts as large
 
 
 class Removals(NamedTuple):
@@ -35,7 +36,9 @@ class Removals(NamedTuple):
 
     @property
     def accuracy_change(self) -> ChangePerClientAndClass:
-        """`[M, C]`: accuracy of class c without client k minus the one with all; nan: not known."""
+        """`[M, C]`: accuracy of class c without client k minus that with all clients; nan if not
+        known.
+        """
         change = np.full(self.whole.label_counts.shape, np.nan)
         before = compute_class_accuracies(self.whole)
         for k, outcome in self.without.items():
@@ -44,12 +47,12 @@ class Removals(NamedTuple):
 
 
 def compute_class_accuracies(outcome: Outcome) -> AccuracyPerClass:
-    """`[C]`; nan for a class without test samples."""
+    """Return the accuracy of each class `[C]`; nan for a class without test samples."""
     return np.array(outcome.per_class, dtype=float)
 
 
 class ForgetClientView(LabView):
-    """Phase 2 without a client: what this client alone had brought is gone."""
+    """The accuracy of each class when phase 2 runs without a client."""
 
     name, title = "forget", "Forget a client"
     summary = "Then phase 2 can run again without a client."
@@ -78,12 +81,12 @@ class ForgetClientView(LabView):
         clients = len(state.outcome.label_counts)
         if clients < 2:
             return None
-        removed = range(clients) if self.who.value == self.EACH else [self.who.value]
-        changes = {k: {"fens.without": k} for k in (NOBODY, *removed)}
+        removed_clients = range(clients) if self.who.value == self.EACH else [self.who.value]
+        changes = {k: {"fens.without": k} for k in (NOBODY, *removed_clients)}
         return plan_runs("fens", state.outcome.settings.to_keywords(), changes)
 
     def work(self, state: PanelState) -> JobSteps["Removals"]:
-        """FENS with all clients, and without the chosen ones."""
+        """Run FENS with all clients, and without each of the chosen ones."""
         runs = yield from run_planned_runs(self.planned_runs(state))
         first_outcomes = {k: next(iter(outcomes.values())) for k, outcomes in runs.items()}
         whole = first_outcomes.pop(NOBODY)
@@ -91,10 +94,12 @@ class ForgetClientView(LabView):
 
     def draw(self, state: PanelState) -> Picture:
         removals = state.worked or Removals(state.outcome, {})
-        who = self.who.value
-        if who != self.EACH:
-            chosen = {k: outcome for k, outcome in removals.without.items() if k == who}
-            removals = removals._replace(without=chosen)
+        chosen_client = self.who.value
+        if chosen_client != self.EACH:
+            outcomes_without_it = {
+                k: outcome for k, outcome in removals.without.items() if k == chosen_client
+            }
+            removals = removals._replace(without=outcomes_without_it)
         if not removals.without:
             return make_blank_picture(
                 f"Press “{self.work_label}”. {self.work_help}", setting=state.setting
@@ -110,7 +115,7 @@ def draw_removals(
     client: int | None = None,
     class_index: int | None = None,
 ) -> Picture:
-    """How the removal of each client changes the accuracy of each class, beside the samples."""
+    """Draw how the removal of each client changes the accuracy of each class, beside the samples."""
     change = removals.accuracy_change
     figure = draw_counts_and_values(
         removals.whole.label_counts,
@@ -125,10 +130,14 @@ def draw_removals(
         class_index=class_index,
         has_rings=False,
     )
-    whole = format_percent(removals.whole.accuracy)
-    before = compute_class_accuracies(removals.whole)
+    accuracy_with_all = format_percent(removals.whole.accuracy)
+    accuracies_with_all = compute_class_accuracies(removals.whole)
     rows = [
-        ("nobody", whole, *("" if np.isnan(share) else format_percent(share) for share in before))
+        (
+            "nobody",
+            accuracy_with_all,
+            *("" if np.isnan(share) else format_percent(share) for share in accuracies_with_all),
+        )
     ]
     for k, outcome in removals.without.items():
         points = ["" if np.isnan(value) else f"{100 * value:+.0f} points" for value in change[k]]
@@ -142,9 +151,9 @@ def draw_removals(
     sentence = describe_largest_accuracy_loss(removals, class_names, setting)
     if len(removals.without) == 1:
         ((k, outcome),) = removals.without.items()
-        who = format_client_for_sentence(k, setting)
+        client_name = format_client_for_sentence(k, setting)
         accuracy = format_percent(outcome.accuracy)
-        sentence = f"Without client {who}, accuracy goes from {whole} to {accuracy}. {sentence}"
+        sentence = f"Without client {client_name}, accuracy goes from {accuracy_with_all} to {accuracy}. {sentence}"
     title = (
         "Two heat-maps: training samples, and by how many points the accuracy of a class changes "
         "without a client"
@@ -165,12 +174,13 @@ def describe_largest_accuracy_loss(
     k, c = np.unravel_index(np.nanargmin(change), change.shape)
     return (
         f"Class {class_names[c]} loses most, {-100 * change[k, c]:.0f} points without client "
-        f"{format_client_for_sentence(k, setting)}, which holds {format_percent(shares[k, c])} of it."
+        f"{format_client_for_sentence(k, setting)}, which holds {format_percent(shares[k, c])} of "
+        "it."
     )
 
 
 def describe_large_accuracy_drops(removals: Removals) -> str:
-    """Say how many cells lose much, and in how many of them the client owned the class."""
+    """Say how many cells lose much, and in how many of them the client held most of the class."""
     change = removals.accuracy_change
     is_known = ~np.isnan(change)
     is_lost = change < -LARGE_LOSS

@@ -1,7 +1,7 @@
-"""FENS on one test sample: the sample, every client's logits, and two answers, of the plain average
-and of FENS.
+"""FENS on one test sample: the sample, every client's logits, and the answers of their plain
+average and of FENS.
 
-A person can draw a digit instead. Then the methods that ran beside FENS answer, too.
+A person can draw a digit instead. Then the methods that were run beside FENS answer, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,8 +32,8 @@ from ..array_types import ClientOutputs, ProbabilityPerClass, ScorePerClass
 from ..one_sample import SampleOutputs, draw_sample_and_outputs
 from ..runs import describe_setting
 
-DIGIT_SHAPE = (1, 8, 8)  # what a drawing is turned into
-# Which test samples the slider goes through.
+DIGIT_SHAPE = (1, 8, 8)  # of the image that is made from a drawing
+# The choices of test samples for the slider to go through.
 ALL = "all"
 FENS_BETTER = "FENS right, average wrong"
 FENS_WRONG = "FENS wrong"
@@ -50,7 +50,7 @@ class OneSampleView(LabView):
         "average and of FENS."
     )
     KINDS = (ALL, FENS_BETTER, FENS_WRONG, CLIENTS_WRONG)
-    _state: PanelState | None = None  # of the last drawing of this view
+    _state: PanelState | None = None  # the state that was drawn last
 
     def __init__(self) -> None:
         self.kind = make_widget(
@@ -90,10 +90,10 @@ class OneSampleView(LabView):
         models = get_models_by_name(outcome)
         computed = compute_logits_and_scores(models, samples.to(outcome.settings.device))
         if accepts_drawing(state):
-            for method, others in state.others.items():
+            for method, outcomes_by_seed in state.others.items():
                 yield
-                first = next(iter(others.values()))
-                models[shorten_title(state.runs.find_row(method).title)] = first.model
+                first_outcome = next(iter(outcomes_by_seed.values()))
+                models[shorten_title(state.runs.find_row(method).title)] = first_outcome.model
         return PreparedSamples(
             samples=samples.numpy(),
             labels=data.y_test[test_indices].numpy(),
@@ -104,10 +104,10 @@ class OneSampleView(LabView):
         )
 
     def _select_sample_indices(self, state: PanelState) -> SampleIndices:
-        """The prepared samples that the slider goes through: those of the chosen kind.
+        """Select the prepared samples that the slider goes through: those of the chosen kind.
 
-        If any of them are of the selected class, those alone. All samples, where none is of that
-        kind.
+        If any of them belong to the selected class, only these. If there are none of the chosen
+        kind, all samples.
         """
         prepared: PreparedSamples = state.prepared
         labels = prepared.labels
@@ -187,8 +187,8 @@ class OneSampleView(LabView):
         )
 
     def _show_answers_to_drawing(self, ink_pixels: Sequence[float]) -> None:
-        """Say what everybody takes the drawing for while it grows: a picture would come too
-        late.
+        """Say what every model takes the drawing for while a person draws. A picture would be too
+        slow.
         """
         state = self._state
         text = ""
@@ -206,7 +206,7 @@ def accepts_drawing(state: PanelState) -> bool:
 
 
 def get_models_by_name(outcome: Outcome) -> dict[str, GlobalModel]:
-    """{name: model}: FENS, and the student if the run has made one."""
+    """Return {name: model}: FENS, and the student if the run has distilled one."""
     model = outcome.model
     if hasattr(model, "teacher"):
         return {"FENS": model.teacher, "student": model}
@@ -214,9 +214,10 @@ def get_models_by_name(outcome: Outcome) -> dict[str, GlobalModel]:
 
 
 class PreparedSamples(NamedTuple):
-    """What `OneSampleView` computes once for all its pictures, of N test samples.
+    """What `OneSampleView` computes once for all its pictures.
 
-    samples `[N, ...]`, labels `[N]`, test_indices `[N]` (their numbers in the test set)
+    samples, labels: N test samples `[N, ...]`, and their classes `[N]`
+    test_indices:    `[N]`, their numbers in the test set
     client_logits:   `[N, M, C]`
     scores_by_model: {name: `[N, C]`}, of the average and of each model of the run
     models_by_name:  all models that answer a drawing
@@ -231,7 +232,9 @@ class PreparedSamples(NamedTuple):
 
 
 class LogitsAndScores(NamedTuple):
-    """The clients' logits, and by its name what each model gives: scores, or probabilities of a drawing."""
+    """The clients' logits, and {name of a model: its scores}; for a drawing, probabilities in place
+    of scores.
+    """
 
     client_logits: np.ndarray
     scores_by_model: dict[str, np.ndarray]
@@ -240,8 +243,8 @@ class LogitsAndScores(NamedTuple):
 def compute_logits_and_scores(
     models_by_name: Mapping[str, GlobalModel], samples: Samples
 ) -> LogitsAndScores:
-    """For `samples [N, ...]`: the clients' logits `[N, M, C]`, and the scores `[N, C]` of their
-    average and of each of the `models_by_name`.
+    """Compute for `samples [N, ...]` the clients' logits `[N, M, C]`, and the scores `[N, C]` of
+    their average and of each model.
     """
     logits = models_by_name["FENS"].experts(samples)
     scores = {"average": logits.mean(1).cpu().numpy()}
@@ -251,7 +254,9 @@ def compute_logits_and_scores(
 
 
 def predict_drawing(state: PanelState, ink_pixels: Sequence[float]) -> LogitsAndScores:
-    """The clients' logits `[M, C]` for a drawing, and the probabilities `[C]` of all models."""
+    """Compute the clients' logits `[M, C]` for a drawing, and the probabilities `[C]` of every
+    model.
+    """
     x = torch.tensor(ink_pixels, dtype=torch.float32).view(1, *DIGIT_SHAPE)
     logits, scores = compute_logits_and_scores(
         state.prepared.models_by_name, x.to(state.outcome.settings.device)
@@ -261,7 +266,7 @@ def predict_drawing(state: PanelState, ink_pixels: Sequence[float]) -> LogitsAnd
 
 
 def compute_probabilities(scores: ScorePerClass) -> ProbabilityPerClass:
-    """Softmax of scores `[C]`. A rule may forbid classes with minus infinity, even all of them."""
+    """Compute the softmax of scores `[C]`. A rule may exclude classes by minus infinity, even all."""
     return softmax(np.nan_to_num(scores.astype(float), neginf=-1e300))
 
 
@@ -275,7 +280,7 @@ def make_sample_outputs(
     probabilities_by_model: Mapping[str, ProbabilityPerClass],
     expected_class: int,
 ) -> SampleOutputs:
-    """The sample as the picture takes it.
+    """Make the sample as the picture takes it.
 
     true_class: of a test sample; None for a drawing
     client_logits: `[M, C]`
@@ -284,7 +289,7 @@ def make_sample_outputs(
     """
     members = state.report.members
     class_name = shorten_labels([state.class_names[expected_class]], 8)[0]
-    held = state.outcome.label_counts[members, expected_class]
+    sample_counts = state.outcome.label_counts[members, expected_class]
     return SampleOutputs(
         x=sample_values,
         name=sample_name,
@@ -292,7 +297,7 @@ def make_sample_outputs(
         outputs=client_logits,
         answers=probabilities_by_model,
         disagrees=client_logits.argmax(1) != expected_class,
-        client_numbers={f"samples of {class_name}": held},
+        client_numbers={f"samples of {class_name}": sample_counts},
         members=members.tolist(),
         names=state.class_names,
         setting=describe_setting(state),
@@ -324,7 +329,7 @@ def describe_client_answers(state: PanelState, client_logits: ClientOutputs) -> 
 
 
 def describe_sample_and_model_answers(sample: SampleOutputs) -> str:
-    """Say what the sample is, and what the models say."""
+    """Say which class the sample has, and what the models predict."""
     answers = []
     for name, shares in sample.answers.items():
         answers.append(
@@ -334,8 +339,8 @@ def describe_sample_and_model_answers(sample: SampleOutputs) -> str:
 
 
 def describe_wrong_clients_and_selected_one(sample: SampleOutputs) -> str:
-    """How many clients are wrong, and what the selected one says (without one: the client with the
-    largest logit).
+    """Say how many clients are wrong, and what the selected one predicts; without one, the client
+    with the largest logit.
     """
     truth = sample.names[sample.truth]
     largest_logits = sample.outputs.max(1)
@@ -343,14 +348,14 @@ def describe_wrong_clients_and_selected_one(sample: SampleOutputs) -> str:
     if row is None:
         row = int(largest_logits.argmax())
     client = format_client_for_sentence(sample.members[row], sample.setting)
-    (held,) = sample.client_numbers.values()
+    (sample_counts,) = sample.client_numbers.values()
     return (
         f"{sample.disagrees.sum()} of "
         f"{format_count_and_noun(len(sample.outputs), 'client')} say something other than "
         f"“{truth}”. Client {client} says {sample.format_top_class(sample.outputs[row])} "
         "with a logit of "
         f"{largest_logits[row]:.0f} after training on "
-        f"{format_count_and_noun(int(held[row]), 'sample')} of "
+        f"{format_count_and_noun(int(sample_counts[row]), 'sample')} of "
         f"“{truth}”."
     )
 

@@ -63,7 +63,7 @@ class WeightCountLikeness(NamedTuple):
 def compare_weights_with_counts(
     counts: ClientClassCounts, weights: ClientClassValues
 ) -> WeightCountLikeness:
-    """Compare `weights [M, C]` (a row of nan: forgotten) with label `counts [M, C]`."""
+    """Compare `weights [M, C]` with label `counts [M, C]`. A forgotten client has a row of nan."""
     is_member = np.isfinite(weights).all(1)
     weights = weights[is_member]
     counts = np.asarray(counts, dtype=float)[is_member]
@@ -91,8 +91,8 @@ def compute_class_shares(counts: ClientClassCounts) -> ClientClassValues:
 def add_rows_of_absent_clients(
     member_rows: MemberRows, member_clients: MemberClients, client_count: int
 ) -> ClientClassValues:
-    """Expand a table of the members `[members, C]` to all clients `[client_count, C]`, with nan for those that take no
-    part.
+    """Expand a table of the members `[members, C]` to all clients `[client_count, C]`. Clients that
+    take no part get rows of nan.
 
     member_rows:    the table
     member_clients: the client of each of its rows
@@ -107,9 +107,9 @@ def add_rows_of_absent_clients(
 class AggregatorWeights(NamedTuple):
     """What the view shows.
 
-    table: the weights, [members, C]
+    table: the weights, `[members, C]`
     rule:  a key of KINDS
-    when:  such as "round 4 of 9", or empty
+    when:  the round of the weights, such as "round 4 of 9", or empty
     limit: the weight at the end of the colour scale; 0 for the largest weight of the table
     """
 
@@ -120,8 +120,8 @@ class AggregatorWeights(NamedTuple):
 
 
 class AggregatorWeightsView(LabView):
-    """The aggregator's weights beside the training samples, round by round while phase 2 runs. Afterwards
-    the rounds can be replayed.
+    """The aggregator's weights beside the training samples, round by round while phase 2 runs. The
+    rounds can be replayed afterwards.
     """
 
     name, title, ready = "trust", "Who is trusted", "live"
@@ -146,7 +146,7 @@ class AggregatorWeightsView(LabView):
             width=190,
             options=[("weight", False), ("weight × logit", True)],
         )
-        self._outcome = None  # of the last drawing
+        self._outcome = None  # the outcome that was drawn last
 
     def adapt(self, state: PanelState) -> None:
         """For a new outcome, set the slider to its rounds, and show the last one."""
@@ -158,10 +158,10 @@ class AggregatorWeightsView(LabView):
             self.round.options = ["end"]
         else:
             self.round.options = [str(int(number)) for number in rounds]
-        last = len(self.round.options) - 1
-        self.play.max = last
-        self.round.index = last
-        self.play.value = last
+        last_index = len(self.round.options) - 1
+        self.play.max = last_index
+        self.round.index = last_index
+        self.play.value = last_index
 
     def draw(self, state: PanelState) -> Picture:
         if state.outcome is None:
@@ -216,11 +216,11 @@ def draw_counts_and_weights(
     client: int | None = None,
     class_index: int | None = None,
 ) -> Picture:
-    """Draw label counts `[M, C]`, and beside them `weights [M, C]` (nan: forgotten).
+    """Draw label counts `[M, C]`, and beside them `weights [M, C]`, nan for forgotten clients.
 
     aggregation_rule: a key of KINDS
-    when_text: when the weights were like this, such as "round 4 of 9", or empty
-    largest_weight: end of the colours, 0: the largest weight
+    when_text: the round of the weights, such as "round 4 of 9", or empty
+    largest_weight: the end of the colour scale; 0 for the largest weight of the table
     client, class_index: the selected ones, which are marked
     """
     kind = KINDS[aggregation_rule]
@@ -238,19 +238,19 @@ def draw_counts_and_weights(
         class_index=class_index,
     )
     rows: list[tuple] = []
-    for k, (held, row) in enumerate(zip(counts, weights, strict=True)):
-        who = format_client_for_sentence(k, setting)
+    for k, (class_counts, row) in enumerate(zip(counts, weights, strict=True)):
+        client_name = format_client_for_sentence(k, setting)
         cells = ["forgotten" if np.isnan(weight) else round(float(weight), 3) for weight in row]
-        rows.append((who, "samples", *(int(count) for count in held)))
-        rows.append((who, kind.unit, *cells))
+        rows.append((client_name, "samples", *(int(count) for count in class_counts)))
+        rows.append((client_name, kind.unit, *cells))
     columns = ["client", "what", *(f"class {name}" for name in class_names)]
-    begin = f"After {when_text}," if when_text else "Here"
+    opening = f"After {when_text}," if when_text else "Here"
     description = describe_weights(counts, weights, class_names, setting, client, class_index)
     return describe_picture(
         figure,
         f"Two heat-maps, training samples and {title} ({kind.unit})",
         setting,
-        f"{begin} {description}.",
+        f"{opening} {description}.",
         build_table(columns, rows),
         detail=describe_weight_count_likeness(counts, weights),
     )
@@ -272,11 +272,11 @@ def draw_counts_and_values(
 ) -> Figure:
     """Draw two heat maps, of label counts and of `values`, both `[M, C]`.
 
-    values_title, values_unit: what the heat-map of the values says
-    largest_value: the end of its colours
+    values_title, values_unit: of the heat map of the values
+    largest_value: the end of its colour scale
     is_signed: whether values may be below zero
-    client, class_index: marked
-    has_rings: round the largest value of each class
+    client, class_index: the selected ones, which are marked
+    has_rings: whether a ring marks the largest value of each class
     """
     if largest_value > 10:
         number_format = "{:.0f}"
@@ -285,10 +285,10 @@ def draw_counts_and_values(
     else:
         number_format = "{:.2f}"
     marks = {"client": client, "class_index": class_index, "setting": setting}
-    most = max(int(counts.max(initial=0)), 1)
+    largest_count = max(int(counts.max(initial=0)), 1)
     with drawing(1, 2, width_ratios=[1, 1.14]) as (figure, (left, right)):
         draw_client_class_heat_map(
-            left, counts, class_names, "Training samples", most, has_rings=True, **marks
+            left, counts, class_names, "Training samples", largest_count, has_rings=True, **marks
         )
         image = draw_client_class_heat_map(
             right,
@@ -314,34 +314,37 @@ def describe_weights(
     client: int | None,
     class_index: int | None,
 ) -> str:
-    """Describe how similar both tables are; before that, for a selected client the class with its largest
-    weight, or for a selected class the client with the largest weight.
+    """Describe how similar both tables are.
+
+    If a client is selected, first name the class for which it has the largest weight; if a class is
+    selected, the client with the largest weight for it.
     """
-    like = compare_weights_with_counts(counts, weights)
-    if not like.classes:
+    likeness = compare_weights_with_counts(counts, weights)
+    if not likeness.classes:
         return "every client counts the same for every class"
-    selected = ""
+    selection_text = ""
     is_member = client is not None and client < len(counts) and np.isfinite(weights[client]).all()
     if is_member:
         class_index = int(weights[client].argmax())
     if class_index is not None and class_index < len(class_names):
         k = client if is_member else int(np.nanargmax(weights[:, class_index]))
-        selected = (
-            f"client {format_client_for_sentence(k, setting)} counts most for class {class_names[class_index]} "
-            f"(weight {weights[k, class_index]:.2f}, {counts[k, class_index]} samples), "
+        selection_text = (
+            f"client {format_client_for_sentence(k, setting)} counts most for class "
+            f"{class_names[class_index]} (weight {weights[k, class_index]:.2f}, "
+            f"{counts[k, class_index]} samples), "
         )
     return (
-        f"{selected}{like.owners} of {like.classes} classes trust the client most that holds most "
-        "of their samples"
+        f"{selection_text}{likeness.owners} of {likeness.classes} classes trust the client most "
+        "that holds most of their samples"
     )
 
 
 def describe_weight_count_likeness(counts: ClientClassCounts, weights: ClientClassValues) -> str:
     """Say how far the weights resemble the partition, in numbers."""
-    like = compare_weights_with_counts(counts, weights)
-    if not like.classes:
+    likeness = compare_weights_with_counts(counts, weights)
+    if not likeness.classes:
         return ""
     return (
-        f"Weights and shares of samples correlate with {like.correlation:.2f}. "
-        f"{format_percent(like.negative)} of the weights are below zero."
+        f"Weights and shares of samples correlate with {likeness.correlation:.2f}. "
+        f"{format_percent(likeness.negative)} of the weights are below zero."
     )

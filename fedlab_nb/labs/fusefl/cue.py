@@ -1,6 +1,7 @@
-"""Clients with a spurious cue: right at home, lost outside. A strip of a client's images with and
-without the cue, and a column of marks for each client. What all clients together achieve stands in
-the sentence and in the table.
+"""Clients with a spurious cue, which are accurate on their own images and fail on others.
+
+The picture has a strip of one client's images, with and without the cue, and a column of accuracies
+for each client. What all clients together achieve is in the sentence and in the table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,14 +54,14 @@ TESTS: dict[CueTest, str] = {
     "tied": "with the cue of their class",
     "untied": "with a random cue",
 }
-STRIP = 10  # images of the client that is shown
-MAX_SAMPLES = 2000  # of the test set, and of one client
-VARIED_SAMPLES = 200  # of a client, from which its strip is chosen
+STRIP = 10  # images in the strip
+MAX_SAMPLES = 2000  # of the test set, and of each client
+VARIED_SAMPLES = 200  # of a client; its strip is chosen from them
 
 
 class SpuriousCueView(LabView):
-    """Each client's accuracy on its own images and outside, with and without the cue; and that of
-    all together.
+    """Accuracy on own images and on test images, with and without the cue: of each client, and of
+    all clients together.
     """
 
     name, title = "cue", "Spurious cue"
@@ -85,7 +86,9 @@ class SpuriousCueView(LabView):
         )
 
     def prepare(self, state: PanelState) -> JobSteps["CueResults"]:
-        """Measure the plain ensemble's clients, each trained alone, and all systems of the run."""
+        """Measure each client of the plain ensemble, all trained alone, and every method of the
+        run.
+        """
         outcome = state.outcome
         settings = outcome.settings
         federation = outcome.federation()
@@ -113,8 +116,10 @@ class SpuriousCueView(LabView):
             for source, accuracies in ((data, home), (plain_data, bare)):
                 x = source.x_train[rows[:MAX_SAMPLES]].to(settings.device)
                 accuracies.append(compute_accuracy(clients.logits(x)[m].argmax(1), y))
-            shown = choose_few_rows_of_many_classes(rows, data.y_train)
-            images.append((plain_data.x_train[shown].numpy(), data.x_train[shown].numpy()))
+            shown_rows = choose_few_rows_of_many_classes(rows, data.y_train)
+            images.append(
+                (plain_data.x_train[shown_rows].numpy(), data.x_train[shown_rows].numpy())
+            )
             yield
 
         systems = {}
@@ -141,13 +146,14 @@ class SpuriousCueView(LabView):
 class CueResults(NamedTuple):
     """What is drawn. All accuracies are 0–1. The M clients are each trained alone.
 
-    marked: clients whose training images carry the cue
     setting: in words
-    home: `[M]` on their own training images
-    bare: `[M]` on the same images without the cue
-    outside:  {"clean", and for images "tied" and "untied": `[M]`} on test samples
-    systems:  {name: {"clean", …: accuracy}} of all clients together
-    images:   for each client a pair `[n, ...]`: some images without the cue, and as it has them
+    marked:  clients whose training images carry the cue
+    home:    `[M]`, accuracies on their own training images
+    bare:    `[M]`, accuracies on the same images without the cue
+    outside: {key of TESTS: `[M]`}, accuracies on test samples; samples that are not images have
+             "clean" alone
+    systems: {method: {key of TESTS: accuracy}} of all clients together
+    images:  for each client a pair `[n, ...]`: some images without the cue, and as it has them
     """
 
     setting: SettingCaption | str
@@ -167,8 +173,8 @@ class CueResults(NamedTuple):
 def make_test_sets_by_cue(
     dataset: Dataset, cue_strength: float, seed: int, cue_name: str = "tint"
 ) -> dict[str, Samples]:
-    """Test samples as they are, and, of images, with the cue of their own class and with a cue
-    drawn at random.
+    """Make {key of TESTS: test samples}: as they are and, if they are images, with the cue of their
+    own class and with a random cue.
     """
     x = dataset.x_test[:MAX_SAMPLES]
     y = dataset.y_test[:MAX_SAMPLES]
@@ -186,13 +192,13 @@ def make_test_sets_by_cue(
 
 
 def choose_few_rows_of_many_classes(rows: SampleIndices, labels: Labels) -> SampleIndices:
-    """A few of the samples `rows`, of as many classes as there are."""
-    seen: dict[int, int] = {}
+    """Choose a few of the samples `rows`, from as many classes as possible."""
+    samples_by_class: dict[int, int] = {}
     order = []
     for i, label in enumerate(labels[rows[:VARIED_SAMPLES]].tolist()):
-        # The first sample of every class comes first, then the second ones, and so on.
-        order.append((seen.get(label, 0), i))
-        seen[label] = seen.get(label, 0) + 1
+        # The first sample of each class comes first, then the second of each, and so on.
+        order.append((samples_by_class.get(label, 0), i))
+        samples_by_class[label] = samples_by_class.get(label, 0) + 1
     order.sort()
     return rows[[i for _, i in order[:STRIP]]]
 
@@ -201,24 +207,28 @@ def choose_few_rows_of_many_classes(rows: SampleIndices, labels: Labels) -> Samp
 def draw_cue_results(
     results: CueResults, cue_test: CueTest = "clean", *, client: int | None = None
 ) -> Picture:
-    """A strip of a client's images, and the accuracies of all clients.
+    """Draw a strip of a client's images, and the accuracies of all clients.
 
-    cue_test: which test samples are looked at, a key of TESTS
-    client: the selected one; the strip is then of it, else of the first client with the cue
+    cue_test: which test samples are used, a key of TESTS
+    client: the selected one, whose images are shown; without one, those of the first client with the
+        cue
     """
     if client is not None and client >= len(results.home):
         client = None
-    shown = min(results.marked, default=0) if client is None else client
+    shown_client = min(results.marked, default=0) if client is None else client
     with drawing(2, 1, height_ratios=[1, 3]) as (figure, (upper, lower)):
-        without_cue, with_cue = results.images[shown]
+        without_cue, with_cue = results.images[shown_client]
         strip = [("as it has them", with_cue)]
-        if shown in results.marked:
-            strip.insert(0, (f"client {results.client_names[shown]}, without cue", without_cue))
+        if shown_client in results.marked:
+            strip.insert(
+                0, (f"client {results.client_names[shown_client]}, without cue", without_cue)
+            )
         draw_image_rows(upper, strip)
         draw_accuracies_with_and_without_cue(lower, results, cue_test, client)
     return describe_picture(
         figure,
-        f"Accuracy of each client at home and on test images {TESTS[cue_test]}, and of all together",
+        f"Accuracy of each client at home and on test images {TESTS[cue_test]}, and of all "
+        "together",
         results.setting,
         describe_cue(results, cue_test, client),
         make_cue_table(results),
@@ -229,12 +239,14 @@ def draw_cue_results(
 def draw_accuracies_with_and_without_cue(
     ax: Axes, results: CueResults, cue_test: CueTest, client: int | None
 ) -> None:
-    """A column for each client: on its own images, on these without the cue, and on test images."""
+    """Draw a column for each client: its accuracy on its own images, on these without the cue, and
+    on test images.
+    """
     clients = len(results.home)
-    marked = list(results.marked)
+    marked_clients = list(results.marked)
     dress(ax, grid="y")
     write_axes_title(ax, "Trained alone", 34 if is_frame_narrow() else 7)
-    for k in marked:
+    for k in marked_clients:
         highlight_row_or_column(ax, k, clients, colour=SECOND)
     highlight_row_or_column(ax, client, clients, has_frame=True, line_width=2)
     x = np.arange(clients)
@@ -242,51 +254,57 @@ def draw_accuracies_with_and_without_cue(
     outside = results.outside[cue_test]
     ax.vlines(x, outside, results.home, color=RULE, lw=2, zorder=1)
     ax.plot(x, results.home, "o", color=INK, ms=size, label="own images", clip_on=False)
-    bare = [results.bare[k] for k in marked]
+    bare = [results.bare[k] for k in marked_clients]
     diamonds = {"mfc": "white", "mec": INK, "mew": 1.4, "ms": 0.8 * size}
-    ax.plot(marked, bare, "D", label="own, cue removed", clip_on=False, **diamonds)
+    ax.plot(marked_clients, bare, "D", label="own, cue removed", clip_on=False, **diamonds)
     ax.plot(x, outside, "s", color=ACCENT, ms=size, label="test images", clip_on=False)
     ax.set_xlim(-0.6, clients - 0.4)
     set_client_axis(ax, clients, results.setting)
-    if marked:
+    if marked_clients:
         ax.set_xlabel(f"{ax.get_xlabel()} (shaded: with the cue)")
     set_percent_axis(ax, highest_share=1.1, ticks=QUARTERS)
-    above = {"loc": "lower right", "bbox_to_anchor": (1.01, 0.985), "ncols": 3, "borderpad": 0}
-    add_legend(ax, handlelength=1.3, columnspacing=1.1, **above).set_in_layout(False)
+    legend_style = {
+        "loc": "lower right",
+        "bbox_to_anchor": (1.01, 0.985),
+        "ncols": 3,
+        "borderpad": 0,
+    }
+    add_legend(ax, handlelength=1.3, columnspacing=1.1, **legend_style).set_in_layout(False)
 
 
 def describe_cue(results: CueResults, cue_test: CueTest, client: int | None) -> str:
-    """How often the selected client, else the clients with the cue, else all are correct at home
-    and outside.
+    """Say how often the selected client is correct on its own images and on test images; without
+    one, the clients with the cue; if there are none, all clients.
     """
     if client is not None:
-        chosen = [client]
+        chosen_clients = [client]
         subject = f"Client {results.client_names[client]}"
     elif results.marked:
-        chosen = list(results.marked)
-        subject = f"{format_count_and_noun(len(chosen), 'client')} with the cue"
+        chosen_clients = list(results.marked)
+        subject = f"{format_count_and_noun(len(chosen_clients), 'client')} with the cue"
     else:
-        chosen = list(range(len(results.home)))
-        subject = f"{format_count_and_noun(len(chosen), 'client')} without a cue"
-    home = mean(results.home[k] for k in chosen)
-    bare = mean(results.bare[k] for k in chosen)
-    outside = mean(results.outside[cue_test][k] for k in chosen)
+        chosen_clients = list(range(len(results.home)))
+        subject = f"{format_count_and_noun(len(chosen_clients), 'client')} without a cue"
+    home = mean(results.home[k] for k in chosen_clients)
+    bare = mean(results.bare[k] for k in chosen_clients)
+    outside = mean(results.outside[cue_test][k] for k in chosen_clients)
     return (
-        f"{subject}: correct on {format_percent(home)} of their own images, on {format_percent(bare)} of them "
-        f"once the cue is removed, and on {format_percent(outside)} of the test images {TESTS[cue_test]}."
+        f"{subject}: correct on {format_percent(home)} of their own images, on "
+        f"{format_percent(bare)} of them once the cue is removed, and on {format_percent(outside)} "
+        f"of the test images {TESTS[cue_test]}."
     )
 
 
 def describe_all_clients_together(results: CueResults, cue_test: CueTest) -> str:
     """Say how often all clients together are correct."""
-    together = [
+    system_texts = [
         f"{name} {format_percent(shares[cue_test])}" for name, shares in results.systems.items()
     ]
-    return f"All together, on the test images {TESTS[cue_test]}: {', '.join(together)}."
+    return f"All together, on the test images {TESTS[cue_test]}: {', '.join(system_texts)}."
 
 
 def make_cue_table(results: CueResults) -> TableRows:
-    """A row for each client, then one for each system of all clients."""
+    """Make the table with a row for each client, then one for each method."""
     columns = ["who", "cue", "own images", "own, cue removed"]
     columns += [f"test, {TESTS[name]}" for name in results.outside]
     rows = []

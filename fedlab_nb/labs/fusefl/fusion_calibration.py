@@ -1,6 +1,7 @@
-"""Fusion × calibration: which half of FuseFL does the work. Bars for the network fused block by
-block, and for the same clients merely averaged (K = 1, hatched), with each way of making the
-classifier.
+"""Fusion × calibration: which half of FuseFL does the work.
+
+The picture has bars for the network fused block by block, and hatched bars for the same clients
+without fusion (K = 1), for each way of making the classifier.
 """
 
 from collections import defaultdict
@@ -39,8 +40,8 @@ class FusionCalibrationView(LabView):
     )
 
     def planned_runs(self, state: PanelState) -> PlannedRuns:
-        """The run without fusion (for a run that is itself unfused: with it), calibrated; and the
-        run itself if it was not calibrated.
+        """Plan the calibrated run without fusion; for a run without fusion, the one with it. Plan
+        the run itself with calibration, too, if it had none.
         """
         options = state.outcome.options
         blocks = [1 if options["blocks"] > 1 else 2]
@@ -50,7 +51,7 @@ class FusionCalibrationView(LabView):
         return plan_runs("fusefl", state.runs.find_row("fusefl").settings, changes)
 
     def work(self, state: PanelState) -> JobSteps[list[Outcome]]:
-        """A list of outcomes."""
+        """Make the planned runs, and list their outcomes."""
         runs = yield from run_planned_runs(self.planned_runs(state))
         outcomes = []
         for by_seed in runs.values():
@@ -74,8 +75,8 @@ class FusionCalibrationView(LabView):
 def group_accuracies_by_block_count_and_head(
     outcomes: Iterable[Outcome],
 ) -> dict[int, AccuraciesByHead]:
-    """{K: {head: {seed: accuracy}}} of FuseFL's `outcomes`; a head is a key of
-    `FuseFLReport.heads`.
+    """Group the accuracies of FuseFL's `outcomes` as {K: {head: {seed: accuracy}}}. A head is a key
+    of `FuseFLReport.heads`.
     """
     accuracies: dict[int, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for outcome in outcomes:
@@ -92,10 +93,10 @@ def draw_fusion_calibration(
     ensemble_accuracies: AccuracyBySeed,
     chance: float,
 ) -> Picture:
-    """Bars, a pair for each head.
+    """Draw bars, a pair for each head.
 
-    accuracies_by_block_count: {K: {head: {seed: accuracy}}} with K = 1 and with one more K; either may be missing
-    ensemble_accuracies: full-width clients, predictions averaged
+    accuracies_by_block_count: {K: {head: {seed: accuracy}}} with K = 1 and another K; either may be missing
+    ensemble_accuracies: accuracies of the plain ensemble, whose clients have the full width
     chance: accuracy of guessing
     """
     blocks = max([2, *accuracies_by_block_count])

@@ -4,10 +4,10 @@ section 3.3, appendices D.3 and D.4).
     for clients, mean in probe_layers(compute_layer_outputs(isolated, x), ...): ...  # without fusing
     for clients, mean in probe_layers(compute_block_outputs(fused, x), ...): ...     # fused blocks
 
-There are two decoders. The probe is a new linear classifier on frozen, flattened features; the other
-decoder is a linear map from the features to the images. Both are fitted to the *whole* training set
-and judged on test samples. No party of the federation could do so; the measurement is never a part
-of a method. It gives three numbers:
+There are two decoders. The probe is a new linear classifier on frozen, flattened features; the
+other decoder is a linear map from the features to the images. Both are fitted to the *whole*
+training set and judged on test samples. No party of the federation could do so; the measurement is
+never a part of a method. It gives three numbers:
 
 - the accuracy of the classifier, which measures linear separability;
 - a lower bound of I(H; Y) in bits: H(Y) minus the classifier's cross-entropy;
@@ -19,9 +19,9 @@ uncorrelated, the decoder's error is at least that of the best decoder, and a pa
 more than X. Images are not Gaussian. By how much their entropy is below the Gaussian one is not
 known, but it is the same for all features, so curves can be compared.
 
-The numbers are bounds because the layers above can also read what is not linear. For the images, the
-paper uses convolutional decoders and reports only their error. Its Figure 3 is a run with a spurious
-cue.
+The numbers are bounds because the layers above can also read what is not linear. For the images,
+the paper uses convolutional decoders and reports only their error. Its Figure 3 is a run with a
+spurious cue.
 
 There are four curves: the features of single clients, and the mean of the clients' features, each
 with and without fusing. The mean over M clients is more separable than a single client even without
@@ -69,7 +69,7 @@ MAX_TRAIN = 2000  # training samples
 MAX_TEST = 1000  # test samples
 
 AXES = 32  # principal axes of the images that are decoded
-RIDGE = 1e-3  # of a feature's variance
+RIDGE = 1e-3  # as a share of a feature's variance
 # The paper's probe trains for 10 epochs at 0.01 with Nesterov momentum. Here the features are
 # rescaled so that it converges.
 PROBE_RECIPE = Recipe(epochs=10, batch_size=128, lr=0.05, momentum=0.9, weight_decay=1e-4)
@@ -98,7 +98,11 @@ class DecoderReading(NamedTuple):
 
 
 class LabelReading(NamedTuple):
-    """What a linear classifier reads from features. bits: about the labels, a lower bound"""
+    """What a linear classifier reads from features.
+
+    accuracy: test accuracy, 0–1
+    bits:     bits about the labels, a lower bound
+    """
 
     accuracy: float
     bits: float
@@ -156,8 +160,9 @@ MEASURES: dict[MeasureName, MeasureDisplay] = {
 
 
 class ProbesView(LabView):
-    """Shows what linear decoders read from every layer, fused and isolated, for single clients and for
-    the mean of their features."""
+    """Shows what linear decoders read from every layer, fused and isolated, for single clients and
+    for the mean of their features.
+    """
 
     name, title = "probes", "Probes by layer"
     summary = "Then this shows what linear decoders can read from each layer."
@@ -301,10 +306,10 @@ def probe_features_of_layers(
     test: SamplesAndLabels,
     max_clients: int | None = None,
 ) -> Iterator[LayerReadings]:
-    """Probe the layers in turn: the features of each of the first `max_clients` clients, and their
-    mean over all clients. Yields a layer's readings at a time.
+    """Probe the layers in turn: the features of each of the first `max_clients` clients, and the
+    mean of all clients' features. Yields the readings of one layer at a time.
 
-    outputs_by_layer, test_outputs_by_layer: of the training and the test samples, a tensor a client
+    outputs_by_layer, test_outputs_by_layer: the features of the training and of the test samples
 
     Raises UsageError if the clients' features differ in shape, as they have no mean then.
     """
@@ -329,7 +334,8 @@ def compute_layer_outputs(isolated: FusedNetwork, samples: Samples) -> OutputsBy
     blocks = len(isolated.stages)
     if blocks != 1:
         raise UsageError(
-            f"These networks are fused from {blocks} blocks; run FuseFL with blocks=1 for isolated ones."
+            f"These networks are fused from {blocks} blocks; run FuseFL with blocks=1 for isolated "
+            "ones."
         )
     (stage,) = isolated.eval().stages
     by_client = []
@@ -381,7 +387,7 @@ def list_last_layer_number_of_each_block(fused: FusedNetwork, has_adaptor: bool)
 
 # ------------------------------------------------------------------------------------------ picture
 class ProbeResults(NamedTuple):
-    """What is read after each layer, see `LayerReadings`.
+    """What the decoders read after each layer, see `LayerReadings`.
 
     isolated:    `[L]`, after each layer of the networks without fusing
     fused:       `[K]`, after each fused block
@@ -409,23 +415,26 @@ def make_probe_curves(
 ) -> dict[str, ProbeCurve]:
     """Make the curves of isolated or of fused networks: {what a curve shows: curve}.
 
-    They show the mean of the clients' features, one client (the mean over all clients, with its
-    band), and the selected client.
+    They show the mean of the clients' features, single clients (their mean, with a band), and the
+    selected client.
 
     layers:  the layer (from 1) that each of `readings` belongs to
     measure: the field of `DecoderReading` to show
     """
-    of_mean: dict[int, dict[int, float]] = {}
-    of_clients: dict[int, dict[int, float]] = {}
-    of_selected: dict[int, dict[int, float]] = {}
+    mean_curve: dict[int, dict[int, float]] = {}
+    client_curve: dict[int, dict[int, float]] = {}
+    selected_curve: dict[int, dict[int, float]] = {}
     for layer, (clients, mean_reading) in zip(layers, readings, strict=True):
-        of_mean[layer] = {0: getattr(mean_reading, measure)}
-        of_clients[layer] = {k: getattr(reading, measure) for k, reading in enumerate(clients)}
+        mean_curve[layer] = {0: getattr(mean_reading, measure)}
+        client_curve[layer] = {k: getattr(reading, measure) for k, reading in enumerate(clients)}
         if client is not None and client < len(clients):
-            of_selected[layer] = {0: getattr(clients[client], measure)}
-    curves: dict[str, ProbeCurve] = {"mean over the clients": of_mean, "one client": of_clients}
-    if client is not None and of_selected:
-        curves[f"client {format_client_for_sentence(client, setting)}"] = of_selected
+            selected_curve[layer] = {0: getattr(clients[client], measure)}
+    curves: dict[str, ProbeCurve] = {
+        "mean over the clients": mean_curve,
+        "one client": client_curve,
+    }
+    if client is not None and selected_curve:
+        curves[f"client {format_client_for_sentence(client, setting)}"] = selected_curve
     return curves
 
 
@@ -448,9 +457,9 @@ def draw_probe_curves(
         ("fused", results.fused, results.last_layers, SECOND),
     ):
         kind_curves = make_probe_curves(readings, reading_layers, measure, client, results.setting)
-        for who, curve in kind_curves.items():
-            curves[f"{kind}, {who}"] = curve
-            looks[f"{kind}, {who}"] = Look(colour, *MARKERS.get(who, SELECTED_MARKER))
+        for curve_name, curve in kind_curves.items():
+            curves[f"{kind}, {curve_name}"] = curve
+            looks[f"{kind}, {curve_name}"] = Look(colour, *MARKERS.get(curve_name, SELECTED_MARKER))
     with drawing() as (figure, ax):
         dress(ax, title=shown_measure.title, x="layer, from the image upwards", grid="y")
         ax.set_xlim(0.7, len(layers) + 0.3)

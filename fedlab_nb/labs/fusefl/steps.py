@@ -1,8 +1,8 @@
 """FuseFL's run step by step.
 
-The picture shows the networks of M clients as columns of K blocks: which part is being trained, sent
-or frozen, which client reads which other one, and the bytes so far. The clients' accuracies on their
-own and on test samples are in the sentence and in the table.
+The picture shows the networks of M clients as columns of K blocks: which part is being trained,
+sent or frozen, which client reads which other one, and the bytes so far. The clients' accuracies on
+their own and on test samples are in the sentence and in the table.
 """
 
 import itertools
@@ -97,7 +97,8 @@ class RunStepsView(LabView):
         return draw_fusion_step(make_run_replay(state), index, client=state.client)
 
 
-HomeAndOutside = tuple[Sequence[float], Sequence[float]]  # accuracies on own and on test samples
+# The clients' accuracies on their own samples, and on test samples.
+HomeAndOutside = tuple[Sequence[float], Sequence[float]]
 
 
 # ---------------------------------------------------------------------------------------- the steps
@@ -107,7 +108,7 @@ class RunReplay(NamedTuple):
     setting: in words
     options: of the method: blocks, adaptor, head
     phases:  {phase: (bytes up, bytes down)} of all clients, in order; empty until the run has ended
-    report:  of the method, as far as it is known
+    report:  the method's report, as far as it is known
     """
 
     clients: int
@@ -190,7 +191,9 @@ def make_run_replay(state: PanelState) -> RunReplay:
 
 
 def list_fusion_steps(replay: RunReplay) -> list[FusionStep]:
-    """All steps of a run, in order: 4 K + 1 of them, and one or two for the classifier."""
+    """List all steps of a run, in order: a start, up to four for each block, and one or two for the
+    classifier.
+    """
     steps = StepList(replay.phases)
     clients = replay.clients
     text = f"The server sends the same first weights to all {clients} clients"
@@ -202,7 +205,7 @@ def list_fusion_steps(replay: RunReplay) -> list[FusionStep]:
 
 
 class StepList:
-    """Steps with their texts, and the bytes added up. phases: as in `Replay`"""
+    """Collects steps with their texts, and adds up the bytes. phases: as in `RunReplay`"""
 
     def __init__(self, phases: Mapping[str, tuple[int, int]]) -> None:
         self.steps: list[FusionStep] = []
@@ -233,7 +236,7 @@ class StepList:
 
 
 def format_step_accuracies(accuracies: Sequence[float]) -> str:
-    """The accuracies of a step, see `Step`."""
+    """Format the accuracies of a `FusionStep`."""
     if len(accuracies) == 1:
         return f": {format_percent(accuracies[0])} of the test samples right"
     if len(accuracies) == 2:
@@ -317,23 +320,26 @@ def add_classifier_steps(steps: StepList, replay: RunReplay) -> None:
 def find_index_of_running_step(
     steps: Sequence[FusionStep], report: FuseFLReport, block_count: int
 ) -> int:
-    """The step at which a running method is: the last one that fits the block of its report."""
+    """Find the index of the step at which a running method is: the last one that fits its report."""
     if report.block > block_count:
         kinds = (AVERAGE, CALIBRATE)
     else:
         kinds = (TRAIN,)
     block = min(report.block, block_count)
-    fitting = [i for i, step in enumerate(steps) if step.kind in kinds and step.block == block]
-    return fitting[-1]
+    possible_steps = [
+        i for i, step in enumerate(steps) if step.kind in kinds and step.block == block
+    ]
+    return possible_steps[-1]
 
 
 # -------------------------------------------------------------------------------------- the picture
 def draw_fusion_step(
     replay: RunReplay, step_index: int | None = None, *, client: int | None = None
 ) -> Picture:
-    """The network at step number `step_index` (at most the last), the bytes and the accuracies so far.
+    """Draw the networks at one step, with the bytes and the accuracies so far.
 
-    step_index None: while the method runs, in the round and with the bytes of the report so far
+    step_index: which step, at most the last; None while the method runs: the step that its report has
+        reached, with the bytes of the report
     """
     steps = list_fusion_steps(replay)
     if step_index is None:
@@ -347,10 +353,16 @@ def draw_fusion_step(
     sentence = f"Step {step_index + 1} of {len(steps)}, {step.title.lower()}. {step.text}"
     sentence += describe_client_accuracies_at_step(replay, step, client)
     rows = []
-    for number, each in enumerate(steps, 1):
-        accuracies = ", ".join(format_percent(share) for share in each.accuracies)
+    for number, listed_step in enumerate(steps, 1):
+        accuracies = ", ".join(format_percent(share) for share in listed_step.accuracies)
         rows.append(
-            (number, each.title, format_data_size(each.up), format_data_size(each.down), accuracies)
+            (
+                number,
+                listed_step.title,
+                format_data_size(listed_step.up),
+                format_data_size(listed_step.down),
+                accuracies,
+            )
         )
     return describe_picture(
         figure,
@@ -367,7 +379,7 @@ def draw_fusion_step(
 def describe_client_accuracies_at_step(
     replay: RunReplay, step: FusionStep, client: int | None
 ) -> str:
-    """The accuracies of the selected client after the last round up to this step."""
+    """Say how accurate the selected client is after the last round up to this step."""
     if client is None or client >= replay.clients or step.kind == START:
         return ""
     rounds = replay.accuracies_by_round[: step.block]
@@ -376,26 +388,30 @@ def describe_client_accuracies_at_step(
     home, outside = rounds[-1]
     return (
         f" Client {format_client_for_sentence(client, replay.setting)} after round {len(rounds)}: "
-        f"{format_percent(home[client])} at home, {format_percent(outside[client])} on test samples."
+        f"{format_percent(home[client])} at home, {format_percent(outside[client])} on test "
+        "samples."
     )
 
 
 def choose_clients_to_draw(client_count: int, client: int | None) -> list[int]:
-    """Choose which clients are drawn: all of a few; of many the first, and the selected one or the
-    last.
+    """Choose which clients are drawn: up to MAX_COLUMNS all; of more the first ones, and the
+    selected or the last one.
     """
     if client_count <= MAX_COLUMNS:
         return list(range(client_count))
-    shown = list(range(MAX_COLUMNS - 1))
+    shown_clients = list(range(MAX_COLUMNS - 1))
     if client is None:
-        return [*shown, client_count - 1]
-    if client in shown:
-        return [*shown, MAX_COLUMNS - 1]
-    return [*shown, client]
+        return [*shown_clients, client_count - 1]
+    if client in shown_clients:
+        return [*shown_clients, MAX_COLUMNS - 1]
+    return [*shown_clients, client]
 
 
 def choose_block_state(step: FusionStep, block: int, block_count: int) -> str:
-    """Choose the state of block `block` (from 1; K + 1: the classifier) at a step, a key of STATES."""
+    """Choose the state of a block at a step, a key of STATES.
+
+    block: counted from 1; K + 1 is the classifier
+    """
     is_classifier = block == block_count + 1
     if block <= step.last_frozen_block:
         return "frozen"
@@ -409,13 +425,13 @@ def choose_block_state(step: FusionStep, block: int, block_count: int) -> str:
 
 
 def draw_client_networks(ax: Axes, replay: RunReplay, step: FusionStep, client: int | None) -> None:
-    """The clients' networks, images at the bottom. Thin lines say who reads whom, small squares are
-    adaptors.
+    """Draw the clients' networks, with the images at the bottom. Thin lines show which client reads
+    which other one, small squares are adaptors.
     """
-    shown = choose_clients_to_draw(replay.clients, client)
+    shown_clients = choose_clients_to_draw(replay.clients, client)
     blocks = replay.block_count
-    places = list(range(len(shown)))
-    middle = (len(shown) - 1) / 2
+    places = list(range(len(shown_clients)))
+    middle = (len(shown_clients) - 1) / 2
     title = (
         f"{step.title} ({format_data_size(step.up)} up, {format_data_size(step.down)} down so far)"
     )
@@ -443,10 +459,12 @@ def draw_client_networks(ax: Axes, replay: RunReplay, step: FusionStep, client: 
             ax.plot(places, [top - 0.1] * len(places), "s", **squares)
         ax.bar(columns, 0.56, 0.62, top, ec=INK, lw=0.9, zorder=3, clip_on=False, **style)
     ax.add_collection(LineCollection(lines, colors=QUIET, linewidths=0.7, alpha=0.55, zorder=1))
-    highlight_row_or_column(ax, shown.index(client) if client in shown else None, len(shown))
-    names = [format_client_for_sentence(k, replay.setting) for k in shown]
+    highlight_row_or_column(
+        ax, shown_clients.index(client) if client in shown_clients else None, len(shown_clients)
+    )
+    names = [format_client_for_sentence(k, replay.setting) for k in shown_clients]
     ax.set_xticks(places, names)
-    attach_tick_hover_texts(ax.xaxis, [f"client {name}" for name in names], "client", shown)
+    attach_tick_hover_texts(ax.xaxis, [f"client {name}" for name in names], "client", shown_clients)
     row_names = [f"block {row}" for row in range(1, blocks + 1)] + ["classifier"]
     ax.set_yticks(np.arange(blocks + 1) + 0.5, row_names)
     ax.set_xlabel("client", color=QUIET)

@@ -1,5 +1,5 @@
-"""The lab of Gaussian heads: classes as images, what one client sends, and all heads side by
-side.
+"""The lab of Gaussian heads: classes as images, what one client sends, and a comparison of all
+heads.
 """
 
 from ...panels import LabSpec

@@ -1,5 +1,5 @@
-"""What the server knows of each class: its mean, its spread, and draws from its Gaussian. As images
-where features are pixels.
+"""What the server knows of each class: its mean, its spread, and draws from its Gaussian. They are
+images if the features are pixels.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from ..runs import describe_setting
 
 MIN_DRAWS = 2  # rows of draws
 MAX_DRAWS = 5
-MAX_CLASSES = 20  # with a column of their own
+MAX_CLASSES = 20  # classes that are drawn as columns
 SPREADS = {
     "qda": "each class has a covariance of its own",
     "nb": "each class has variances of its own, and its features count as independent",
@@ -77,7 +77,7 @@ class ClassStatisticsView(LabView):
 
 
 def find_image_shape_of_pixel_features(state: PanelState) -> tuple[int, ...] | None:
-    """The shape of an image if the run's features are its pixels."""
+    """Return the shape of an image if the run's features are its pixels, else None."""
     shape = tuple(state.outcome.federation().dataset.input_shape)
     if state.outcome.options["features"] == "pixels" and len(shape) > 1:
         return shape
@@ -95,10 +95,10 @@ def draw_class_statistics(
     class_index: int | None = None,
     seed: int = 0,
 ) -> Picture:
-    """The summed statistics, class by class.
+    """Draw the summed statistics, class by class.
 
-    image_shape: of an image, where features are pixels; None: the means are drawn as a table of colours
-    seed:  of the draws
+    image_shape: of an image, if features are pixels; None if the means are to be a table of colours
+    seed:        of the draws
     """
     counts = report.counts.sum(0)
     rows = []
@@ -141,7 +141,7 @@ def draw_class_tiles(
     counts: CountPerClass,
     class_index: int | None,
 ) -> None:
-    """A column for each class, with its name and its number of samples below."""
+    """Draw a column for each class, with its name and its number of samples below."""
     columns = []
     for name, count in zip(shorten_labels(class_names[:MAX_CLASSES], 9), counts, strict=False):
         columns.append(f"{name}\n{count}")
@@ -150,7 +150,7 @@ def draw_class_tiles(
 
 
 def draw_class_means(ax: Axes, means: ClassMeans, class_names: Sequence[str]) -> None:
-    """The means `[C, d]` as a table of colours."""
+    """Draw the means `[C, d]` as a table of colours."""
     dress(ax, x="feature", y="class")
     image = draw_heat_map(
         ax, means, largest_value=float(np.abs(means).max()) or 1.0, is_signed=True
@@ -164,8 +164,8 @@ def draw_class_means(ax: Axes, means: ClassMeans, class_names: Sequence[str]) ->
 def make_labelled_image_rows(
     report: GaussReport, image_shape: tuple[int, ...], seed: int, draw_count: int
 ) -> LabelledImageRows:
-    """Rows of images: mean, deviation (brightest: the largest), and `draw_count` rows of draws. Classes
-    that nobody holds are nan.
+    """Make rows of images: the mean, the deviation, scaled so that the largest is 1, and
+    `draw_count` rows of draws. Classes that nobody holds are nan.
     """
     is_held = (report.counts.sum(0) > 0)[:, None]
     means = np.where(is_held, report.means, np.nan)
@@ -182,7 +182,9 @@ def make_labelled_image_rows(
 def sample_gaussian_deviations(
     report: GaussReport, seed: int, draw_count: int
 ) -> GaussianDeviations:
-    """What draws from the classes' Gaussians add to the means, `[count, C, d]`."""
+    """Draw from the classes' Gaussians, and return the deviations from their means, `[count, C,
+    d]`.
+    """
     classes, d = report.means.shape
     noise = np.random.default_rng(seed).standard_normal((draw_count, classes, d))
     if report.covariances is None:

@@ -1,5 +1,5 @@
-"""Accuracy against the bytes that a client sends, for every head: from the mean of a class alone to
-its covariance.
+"""Accuracy against the bytes that a client sends, for every kind of Gaussian head: from one that
+needs the mean of a class alone to one that needs its covariance.
 """
 
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ HEAD_NAMES = {
     "protohyper": "ProtoHyper",
 }
 MIXTURES = {"none": "FedPFT, means", "diagonal": "FedPFT, diagonal", "full": "FedPFT, full"}
-FEATURE_KNOBS = ("features", "size", "features_seed")  # both methods have them
-OTHER_KNOBS = ("head", "shrinkage")  # what is compared, or what one of the methods has alone
+FEATURE_KNOBS = ("features", "size", "features_seed")  # knobs that both methods have
+OTHER_KNOBS = ("head", "shrinkage")  # the knob that is varied, and one that FedPFT does not have
 
 
 class HeadResults(NamedTuple):
@@ -69,7 +69,7 @@ class HeadsView(ButtonView):
         }
 
     def work(self, state: PanelState) -> JobSteps[HeadResults]:
-        """A Series for each head, and the setting in words."""
+        """Run every head, and FedPFT with every kind of covariance."""
         planned = self.planned_runs(state)
         runs = yield from run_planned_runs(planned)
         series = []
@@ -86,7 +86,7 @@ class HeadsView(ButtonView):
 def select_settings_without_head_knobs(
     settings: SettingsByName, method: str
 ) -> dict[str, SettingValue]:
-    """The settings of the panel for a run of `method`: without the knobs of Gaussian heads, but
+    """Select the panel's settings for a run of `method`: without the knobs of Gaussian heads, but
     with the same features.
     """
     shared = {}
@@ -100,7 +100,7 @@ def select_settings_without_head_knobs(
 
 
 def draw_head_accuracies(series: Sequence[Series], setting: SettingCaption | str) -> Picture:
-    """A point for each classifier; `up` of a series is the mean of a client's bytes."""
+    """Draw a point for each classifier. `up` of a series is the mean number of bytes of a client."""
     lowest = min(min(row.accuracies.values()) for row in series)
     with drawing() as (figure, ax):
         dress(ax, x="bytes that a client sends", y="accuracy", grid="y")

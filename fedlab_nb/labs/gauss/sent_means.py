@@ -1,5 +1,5 @@
-"""What one client sends of its classes, as images, above the nearest of its own images: a class of
-one sample is that sample.
+"""The mean images that one client sends, above the nearest of its own images. The mean of a class
+with one sample is that sample.
 """
 
 from collections.abc import Sequence
@@ -33,23 +33,25 @@ class SentMeansView(LabView):
         setting = describe_setting(outcome)
         if find_image_shape_of_pixel_features(state) is None:
             text = (
-                "Here features are not pixels, so a mean is not an image. The view of the classes shows "
-                "all means."
+                "Here features are not pixels, so a mean is not an image. The view of the classes "
+                "shows all means."
             )
             return make_blank_picture(text, setting=setting)
         client = min(state.client or 0, len(report.counts) - 1)
 
         def get_sent_means(k: int) -> SentImages:
-            held = np.flatnonzero(report.counts[k])
-            return SentImages(report.client_means[k][held], held, report.counts[k][held])
+            held_classes = np.flatnonzero(report.counts[k])
+            return SentImages(
+                report.client_means[k][held_classes], held_classes, report.counts[k][held_classes]
+            )
 
         (neighbours,) = find_nearest_images_of_clients(outcome, get_sent_means, [client])
-        who = format_client_for_title(client, setting)
+        client_title = format_client_for_title(client, setting)
         return draw_sent_and_nearest_images(
             neighbours,
             state.class_names,
-            f"The mean images that {who} sends",
-            describe_sent_means_of_client(report.counts[client], who, state.class_names),
+            f"The mean images that {client_title} sends",
+            describe_sent_means_of_client(report.counts[client], client_title, state.class_names),
             setting=setting,
             class_index=state.class_index,
             detail=SECURE_SUM,
@@ -60,14 +62,14 @@ def describe_sent_means_of_client(
     samples_per_class: CountPerClass, client_text: str, class_names: Sequence[str]
 ) -> str:
     """Say what the means give away. samples_per_class: the client's samples by class `[C]`"""
-    held = np.flatnonzero(samples_per_class)
-    single = [class_names[c] for c in held if samples_per_class[c] == 1]
-    if single:
+    held_classes = np.flatnonzero(samples_per_class)
+    single_image_classes = [class_names[c] for c in held_classes if samples_per_class[c] == 1]
+    if single_image_classes:
         return (
-            f"{capitalize_first_letter(client_text)} holds a single image of {join_with_and(single)}: the mean "
-            "that it sends is that image, exactly."
+            f"{capitalize_first_letter(client_text)} holds a single image of "
+            f"{join_with_and(single_image_classes)}: the mean that it sends is that image, exactly."
         )
-    rarest = held[samples_per_class[held].argmin()]
+    rarest = held_classes[samples_per_class[held_classes].argmin()]
     images = format_count_and_noun(int(samples_per_class[rarest]), "image")
     return (
         f"{capitalize_first_letter(client_text)} holds {images} of {class_names[rarest]}, its "
@@ -76,6 +78,6 @@ def describe_sent_means_of_client(
 
 
 SECURE_SUM = (
-    "If only the sum over all clients is made known (a secure sum), the server sees no client's own "
-    "mean."
+    "If only the sum over all clients is made known (a secure sum), the server sees no client's "
+    "own mean."
 )

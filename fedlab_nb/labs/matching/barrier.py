@@ -28,8 +28,8 @@ from .pairs import RULES, MatchedPair, TwoClientsView
 
 
 class BarrierView(TwoClientsView):
-    """Loss or accuracy on the straight line between two clients, with the units as they stand and
-    matched.
+    """Loss or accuracy on the straight line between two clients' networks, before and after their
+    units are matched.
     """
 
     name, title = "barrier", "Barrier"
@@ -51,7 +51,7 @@ class BarrierView(TwoClientsView):
 
 
 def draw_barrier(pair: MatchedPair, measure: Literal["loss", "accuracy"], chance: float) -> Picture:
-    """The line between two clients, before and after matching.
+    """Draw loss or accuracy on the line between two clients, before and after matching.
 
     measure: "loss" or "accuracy"
     chance: accuracy of guessing, drawn beside accuracies
@@ -87,18 +87,19 @@ def draw_barrier(pair: MatchedPair, measure: Literal["loss", "accuracy"], chance
 
 
 def describe_barrier(pair: MatchedPair) -> str:
-    """The accuracy of the average, before and after matching."""
+    """Say how accurate the average of the two networks is, before and after matching."""
     a, b = pair.client_names
     before = pair.before
     after = pair.after
     return (
-        f"The average of clients {a} and {b} gets {format_percent(before.average_accuracy)} right as their "
-        f"units stand, and {format_percent(after.average_accuracy)} after matching by {RULES[pair.rule]}."
+        f"The average of clients {a} and {b} gets {format_percent(before.average_accuracy)} right "
+        f"as their units stand, and {format_percent(after.average_accuracy)} after matching by "
+        f"{RULES[pair.rule]}."
     )
 
 
 def describe_loss_barrier(pair: MatchedPair) -> str:
-    """The barrier before and after matching, and what the two networks reach by themselves."""
+    """Say how high the barrier is before and after matching, and how accurate the two networks are."""
     before = pair.before
     return (
         f"The loss barrier is {before.barrier:.2f} with the units as they stand, and "
@@ -108,7 +109,7 @@ def describe_loss_barrier(pair: MatchedPair) -> str:
 
 
 def make_barrier_table(pair: MatchedPair) -> TableRows:
-    """A row for each point of the line."""
+    """Make the table with a row for each point of the line."""
     before = pair.before
     after = pair.after
     rows = []

@@ -1,10 +1,10 @@
 """The matching game: two tiny networks whose units the player pairs by hand, and the barrier for
 each pairing.
 
-A network of one number x: f(x) = Σ_i v_i max(0, w_i x + b_i), four hidden units. Network B is
+A network has one input x and four hidden units: f(x) = Σ_i v_i max(0, w_i x + b_i). Network B is
 network A with its units in another order and a little noise on every number. The loss is the mean
-squared difference from A's answers, so A has 0 and B next to nothing; in between it depends on who
-is paired with whom. There are 24 orders, so the best is known.
+squared difference from A's outputs: it is 0 for A and close to 0 for B. In between it depends on
+which units are paired. There are only 24 orders, so the best one is found by trying all.
 """
 
 import itertools
@@ -30,14 +30,15 @@ STREAMS = (4, 12, 20, 27, 47, 51)
 
 # -------------------------------------------------------------------------------------- the puzzles
 class MatchingPuzzle(NamedTuple):
-    """Networks `a`, `b` `[units, 3]`: a row (w, b, v) for each unit."""
+    """Two networks `a` and `b`, each `[units, 3]`: a row (w, b, v) for each unit."""
 
     a: np.ndarray
     b: np.ndarray
 
     def compute_losses_on_line(self, order_of_b: Sequence[int]) -> LossPerPoint:
-        """`[LINE_POINTS]`: along the straight line from A to B, with B's unit order[i] beside A's
-        unit i.
+        """Compute the losses `[LINE_POINTS]` along the straight line from A to B.
+
+        order_of_b: for each unit of A, the unit of B that it is paired with
         """
         t = np.linspace(0, 1, LINE_POINTS)[:, None, None]
         between = (1 - t) * self.a + t * self.b[list(order_of_b)]
@@ -56,7 +57,7 @@ class MatchingPuzzle(NamedTuple):
 
 
 def make_matching_puzzle(puzzle_index: int) -> MatchingPuzzle:
-    """Puzzle `puzzle_index`, counted from 0: one of STREAMS."""
+    """Make the puzzle with this index, counted from 0; STREAMS has its random stream."""
     stream = np.random.default_rng([11, STREAMS[puzzle_index]])
     signs = np.array([1, -1, 1, -1])  # two units look to the right, two to the left
     w = signs * stream.uniform(0.6, 1.6, UNITS)
@@ -72,7 +73,7 @@ def make_matching_puzzle(puzzle_index: int) -> MatchingPuzzle:
 
 
 def compute_network_outputs(networks: Networks) -> NetworkOutputs:
-    """`[T, X]`: what networks `[T, units, 3]` answer to INPUTS."""
+    """Compute the outputs `[T, X]` of networks `[T, units, 3]` for INPUTS."""
     w, b, v = np.moveaxis(networks[..., None], 2, 0)
     return compute_unit_outputs(w, b, v).sum(1)
 
@@ -80,14 +81,12 @@ def compute_network_outputs(networks: Networks) -> NetworkOutputs:
 def compute_unit_outputs(
     weights: np.ndarray, biases: np.ndarray, output_weights: np.ndarray
 ) -> UnitOutputs:
-    """output_weights · max(0, weights x + biases) at each x of INPUTS."""
+    """Compute output_weights · max(0, weights x + biases) at each x of INPUTS."""
     return output_weights * np.maximum(0, weights * INPUTS + biases)
 
 
 def swap_units(order: Sequence[int], position: int, unit: int) -> tuple[int, ...]:
-    """`order` with B's `unit` at `position`. The unit that stood there goes where this one came
-    from.
-    """
+    """Return `order` with B's `unit` at `position`; the unit that stood there takes its old place."""
     swapped = list(order)
     swapped[swapped.index(unit)] = swapped[position]
     swapped[position] = unit
@@ -98,7 +97,7 @@ def swap_units(order: Sequence[int], position: int, unit: int) -> tuple[int, ...
 def draw_matching_game(
     puzzle: MatchingPuzzle, order_of_b: Sequence[int], puzzle_index: int
 ) -> Picture:
-    """Puzzle number `puzzle_index` with B's unit order_of_b[i] beside A's unit i."""
+    """Draw a puzzle with B's unit order_of_b[i] beside A's unit i."""
     with drawing(fixed=True) as (figure, _):
         if is_frame_narrow():
             axes = figure.subplot_mosaic("01;23;ll", height_ratios=[1, 1, 2])
@@ -113,11 +112,13 @@ def draw_matching_game(
                 INPUTS, compute_unit_outputs(*puzzle.b[j]), color=ACCENT, ls=(0, (3, 1.5)), lw=1.8
             )
             ax.set(xlim=(-2, 2), ylim=(-6.5, 6.5))
-            if i < 2:  # the units below have the same x
+            if i < 2:  # the axes below have the same x
                 ax.tick_params(labelbottom=False)
         draw_loss_on_line(axes["l"], puzzle, order_of_b)
-        break_of_line = "\n" if is_frame_narrow() else " "
-        text = f"What each unit adds to the answer,{break_of_line}against x: A plain, B blue and dashed"
+        line_break = "\n" if is_frame_narrow() else " "
+        text = (
+            f"What each unit adds to the answer,{line_break}against x: A plain, B blue and dashed"
+        )
         figure.text(0.1, 0.985, text, fontsize=9.5, color=QUIET, va="top")
     rows = []
     for i, j in enumerate(order_of_b):
@@ -126,8 +127,8 @@ def draw_matching_game(
         )
     return describe_picture(
         figure,
-        f"Puzzle {puzzle_index + 1}: units of networks A and B side by side, and the loss on the line "
-        "from A to B",
+        f"Puzzle {puzzle_index + 1}: units of networks A and B side by side, and the loss on the "
+        "line from A to B",
         "",
         describe_game(puzzle, order_of_b),
         build_table("unit of A | its w, b, v | unit of B beside it | its w, b, v of B", rows),
@@ -135,20 +136,20 @@ def draw_matching_game(
 
 
 def draw_loss_on_line(ax: Axes, puzzle: MatchingPuzzle, order_of_b: Sequence[int]) -> None:
-    """The loss on the line from A to B, in B's own order and in the player's."""
+    """Draw the loss on the line from A to B, in B's own order and in the player's."""
     own_loss = puzzle.compute_losses_on_line(range(UNITS))
     loss = puzzle.compute_losses_on_line(order_of_b)
     t = np.linspace(0, 1, LINE_POINTS)
     dress(ax, title="On the line from A to B", x="way: 0 is A, 1 is B", grid="y")
     ax.plot(t, own_loss, color=SECOND, ls=(0, (4, 2)), lw=1.6, label="loss in B's own order")
     ax.plot(t, loss, color=ACCENT, lw=2.4, label="loss in your order")
-    room_for_the_legend = 1.55 if is_frame_narrow() else 1.25
-    ax.set(xlim=(0, 1), ylim=(0, room_for_the_legend * max(own_loss.max(), loss.max())))
+    legend_factor = 1.55 if is_frame_narrow() else 1.25
+    ax.set(xlim=(0, 1), ylim=(0, legend_factor * max(own_loss.max(), loss.max())))
     add_legend(ax, loc="upper right")
 
 
 def describe_game(puzzle: MatchingPuzzle, order_of_b: Sequence[int]) -> str:
-    """The barrier of this order beside that of B's own order and the best one."""
+    """Say how high the barrier of this order is, beside that of B's own order and of the best one."""
     pairs = [f"A {i + 1} with B {j + 1}" for i, j in enumerate(order_of_b)]
     barrier = puzzle.compute_barrier(order_of_b)
     best = puzzle.compute_barrier(puzzle.find_best_order())
@@ -162,7 +163,7 @@ def describe_game(puzzle: MatchingPuzzle, order_of_b: Sequence[int]) -> str:
 
 
 def format_unit_numbers(unit_numbers: UnitNumbers) -> str:
-    """w, b, v of a unit: '1.20, -0.31, 0.70'."""
+    """Format w, b, v of a unit: '1.20, -0.31, 0.70'."""
     return ", ".join(f"{value:.2f}" for value in unit_numbers)
 
 
@@ -186,11 +187,11 @@ class MatchingGameView(LabView):
         self.place4 = make_unit_menu(3)
         self.places = [self.place1, self.place2, self.place3, self.place4]
         self.controls = [self.puzzle, *self.places]
-        self.number = 0  # of the puzzle that is shown
+        self.number = 0  # the index of the puzzle that is shown
         self.order = tuple(range(UNITS))
 
     def adapt(self, state: PanelState) -> None:
-        """A unit that is put somewhere changes places with the one that stood there. A new puzzle
+        """Swap the unit that was chosen in a menu with the one that had its place. A new puzzle
         starts in B's own order.
         """
         if self.puzzle.value != self.number:
@@ -209,7 +210,7 @@ class MatchingGameView(LabView):
 
 
 def make_unit_menu(position: int) -> widgets.Dropdown:
-    """The menu of B's unit beside A's unit number `position`."""
+    """Make the menu of the unit of B beside A's unit at `position`."""
     return make_widget(
         widgets.Dropdown,
         label=f"A {position + 1} with",

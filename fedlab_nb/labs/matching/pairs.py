@@ -1,5 +1,5 @@
-"""Two clients of a run of matching: their networks, the straight line between them, and their units
-side by side. `TwoClientsView` is what the views of two clients have in common.
+"""Two clients of a run of neuron matching: their networks, the straight line between them, and
+which units are matched. `TwoClientsView` is the base of the views that show two clients.
 """
 
 from typing import NamedTuple
@@ -37,16 +37,16 @@ from ...training import ClientModels
 from ..array_types import PositionPerPoint
 from ..runs import describe_setting, list_client_menu_options
 
-LINE_POINTS = 21  # on the line between two networks, both ends included
+LINE_POINTS = 21  # points on the line between two networks, both ends included
 MAX_SAMPLES = 1000  # test images
-NOISE_SAMPLES = 500  # on which activations are compared
+NOISE_SAMPLES = 500  # samples of noise on which activations are compared
 RULES = {"rebasin": "Git Re-Basin", "greedy": "OT-Fusion", "activations": "activations"}
 
 UnitCosines = Tensor  # [units of the first network, units of the second]
 
 
 def get_client_models(outcome: Outcome) -> ClientModels:
-    """The clients' networks of a run; RunError if they were too large to keep."""
+    """Return the clients' networks of a run. Raises RunError if they were too large to store."""
     if outcome.model.clients is None:
         raise RunError(
             "These networks are too large to be stored with the run: choose fewer or smaller ones."
@@ -56,8 +56,10 @@ def get_client_models(outcome: Outcome) -> ClientModels:
 
 # ----------------------------------------------------------------------------------------- the line
 class InterpolationLine(NamedTuple):
-    """The straight line (1 - t) θ + t θ' between two networks, at t = 0, …, 1: `loss [T]` and
-    `accuracy [T]` (0–1).
+    """Loss and accuracy on the straight line (1 - t) θ + t θ' between two networks.
+
+    loss:     `[T]`, at t = 0, …, 1
+    accuracy: `[T]`, 0–1
     """
 
     loss: np.ndarray
@@ -70,9 +72,7 @@ class InterpolationLine(NamedTuple):
 
     @property
     def barrier(self) -> float:
-        """How far the loss rises, at most, above the straight line between its two ends: 0 or
-        more.
-        """
+        """The largest rise of the loss above the straight line between its two ends, at least 0."""
         straight = (1 - self.positions) * self.loss[0] + self.positions * self.loss[-1]
         return float(max(0.0, (self.loss - straight).max()))
 
@@ -91,7 +91,10 @@ def measure_interpolation_line(
     labels: Labels,
     point_count: int = LINE_POINTS,
 ) -> InterpolationLine:
-    """The line between two states of networks like `architecture`, on `samples [N, ...]`, `labels [N]`."""
+    """Measure the line between two states of a network like `architecture`.
+
+    samples, labels: `[N, ...]` and `[N]`, on which loss and accuracy are measured
+    """
     between = copy_model(architecture).eval()
     losses = []
     accuracies = []
@@ -109,11 +112,10 @@ def measure_interpolation_line(
 class MatchedPair(NamedTuple):
     """Clients `a` and `b`; the units of b are matched with those of a by `rule`.
 
-    before, after: the line between them, with b's units as they stand and in the order that was
-        found
-    similarity:    for each layer `[units, units]`, cosines of the incoming weights of a's units
-                   (rows) and of b's units as they stand (columns); earlier layers are matched
-    orders:        for each layer `[units]`, which unit of b is matched with each unit of a
+    before, after: the line between them, with b's units in their own order and in the order found
+    similarity:    for each layer `[units, units]`, cosines of the incoming weights of a's units (rows)
+                   and of b's (columns), with all other layers in the order found
+    orders:        for each layer `[units]`, the unit of b that is matched with each unit of a
     setting:       in words
     """
 
@@ -135,16 +137,24 @@ class MatchedPair(NamedTuple):
 def match_networks_of_two_clients(
     outcome: Outcome, first_client: int, second_client: int, rule: MatchingRule
 ) -> MatchedPair:
-    """Clients `first_client` and `second_client` of a run, matched by `rule` (of RULES), on its test images."""
+    """Match two clients of a run by `rule` (a key of RULES), and measure the line on its test
+    images.
+    """
     clients = get_client_models(outcome)
     data = load(outcome.settings.dataset)
-    first = clients.module(first_client)
-    second = clients.module(second_client)
-    weight = next(first.parameters())
+    first_network = clients.module(first_client)
+    second_network = clients.module(second_client)
+    weight = next(first_network.parameters())
     x = data.x_test[:MAX_SAMPLES].to(weight.device, weight.dtype)
     y = data.y_test[:MAX_SAMPLES].to(weight.device)
     return match_networks(
-        first, second, (first_client, second_client), rule, x, y, describe_setting(outcome)
+        first_network,
+        second_network,
+        (first_client, second_client),
+        rule,
+        x,
+        y,
+        describe_setting(outcome),
     )
 
 
@@ -157,10 +167,10 @@ def match_networks(
     labels: Labels,
     setting: SettingCaption | str = "",
 ) -> MatchedPair:
-    """Match two networks by `rule` (of RULES), and measure the line between them.
+    """Match two networks by `rule` (a key of RULES), and measure the line between them.
 
     clients: their numbers
-    samples `[N, ...]`, labels `[N]`: of the line
+    samples, labels: `[N, ...]` and `[N]`, on which the line is measured
     """
     wiring = find_unit_wiring(first)
     start = model_state(first)
@@ -197,9 +207,10 @@ def match_networks(
 def find_unit_orders_by_activations(
     network: Network, start: State, end: State, wiring: UnitWiring, samples: Samples
 ) -> rules.UnitOrders:
-    """Orders of the units of `end` by how their activations correlate with those of `start`.
+    """Find the orders of the units of `end` in which their activations correlate best with those of
+    `start`.
 
-    They are compared on noise of the shape of `samples`, as in the method's default.
+    Activations are compared on noise of the shape of `samples`, as in the method's default.
     """
     draw = torch.rand if samples.dim() == 4 else torch.randn
     stream = generator(0, "matching", "noise")
@@ -215,8 +226,9 @@ def find_unit_orders_by_activations(
 def compute_unit_cosines(
     first: State, second: State, wiring: UnitWiring, orders: rules.UnitOrders, unit_group: int
 ) -> UnitCosines:
-    """`[units, units]`: cosines of the incoming weights of the units of `unit_group`, of `first` (rows)
-    and of `second` (columns). The units of `second` are in `orders` in all groups but this one.
+    """Compute the cosines `[units, units]` of the incoming weights of the units of `unit_group`, of
+    `first` (rows) and of `second` (columns). In all other groups the units of `second` are in
+    `orders`.
     """
     orders = list(orders)
     orders[unit_group] = torch.arange(len(orders[unit_group]))
@@ -263,7 +275,7 @@ class TwoClientsView(LabView):
         )
 
     def adapt(self, state: PanelState) -> None:
-        """Offer the run's clients; two different ones at the start."""
+        """Offer the run's clients, and begin with two different ones."""
         clients = list_client_menu_options(state)
         set_menu_options_and_keep_choice(self.a, clients, 0)
         set_menu_options_and_keep_choice(self.b, clients, min(1, len(clients) - 1))
@@ -272,7 +284,7 @@ class TwoClientsView(LabView):
         return get_client_models(state.outcome)
 
     def match_selected_clients(self, state: PanelState) -> MatchedPair:
-        """The two clients that are chosen."""
+        """Match the two clients that are chosen."""
         return match_networks_of_two_clients(
             state.outcome, self.a.value, self.b.value, self.rule.value
         )

@@ -1,5 +1,5 @@
-"""Who was matched with whom: how alike the units of two clients are, before and after the units of
-one are put in order.
+"""Which units were matched: how alike the units of two clients are, before and after the units of
+one are reordered.
 """
 
 import ipywidgets as widgets
@@ -11,7 +11,7 @@ from ...plots.kit import draw_heat_map
 from ...plots.style import QUIET, draw_colour_bar
 from .pairs import RULES, MatchedPair, TwoClientsView
 
-COLOUR_LIMIT = 0.8  # hardly a cosine is larger
+COLOUR_LIMIT = 0.8  # end of the colour scale; hardly any cosine is larger
 
 
 class UnitPartnersView(TwoClientsView):
@@ -44,10 +44,10 @@ class UnitPartnersView(TwoClientsView):
 
 
 def draw_unit_matches(pair: MatchedPair, layer_index: int) -> Picture:
-    """Heat-maps of the cosines of layer number `layer_index`: client b's units as they stand, and in the
-    order that was found.
+    """Draw heat maps of the cosines of one layer: with client b's units in their own order, and in
+    the order found.
 
-    Client a's units come with the best pair first; on the diagonal are the two that an average
+    Client a's units are sorted, the best pair first. On the diagonal are the pairs that an average
     mixes.
     """
     cosines = pair.similarity[layer_index]
@@ -65,8 +65,8 @@ def draw_unit_matches(pair: MatchedPair, layer_index: int) -> Picture:
         left.set_ylabel(f"units of client {a}, best pair first", fontsize=10, color=QUIET)
         draw_colour_bar(image, (left, right), "cosine of the incoming weights", shrink=0.75)
     title = (
-        f"Two heat-maps of how alike the units of hidden layer {layer_index + 1} of clients {a} and {b} "
-        f"are, as they stand and matched by {RULES[pair.rule]}"
+        f"Two heat-maps of how alike the units of hidden layer {layer_index + 1} of clients {a} "
+        f"and {b} are, as they stand and matched by {RULES[pair.rule]}"
     )
     moved_units = int((order != units).sum())
     sentence = (

@@ -1,1 +1,3 @@
-"""Machinery that several methods share, or that would make a method's own file too long. Nothing here registers."""
+"""Code that several methods share, or that would make a method's own file too long. No method is
+registered here.
+"""

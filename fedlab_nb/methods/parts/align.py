@@ -1,7 +1,8 @@
-"""SLOT-Align: every client's features get the same mean and covariance before they are summed or fitted.
+"""SLOT-Align: every client's features get the same mean and covariance before they are summed or
+fitted.
 
-It is for clients that see the same classes differently (Berardini et al., ICML 2026, arXiv 2606.16655); the guide to
-the methods has what it gains where the clients write in different fonts.
+It is for clients whose samples of the same class look different (Berardini et al., ICML 2026, arXiv
+2606.16655). The guide to the methods has its gain on clients that write in different fonts.
 
 Clients: mean m_k and covariance S_k of the frozen features x. Link: both up, the covariance as a triangle.
 Server: the Bures-Wasserstein barycentre of the Gaussians N(m_k, S_k), with w_k = n_k/N: m* = Σ w_k m_k, and the S*
@@ -11,12 +12,13 @@ Clients: x ↦ (1 - τ) x + τ (m* + A_k (x - m_k)), with the optimal transport 
 A_k = S_k^-½ (S_k^½ S* S_k^½)^½ S_k^-½. With τ = 1 the features of every client have mean m* and covariance S*.
 
 Ours: a test sample has no client, so the server moves it from the pooled moments, m* and Σ_k w_k (S_k + (m_k - m*)
-(m_k - m*)ᵀ), to the same end. No variance along an axis of S_k is below FLOOR times the mean of its variances: a client
-with fewer samples than features has a covariance that cannot be inverted. The authors' code takes Ledoit and Wolf's
-estimate of S_k instead (align_covariance=ledoit-wolf), and moves test samples by the map of their own domain, which
-needs to know whose they are.
+(m_k - m*)ᵀ), to m* and S*. Each variance along an axis of S_k is at least FLOOR times their mean, since a client
+with fewer samples than features has a covariance that cannot be inverted. The authors' code uses Ledoit and Wolf's
+estimate of S_k instead (align_covariance=ledoit-wolf), and moves test samples by the map of their own domain, for
+which it must know the domain.
 
-It does not use classes. Under label skew clients differ because their classes do, and that difference is removed, too.
+The method does not use classes. Under label skew clients also differ because they have different
+classes, and this difference is removed, too.
 """
 
 from __future__ import annotations
@@ -67,8 +69,8 @@ class FeatureMoments:
         """The moments of `features [n, d]`, their covariance S moved towards the identity (Ledoit
         & Wolf 2004).
 
-        (1 - s) S + s μ I with μ = tr(S) / d and s = min(1, b² / e²), where e² = ‖S - μ I‖² and
-        b² = Σ_i ‖x_i x_iᵀ - S‖² / n² of the centred rows x_i: how far S would move with other samples,
+        (1 - s) S + s μ I with μ = tr(S) / d and s = min(1, b² / e²), where e² = ‖S - μ I‖² and b² =
+        Σ_i ‖x_i x_iᵀ - S‖² / n² of the centred rows x_i: how far S would move with other samples,
         as a share of how far it is from μ I.
         """
         moments = cls.measure(features)
@@ -93,7 +95,9 @@ class FeatureMoments:
         return cls(message["mean"].double(), covariance)
 
     def copy_with_variance_floor(self) -> FeatureMoments:
-        """These moments with FLOOR as the least variance along each axis; unchanged if none is below it."""
+        """These moments with FLOOR as the least variance along each axis; unchanged if none is
+        below it.
+        """
         values, axes = torch.linalg.eigh(self.covariance)
         least = FLOOR * values.mean().clamp(min=FLOOR)
         if values[0] >= least:
@@ -130,7 +134,9 @@ def compute_barycentre(
 def compute_transport_map(
     source_covariance: Covariance, target_covariance: Covariance
 ) -> SquareMatrix:
-    """A `[d, d]`, symmetric, with A source_covariance A = target_covariance, of covariances `[d, d]`."""
+    """A `[d, d]`, symmetric, with A source_covariance A = target_covariance, of covariances `[d,
+    d]`.
+    """
     root = compute_matrix_powers(source_covariance, 0.5)
     inverse_root = compute_matrix_powers(source_covariance, -0.5)
     return inverse_root @ compute_matrix_powers(root @ target_covariance @ root, 0.5) @ inverse_root

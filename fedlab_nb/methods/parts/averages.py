@@ -1,14 +1,16 @@
-"""Robust averages of M models, which a few poisoned ones cannot move far. `assumed` (f): how many may be poisoned.
+"""Robust averages of M models, which a few poisoned ones cannot move far. `assumed` (f) is how many
+may be poisoned.
 
 - `median`: the median of every number (Yin et al., ICML 2018);
 - `trimmed`: the mean of every number without its f largest and f smallest values (Yin et al., ICML 2018);
-- `krum`: the one model whose M - f - 2 nearest others are nearest in all (Blanchard et al., NeurIPS 2017). It
-  can be computed from M = f + 3 on; what they prove of it needs M > 2 f + 2.
+- `krum`: the one model with the smallest total distance to its M - f - 2 nearest others (Blanchard et al., NeurIPS
+  2017). It can be computed for M ≥ f + 3; their proof needs M > 2 f + 2.
 
-They assume that the models of honest clients are alike. Those of clients with different classes are not.
-None weights clients by their samples: a poisoned one could claim that it has many.
+They assume that the models of honest clients are similar, which is wrong for clients with different
+classes. None weights clients by their sample counts, since a poisoned client could claim to have
+many samples.
 
-Below them: servers that use the clients' mean change as a gradient (FedAdam and its kin).
+Below them are servers that use the clients' mean change as a gradient (FedAdam and similar ones).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +60,9 @@ def average_states(
     rule: AverageRule,
     assumed_liars: int,
 ) -> ModelState:
-    """One model from `client_states` by `rule` (one of RULES); only the mean uses the `client_weights`."""
+    """One model from `client_states` by `rule` (one of RULES); only the mean uses the
+    `client_weights`.
+    """
     if rule == "mean":
         return weighted_mean(client_states, client_weights)
     if rule == "krum":
@@ -73,7 +77,9 @@ def average_states(
 
 
 def compute_trimmed_mean(client_values: Tensor, trimmed_per_side: int) -> Tensor:
-    """Means over the first axis of `client_values [M, ...]` without the `trimmed_per_side` largest and smallest."""
+    """Means over the first axis of `client_values [M, ...]` without the `trimmed_per_side` largest
+    and smallest.
+    """
     return (
         client_values.sort(0)
         .values[trimmed_per_side : len(client_values) - trimmed_per_side]
@@ -99,7 +105,9 @@ def split_vector_into_tensors(
 
 
 def choose_krum_client(client_states: Sequence[State], assumed_liars: int) -> ClientIndex:
-    """The index of the model with the smallest sum of squared distances to its M - f - 2 nearest others."""
+    """The index of the model with the smallest sum of squared distances to its M - f - 2 nearest
+    others.
+    """
     rows = []
     for state in client_states:
         rows.append(torch.cat([tensor.flatten().double() for tensor in state.values()]))
@@ -115,9 +123,9 @@ def choose_krum_client(client_states: Sequence[State], assumed_liars: int) -> Cl
 # --------------------------------------------------------------------------------------------------------------- merged
 @dataclass(frozen=True, eq=False)
 class MergeReport(Report):
-    """Beside a merged network: how good the plain average is.
+    """The report of a merged network.
 
-    average_accuracy: test accuracy, 0–1, of the plain average of the same networks, where the server has it
+    average_accuracy: test accuracy, 0–1, of the plain average of the same networks, if the server has it
     """
 
     average_accuracy: float | None = None
@@ -129,7 +137,9 @@ class MergeReport(Report):
 
 
 class MergedModel(NetworkModel):
-    """The merged network; the plain `average` of the same clients, where the server has it, is measured, too."""
+    """The merged network. The plain `average` of the same clients is measured, too, if the server
+    has it.
+    """
 
     def __init__(self, module: nn.Module, report: MergeReport, average: nn.Module | None) -> None:
         super().__init__(module, report)

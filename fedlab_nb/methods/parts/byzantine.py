@@ -1,22 +1,24 @@
-"""Byzantine clients at inference: f of M clients answer falsely when an ensemble asks them, `poison=lie:f`
-(Dhasade, Farhadkhani, Guerraoui, Gupta, Jacovella, Kermarrec, Pinot: Robust Federated Inference, ICLR 2026, arXiv
-2510.00310).
+"""Byzantine clients at inference: f of M clients answer falsely when an ensemble asks them,
+`poison=lie:f` (Dhasade, Farhadkhani, Guerraoui, Gupta, Jacovella, Kermarrec, Pinot: Robust
+Federated Inference, ICLR 2026, arXiv 2510.00310).
 
-They train and upload honestly; only their answers are false, as if each client kept its model and answered by itself.
-The attack is ours, not the paper's: the liars know the rule and the honest answers, and all of them name the same
-class, the one of all C that does the most harm. If the rule is the mean of the probabilities, that is the class that
-the honest clients together find second most likely, and no other lie moves the mean as far. A trained rule can be
-trained on lies as well (`replace_answers_of_random_liars`).
+They train and upload honestly. Only their answers are false, as if each client kept its model and
+predicted itself. The attack is ours, not the paper's: the liars know the rule and the honest
+answers, and all name the same class, the one that does most harm. If the rule is the mean of the
+probabilities, this is the class that the honest clients together find second most likely, and no
+other lie moves the mean as far. A trained rule can also be trained on lies
+(`replace_answers_of_random_liars`).
 
-The worst lie depends on what the rule reads. In a probability vector it is 1 for one class. Logits have no such limit:
-a rule that adds them up can be moved as far as the largest logit that it accepts. Here a liar's logit is as large as
-the largest one of an honest client for the same sample, so that its size does not give the liar away;
-`poison=lie:f:LOGIT` sets another size. (The clients of the paper's public code send probability vectors.)
+The worst lie depends on what the rule reads. In a probability vector it is 1 for one class. Logits
+have no such limit: a rule that adds them up can be moved as far as the largest logit that it
+accepts. Here a liar's logit is as large as the largest one of an honest client for the same sample,
+so that its size does not reveal the liar; `poison=lie:f:LOGIT` sets another size. (The clients of
+the paper's public code send probability vectors.)
 
-A certificate holds whatever the liars say. Let p_k be the honest answers of all M clients, y the class of their mean,
-j another class, and D_k = p_ky - p_kj. A liar can lower its own D_k to -1 at worst, and the worst f liars are those
-with the largest D_k. So no f liars can make j beat y if the M - f smallest D_k sum to more than f. The paper's
-certificate uses a margin; this one is exact.
+A certificate holds for any answers of the liars. Let p_k be the honest answers of all M clients, y
+the class of their mean, j another class, and D_k = p_ky - p_kj. A liar can lower its own D_k to -1
+at worst, and the worst f liars are those with the largest D_k. So no f liars can make j beat y if
+the M - f smallest D_k sum to more than f. The paper's certificate uses a margin; this one is exact.
 
 Left out: attacks that search among uncertain answers by gradients, and liars who disagree with one another.
 """
@@ -42,7 +44,9 @@ MATCH_HONEST = 0.0
 
 
 def choose_lie_logit(chosen_logit: float, reads_probabilities: bool) -> float:
-    """The logit of a lie: `chosen_logit` (from `Poison.logit`) if it is not 0, else the one for what the rule reads."""
+    """The logit of a lie: `chosen_logit` (from `Poison.logit`) if it is not 0, else the one for
+    what the rule reads.
+    """
     if chosen_logit:
         return chosen_logit
     if reads_probabilities:
@@ -63,12 +67,14 @@ def replace_answers_of_liars(
     liars: Sequence[int],
     lie_logit: float,
 ) -> ClientLogits:
-    """`client_logits [M, N, C]` with the rows of the `liars` replaced; the same tensor if there are none.
+    """`client_logits [M, N, C]` with the rows of the `liars` replaced; the same tensor if there are
+    none.
 
     combine_logits: the ensemble's rule, logits `[M, N, C]` -> scores `[N, C]`
     lie_logit: the logit of the class that a liar names (see `choose_lie_logit`); its other logits are 0
 
-    The liars name the class for which the honest clients' class is least ahead of the best other one.
+    The liars name the class for which the honest clients' class is least ahead of the best other
+    one.
     """
     if not liars:
         return client_logits
@@ -96,8 +102,8 @@ def replace_answers_of_random_liars(
 ) -> ClientLogitsBySample:
     """`client_logits [n, M, C]` in which `liar_count` clients lie, drawn anew for each sample.
 
-    They name the class that the other clients together find second most likely. A rule can be trained
-    on these answers as well as on honest ones. `lie_logit`: see `choose_lie_logit`.
+    They name the class that the other clients together find second most likely. A rule can be
+    trained on these answers as well as on honest ones. `lie_logit`: see `choose_lie_logit`.
     """
     samples, clients, classes = client_logits.shape
     is_drawn = torch.rand(samples, clients, generator=stream).argsort(1) < liar_count

@@ -1,6 +1,8 @@
-"""Frozen features: a map from samples to d numbers that is not trained, and models that read them with one head.
+"""Frozen features: a map from samples to d numbers that is not trained, and models that read them
+with one head.
 
-Sums over clients (AFL, Gaussian heads) need the same features at every client. There are five kinds (`features`):
+Sums over clients (AFL, Gaussian heads) need the same features at every client. There are five kinds
+(`features`):
 
 - `pixels`: the sample itself, flattened. Nothing is sent.
 - `relu`: max(0, (x - c) V + b), V ~ N(0, 2/p), b ~ N(0, 1/4), for samples of p numbers; c = 0.3 for images, which lie
@@ -10,10 +12,11 @@ Sums over clients (AFL, Gaussian heads) need the same features at every client. 
 - `lite0`: a network that was trained on ImageNet, EfficientNet-Lite0 up to its eleventh block (`models/lite0.py`), 112
   numbers of an image of any size. It is public and part of this package, so that nothing is sent; with `send_body` it
   goes down to every client, 2 bytes a number.
-- `client`: the network of the client with most samples, without its last layer. It trains alone, uploads the network
-  and all others get it; d is the length of its feature vector.
+- `client`: the network of the client with the most samples, without its last layer. This client trains alone and
+  uploads the network, which goes down to all others; d is the length of its feature vector.
 
-The papers take a network that was trained on ImageNet, and so does `lite0`; the others are for rows, or for comparison.
+The papers use a network that was trained on ImageNet, as does `lite0`. The other kinds are for
+rows, or for comparison.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,17 +49,17 @@ from .align import (
 
 FeatureKind = Literal["pixels", "relu", "conv", "lite0", "client"]
 KINDS: tuple[FeatureKind, ...] = get_args(FeatureKind)
-CENTRE = 0.3  # about the mean of the classroom's pixels
+CENTRE = 0.3  # approximate mean of the classroom's pixels
 FILTER = 5  # side of a random filter
-CELLS = 4  # a side, in which its map is averaged
+CELLS = 4  # cells along each side of a filter's map, in which it is averaged
 
 
 @dataclass(frozen=True, eq=False)
 class FrozenFeatures:
     """A feature map: `frozen(x [N, ...])` is `[N, size]`, without an appended 1.
 
-    `parameters`: its random or trained numbers. `moved`: a matrix `[size, size]` and a shift `[size]`, by which rows
-    are multiplied, then shifted.
+    parameters: its random or trained numbers
+    moved: a matrix `[size, size]`, by which rows are multiplied, and a shift `[size]`, which is then added
     """
 
     module: nn.Module
@@ -76,9 +79,9 @@ class FrozenFeatures:
 
 
 class HeadModel(GlobalModel):
-    """Frozen features and a head: `head(features [N, d])` gives scores `[N, C]`, in any dtype.
+    """Frozen features and a head: `head(features [N, d])` returns scores `[N, C]`, in any dtype.
 
-    `numbers`: how many the head has.
+    numbers: number of the head's parameters
     """
 
     parts: ClassVar[tuple[str, ...]] = ("frozen", "head", "numbers")
@@ -130,13 +133,14 @@ class FrozenMethod(Method):
     def refuse(self, ctx: Context) -> None:
         if self.features == "conv" and not ctx.has("images"):
             raise UsageError(
-                f"{self.info.title} has convolutions only for images; set features to pixels, relu or client."
+                f"{self.info.title} has convolutions only for images; set features to pixels, relu "
+                "or client."
             )
         if self.features == SEEN:
             normalise_transform(SEEN, ctx.input_shape)
 
     def count_features_per_sample(self, ctx: Context) -> int:
-        """d, the length of a feature vector, before any is made."""
+        """Compute d, the length of a feature vector, without making one."""
         if self.features == "pixels":
             return prod(ctx.input_shape)
         if self.features == SEEN:
@@ -146,7 +150,7 @@ class FrozenMethod(Method):
         return self.size
 
     def count_features_before_run(self, sizes: FederationSizes) -> int:
-        """`count_features_per_sample`, as it is known before a run."""
+        """Compute `count_features_per_sample` before a run."""
         if self.features == "pixels":
             return sizes.numbers
         if self.features == SEEN:
@@ -170,14 +174,16 @@ class FrozenMethod(Method):
         return text
 
     def make_features(self, ctx: Context) -> Steps[ClientAndTestFeatures]:
-        """The features as the knobs say: each client's, which differ with `align`, and those of test samples."""
+        """Make the features that the knobs choose: each client's, which differ with `align`, and
+        those of test samples.
+        """
         frozen = yield from make_common_features(
             ctx, self.features, self.size, self.features_seed, send_body=self.send_body
         )
         return (yield from align_client_features(ctx, frozen, self.align, self.align_covariance))
 
     def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
-        """With `client` one client trains a network."""
+        """Only with `client` a network is trained, by one client."""
         if self.features == "client":
             return recipe.epochs / len(client_sample_counts)
         return 0.0
@@ -192,7 +198,7 @@ def make_common_features(
     *,
     send_body: bool = False,
 ) -> Steps[FrozenFeatures]:
-    """The features of this run, the same at every client and at the server.
+    """Make the features of this run, the same at every client and at the server.
 
     Client side: call it outside `with ctx.server()`. Phases "seed of the features", or for `client` "initial model"
     (to the largest client; nothing with init="different") and "features" (its network without the last layer: up once,
@@ -218,12 +224,13 @@ def align_client_features(
     tau: float,
     covariance_estimate: CovarianceEstimate = "floor",
 ) -> Steps[ClientAndTestFeatures]:
-    """SLOT-Align (`align.py`): each client's features, and those of samples that have no client.
+    """Align features by SLOT-Align (`align.py`): each client's, and those of samples without a
+    client.
 
-    `covariance_estimate`: how a client estimates its own, one of COVARIANCES.
+    With `tau` 0 all are `frozen`, and nothing is sent. Client side, as `make_common_features`;
+    phases "moments" (up) and "barycentre" (down), 4 (d + d (d + 1)/2) bytes each.
 
-    With `tau` 0 all are `frozen`, and nothing is sent. Client side, as `make_common_features`; phases "moments" (up)
-    and "barycentre" (down), 4 (d + d (d + 1)/2) bytes each.
+    covariance_estimate: how a client estimates its covariance, one of COVARIANCES
     """
     if not tau:
         return ClientAndTestFeatures([frozen] * ctx.clients_count, frozen)
@@ -252,7 +259,7 @@ def align_client_features(
         target = FeatureMoments(pooled.mean, compute_barycentre(covariances, shares))
         message = ctx.link.broadcast(target.make_message(ctx.dtype), phase="barycentre")
         common = FeatureMoments.from_message(message)
-    # Clients: from their own moments to the common ones; the server: from those of all samples together.
+    # Clients move their features from their own moments to the common ones, the server from the pooled moments.
     aligned = []
     for moments in client_moments:
         aligned.append(replace(frozen, moved=compute_alignment_map(moments, common, tau)))
@@ -268,7 +275,8 @@ def make_feature_map(
     seed: int,
     dtype: torch.dtype = torch.float32,
 ) -> FrozenFeatures:
-    """`pixels`, `relu` or `conv` features for samples of `input_shape`; the random ones with `feature_count` numbers.
+    """`pixels`, `relu` or `conv` features for samples of `input_shape`; the random ones with
+    `feature_count` numbers.
 
     The same seed draws the same numbers on every device and, to rounding, in every dtype.
     """
@@ -309,7 +317,9 @@ def _set_and_freeze_parameters(
 
 
 def _train_largest_client_and_send_its_body(ctx: Context) -> Steps[FrozenFeatures]:
-    """The features of the largest client's network: it trains as in every method, and its body goes to all."""
+    """Make the features of the largest client's network. It trains as in every method, and its body
+    is sent to all.
+    """
     k = ctx.largest_client
     model = ctx.initial_model(k)
     if ctx.init == "same":

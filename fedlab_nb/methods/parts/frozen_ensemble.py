@@ -1,18 +1,20 @@
-"""The M client models at the server: frozen, run together, differentiable with respect to their input.
+"""The M client models at the server: frozen, run together, differentiable with respect to their
+input.
 
 In short:
 - `ensemble = FrozenEnsemble(clients)`; `ensemble.logits(x) -> [M, N, C]`, with gradients to x if x needs them, never
   to a model; `ensemble.logits_in_chunks(x)`: the same in chunks, without gradients (to keep beside a pool of samples).
-- `combine_client_logits(logits, weights)`: f̄_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, weights `[M]` (a client) or `[M, C]` (a
-  client and class; None: all alike), differentiable with respect to both; `normalise=False` is the literal sum.
+- `combine_client_logits(logits, weights)`: f̄_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, with a weight for each client `[M]`,
+  for each client and class `[M, C]`, or None for equal ones; differentiable with respect to both; `normalise=False`
+  does not divide.
 - `ensemble.compute_outputs(x, with_batch_norm_loss=True)`: logits, penultimate features and the
   batch-norm loss of one forward pass.
 - `make_client_weights("uniform" | "samples", sizes, like)` -> `[M]`;
   `send_class_counts_and_compute_class_shares(ctx)` -> `[M, C]`, which uploads C counts a client.
 
-The models are copied once, in eval mode: what happens here leaves the clients' own as they were. Models of one
-architecture run as one stack where the rule of `training.backend` says that it is faster; else side by side where
-`should_run_side_by_side` says so, or one by one. Several architectures may be mixed.
+The models are copied once, in eval mode, so the clients' own models never change. Models of one
+architecture run as one stack if that is faster by the rule of `training.backend`; else side by side
+if `should_run_side_by_side`, or one by one. Several architectures may be mixed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -63,7 +65,9 @@ def make_client_weights(
 
 
 def compute_class_shares(class_counts: ClientClassCounts) -> ClientClassShares:
-    """w_kc = n_kc / Σ_j n_jc, `[M, C]`, from class counts `[M, C]`; 1/M for a class that no client has."""
+    """w_kc = n_kc / Σ_j n_jc, `[M, C]`, from class counts `[M, C]`; 1/M for a class that no client
+    has.
+    """
     class_counts = class_counts.float()
     totals = class_counts.sum(0)
     equal = torch.full_like(class_counts, 1 / len(class_counts))
@@ -94,7 +98,8 @@ def combine_client_logits(
     *,
     normalise: bool = True,
 ) -> Logits:
-    """f̄_w = Σ_k w_k f_k / Σ_k w_k (Co-Boosting, Eq. 2, as its code has it): logits `[M, N, C]` -> `[N, C]`.
+    """f̄_w = Σ_k w_k f_k / Σ_k w_k (Co-Boosting, Eq. 2, as its code has it): logits `[M, N, C]` ->
+    `[N, C]`.
 
     client_weights: `[M]`, `[M, C]`, or None for the mean. normalise=False: no division.
     """
@@ -115,14 +120,18 @@ def combine_client_logits(
 
 
 class GroupOutputs(NamedTuple):
-    """Features `[m, N, D]` and logits `[m, N, C]` of m models; a list of m tensors if they run in turn."""
+    """Features `[m, N, D]` and logits `[m, N, C]` of m models; a list of m tensors if they run in
+    turn.
+    """
 
     features: Tensor | list[Tensor]
     logits: Tensor | list[Tensor]
 
 
 class Group:
-    """Models of one architecture. `distances`: None, or a list that takes L_BN's summands from layer to layer."""
+    """Models of one architecture. `distances`: None, or a list that takes L_BN's summands from
+    layer to layer.
+    """
 
     # The shape into which a batch norm's channels are split before a norm is taken of each.
     channels: tuple[int, ...] = (-1,)
@@ -220,16 +229,19 @@ class StackedGroup(Group):
 
 MAP_LAYERS = nn.Conv2d, nn.BatchNorm2d, nn.MaxPool2d, nn.AdaptiveAvgPool2d, nn.ReLU, nn.Identity
 ROW_LAYERS = nn.Linear, nn.ReLU, nn.Identity  # after `Flatten`
-MOST_CONVOLUTIONS = 3  # of one client
-MOST_CHANNELS = 128
-FASTER_PIXELS = 16 * 16  # of an image, above which it is faster
+# A grouped convolution is faster for networks within the first two limits, on images of more pixels.
+MOST_CONVOLUTIONS = 3  # in one client's network
+MOST_CHANNELS = 128  # of one convolution
+FASTER_PIXELS = 16 * 16
 PIECE = (
     2**20
 )  # numbers in the first maps of the images that are read at once, so that they fit into the cache
 
 
 class SideBySideGroup(Group):
-    """`maps`: images to maps `[N, M C, H, W]`; `rows`: these, as `[M, N, C H W]`, to features `[M, N, D]`."""
+    """`maps`: images to maps `[N, M C, H, W]`; `rows`: these, as `[M, N, C H W]`, to features `[M,
+    N, D]`.
+    """
 
     def __init__(self, modules: Sequence[Network]) -> None:
         self.count = len(modules)
@@ -262,18 +274,21 @@ class SideBySideGroup(Group):
         return GroupOutputs(features, self.classifier(features))
 
     def count_images_at_once(self, images: Images) -> int:
-        """The number of images that are read at once: all where L_BN wants statistics of the whole batch."""
+        """Count the images that are read at once: all of them if L_BN needs statistics of the whole
+        batch.
+        """
         if self.distances is not None and self.norms:
             return len(images)
         return max(8, PIECE // (self.width * prod(images.shape[-2:])))
 
 
 def should_run_side_by_side(modules: Sequence[Network]) -> bool:
-    """True if `modules`, of one architecture, can run side by side, and are faster so.
+    """Whether `modules`, all of one architecture, can run side by side, and are faster then.
 
-    They can if they are Sequentials of MAP_LAYERS, from a convolution to `Flatten`, and then of ROW_LAYERS; before
-    them, one `Normalise` for all. It is faster on large images with few convolutions: 1.2-2 times for `cnn`, `lenet5`,
-    `cnn2`, `cnn3`. Small maps of many channels are slow when grouped: 1.0-1.1 times for `vgg9`, 0.5 for `vgg11`.
+    They can if they are Sequentials of MAP_LAYERS, from a convolution to `Flatten`, and then of
+    ROW_LAYERS. An equal `Normalise` may come first. It is faster on large images with few
+    convolutions: 1.2-2 times for `cnn`, `lenet5`, `cnn2`, `cnn3`. Small maps of many channels are
+    slow when grouped: 1.0-1.1 times for `vgg9`, 0.5 for `vgg11`.
     """
     first = modules[0]
     if len(modules) == 1 or type(first).features is not Network.features:
@@ -309,7 +324,9 @@ def find_index_of_flatten_or_minus_one(layers: Sequence[nn.Module]) -> int:
 
 
 def can_merge_layer(layer: nn.Module) -> bool:
-    """No groups, no rare padding, no batch norm without scale or statistics."""
+    """Whether a layer can be merged: it has no groups and no unusual padding, and batch norm has
+    scale and statistics.
+    """
     if isinstance(layer, nn.Conv2d):
         return layer.groups == 1 and layer.padding_mode == "zeros"
     return not isinstance(layer, nn.BatchNorm2d) or (layer.affine and layer.track_running_stats)
@@ -375,7 +392,9 @@ def _make_unfilled_convolution(
 # ------------------------------------------------------------------------------------------------------------- ensemble
 @dataclass
 class EnsembleOutputs:
-    """One forward pass. `features`: client k's penultimate layer `[N, D_k]` at k; `batch_norm`: L_BN, a scalar."""
+    """One forward pass. `features`: client k's penultimate layer `[N, D_k]` at k; `batch_norm`:
+    L_BN, a scalar.
+    """
 
     logits: Tensor
     features: Tensor | list[Tensor]

@@ -3,7 +3,7 @@
 - `x = yield from optimise_images(make, parameters, loss, ...)`: Adam on whatever makes the images (a generator
   and its z, or the pixels); yields Progress after each step and *returns* the batch of the lowest loss, cloned.
 - `SyntheticPool()`: images, their labels and the clients' logits on them, so that a fixed
-teacher reads each image once.
+  teacher reads each image once.
 """
 
 from collections.abc import Callable, Sequence

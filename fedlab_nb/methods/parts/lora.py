@@ -1,20 +1,24 @@
-"""Low-rank changes of a network (LoRA), sent once; and how far one round ends from many (Wang et al., *Revisiting
-Federated Fine-Tuning: A Single Communication Round is Enough for Foundation Models*, arXiv 2412.04650).
+"""Low-rank changes of a network (LoRA) that are sent once, and a bound of how far the results of
+one and of many rounds are apart (Wang et al., *Revisiting Federated Fine-Tuning: A Single
+Communication Round is Enough for Foundation Models*, arXiv 2412.04650).
 
-Every linear layer but the last is W = W_0 + B A. A `[r, inputs]` has orthonormal rows, is drawn from a seed, the same
-at all clients, and is not trained (FFA-LoRA, Sun et al., ICLR 2024); B `[outputs, r]` starts at 0. A step of SGD on B
-moves W by -η G AᵀA, so that the gradient G of W is projected, and what is trained is the plain network. The last layer
-is trained as a whole, all else stays as it was. With one A for all, the mean of the B_k A is the mean of the B_k times
-A: nothing is lost, as it is where each client has an A of its own.
+Every linear layer but the last is W = W_0 + B A. A `[r, inputs]` has orthonormal rows, is drawn
+from a seed, the same at all clients, and is not trained (FFA-LoRA, Sun et al., ICLR 2024); B
+`[outputs, r]` starts at 0. A step of SGD on B moves W by -η G AᵀA. So the plain network can be
+trained with its gradient G projected. The last layer is trained as a whole, all others stay as they
+were. With the same A for all clients, the mean of the B_k A is the mean of the B_k times A, so
+averaging loses nothing; it would if each client had an A of its own.
 
-One round or T: from one w_0, T rounds of k steps and one round of T k steps see the same batches, and end
+One round or T rounds: from the same w_0, T rounds of k steps and one round of T k steps see the same batches. The
+distance of their results is
 
     ‖ε‖ ≤ 2 η L τ T k ‖w_0‖
 
-apart, if gradients are L-Lipschitz and no client is ever farther than τ ‖w_0‖ from w_0: each step's two gradients
-are taken at places 2 τ ‖w_0‖ apart at most. (The paper's bound, LτTkm ‖w_0‖ for m clients, as we know it from a
-summary, has another constant.) The bound is very loose, since it adds up the worst case of every step: in the tests the
-ends are a small part of it apart. Large pretrained networks have a small τ. A classroom's has not.
+if gradients are L-Lipschitz and no client is ever farther than τ ‖w_0‖ from w_0, since the two
+gradients of each step are taken at points at most 2 τ ‖w_0‖ apart. (The paper's bound, LτTkm ‖w_0‖
+for m clients, as we know it from a summary, has another constant.) The bound is very loose, since
+it adds up the worst case of every step: in the tests the distance is a small part of it. Large
+pretrained networks have a small τ, a classroom's network has not.
 """
 
 from __future__ import annotations

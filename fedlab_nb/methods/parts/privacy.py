@@ -1,17 +1,20 @@
-"""Differential privacy with Gaussian noise: the noise that a promise (epsilon, delta) needs, and the promise of a
-noise.
+"""Differential privacy with Gaussian noise: the noise that a guarantee (epsilon, delta) needs, and
+the guarantee that a noise gives.
 
-Two sets of samples are neighbours if one has one sample more. A release is (ε, δ)-private if no set of its outcomes is
-more than e^ε times as likely for the one than for its neighbour, up to δ. Sums that one sample moves by at most Δ
-(Euclidean length, all sums together), each with noise N(0, σ²), are so exactly for
+Two sets of samples are neighbours if one has one sample more. A release is (ε, δ)-private if no set
+of its outcomes is more than e^ε times as likely for one of them as for the other, except for δ.
+Sums that one sample changes by at most Δ (Euclidean length, all sums together), each with noise
+N(0, σ²), are (ε, δ)-private exactly for
 
     δ ≥ Φ(Δ/2σ − εσ/Δ) − e^ε Φ(−Δ/2σ − εσ/Δ)          (Balle & Wang, ICML 2018, Theorem 8),
 
-the *analytic Gaussian mechanism*. The older rule σ = Δ √(2 ln(1.25/δ))/ε is proven for ε below 1 only. A release that
-is repeated on the same samples spends more: `queries` of them are like one with Δ √queries, which is exact for Gaussian
-noise (Dong, Roth & Su, JRSS-B 2022, corollary 2).
+the *analytic Gaussian mechanism*. The older rule σ = Δ √(2 ln(1.25/δ))/ε is proven only for ε below 1. Repeated
+releases
+of the same samples spend more: `queries` releases are like one with Δ √queries, which is exact for Gaussian noise
+(Dong, Roth & Su, JRSS-B 2022, corollary 2).
 
-The noise here is drawn from floating-point numbers and a repeatable seed: right for a lesson, not for real patients.
+The noise here is drawn in floating point from a repeatable seed. This is enough for a lesson, but
+not for real patients.
 """
 
 import hashlib
@@ -28,7 +31,9 @@ from ...tensor_types import Vector
 
 
 def find_smallest_delta(sigma: float, epsilon: float) -> float:
-    """The smallest δ for which a release of sensitivity 1 with noise `sigma` is (`epsilon`, δ)-private (Theorem 8)."""
+    """The smallest δ for which a release of sensitivity 1 with noise `sigma` is (`epsilon`,
+    δ)-private (Theorem 8).
+    """
     if sigma == 0:
         return 1.0
     ends = torch.tensor([1 / (2 * sigma), -1 / (2 * sigma)], dtype=torch.float64) - epsilon * sigma
@@ -83,11 +88,11 @@ def draw_gaussian_noise(
 # 2. From that number both draw the same mask m_ij. Client i sends v_i + Σ_{j>i} m_ij − Σ_{j<i} m_ij.
 # 3. The server adds up. Every mask is there once with + and once with −, and what is left is Σ v_i.
 #
-# The masks cancel to the last digit because all is done in whole numbers modulo 2^64: v is rounded to multiples of
-# 2^-32. A number modulo 2^64 with a uniform mask is itself uniform, so one upload says nothing. What is not promised: a
-# client that drops out spoils the sum, one that lies is not noticed, M - 1 clients that conspire know the last one's
-# part, and with two clients each knows the other's. p has 255 bits and the secrets come from the run's seed: a
-# classroom's key exchange.
+# The masks cancel exactly because all numbers are whole and computed modulo 2^64: v is rounded to multiples of
+# 2^-32. A number modulo 2^64 with a uniform mask is itself uniform, so one upload reveals nothing. There are
+# limits: a client that drops out spoils the sum, one that lies is not noticed, M - 1 clients that collude know the
+# vector of the last one, and with two clients each knows the other's. p has 255 bits and the secrets come from the
+# run's seed, which is enough for a classroom only.
 
 PRIME = 2**255 - 19  # the modulus p
 BASE = 2  # g

@@ -1,15 +1,16 @@
-"""The sums of a least-squares fit, and the choice of its ridge by the federation (Alsulaimawi, *One-Shot Federated
-Ridge Regression*, 2026, arXiv 2601.08216, has a federated cross-validation; we know it from its abstract).
+"""The sums of a least-squares fit, and the choice of its ridge by the federation (Alsulaimawi,
+*One-Shot Federated Ridge Regression*, 2026, arXiv 2601.08216, has a federated cross-validation; we
+know it from its abstract).
 
-With A = Σ_k A_k = XᵀX, C = Σ_k C_k = XᵀY of one-hot labels and W(ρ) = (A + ρI)⁻¹C, two ways to try a ρ on samples that
-W has not seen:
+With A = Σ_k A_k = XᵀX, C = Σ_k C_k = XᵀY of one-hot labels and W(ρ) = (A + ρI)⁻¹C, two ways to try
+a ρ on samples that W has not seen:
 
-- by clients: W_-k(ρ) from the sums of all others has on client k the squared error n_k - 2 tr(W_-kᵀC_k) +
-  tr(W_-kᵀA_kW_-k). The server has all of it: nothing more is sent. If one client alone has a class, the fit of the
-  others cannot name it, so that under label skew this says little about ρ.
-- by samples: leaving one sample out changes its error to (y - xᵀW)/(1 - h), h = xᵀ(A + ρI)⁻¹x. A and C go down, each
-  client sends the sum of the squares for every ρ. That is one exchange more, and the choice is that of all samples in
-  one place, however they are divided.
+- by clients: W_-k(ρ), from the sums of all other clients, has on client k the squared error n_k - 2 tr(W_-kᵀC_k) +
+  tr(W_-kᵀA_kW_-k). The server has all these sums, so nothing more is sent. If only one client has a class, the fit of
+  the others cannot predict it, so under label skew this error says little about ρ.
+- by samples: leaving one sample out changes its error to (y - xᵀW)/(1 - h), h = xᵀ(A + ρI)⁻¹x. A and C go down, and
+  each client sends the sum of the squares for every ρ. This takes one more exchange, and the choice is the same as
+  with all samples in one place.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ class RidgeSums:
         return RidgeSums(add_to_diagonal(self.moments, ridge), self.classes)
 
     def copy_with_noise(self, sigma: float, stream: torch.Generator) -> RidgeSums:
-        """The sums with N(0, σ²) on every number that is sent: one triangle of the moments, and the classes' sums."""
+        """The sums with N(0, σ²) on every number that is sent: one triangle of the moments, and the
+        classes' sums.
+        """
         triangle = pack_upper_triangle(self.moments)
         moments = unpack_upper_triangle(triangle + draw_gaussian_noise(triangle, sigma, stream))
         return RidgeSums(moments, self.classes + draw_gaussian_noise(self.classes, sigma, stream))
@@ -138,7 +141,8 @@ def compute_squared_errors_on_samples(
     """Σ of squared errors `[G]` of one client's `features [n, d]` with one-hot `one_hot_labels [n,
     C]`.
 
-    They are among the samples of A `[d, d]` and C `[d, C]`; each is left out of the fit once. Float64.
+    They are among the samples of A `[d, d]` and C `[d, C]`; each is left out of the fit once.
+    Float64.
     """
     # In the eigenvectors of A, where every ρ is a division.
     values, axes = torch.linalg.eigh(moments)
@@ -189,7 +193,8 @@ def choose_ridge(
 def exchange_sample_errors(
     ctx: Context, feature_map_of_each_client: Sequence[FeatureMap], total: RidgeSums
 ) -> list[ErrorPerRidge]:
-    """Link: the `total` sums down, each client's errors up, `[len(GRID)]`; returns what the server receives.
+    """Link: the `total` sums down, each client's errors up, `[len(GRID)]`; returns what the server
+    receives.
 
     A client's error of a ρ is summed over its samples, each of them left out once.
     """

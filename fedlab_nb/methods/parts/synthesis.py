@@ -2,8 +2,7 @@
 
 One of their epochs is: (a) make a batch of images, (b) add it to the pool, (c) distil from the pool. In short:
 - `ServerKnobs`, `GeneratorKnobs`: dataclass bases with the hyper-parameters; a method overrides
-`make_initial_client_weights`,
-  `combine_teacher_logits` and `make_global_model` where it differs from DENSE.
+  `make_initial_client_weights`, `combine_teacher_logits` and `make_global_model` where it differs from DENSE.
 - `server = Server(self, ctx, uploaded)`: frozen ensemble, its weights, student, pool and trace, all at their start;
   `server.add_batch_to_pool(t, x, y)` is (b), `yield from server.distil_student_network(t)` is (c),
   `self.make_global_model(server)` is the model that predicts.
