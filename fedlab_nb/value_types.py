@@ -14,6 +14,10 @@ SettingValue = Any
 SettingsByName = dict[str, SettingValue]
 # The return type of a function with `@contextmanager` that yields nothing.
 WithBlock = Iterator[None]
+ExitCode = int  # of a program: 0 if all went well
 SampleShape = tuple[int, ...]  # (C, H, W), (C, T) or (D,)
 ImageShape = tuple[int, int, int]  # (C, H, W)
 HeightAndWidth = tuple[int, int]
+Accuracy0To1 = float  # the share of samples that are predicted right
+Bytes = int
+Seconds = float

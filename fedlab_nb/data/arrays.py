@@ -136,7 +136,7 @@ def load_npy(file: Path, options: Mapping[str, str]) -> Dataset:
         )
     digest = hash_to_content_id("npy", tables.VERSION, hash_file(file), sorted(options.items()))
     return tables.make_dataset_from_raw_table(
-        files.make_raw_table(table, file.name), options, digest, file.name
+        files.make_raw_table_from_data_frame(table, file.name), options, digest, file.name
     )
 
 
@@ -338,7 +338,7 @@ def make_dataset_from_arrays(
 def make_dataset_from_data_frame(table: DataFrame, options: FileOptions) -> Dataset:
     """Dataset of a DataFrame, one sample a row; the options are those of a table's file. Raises
     UsageError."""
-    raw = files.make_raw_table(table, "the DataFrame")
+    raw = files.make_raw_table_from_data_frame(table, "the DataFrame")
     checked_options = files.convert_file_options_to_texts(options)
     dataset = tables.make_dataset_from_raw_table(
         raw, checked_options, "", "the DataFrame", dataset_name="own"
@@ -397,7 +397,7 @@ def make_dataset_from_frames(
     if GROUP_COLUMN in table:
         options["group"] = GROUP_COLUMN
     return tables.make_dataset_from_raw_table(
-        files.make_raw_table(table, "x"), options, "", dataset_name
+        files.make_raw_table_from_data_frame(table, "x"), options, "", dataset_name
     )
 
 

@@ -179,7 +179,7 @@ def convert_file_options_to_texts(
 
 
 # ----------------------------------------------------------------------------------------- the file
-def read_table(path: Path, options: Mapping[str, str]) -> RawTable:
+def read_table_file(path: Path, options: Mapping[str, str]) -> RawTable:
     """Read the cells of a table's file. Raises UsageError if that is not possible."""
     path = path.expanduser()
     if not path.is_file():
@@ -256,10 +256,10 @@ def read_parquet_table(data: bytes, file_name: str) -> RawTable:
     import pandas
 
     table = pandas.read_parquet(io.BytesIO(data), engine="pyarrow", dtype_backend="numpy_nullable")
-    return make_raw_table(table, file_name)
+    return make_raw_table_from_data_frame(table, file_name)
 
 
-def make_raw_table(table: DataFrame, file_name: str) -> RawTable:
+def make_raw_table_from_data_frame(table: DataFrame, file_name: str) -> RawTable:
     """Make a RawTable of a DataFrame. Its index is not a column, and a plain count of the columns is
     not a header."""
     import pandas

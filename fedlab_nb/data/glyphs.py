@@ -421,7 +421,7 @@ def blend_colour_into_images(
 
 def choose_brightest_colours(candidate_colours: np.ndarray) -> Colours:
     """Of K colours [N, K, 3] the one of greatest luminance, [N, 3]."""
-    light = compute_luminance(candidate_colours, axis=2)[:, :, 0]
+    light = compute_luminance(candidate_colours, channel_axis=2)[:, :, 0]
     return candidate_colours[np.arange(len(candidate_colours)), light.argmax(axis=1)]
 
 
@@ -437,9 +437,9 @@ def lighten_ink_against_paper(
     return ink_colours + white * (1 - ink_colours)
 
 
-def compute_luminance(images: ImageArray, axis: int = 1) -> GreyValues:
-    """Grey value of RGB along `axis`, which is kept with length 1."""
-    red, green, blue = np.split(images, 3, axis=axis)
+def compute_luminance(rgb_values: np.ndarray, channel_axis: int = 1) -> GreyValues:
+    """Grey value of RGB along `channel_axis`, which is kept with length 1."""
+    red, green, blue = np.split(rgb_values, 3, axis=channel_axis)
     return 0.299 * red + 0.587 * green + 0.114 * blue
 
 

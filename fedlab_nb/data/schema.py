@@ -108,7 +108,7 @@ class InputSchema:
             options |= files.convert_file_options_to_texts(
                 options_of_path, FILE_OPTIONS, "new rows"
             )
-            table = files.read_table(Path(name), options).cells
+            table = files.read_table_file(Path(name), options).cells
         else:
             table = cells.convert_columns_to_numbers_or_texts(
                 cells.make_data_frame(rows, self.choose_column_names(rows))
@@ -285,7 +285,7 @@ def read_number_file(path: str | PathLike) -> DataFrame:
 
     name, options_of_path = files.split_path_and_options(path)
     options = files.convert_file_options_to_texts(options_of_path, FILE_OPTIONS, "new rows")
-    table = files.read_table(Path(name), options).cells
+    table = files.read_table_file(Path(name), options).cells
     try:
         return table.apply(pandas.to_numeric)
     except (TypeError, ValueError) as error:

@@ -131,7 +131,7 @@ def load_table(
     """The Dataset of a file, called as it or `dataset_name`. `split(y, owner)` says which rows are
     for testing (`draw_test_rows` unless the file says it)."""
     return make_dataset_from_raw_table(
-        files.read_table(path, options),
+        files.read_table_file(path, options),
         options,
         file_digest,
         path.name,

@@ -297,7 +297,7 @@ class Context:
                 load_state(model, state)
             clients = ClientModels(models)
             yield Progress("local training", epochs, epochs, {"remembered": 1})
-            return self.apply_poison(clients, starts)
+            return self.replace_poisoned_models(clients, starts)
         yield Progress("local training", 0, epochs)
         shards: list[Shard] = [self.private.train(k) for k in range(self.clients_count)]
         ticks = self._train(models, shards)
@@ -307,7 +307,7 @@ class Context:
         clients = ClientModels(models)
         self.check_finite(clients)
         self._remember(clients)
-        return self.apply_poison(clients, starts)
+        return self.replace_poisoned_models(clients, starts)
 
     def train(
         self, models: Sequence[Network], shards: Sequence[Shard], **options: TrainingOption
@@ -331,10 +331,10 @@ class Context:
         yield from report_progress(phase, self.train(models, shards, **options))
         clients = ClientModels(models)
         self.check_finite(clients)
-        return self.apply_poison(clients, starts)
+        return self.replace_poisoned_models(clients, starts)
 
     def copy_initial_states_of_poisoned_clients(self, models: Sequence[Network]) -> StateByClient:
-        """The poisoned clients' states before they train, for `apply_poison`.
+        """The poisoned clients' states before they train, for `replace_poisoned_models`.
 
         Empty if no client changes its model.
         """
@@ -342,7 +342,9 @@ class Context:
             return {}
         return {k: model_state(models[k]) for k in self.poisoned}
 
-    def apply_poison(self, clients: ClientModels, initial_states: StateByClient) -> ClientModels:
+    def replace_poisoned_models(
+        self, clients: ClientModels, initial_states: StateByClient
+    ) -> ClientModels:
         """The clients' trained models as they are sent: poisoned clients have changed theirs.
 
         `initial_states`: from `copy_initial_states_of_poisoned_clients`, before the training.

@@ -93,7 +93,10 @@ class FedAvg(Method):
         # Clients: steps on B and on the last layer; these go up.
         recipe = replace(ctx.recipe, weight_decay=0)  # which would move the numbers that stay
         trained = yield from ctx.further_training(
-            "local training", models, recipe=recipe, adjust=adapters.project_gradients_in_place
+            "local training",
+            models,
+            recipe=recipe,
+            adjust=adapters.limit_gradients_to_adapters_in_place,
         )
         received = []
         for k in range(len(trained)):

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, TypedDict, get_args
 
 import numpy as np
 import torch
@@ -42,7 +42,6 @@ from ..tensor_types import (
     Covariance,
     Features,
     Labels,
-    TensorsByName,
     Vector,
 )
 from .base import Context, GlobalModel, Report, Steps, knob, register
@@ -155,7 +154,15 @@ def measure_class_sums(
     return ClassSums(moment_kind, counts, sums, second)
 
 
-def pack_class_sums(client_sums: ClassSums, dtype: torch.dtype) -> TensorsByName:
+class ClassSumsMessage(TypedDict):
+    """What a client sends of its sums; P: the classes that it has."""
+
+    counts: Tensor  # int32 [C], of all classes
+    sums: Tensor  # [P, d]
+    second: Tensor  # second moments as the kind says, of matrices the upper triangles
+
+
+def pack_class_sums(client_sums: ClassSums, dtype: torch.dtype) -> ClassSumsMessage:
     """A client's message: the counts of all classes (int32), sums and second moments of those that it has, `dtype`.
 
     Of a matrix the upper triangle is sent. The receiver reads from the counts which classes the rows are of.
@@ -166,14 +173,14 @@ def pack_class_sums(client_sums: ClassSums, dtype: torch.dtype) -> TensorsByName
         second = second[classes]
     if client_sums.kind in MATRICES:
         second = pack_upper_triangle(second)
-    return {
-        "counts": client_sums.counts.int(),
-        "sums": client_sums.sums[classes].to(dtype),
-        "second": second.to(dtype),
-    }
+    return ClassSumsMessage(
+        counts=client_sums.counts.int(),
+        sums=client_sums.sums[classes].to(dtype),
+        second=second.to(dtype),
+    )
 
 
-def unpack_class_sums(message: TensorsByName, moment_kind: MomentKind) -> ClassSums:
+def unpack_class_sums(message: ClassSumsMessage, moment_kind: MomentKind) -> ClassSums:
     """The sums that a message of `pack_class_sums` has, in float64; zeros for the classes that the client lacks."""
     counts = message["counts"].double()
     classes = message["counts"].nonzero()[:, 0]

@@ -16,7 +16,7 @@ from ..training import ClientModels, EpochProgress, run_in_chunks, run_in_chunks
 from ..training.backend import SMALL_INPUT
 from ..training.calibration import Calibration, ScoreKind, measure_calibration
 from ..training.evaluate import CachedFunction, compute_accuracy
-from ..value_types import JsonObject, JsonValue
+from ..value_types import Accuracy0To1, JsonObject, JsonValue
 
 SentenceOnPrivacy = str  # what an upload gives away
 AccuracyByRule = dict[str, float]  # {title of a rule: test accuracy, 0–1}
@@ -170,7 +170,7 @@ class GlobalModel:
         """Classes `[N]`."""
         return self.logits(samples).argmax(1)
 
-    def accuracy(self, samples: Samples, labels: Labels) -> float:
+    def accuracy(self, samples: Samples, labels: Labels) -> Accuracy0To1:
         """Share of `samples [N, ...]` classified as `labels [N]`, 0–1."""
         return compute_accuracy(self.predict(samples), labels)
 
@@ -247,7 +247,7 @@ class ClientsAlone(GlobalModel):
         self.parameters = sum(clients.parameters)
         self.report = report or Report()
 
-    def accuracy(self, samples: Samples, labels: Labels) -> float:
+    def accuracy(self, samples: Samples, labels: Labels) -> Accuracy0To1:
         if samples[0].numel() > SMALL_INPUT:
             predictions = self.clients.predict_each_sample_by_one_client(samples)
         else:

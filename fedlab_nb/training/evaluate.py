@@ -163,7 +163,7 @@ def compute_group_accuracies(
     return sums / torch.bincount(groups, minlength=group_count)
 
 
-def compute_client_accuracies(
+def compute_client_accuracies_from_class_accuracies(
     class_accuracies: AccuracyPerClass, label_counts: ClientClassCounts
 ) -> AccuracyPerClient:
     """The accuracy on each client's own mix of labels, `[M]`: class accuracies `[C]` weighted by `label_counts [M, C]`.

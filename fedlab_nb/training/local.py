@@ -19,7 +19,7 @@ from .backend import (
     should_use_channels_last,
 )
 from .clients import group_clients_by_architecture
-from .loop import ClientLoss, GradientAdjustment, Shard, train_clients_one_by_one
+from .loop import ClientLoss, GradientAdjustment, Shard, train_each_client_in_turn_every_epoch
 from .recipe import Recipe
 from .stacked import train_clients_stacked
 from .streams import train_clients_on_cuda_streams
@@ -160,7 +160,7 @@ def make_trainings_of_client_group(
             train = (
                 train_clients_on_cuda_streams
                 if is_plain and x.is_cuda
-                else train_clients_one_by_one
+                else train_each_client_in_turn_every_epoch
             )
             training = train(
                 part_models,

@@ -129,7 +129,7 @@ class LocalTraining:
         return torch.autograd.grad(value, self.optimizer.parameters)
 
 
-def train_clients_one_by_one(
+def train_each_client_in_turn_every_epoch(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,

@@ -57,7 +57,7 @@ MAX_SAMPLES = 2000  # of the test set, and of one client
 VARIED_SAMPLES = 200  # of a client, from which its strip is chosen
 
 
-class SpuriousCueView(LabView):
+class CueAccuracyView(LabView):
     """Each client's accuracy on its own images and outside, with and without the cue; and that of
     all together.
     """

@@ -59,7 +59,7 @@ from ...plots.style import ACCENT, SECOND, draw_end_labels, limit_tick_count, se
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ...rng import generator
 from ...training import Recipe, compute_accuracy, run_in_chunks
-from ...training.loop import train_clients_one_by_one
+from ...training.loop import train_each_client_in_turn_every_epoch
 from ..runs import describe_setting, rerun_with_method
 
 # How much the view probes at most.
@@ -256,7 +256,9 @@ def probe_labels(
         dtype_device_template=features,
     )
     batches = generator(0, "probe", "batches")
-    for _ in train_clients_one_by_one([probe], [(features, labels)], PROBE_RECIPE, [batches]):
+    for _ in train_each_client_in_turn_every_epoch(
+        [probe], [(features, labels)], PROBE_RECIPE, [batches]
+    ):
         pass
     with torch.no_grad():
         logits = probe(test_features)

@@ -66,7 +66,15 @@ from ..parts.rounds import Rounds
 from ..traffic import FederationSizes, TrafficBytes
 from .client import LocalPosterior, Upload, measure_label_leak
 from .server import FedLPAModel, FedLPAReport, average_states_and_make_layer_systems
-from .solvers import CG_LIMIT, SOLVERS, STEPS, SolverIterate, SolverName, StepRule, solve_layers
+from .solvers import (
+    CG_LIMIT,
+    SOLVERS,
+    STEPS,
+    SolverIterate,
+    SolverName,
+    StepRule,
+    iterate_solver_on_all_layers,
+)
 
 
 class Aggregate(NamedTuple):
@@ -150,7 +158,9 @@ class FedLPA(Method):
         """Solve every layer's linear system; the solution is the global model's layer, all else is averaged."""
         average, systems = average_states_and_make_layer_systems(received, self.weights)
         total = self._choose_iteration_limit()
-        for iterate in solve_layers(systems, self.solver, self.iterations, self.step):
+        for iterate in iterate_solver_on_all_layers(
+            systems, self.solver, self.iterations, self.step
+        ):
             if iterate.is_step_count_power_of_two or iterate.iteration % 10 == 0:
                 snapshot = None
                 if iterate.is_step_count_power_of_two:

@@ -38,7 +38,7 @@ from ..parts.kronecker import (
     KroneckerFactors,
     add_damping,
     compute_damping_ratio,
-    compute_kronecker_factors,
+    compute_mean_kronecker_factors,
 )
 
 
@@ -80,7 +80,7 @@ class LocalPosterior:
         cls, module: nn.Module, samples: Samples, labels: Labels, conv_scale: ConvScale = "one"
     ) -> LocalPosterior:
         """The factor pass over a client's own `samples [n, ...]`, `labels [n]`; the module is left as it was."""
-        factors = compute_kronecker_factors(module, samples, labels, conv_scale=conv_scale)
+        factors = compute_mean_kronecker_factors(module, samples, labels, conv_scale=conv_scale)
         parameters = tuple(name for name, _ in module.named_parameters())
         return cls(len(samples), model_state(module), parameters, factors)
 

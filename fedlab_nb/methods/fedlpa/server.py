@@ -25,7 +25,7 @@ from ..parts.kronecker import (
     get_layer_weight_matrix,
 )
 from .client import LabelLeak, LocalPosterior, Upload
-from .solvers import SolverIterate, SolverName, StepRule, solve_layer, solve_layers
+from .solvers import SolverIterate, SolverName, StepRule, solve_layer, iterate_solver_on_all_layers
 
 ResidualsByLayer = dict[str, np.ndarray]  # {layer: relative residual after 0, 1, 2, … steps}
 
@@ -199,7 +199,7 @@ class ServerReplay:
     ) -> Iterator[TracePoint]:
         """Every iterate of a solver, with its accuracy after 0, 1, 2, 4, … steps; at the end the last one once more."""
         average, systems = average_states_and_make_layer_systems(received, self.weights)
-        for iterate in solve_layers(systems, solver, iterations, step_rule):
+        for iterate in iterate_solver_on_all_layers(systems, solver, iterations, step_rule):
             accuracy = None
             if iterate.is_step_count_power_of_two:
                 accuracy = self.compute_accuracy_on_replay_samples(

@@ -87,7 +87,7 @@ from .model import (
     compare_client_bytes_with_formula,
     count_fens_client_bytes,
     distil_student_network,
-    measure_client_input_ranges,
+    measure_layer_input_ranges_at_client,
     quantise_experts,
     send_input_ranges,
 )
@@ -275,7 +275,7 @@ class Fens(Method):
         ranges: list[Tensor] = []
         if self.activation_bits <= 8:
             client_ranges = [
-                measure_client_input_ranges(ctx, uploaded.module(k), k) for k in members
+                measure_layer_input_ranges_at_client(ctx, uploaded.module(k), k) for k in members
             ]
             ranges = send_input_ranges(ctx, client_ranges, members)
         with ctx.server():

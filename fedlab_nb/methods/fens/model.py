@@ -135,7 +135,7 @@ def quantise_layer_inputs_in_place(
     return module
 
 
-def measure_client_input_ranges(
+def measure_layer_input_ranges_at_client(
     ctx: Context, model: Network, client: int
 ) -> LowestAndHighestInputs:
     """Client side: the input ranges of its model's layers on its held-out samples.

@@ -264,11 +264,11 @@ def align_client_features(
 def make_feature_map(
     map_kind: Literal["pixels", "relu", "conv"],
     input_shape: Sequence[int],
-    feature_count: int,
+    random_feature_count: int,
     seed: int,
     dtype: torch.dtype = torch.float32,
 ) -> FrozenFeatures:
-    """`pixels`, `relu` or `conv` features for samples of `input_shape`; the random ones with `feature_count` numbers.
+    """`pixels`, `relu` or `conv` features for samples of `input_shape`; the random ones with `random_feature_count` numbers.
 
     The same seed draws the same numbers on every device and, to rounding, in every dtype.
     """
@@ -277,17 +277,17 @@ def make_feature_map(
         return FrozenFeatures(nn.Flatten(), inputs)
     stream = generator(seed, "frozen features", map_kind)
     if map_kind == "relu":
-        weight = torch.randn(feature_count, inputs, generator=stream) * (2 / inputs) ** 0.5
-        bias = torch.randn(feature_count, generator=stream) / 2
+        weight = torch.randn(random_feature_count, inputs, generator=stream) * (2 / inputs) ** 0.5
+        bias = torch.randn(random_feature_count, generator=stream) / 2
         if len(input_shape) == 3:
             bias = bias - CENTRE * weight.sum(1)
         linear = _set_and_freeze_parameters(
-            nn.Linear(inputs, feature_count, device="meta"), weight, bias
+            nn.Linear(inputs, random_feature_count, device="meta"), weight, bias
         )
         layers = [nn.Flatten(), linear, nn.ReLU()]
     else:
         channels = input_shape[0]
-        filters = ceil(feature_count / CELLS**2)
+        filters = ceil(random_feature_count / CELLS**2)
         weight = torch.randn(filters, channels, FILTER, FILTER, generator=stream)
         weight = (weight - weight.mean((1, 2, 3), keepdim=True)) * (2 / weight[0].numel()) ** 0.5
         convolution = nn.Conv2d(
@@ -295,7 +295,7 @@ def make_feature_map(
         )
         filtered = _set_and_freeze_parameters(convolution, weight)
         layers = [filtered, nn.ReLU(), nn.AdaptiveAvgPool2d(CELLS), nn.Flatten()]
-    return FrozenFeatures(nn.Sequential(*layers).to(dtype).eval(), feature_count)
+    return FrozenFeatures(nn.Sequential(*layers).to(dtype).eval(), random_feature_count)
 
 
 def _set_and_freeze_parameters(

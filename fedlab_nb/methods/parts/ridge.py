@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 import torch
 import torch.nn.functional as F
@@ -29,7 +29,6 @@ from ...tensor_types import (
     Labels,
     OneHotLabels,
     SquareMatrix,
-    TensorsByName,
 )
 from ..context import Context
 from .kronecker import add_to_diagonal
@@ -42,6 +41,13 @@ ErrorPerRidge = Tensor  # [len(GRID)], a squared error for each ρ that is tried
 def append_one(features: Features) -> Features:
     """Features `[n, d - 1]` with a 1 appended, float64."""
     return F.pad(features.double(), (0, 1), value=1.0)
+
+
+class RidgeSumsMessage(TypedDict):
+    """The sums as they are sent."""
+
+    moments: Tensor  # the upper triangle, [d (d + 1) / 2]
+    classes: Tensor  # [d, C]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,15 +83,14 @@ class RidgeSums:
         moments = unpack_upper_triangle(triangle + draw_gaussian_noise(triangle, sigma, stream))
         return RidgeSums(moments, self.classes + draw_gaussian_noise(self.classes, sigma, stream))
 
-    def make_message(self, dtype: torch.dtype) -> TensorsByName:
+    def make_message(self, dtype: torch.dtype) -> RidgeSumsMessage:
         """The message: the upper triangle of the moments, and the classes' sums."""
-        return {
-            "moments": pack_upper_triangle(self.moments).to(dtype),
-            "classes": self.classes.to(dtype),
-        }
+        return RidgeSumsMessage(
+            moments=pack_upper_triangle(self.moments).to(dtype), classes=self.classes.to(dtype)
+        )
 
     @classmethod
-    def from_message(cls, message: TensorsByName) -> RidgeSums:
+    def from_message(cls, message: RidgeSumsMessage) -> RidgeSums:
         """The sums that `make_message` was made from, in float64."""
         moments = unpack_upper_triangle(message["moments"].double())
         return cls(moments, message["classes"].double())
