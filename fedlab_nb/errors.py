@@ -85,18 +85,18 @@ def check_name_list(setting: str, names: object) -> list[str]:
     return list(dict.fromkeys(listed))
 
 
-def parse_assignments(pairs: Iterable[str], advice: str) -> dict[str, str]:
+def parse_assignments(assignments: Iterable[str], advice_in_error: str) -> dict[str, str]:
     """Parse `["rounds=100"]` as `{"rounds": "100"}`.
 
-    UsageError for a text that is not NAME=VALUE; its sentence ends with `advice`.
+    UsageError for a text that is not NAME=VALUE; its sentence ends with `advice_in_error`.
     """
     settings = {}
-    for pair in pairs:
+    for pair in assignments:
         name, equals, value = pair.partition("=")
         name = name.strip()
         value = value.strip()
         if not (equals and name and value):
-            raise UsageError(f"{pair.strip()!r} is not a setting; {advice}.")
+            raise UsageError(f"{pair.strip()!r} is not a setting; {advice_in_error}.")
         settings[name] = value
     return settings
 
@@ -186,4 +186,4 @@ def make_value_error(setting: str, value: object, allowed: str, hint: str) -> Us
     """
     shown = repr(value) if isinstance(value, str) else value
     advice = f"; {hint}" if hint else ""
-    return UsageError(f"{setting} is {shown}, but it must be {allowed}{advice}.")
+    return UsageError(f"{setting} is {shown}, but it must be {allowed}{advice_in_error}.")

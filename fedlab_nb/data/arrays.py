@@ -26,7 +26,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 import numpy as np
 
 from fedlab_nb.data import cells, files, folders, tables
-from fedlab_nb.data.array_types import IndexArray, LabelArray, SampleArray, StructuredArray
+from fedlab_nb.data.array_types import (
+    ClientOfSample,
+    IndexArray,
+    LabelArray,
+    SampleArray,
+    StructuredArray,
+)
 from fedlab_nb.data.columns import NUMBER, Column
 from fedlab_nb.data.dataset import (
     OPTIONAL,
@@ -37,7 +43,6 @@ from fedlab_nb.data.dataset import (
     shorten_error_text,
 )
 from fedlab_nb.data.input_types import ArrayLike, ArraysByName, FileOptions, IndexLists
-from fedlab_nb.data.partition import Owners
 from fedlab_nb.data.pictures import ColourMode, PixelScale, find_pixel_scale
 from fedlab_nb.data.schema import FEATURES, IMAGES, RECORDINGS, InputSchema, SampleKind
 from fedlab_nb.data.sums import Moments, sum_rows_in_fixed_order
@@ -990,12 +995,14 @@ def encode_client_ids(client_ids: np.ndarray, sample_count: int) -> tables.Encod
     return tables.EncodedTexts(client.astype(np.int64), tuple(names))
 
 
-def convert_index_lists_to_owners(index_lists: IndexLists, sample_count: int) -> Owners:
+def convert_index_lists_to_client_of_sample(
+    index_lists: IndexLists, sample_count: int
+) -> ClientOfSample:
     """int64 [N], the client of each of N samples (-1: nobody), from M lists of indices. Each list
     must hold one index or more, all of them in 0..N-1, and no index may occur twice. Raises
     UsageError.
 
-    >>> convert_index_lists_to_owners([[0, 3], [1]], 4)
+    >>> convert_index_lists_to_client_of_sample([[0, 3], [1]], 4)
     array([ 0,  1, -1,  0])
     """
     if isinstance(index_lists, str) or not isinstance(index_lists, Iterable):

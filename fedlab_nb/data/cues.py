@@ -239,7 +239,7 @@ def make_subpixel_centres(pixels: int) -> Coordinates:
     return 2 * (np.arange(pixels * SUBPIXELS) + 0.5) / SUBPIXELS / pixels - 1
 
 
-def make_point_in_polygon_test(
+def make_point_in_star_or_polygon_test(
     corner_count: int, inner_radius: float = 1.0
 ) -> Callable[[Coordinates, Coordinates], BooleanMask]:
     """Make a test of whether points lie in a regular polygon with a corner on top, or in a star if
@@ -305,12 +305,12 @@ INSIDE_TESTS = {
     "triangle": is_in_triangle,
     "square": is_in_square,
     "ellipse": is_in_disc,
-    "star": make_point_in_polygon_test(5, 0.45),
+    "star": make_point_in_star_or_polygon_test(5, 0.45),
     "diamond": is_in_diamond,
     "heart": is_in_heart,
     "cross": is_in_cross,
-    "pentagon": make_point_in_polygon_test(5),
-    "hexagon": make_point_in_polygon_test(6),
+    "pentagon": make_point_in_star_or_polygon_test(5),
+    "hexagon": make_point_in_star_or_polygon_test(6),
 }
 SHAPES = tuple(INSIDE_TESTS)
 

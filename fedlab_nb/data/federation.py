@@ -17,7 +17,7 @@ import numpy as np
 
 from fedlab_nb.data import registry
 from fedlab_nb.data.array_types import IndexArray
-from fedlab_nb.data.arrays import convert_index_lists_to_owners
+from fedlab_nb.data.arrays import convert_index_lists_to_client_of_sample
 from fedlab_nb.data.cues import CUE_NOTES, CUES, TINT_VERSION, Cue
 from fedlab_nb.data.dataset import Dataset, hash_to_content_id
 from fedlab_nb.data.edits import (
@@ -36,7 +36,7 @@ from fedlab_nb.data.partition import (
     PartitionName,
     Repair,
     Skew,
-    group_indices_by_owner,
+    group_indices_by_client,
     measure_skew,
     partition_by_fonts,
     partition_samples,
@@ -458,7 +458,7 @@ def federate(
     else:
         origin["alpha"] = alpha
         origin["clients"] = clients
-    edits.check_and_count_clients(len(result.shards), dataset.classes)
+    edits.check_edits_and_count_resulting_clients(len(result.shards), dataset.classes)
     if edits.sample_edits:
         result = apply_edits_to_partition(edits, result, dataset, partition_seed)
     shards = tuple(torch.from_numpy(shard) for shard in result.shards)
@@ -652,7 +652,7 @@ def list_sample_indices_by_client(dataset: Dataset) -> list[IndexArray]:
     else:
         owner = dataset.client_train.numpy()
     # + 1, because nobody is -1; nobody's samples come first and are left out
-    return group_indices_by_owner(owner + 1, len(dataset.client_names) + 1)[1:]
+    return group_indices_by_client(owner + 1, len(dataset.client_names) + 1)[1:]
 
 
 def partition_used_fonts(
@@ -685,7 +685,7 @@ def name_clients_by_index_lists(dataset: Dataset, index_lists: IndexLists) -> Da
     """
     import torch
 
-    owner = convert_index_lists_to_owners(index_lists, len(dataset.y_train))
+    owner = convert_index_lists_to_client_of_sample(index_lists, len(dataset.y_train))
     return replace(
         dataset,
         client_train=torch.from_numpy(owner),

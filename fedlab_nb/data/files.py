@@ -553,7 +553,7 @@ def split_text_into_rows(text: str, separator: str, file_name: str, first_line: 
                 f"{file_name} cannot be read as a table: {shorten_error_text(error)}; save it as CSV (UTF-8)."
             ) from None
         uneven_row = find_first_uneven_row(rows)
-        width = len(find_first_nonblank_row(rows))
+        width = len(get_cells_of_first_nonblank_row(rows))
         if uneven_row is None and width > 1:
             return SplitText(rows, candidate)
         if candidate == " " and not separator:
@@ -588,7 +588,7 @@ def describe_uneven_row(row: Row, header_width: int, file_name: str) -> str:
     )
 
 
-def find_first_nonblank_row(rows: Sequence[Row]) -> list[str]:
+def get_cells_of_first_nonblank_row(rows: Sequence[Row]) -> list[str]:
     """The cells of the first row that is not blank."""
     return next(row.cells for row in rows if any(row.cells))
 

@@ -92,7 +92,7 @@ def load_folder_of_pictures(
         scale.describe(),
         describe_mode_changes(modes, mode),
         split_note,
-        describe_duplicates(paths, is_test),
+        describe_duplicate_pictures(paths, is_test),
         describe_ignored_files(folder),
     ]
     schema = InputSchema(IMAGES, tuple(pixels.shape[1:]), tuple(class_names), pixels=scale)
@@ -338,7 +338,7 @@ def describe_mode_changes(picture_modes: Sequence[PictureMode], common_mode: Col
     return " ".join(notes)
 
 
-def describe_duplicates(picture_paths: list[Path], is_test: BooleanPerSample) -> str:
+def describe_duplicate_pictures(picture_paths: list[Path], is_test: BooleanPerSample) -> str:
     """A sentence on files that are among the training pictures and among the test pictures; "" if
     there are none."""
     training_contents = set()

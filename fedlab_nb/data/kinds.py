@@ -213,9 +213,7 @@ def infer_column(
     if forced_kind == LEFT_OUT:
         return Column(column_name, LEFT_OUT, "You left it out.")
     if forced_kind == CATEGORY:
-        return describe_category_column(
-            column_name, cells, is_training_row, reading, "You said so."
-        )
+        return infer_category_column(column_name, cells, is_training_row, reading, "You said so.")
     if forced_kind == WORDS:
         return Column(column_name, WORDS, "You said so.", missing=reading.texts_for_missing_numbers)
     if not forced_kind and column_name.casefold() in reading.left_out_reasons:
@@ -242,21 +240,21 @@ def infer_column(
         )
     time_format = find_time_format(column_name, number_traits.texts, reading)
     if time_format:
-        return make_time_column(column_name, time_format, reading)
+        return infer_time_column(column_name, time_format, reading)
     if number_traits.are_all_numbers:
-        column = make_number_column(
+        column = infer_number_column(
             column_name, number_traits, certain_decimal_marks, is_saved_index, reading, forced_kind
         )
         if column is not None:
             return column
     elif number_traits.share >= MOSTLY or forced_kind == NUMBER or is_mostly_numbers(number_traits):
         raise_text_among_numbers_error(column_name, number_traits, reading)
-    return make_text_column(
+    return infer_text_column(
         column_name, cells, number_traits, is_training_row, is_saved_index, reading
     )
 
 
-def make_time_column(column_name: str, time_format: str, reading: ReadingOptions) -> Column:
+def infer_time_column(column_name: str, time_format: str, reading: ReadingOptions) -> Column:
     """A column of dates, or of times of day."""
     what = "dates, as days since 1970"
     if time_format in CLOCK_FORMATS:
@@ -368,7 +366,7 @@ def find_certain_decimal_marks(traits_of_columns: Iterable[NumberTraits]) -> set
     return evidence
 
 
-def make_number_column(
+def infer_number_column(
     column_name: str,
     number_traits: NumberTraits,
     certain_decimal_marks: set[DecimalMark],
@@ -497,7 +495,7 @@ def raise_text_among_numbers_error(
 
 
 # -------------------------------------------------------------------------------------------- texts
-def make_text_column(
+def infer_text_column(
     column_name: str,
     cells: Series,
     number_traits: NumberTraits,
@@ -530,7 +528,7 @@ def make_text_column(
     if share_of_bands < 0.5 and number_traits.share >= 0.5:
         most_categories = FEW_CATEGORIES
     if texts[is_training_row].nunique() <= most_categories:
-        return describe_category_column(column_name, cells, is_training_row, reading, "")
+        return infer_category_column(column_name, cells, is_training_row, reading, "")
     is_nearly_number = present.map(looks_like_number_with_short_suffix)
     if len(present) and is_nearly_number.mean() >= 0.5:
         example = present[is_nearly_number].iloc[0]
@@ -545,7 +543,7 @@ def make_text_column(
     return Column(column_name, WORDS, reason, missing=reading.texts_for_missing_numbers)
 
 
-def describe_category_column(
+def infer_category_column(
     column_name: str,
     cells: Series,
     is_training_row: BooleanPerSample,

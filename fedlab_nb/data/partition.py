@@ -35,6 +35,7 @@ from fedlab_nb.data.array_types import (
     BooleanPerClass,
     ClientClassCountArray,
     ClientClassShares,
+    ClientOfSample,
     CountPerClass,
     CountPerClient,
     FontOfSample,
@@ -50,7 +51,6 @@ PARTITIONS: dict[str, str] = read_toml("data/datasets.toml")["partitions"]
 RULES = {name: text for name, text in PARTITIONS.items() if name not in ("fonts", "natural")}
 SIZED = ("dirichlet", "client_dirichlet")  # the rules that `size_sigma` can make unequal
 ALPHA_HINT = "smaller is more skewed, 0.1 is a strong skew"
-Owners = np.ndarray  # int64 [N], the client that holds each sample
 REPAIRS = ("move", "redraw")
 PartitionName = Literal[
     "dirichlet", "client_dirichlet", "classes", "quantity", "iid", "fonts", "natural"
@@ -78,14 +78,14 @@ class Partition:
     note: str
 
 
-class OwnersAndNote(NamedTuple):
+class ClientOfSampleAndNote(NamedTuple):
     """Who holds each sample.
 
     owners: int64 [N], the client that holds each sample
     note: for the reader, "" for none
     """
 
-    owners: Owners
+    owners: ClientOfSample
     note: str
 
 
@@ -98,9 +98,9 @@ class Rule:
     classes_per_client: int
     size_sigma: float
 
-    def draw_owners(
+    def assign_clients_to_samples(
         self, labels: LabelArray, classes: int, clients: int, rng: np.random.Generator
-    ) -> OwnersAndNote:
+    ) -> ClientOfSampleAndNote:
         """Deal out the samples of a data set by this rule."""
         samples = len(labels)
         if self.name == "dirichlet":
@@ -108,19 +108,19 @@ class Rule:
             if self.size_sigma:
                 shares = draw_lognormal_shares(clients, rng, self.size_sigma)
             owners = assign_by_dirichlet(labels, clients, rng, self.alpha, shares)
-            return OwnersAndNote(owners, "")
+            return ClientOfSampleAndNote(owners, "")
         if self.name == "client_dirichlet":
             sizes = split_evenly(samples, clients)
             if self.size_sigma:
                 shares = draw_lognormal_shares(clients, rng, self.size_sigma)
                 sizes = convert_shares_to_sizes(shares, samples)
             owners = assign_by_client_dirichlet(labels, classes, sizes, rng, self.alpha)
-            return OwnersAndNote(owners, "")
+            return ClientOfSampleAndNote(owners, "")
         if self.name == "classes":
             return assign_fixed_number_of_classes(labels, clients, rng, self.classes_per_client)
         if self.name == "quantity":
-            return OwnersAndNote(assign_by_quantity(samples, clients, rng, self.alpha), "")
-        return OwnersAndNote(assign_iid(samples, clients, rng), "")
+            return ClientOfSampleAndNote(assign_by_quantity(samples, clients, rng, self.alpha), "")
+        return ClientOfSampleAndNote(assign_iid(samples, clients, rng), "")
 
 
 def partition_samples(
@@ -174,10 +174,10 @@ def partition_samples(
     rule = Rule(partition, alpha, classes_per_client, size_sigma)
     most_draws = MOST_DRAWS if repair == "redraw" else 1
     for draws in range(1, most_draws + 1):
-        owner, note = rule.draw_owners(labels, classes, clients, rng)
+        owner, note = rule.assign_clients_to_samples(labels, classes, clients, rng)
         sizes = np.bincount(owner, minlength=clients)
         if sizes.min() >= minimum:
-            return Partition(group_indices_by_owner(owner, clients), minimum, 0, draws, note)
+            return Partition(group_indices_by_client(owner, clients), minimum, 0, draws, note)
     if repair == "redraw":
         raise RunError(
             f"None of {MOST_DRAWS} draws of the {partition} partition (alpha={alpha:g}, {clients} "
@@ -185,7 +185,7 @@ def partition_samples(
             "a larger alpha, fewer clients or a smaller minimum."
         )
     shards, moved = move_samples_to_reach_minimum(
-        group_indices_by_owner(owner, clients), minimum, rng
+        group_indices_by_client(owner, clients), minimum, rng
     )
     note = f"{note} {moved} of {n} samples were moved: each client has at least {minimum}."
     return Partition(shards, minimum, moved, 1, note.strip())
@@ -204,7 +204,7 @@ def assign_by_dirichlet(
     rng: np.random.Generator,
     alpha: float,
     client_shares: SharePerClient | None = None,
-) -> Owners:
+) -> ClientOfSample:
     """Owner [N] of each sample. For each class c: p ~ Dir(alpha 1_M), with p_k = 0 where client k
     already holds N/M samples or more, renormalised; the shuffled samples of c are cut at the
     cumulative sums of p (procedure of NIID-Bench, used by FENS, FedLPA, FuseFL).
@@ -244,7 +244,7 @@ def assign_by_client_dirichlet(
     client_sample_counts: CountPerClient,
     rng: np.random.Generator,
     alpha: float,
-) -> Owners:
+) -> ClientOfSample:
     """Owner [N] of each sample; client k gets exactly sizes_k of them.
 
     Client k draws its mix of classes q_k ~ Dir(alpha 1_C). Then, in random order, a client with
@@ -319,7 +319,7 @@ def draw_class_for_each_client(
 
 def assign_fixed_number_of_classes(
     labels: LabelArray, client_count: int, rng: np.random.Generator, classes_per_client: int
-) -> OwnersAndNote:
+) -> ClientOfSampleAndNote:
     """Client i gets class i mod C, then other classes at random until it has
     `classes_per_client`, classes that nobody holds first; each class is cut evenly among its
     holders (#C=k of NIID-Bench and FedLPA, where a class can remain without a holder and its
@@ -353,12 +353,12 @@ def assign_fixed_number_of_classes(
         holders = np.flatnonzero(holds[:, c])
         for holder, part in zip(holders, np.array_split(members, len(holders)), strict=True):
             owner[part] = holder
-    return OwnersAndNote(owner, note)
+    return ClientOfSampleAndNote(owner, note)
 
 
 def assign_by_quantity(
     sample_count: int, client_count: int, rng: np.random.Generator, alpha: float
-) -> Owners:
+) -> ClientOfSample:
     """Owner [N]: random samples, sizes in proportion to exp(z / sqrt(alpha)) with z standard
     normal."""
     sizes = convert_shares_to_sizes(
@@ -367,7 +367,7 @@ def assign_by_quantity(
     return rng.permutation(np.repeat(np.arange(client_count), sizes))
 
 
-def assign_iid(sample_count: int, client_count: int, rng: np.random.Generator) -> Owners:
+def assign_iid(sample_count: int, client_count: int, rng: np.random.Generator) -> ClientOfSample:
     """Owner [N]: random samples, sizes equal to within one."""
     return rng.permutation(np.arange(sample_count) % client_count)
 
@@ -442,7 +442,7 @@ def move_samples_to_reach_minimum(
     return MovedShards([np.sort(shard) for shard in shards], moved)
 
 
-def group_indices_by_owner(owners: Owners, client_count: int) -> list[IndexArray]:
+def group_indices_by_client(owners: ClientOfSample, client_count: int) -> list[IndexArray]:
     """Sorted sample indices of each client from the owner of each sample."""
     order = np.argsort(owners, kind="stable")
     ends = np.cumsum(np.bincount(owners, minlength=client_count))

@@ -108,7 +108,7 @@ SplitFunction = Callable[[np.ndarray, "np.ndarray | None"], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Roles:
+class ColumnRoles:
     """The columns that are not features, None if there is none."""
 
     label: str
@@ -234,7 +234,9 @@ def check_has_features(columns: list[Column], file_name: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------ options
-def choose_column_roles(table: DataFrame, options: Mapping[str, str], file_name: str) -> Roles:
+def choose_column_roles(
+    table: DataFrame, options: Mapping[str, str], file_name: str
+) -> ColumnRoles:
     """Which columns are label, client, split and group. Raises UsageError."""
     names = list(table.columns)
     by_key = {normalise_column_name(name): name for name in names}
@@ -270,7 +272,7 @@ def choose_column_roles(table: DataFrame, options: Mapping[str, str], file_name:
                 f"Column {label!r} of {file_name} cannot be label and {role}; name another one, as in "
                 f"{file_name}?label=NAME."
             )
-    return Roles(label, client, split, group)
+    return ColumnRoles(label, client, split, group)
 
 
 def make_reading_options(
@@ -346,7 +348,7 @@ class LabelledRows(NamedTuple):
 
 
 def drop_rows_without_label_or_role(
-    table: DataFrame, roles: Roles, reading: ReadingOptions, file_name: str
+    table: DataFrame, roles: ColumnRoles, reading: ReadingOptions, file_name: str
 ) -> LabelledRows:
     """Drop the rows without a label, a client or another role. Raises UsageError if too few are
     left."""
@@ -536,7 +538,7 @@ class SplitChoice(NamedTuple):
 
 def choose_test_rows(
     table: DataFrame,
-    roles: Roles,
+    roles: ColumnRoles,
     labels: LabelArray,
     client_of_row: ClientOfSample | None,
     split_function: SplitFunction | None,
@@ -662,7 +664,7 @@ def draw_test_rows_in_whole_groups(
 
 # ----------------------------------------------------------------------------------------- features
 def explain_left_out_columns(
-    features: DataFrame, roles: Roles, reading: ReadingOptions
+    features: DataFrame, roles: ColumnRoles, reading: ReadingOptions
 ) -> dict[str, str]:
     """Why a column is not a feature although nothing was said: it says which rows are for
     testing."""

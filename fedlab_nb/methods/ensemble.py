@@ -71,7 +71,7 @@ ClusterPerClient = Tensor  # int64 [M], the number of a client's cluster
 GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 
 
-def interpolate_probabilities(client_logits: ClientLogits, beta: float) -> Logits:
+def blend_mean_and_product_of_probabilities(client_logits: ClientLogits, beta: float) -> Logits:
     """log p_β `[N, C]` from the clients' logits `[M, N, C]`; its exponentials sum to 1."""
     log_p = client_logits.log_softmax(-1)
     product = log_p.sum(0)
@@ -112,7 +112,9 @@ def exchange_held_out_losses(
         if len(x):
             logits = received.logits(x)
             sums = [
-                F.nll_loss(interpolate_probabilities(logits, beta), y, reduction="sum")
+                F.nll_loss(
+                    blend_mean_and_product_of_probabilities(logits, beta), y, reduction="sum"
+                )
                 for beta in beta_grid
             ]
             nll = torch.stack(sums)
@@ -379,7 +381,7 @@ class RuledEnsemble(EnsembleModel):
             mean = averages.compute_trimmed_mean(p, self.cut) + TIE * p.mean(0)
             return (mean / mean.sum(-1, keepdim=True)).log()
         if self.rule == "beta":
-            return interpolate_probabilities(client_logits, self.beta or 0.0)
+            return blend_mean_and_product_of_probabilities(client_logits, self.beta or 0.0)
         if self.rule == "votes":
             votes = F.one_hot(client_logits.argmax(-1), client_logits.shape[-1]).sum(0)
             return votes + client_logits.softmax(-1).mean(0)  # which is less than one vote

@@ -137,7 +137,7 @@ def estimate_cost(*calls: MethodsAndSettings) -> Cost | None:
 # ------------------------------------------------------------------------------------------------ bytes
 def estimate_traffic(plan: Plan) -> TrafficBytes:
     """The bytes of a run. They are exact if the method says so, and if all clients are alike and honest."""
-    traffic = plan.method.bytes_sent(estimate_traffic_sizes(plan))
+    traffic = plan.method.bytes_sent(estimate_federation_sizes(plan))
     settings = plan.settings
     is_usual = settings.poison == "none" and not settings.absent
     if is_usual and len(set(plan.architectures)) == 1:
@@ -145,7 +145,7 @@ def estimate_traffic(plan: Plan) -> TrafficBytes:
     return traffic.as_estimate
 
 
-def estimate_traffic_sizes(plan: Plan) -> FederationSizes:
+def estimate_federation_sizes(plan: Plan) -> FederationSizes:
     """The sizes on which the bytes of a plan depend, as far as they are known before the run."""
     settings = plan.settings
     about = settings.describe_dataset()

@@ -285,7 +285,7 @@ class Run:
             bytes=self.ctx.link.ledger.total,
         )
 
-    def run_steps(self) -> Generator[Event, None, Outcome]:
+    def run_and_yield_events(self) -> Generator[Event, None, Outcome]:
         """The whole run: its events, and the outcome at the end."""
         self.prepare_context()
         self.plan.method.validate(self.ctx)
@@ -512,7 +512,7 @@ def iterate_events_of_plan(
         return
     run = Run(plan, clients, use_store, next_plans)
     with configure_torch(plan.settings.device, run.federation.dataset.input_shape):
-        outcome = yield from run.run_steps()
+        outcome = yield from run.run_and_yield_events()
     if use_store:
         Store("runs").store_entry_if_possible(plan.hash_settings_of_run(), *outcome.to_entry())
         delete_oldest_entries_beyond_limit_every_100_calls()
@@ -532,7 +532,7 @@ def are_clients_stored(plan: Plan) -> bool:
 def rerun_plan_from_stored_clients(plan: Plan) -> Outcome:
     """Repeat a stored run, from its stored clients."""
     with use_default_switches():
-        return exhaust_generator(Run(plan, _trained_clients, cache=True).run_steps())
+        return exhaust_generator(Run(plan, _trained_clients, cache=True).run_and_yield_events())
 
 
 def load_stored_outcome(plan: Plan) -> Outcome | None:

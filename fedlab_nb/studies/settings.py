@@ -238,7 +238,11 @@ class Settings:
         )
         seed = check_whole_number("seed", parse_if_number(self.seed), 0)
         edits = data.Edits.parse(self.moves).with_seed_if_missing(seed)
-        count = edits.check_and_count_clients(clients, about.classes) if edits.changes else clients
+        count = (
+            edits.check_edits_and_count_resulting_clients(clients, about.classes)
+            if edits.changes
+            else clients
+        )
         size_sigma = check_number(
             "size_sigma", parse_if_number(self.size_sigma), 0, 10, hint="0 is no lognormal sizes"
         )
@@ -263,7 +267,7 @@ class Settings:
             alpha=alpha,
             clients=clients,
             public=public,
-            transform=data.normalise_transform(self.transform, about.input_shape),
+            transform=data.normalise_transform_text(self.transform, about.input_shape),
             seed=seed,
             classes_per_client=check_whole_number(
                 "classes_per_client", parse_if_number(self.classes_per_client), 1

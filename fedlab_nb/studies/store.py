@@ -28,7 +28,7 @@ import numpy as np
 
 from .. import __version__
 from ..errors import UsageError
-from ..files import store_folder
+from ..files import find_store_folder
 from ..value_types import JsonObject, JsonValue
 from .code_version import read_torch_version
 
@@ -64,7 +64,7 @@ class Store:
     """Entries of one `kind` (of KINDS) under `folder`."""
 
     def __init__(self, kind: str, folder: Path | None = None) -> None:
-        self.folder = (folder or store_folder()) / kind
+        self.folder = (folder or find_store_folder()) / kind
 
     def has(self, key: str) -> bool:
         """Whether there is an entry of that key (which may turn out to be damaged)."""
@@ -242,7 +242,7 @@ def list_entries_oldest_first() -> list[EntryFolder]:
     """All entries, the one that was used longest ago first; what else lies in the folder is none."""
     entries = []
     for kind in KINDS:
-        folder = store_folder() / kind
+        folder = find_store_folder() / kind
         if not folder.is_dir():
             continue
         for path in folder.iterdir():

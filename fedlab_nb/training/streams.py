@@ -52,7 +52,9 @@ def train_clients_on_cuda_streams(
     adjust: GradientAdjustment | None = None,
     augmentation_streams: Sequence[torch.Generator] = (),
 ) -> Generator[int, None, None]:
-    """Train `models` in place; yields the number of finished epochs. Arguments as in `train_each_client_in_turn_every_epoch`.
+    """Train `models` in place; yields the number of finished epochs.
+
+    Arguments as in `train_each_client_in_turn_every_epoch`.
 
     All clients take their j-th step of an epoch before any client takes its (j+1)-th. The models are up to date at the
     end of each epoch.

@@ -191,7 +191,9 @@ class Distilled(Method):
             report = self.make_report(received, losses, ctx.classes)
             if self.server == "kernel":
                 targets = making.make_centred_targets(y, ctx.classes)
-                coefficients = making.solve_coefficients(x, targets, self.depth, self.ridge)
+                coefficients = making.solve_tangent_kernel_coefficients(
+                    x, targets, self.depth, self.ridge
+                )
                 return KernelModel(x, coefficients, self.depth, report)
             student = ctx.initial_model(0, ctx.server_architecture(self.server_model))
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)

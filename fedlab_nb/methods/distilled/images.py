@@ -80,7 +80,7 @@ def make_centred_targets(labels: Labels, classes: int) -> CentredTargets:
     return F.one_hot(labels, classes).double() - 1 / classes
 
 
-def solve_coefficients(
+def solve_tangent_kernel_coefficients(
     samples: Samples, targets: CentredTargets, depth: int, ridge: float
 ) -> KernelCoefficients:
     """(K + λ_damp tr(K)/S I)⁻¹ Y, `[S, C]`, of `samples [S, ...]` with targets `Y [S, C]`; `ridge` is λ_damp."""
@@ -90,12 +90,12 @@ def solve_coefficients(
 def solve_kernel_regression(
     kernel: KernelMatrix, targets: CentredTargets, ridge: float
 ) -> KernelCoefficients:
-    """`solve_coefficients` from K itself, `[S, S]`."""
+    """`solve_tangent_kernel_coefficients` from K itself, `[S, S]`."""
     damping = ridge * kernel.diagonal().mean().expand(len(kernel)).diag()
     return torch.linalg.solve(kernel + damping, targets)
 
 
-def compute_inducing_loss(
+def compute_loss_of_inducing_points(
     support: Samples,
     support_targets: CentredTargets,
     samples: Samples,
@@ -197,8 +197,8 @@ def optimise_inducing_points(
     clip_to_unit: bool,
     stream: torch.Generator,
 ) -> Iterator[ImagesAndLoss]:
-    """KIP on one client: `start_images [S, ...]` moved by `steps` steps of Adam towards less `compute_inducing_loss` on
-    `samples`, `labels`.
+    """KIP on one client: `start_images [S, ...]` moved by `steps` steps of Adam towards less
+    `compute_loss_of_inducing_points` on `samples`, `labels`.
 
     Yields the images as they are after each step, and the loss before it. Labels stay; `clip_to_unit`: pixels stay in
     [0, 1]. Of more than MOST_TARGETS samples, so many are drawn once.
@@ -211,7 +211,9 @@ def optimise_inducing_points(
     images = start_images.double().clone().requires_grad_()
     optimizer = Adam([images], lr)
     for _ in range(steps):
-        loss = compute_inducing_loss(images, image_targets, samples, targets, depth, ridge)
+        loss = compute_loss_of_inducing_points(
+            images, image_targets, samples, targets, depth, ridge
+        )
         optimizer.step(torch.autograd.grad(loss, [images]))
         if clip_to_unit:
             images.detach().clamp_(0, 1)

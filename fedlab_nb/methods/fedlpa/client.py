@@ -107,7 +107,7 @@ class LocalPosterior:
             )
         return Upload(samples=self.samples, state=state, factors=triangles)
 
-    def compute_damping_ratios(self, damping_split: DampingSplit) -> list[float]:
+    def compute_damping_ratio_of_each_layer(self, damping_split: DampingSplit) -> list[float]:
         """π of each layer under a rule: "one" or "trace"."""
         return [compute_damping_ratio(layer, damping_split) for layer in self.factors.values()]
 

@@ -25,7 +25,7 @@ from ..parts.kronecker import (
     get_layer_weight_matrix,
 )
 from .client import LabelLeak, LocalPosterior, Upload
-from .solvers import SolverIterate, SolverName, StepRule, solve_layer, iterate_solver_on_all_layers
+from .solvers import SolverIterate, SolverName, StepRule, iterate_solver_on_all_layers, solve_layer
 
 ResidualsByLayer = dict[str, np.ndarray]  # {layer: relative residual after 0, 1, 2, … steps}
 

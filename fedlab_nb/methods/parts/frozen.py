@@ -24,7 +24,7 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
-from ...data import SEEN, normalise_transform
+from ...data import SEEN, normalise_transform_text
 from ...errors import UsageError
 from ...methods.run_outputs import SentenceOnPrivacy
 from ...models import count_parameters, lite0, load_state, model_state
@@ -133,7 +133,7 @@ class FrozenMethod(Method):
                 f"{self.info.title} has convolutions only for images; set features to pixels, relu or client."
             )
         if self.features == SEEN:
-            normalise_transform(SEEN, ctx.input_shape)
+            normalise_transform_text(SEEN, ctx.input_shape)
 
     def count_features_per_sample(self, ctx: Context) -> int:
         """d, the length of a feature vector, before any is made."""
@@ -268,7 +268,7 @@ def make_feature_map(
     seed: int,
     dtype: torch.dtype = torch.float32,
 ) -> FrozenFeatures:
-    """`pixels`, `relu` or `conv` features for samples of `input_shape`; the random ones with `random_feature_count` numbers.
+    """`pixels`, `relu` or `conv` features of samples of `input_shape`; the random ones are `random_feature_count` numbers.
 
     The same seed draws the same numbers on every device and, to rounding, in every dtype.
     """

@@ -121,7 +121,7 @@ class GroupOutputs(NamedTuple):
     logits: Tensor | list[Tensor]
 
 
-class Group:
+class ClientGroup:
     """Models of one architecture. `distances`: None, or a list that takes L_BN's summands from layer to layer."""
 
     # The shape into which a batch norm's channels are split before a norm is taken of each.
@@ -157,7 +157,7 @@ class Group:
         return joined_channels.unflatten(-1, self.channels).norm(dim=-1)
 
 
-class LoopGroup(Group):
+class LoopGroup(ClientGroup):
     """One after the other."""
 
     def __init__(self, modules: Sequence[Network]) -> None:
@@ -196,7 +196,7 @@ def are_equal_normalisation_layers(layers: Sequence[nn.Module]) -> bool:
     return same_mean and same_std
 
 
-class StackedGroup(Group):
+class StackedGroup(ClientGroup):
     """As one stack."""
 
     def __init__(self, modules: Sequence[Network]) -> None:
@@ -228,7 +228,7 @@ PIECE = (
 )  # numbers in the first maps of the images that are read at once, so that they fit into the cache
 
 
-class SideBySideGroup(Group):
+class SideBySideGroup(ClientGroup):
     """`maps`: images to maps `[N, M C, H, W]`; `rows`: these, as `[M, N, C H W]`, to features `[M, N, D]`."""
 
     def __init__(self, modules: Sequence[Network]) -> None:
@@ -390,14 +390,14 @@ class FrozenEnsemble:
         self._kinds = [
             clients.module(members[0]) for members in clients.clients_by_architecture.values()
         ]
-        self.groups: list[tuple[list[int], Group]] = []
+        self.groups: list[tuple[list[int], ClientGroup]] = []
         for architecture, members in clients.clients_by_architecture.items():
             modules = [clients.module(k) for k in members]
             device = next(modules[0].parameters()).device.type
             chosen_backend = choose_backend(
                 backend, device, modules[0], architecture[1], len(members)
             )
-            group: Group
+            group: ClientGroup
             if chosen_backend == "stacked":
                 group = StackedGroup(modules)
             elif (
