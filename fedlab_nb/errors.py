@@ -120,16 +120,16 @@ def check_number(
     low: float | None = None,
     high: float | None = None,
     *,
-    open_low: bool = False,
+    excludes_low: bool = False,
     hint: str = "",
 ) -> float:
-    """Return `value` as a float within `[low, high]` (`(low, high]` with `open_low`), or raise
+    """Return `value` as a float within `[low, high]` (`(low, high]` with `excludes_low`), or raise
     UsageError.
 
     NaN, infinities, booleans and text are refused, also where no bound is given.
     """
-    if not is_finite_number(value) or not is_within(value, low, high, open_low):
-        allowed = describe_allowed_range("number", low, high, open_low)
+    if not is_finite_number(value) or not is_within(value, low, high, excludes_low):
+        allowed = describe_allowed_range("number", low, high, excludes_low)
         raise make_value_error(name, value, allowed, hint)
     return float(value)
 
@@ -186,4 +186,4 @@ def make_value_error(setting: str, value: object, allowed: str, hint: str) -> Us
     """
     shown = repr(value) if isinstance(value, str) else value
     advice = f"; {hint}" if hint else ""
-    return UsageError(f"{setting} is {shown}, but it must be {allowed}{advice_in_error}.")
+    return UsageError(f"{setting} is {shown}, but it must be {allowed}{advice}.")

@@ -21,3 +21,4 @@ HeightAndWidth = tuple[int, int]
 Accuracy0To1 = float  # the share of samples that are predicted right
 Bytes = int
 Seconds = float
+MeanPassesPerClient = float  # of a client over its own samples, the mean over clients

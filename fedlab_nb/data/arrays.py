@@ -33,7 +33,7 @@ from fedlab_nb.data.array_types import (
     SampleArray,
     StructuredArray,
 )
-from fedlab_nb.data.columns import NUMBER, Column
+from fedlab_nb.data.columns import NUMBER, ColumnSchema
 from fedlab_nb.data.dataset import (
     OPTIONAL,
     REQUIRED,
@@ -911,7 +911,7 @@ def scale_samples(samples_by_part: Arrays, feature_names: Sequence[str] = ()) ->
         feature_names = [f"{what} {index}" for index in range(1, shape[0] + 1)]
     columns = []
     for index, name in enumerate(feature_names):
-        column = Column(name, NUMBER, mean=float(mean[index]), scale=float(scale[index]))
+        column = ColumnSchema(name, NUMBER, mean=float(mean[index]), scale=float(scale[index]))
         columns.append(column)
     kind: SampleKind = FEATURES if is_table else RECORDINGS
     schema = InputSchema(kind, shape, (), columns=tuple(columns))

@@ -128,7 +128,7 @@ class Edits:
         return [edit.client for edit in self.changes if edit.is_double]
 
     @property
-    def names(self) -> NameByClient:
+    def client_names(self) -> NameByClient:
         """{client: its name} of those that were given one."""
         return {edit.client: edit.name for edit in self.changes if edit.name}
 
@@ -143,7 +143,7 @@ class Edits:
             return replace(self, seed=seed)
         return self
 
-    def check_edits_and_count_resulting_clients(self, clients: int, classes: int) -> int:
+    def check_and_count_resulting_clients(self, clients: int, classes: int) -> int:
         """How many clients there are in the end, of so many at the start; UsageError for an edit
         that cannot be."""
         for edit in self.changes:

@@ -276,7 +276,7 @@ class Federation:
         if self.origin.get("partition") == "natural":
             for k, name in enumerate(self.dataset.client_names):
                 numbers[name] = k
-        for k, name in self.edits.names.items():
+        for k, name in self.edits.client_names.items():
             numbers[name] = k
         return numbers[choose("client", client, numbers)]
 
@@ -420,7 +420,7 @@ def federate(
     )
     if alpha is None:
         alpha = USUAL_ALPHA
-    alpha = check_number("alpha", alpha, 0, open_low=True, hint=ALPHA_HINT)
+    alpha = check_number("alpha", alpha, 0, excludes_low=True, hint=ALPHA_HINT)
     if clients is None:
         clients = USUAL_CLIENTS
     edits = moves if isinstance(moves, Edits) else Edits.parse(moves)
@@ -458,7 +458,7 @@ def federate(
     else:
         origin["alpha"] = alpha
         origin["clients"] = clients
-    edits.check_edits_and_count_resulting_clients(len(result.shards), dataset.classes)
+    edits.check_and_count_resulting_clients(len(result.shards), dataset.classes)
     if edits.sample_edits:
         result = apply_edits_to_partition(edits, result, dataset, partition_seed)
     shards = tuple(torch.from_numpy(shard) for shard in result.shards)
@@ -614,7 +614,7 @@ def draw_used_sample_indices(
     With natural clients it is round(share n_k) of each client, at least 1.
     """
     share_of_samples = check_number(
-        "share", share_of_samples, 0, 1, open_low=True, hint="1 uses all training samples"
+        "share", share_of_samples, 0, 1, excludes_low=True, hint="1 uses all training samples"
     )
     if partition != "natural" or dataset.client_train is None:
         samples = len(dataset.y_train)

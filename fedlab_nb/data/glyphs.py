@@ -48,9 +48,7 @@ from fedlab_nb.errors import UsageError, check_whole_number, choose
 from fedlab_nb.rng import derive_stream_seed
 
 if TYPE_CHECKING:
-    import torch
-
-    from fedlab_nb.tensor_types import Images
+    from fedlab_nb.tensor_types import FontIndexPerSample, Images
 
 GlyphsOptions = dict[str, int]  # n_train, n_test, n_public, seed, size, channels
 
@@ -244,7 +242,7 @@ def draw_images(count: int, part: GlyphsPart, seed: int, side: int, channels: in
     return torch.from_numpy(images)
 
 
-def draw_font_indices(count: int, part: GlyphsPart, seed: int) -> torch.Tensor:
+def draw_font_indices(count: int, part: GlyphsPart, seed: int) -> FontIndexPerSample:
     """Which of FONTS the first `count` letters of a part are in, int64 [count]."""
     import torch
 

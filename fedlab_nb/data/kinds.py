@@ -29,8 +29,8 @@ from fedlab_nb.data.columns import (
     LEFT_OUT,
     NUMBER,
     WORDS,
-    Column,
     ColumnKind,
+    ColumnSchema,
     DecimalMark,
     NumberCell,
     convert_times_to_days_or_seconds,
@@ -170,7 +170,7 @@ def infer_columns(
     other_columns: DataFrame,
     is_training_row: BooleanPerSample,
     reading: ReadingOptions,
-) -> list[Column]:
+) -> list[ColumnSchema]:
     """What each column of `table` is taken for; means and scales are still missing.
 
     other_columns: the columns of label, clients and the like, whose numbers show the decimal mark,
@@ -207,19 +207,21 @@ def infer_column(
     certain_decimal_marks: set[DecimalMark],
     reading: ReadingOptions,
     forced_kind: ColumnKind | None,
-) -> Column:
+) -> ColumnSchema:
     """What one column is taken for. Raises UsageError for a column that can be read in several
     ways."""
     if forced_kind == LEFT_OUT:
-        return Column(column_name, LEFT_OUT, "You left it out.")
+        return ColumnSchema(column_name, LEFT_OUT, "You left it out.")
     if forced_kind == CATEGORY:
         return infer_category_column(column_name, cells, is_training_row, reading, "You said so.")
     if forced_kind == WORDS:
-        return Column(column_name, WORDS, "You said so.", missing=reading.texts_for_missing_numbers)
+        return ColumnSchema(
+            column_name, WORDS, "You said so.", missing=reading.texts_for_missing_numbers
+        )
     if not forced_kind and column_name.casefold() in reading.left_out_reasons:
-        return Column(column_name, LEFT_OUT, reading.left_out_reasons[column_name.casefold()])
+        return ColumnSchema(column_name, LEFT_OUT, reading.left_out_reasons[column_name.casefold()])
     if cells.isna().all():
-        return Column(column_name, LEFT_OUT, "It has no values.")
+        return ColumnSchema(column_name, LEFT_OUT, "It has no values.")
     if number_traits is None:
         reason = (
             ""
@@ -227,15 +229,15 @@ def infer_column(
             else explain_if_row_number_or_person_id(column_name, cells.dropna(), is_saved_index)
         )
         if reason:
-            return Column(column_name, LEFT_OUT, reason)
-        return Column(
+            return ColumnSchema(column_name, LEFT_OUT, reason)
+        return ColumnSchema(
             column_name,
             NUMBER,
             "Its values are numbers.",
             missing=reading.texts_for_missing_numbers,
         )
     if not len(number_traits.texts):
-        return Column(
+        return ColumnSchema(
             column_name, LEFT_OUT, "It has no values.", missing=reading.texts_for_missing_numbers
         )
     time_format = find_time_format(column_name, number_traits.texts, reading)
@@ -254,13 +256,13 @@ def infer_column(
     )
 
 
-def infer_time_column(column_name: str, time_format: str, reading: ReadingOptions) -> Column:
+def infer_time_column(column_name: str, time_format: str, reading: ReadingOptions) -> ColumnSchema:
     """A column of dates, or of times of day."""
     what = "dates, as days since 1970"
     if time_format in CLOCK_FORMATS:
         what = "times of day, as seconds"
     reason = f"Its values are {what} ({time_format})."
-    return Column(
+    return ColumnSchema(
         column_name,
         NUMBER,
         reason,
@@ -373,7 +375,7 @@ def infer_number_column(
     is_saved_index: bool,
     reading: ReadingOptions,
     forced_kind: ColumnKind | None,
-) -> Column | None:
+) -> ColumnSchema | None:
     """A column whose cells are all numbers; None if they name categories, such as 1a and 2b."""
     numbers = {text: cell for text, cell in number_traits.cells.items() if cell is not None}
     units = {normalise_unit_spelling(cell.unit): cell.unit for cell in numbers.values()}
@@ -397,7 +399,7 @@ def infer_number_column(
             column_name, number_traits.texts, is_saved_index
         )
         if reason:
-            return Column(column_name, LEFT_OUT, reason)
+            return ColumnSchema(column_name, LEFT_OUT, reason)
     if is_integer and not forced_kind and are_fixed_length_codes(number_traits.texts):
         if number_traits.texts.nunique() <= MOST_CATEGORIES:
             return None
@@ -419,7 +421,7 @@ def infer_number_column(
         value = compared[0].lstrip("<>≤≥= ")
         details.append(f"where {compared[0]!r} counts as {value}")
     reason = f"Its values are numbers {', '.join(details)}".strip() + "."
-    return Column(
+    return ColumnSchema(
         column_name,
         NUMBER,
         reason,
@@ -502,7 +504,7 @@ def infer_text_column(
     is_training_row: BooleanPerSample,
     is_saved_index: bool,
     reading: ReadingOptions,
-) -> Column:
+) -> ColumnSchema:
     """A column of texts: a category, words, or names of the rows."""
     texts = replace_missing_texts_by_none(
         convert_column_to_texts(cells), reading.texts_for_missing_categories
@@ -511,14 +513,14 @@ def infer_text_column(
     is_unique = present.is_unique and len(present) > 1
     has_blanks = bool(present.str.contains(r"\s").any())
     has_row_names = is_row_number_name(column_name) or are_numbered_with_one_prefix(present)
-    names_rows = Column(
+    names_rows = ColumnSchema(
         column_name, LEFT_OUT, "Every row has a value of its own: it names the rows."
     )
     if is_unique and (is_saved_index or not has_blanks and has_row_names):
         return names_rows
     has_many = present.nunique() > MOST_CATEGORIES or len(split_name_into_words(column_name)) > 1
     if is_person_id_name(column_name) and not is_unique and has_many:
-        return Column(
+        return ColumnSchema(
             column_name,
             LEFT_OUT,
             f"It names whose rows these are; ?group={column_name} keeps them in one part.",
@@ -540,7 +542,7 @@ def infer_text_column(
     if is_unique and not has_blanks and texts.notna().all():
         return names_rows
     reason = f"It has more than {MOST_CATEGORIES} different texts: their words are hashed."
-    return Column(column_name, WORDS, reason, missing=reading.texts_for_missing_numbers)
+    return ColumnSchema(column_name, WORDS, reason, missing=reading.texts_for_missing_numbers)
 
 
 def infer_category_column(
@@ -549,7 +551,7 @@ def infer_category_column(
     is_training_row: BooleanPerSample,
     reading: ReadingOptions,
     reason: str,
-) -> Column:
+) -> ColumnSchema:
     """A column of a few texts; those of the training rows get a feature each."""
     texts = replace_missing_texts_by_none(
         convert_column_to_texts(cells), reading.texts_for_missing_categories
@@ -561,7 +563,7 @@ def infer_category_column(
     for text in list_distinct_texts(texts.dropna().unique(), ignore_case):
         if normalise_category_text(text, ignore_case) not in known_keys:
             other_categories.append(text)
-    return Column(
+    return ColumnSchema(
         column_name,
         CATEGORY,
         reason or f"It has {len(categories)} different values.",

@@ -155,7 +155,7 @@ def partition_samples(
     n = len(labels)
     choose("partition", partition, RULES)
     choose("repair", repair, REPAIRS)
-    alpha = check_number("alpha", alpha, 0, open_low=True, hint=ALPHA_HINT)
+    alpha = check_number("alpha", alpha, 0, excludes_low=True, hint=ALPHA_HINT)
     clients = check_whole_number(
         "clients", clients, 1, n, hint="every client needs one training sample or more"
     )

@@ -21,7 +21,7 @@ import numpy as np
 
 from fedlab_nb.data import cells, columns, pictures
 from fedlab_nb.data.array_types import FeatureArray, ImageArray, SampleArray
-from fedlab_nb.data.columns import LEFT_OUT, Column
+from fedlab_nb.data.columns import LEFT_OUT, ColumnSchema
 from fedlab_nb.data.input_types import ArrayLike, PictureOrPath, RawRows, RawSamples
 from fedlab_nb.errors import UsageError
 from fedlab_nb.value_types import JsonObject, JsonValue, SampleShape
@@ -62,7 +62,7 @@ class InputSchema:
     kind: SampleKind
     input_shape: SampleShape
     class_names: tuple[str, ...]
-    columns: tuple[Column, ...] = ()
+    columns: tuple[ColumnSchema, ...] = ()
     names: tuple[str, ...] = ()
     has_header: bool = True
     label: str = ""
@@ -262,7 +262,7 @@ class InputSchema:
             if name in names:
                 arguments[name] = tuple(value) if isinstance(value, list) else value
         columns_as_json = values.get("columns", ())
-        arguments["columns"] = tuple(Column.from_json(column) for column in columns_as_json)
+        arguments["columns"] = tuple(ColumnSchema.from_json(column) for column in columns_as_json)
         if arguments.get("pixels") is not None:
             arguments["pixels"] = pictures.PixelScale(**arguments["pixels"])
         return cls(**arguments)

@@ -57,8 +57,8 @@ from fedlab_nb.data.columns import (
     LEFT_OUT,
     NUMBER,
     WORDS,
-    Column,
     ColumnKind,
+    ColumnSchema,
     normalise_category_text,
     parse_numbers,
 )
@@ -222,7 +222,7 @@ def make_dataset_from_raw_table(
     return replace(dataset, first_rows=raw.cells.head(FIRST_ROWS))
 
 
-def check_has_features(columns: list[Column], file_name: str) -> None:
+def check_has_features(columns: list[ColumnSchema], file_name: str) -> None:
     """Raises UsageError if no column becomes a feature."""
     if any(column.feature_count for column in columns):
         return
@@ -679,12 +679,12 @@ def explain_left_out_columns(
 class FittedColumns(NamedTuple):
     """All columns, those of numbers with mean and scale, and how many columns are numbers."""
 
-    columns: list[Column]
+    columns: list[ColumnSchema]
     number_columns: int
 
 
 def fit_number_columns(
-    columns: list[Column],
+    columns: list[ColumnSchema],
     features: DataFrame,
     is_training_row: BooleanPerSample,
     client_of_row: ClientOfSample | None,
@@ -760,7 +760,7 @@ def compute_pooled_moments(
 
 
 # ---------------------------------------------------------------------------------------- sentences
-def describe_columns(columns: list[Column], has_clients: bool, number_columns: int) -> str:
+def describe_columns(columns: list[ColumnSchema], has_clients: bool, number_columns: int) -> str:
     """What was done with the columns, in sentences."""
     notes = []
     if number_columns:
@@ -789,7 +789,7 @@ def describe_columns(columns: list[Column], has_clients: bool, number_columns: i
     return " ".join(notes)
 
 
-def has_unusual_number_format(column: Column) -> bool:
+def has_unusual_number_format(column: ColumnSchema) -> bool:
     """Whether the cells of a column of numbers are more than plain digits with a point."""
     return bool(
         column.unit
@@ -853,7 +853,7 @@ def list_reading_doubts(
     return notes
 
 
-def describe_missing_values(columns: Iterable[Column], table: DataFrame) -> list[str]:
+def describe_missing_values(columns: Iterable[ColumnSchema], table: DataFrame) -> list[str]:
     """Which texts count as missing in columns of numbers, and how often they stand there."""
     missing: Counter = Counter()
     for column in columns:
@@ -882,7 +882,7 @@ def has_several_and_repeated_values(cells: Series) -> bool:
     return 1 < count < len(cells.dropna())
 
 
-def describe_number_for_missing_value(column: Column, cells: Series) -> list[str]:
+def describe_number_for_missing_value(column: ColumnSchema, cells: Series) -> list[str]:
     """A sentence where a number such as -999 stands far from all others: it may mean that there is
     no value."""
     values = parse_numbers(column, cells)

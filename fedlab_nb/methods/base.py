@@ -24,7 +24,7 @@ from ..models import MODELS
 from ..models.build import check_names_one_model
 from ..models.state import ModelState
 from ..training import Recipe
-from ..value_types import SettingValue
+from ..value_types import MeanPassesPerClient, SettingValue
 from .context import Context, Need
 from .memory import SquareMatricesInMemory
 from .run_outputs import (  # noqa: F401
@@ -228,7 +228,9 @@ class Method:
         """
         return []
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
+    ) -> MeanPassesPerClient:
         """Passes of a client over its own data in a whole run, as the mean over clients.
 
         `client_sample_counts` `[M]`: samples that the clients train on. Passes that only measure

@@ -42,6 +42,7 @@ from ..training import ClientModels, run_in_chunks
 from ..training.calibration import ScoreKind
 from ..training.evaluate import CachedFunction, compute_accuracy
 from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
+from .context import ClientIndex
 from .parts import averages
 from .parts.byzantine import are_predictions_certified, choose_lie_logit, replace_answers_of_liars
 from .parts.frozen_ensemble import (
@@ -161,7 +162,7 @@ def select_uploading_clients(
     client_count: int,
     criterion: ClientCriterion,
     stream_name: str,
-) -> list[int]:
+) -> list[ClientIndex]:
     """Clients send what `criterion` needs; returns the numbers of those that may upload, ascending.
 
     client_count: how many may upload; 0: all
@@ -206,7 +207,7 @@ def measure_accuracy_and_sample_count(
 
 def choose_clients_by_criterion(
     received_scores: Sequence[CriterionUpload], client_count: int, criterion: ClientCriterion
-) -> list[int]:
+) -> list[ClientIndex]:
     """Server side: the numbers of `client_count` clients, from the uploads of `select_uploading_clients`."""
     scores = torch.stack([upload["scores"] for upload in received_scores]).double()
     accuracies, sizes = scores.T.tolist()
@@ -250,7 +251,7 @@ def assign_to_k_means_clusters(
 
 def choose_best_client_of_each_cluster(
     clusters: ClusterPerClient, clients_by_rank: Sequence[int], client_count: int
-) -> list[int]:
+) -> list[ClientIndex]:
     """The best client of each cluster; the next best ones fill up to `client_count`."""
     cluster_of = clusters.tolist()
     best: list[int] = []

@@ -32,7 +32,7 @@ from ..training import Recipe, train_clients
 from ..training.loop import LabelledSamples, Shard
 from ..training.optim import Adam
 from ..training.stack import Stack
-from ..value_types import SampleShape
+from ..value_types import MeanPassesPerClient, SampleShape
 from .base import (
     Context,
     GlobalModel,
@@ -230,7 +230,9 @@ class FedCVAE(Method):
             sizes.count_bytes_from_all_clients(first_layer + last_layer + sizes.classes)
         )
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
+    ) -> MeanPassesPerClient:
         return self.steps * self.batch * len(client_sample_counts) / sum(client_sample_counts)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:

@@ -40,6 +40,7 @@ from ..rng import draw_laplace_noise
 from ..tensor_types import Labels, Samples
 from ..training import ClientModels, EpochProgress, Recipe, run_in_chunks, train_clients
 from ..training.loop import Shard
+from ..value_types import MeanPassesPerClient
 from .base import (
     Context,
     Method,
@@ -229,7 +230,9 @@ class FedKT(Method):
                 f"fedkt.students is {self.students}, but 10,000 in all allow {most_partitions} here."
             )
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
+    ) -> MeanPassesPerClient:
         return float(recipe.epochs * self.students)
 
     @property
@@ -268,7 +271,7 @@ class FedKT(Method):
             first += len(members)
             logits = torch.stack([run_in_chunks(teacher, x) for teacher in members])
             stream = ctx.generator("fedkt", "client", partition.client, partition.student)
-            labels.append(self.vote_on_labels(logits, stream))
+            labels.append(self.label_queries_by_teacher_votes(logits, stream))
         students = teachers
         if self.teachers > 1 or self.privacy == "client":  # else the one teacher is the student
             students = []
@@ -292,7 +295,7 @@ class FedKT(Method):
         with ctx.server():
             uploaded = ClientModels(students).with_states(received)
             logits = uploaded.logits(x).unflatten(0, (ctx.clients_count, self.students))
-            y, report = self.label_by_noisy_votes(ctx, logits)
+            y, report = self.label_queries_by_noisy_student_votes(ctx, logits)
             architecture = ctx.server_architecture(self.server_model)
             final = ctx.build(architecture, ctx.generator("fedkt", "server"))
             ticks = self._train_networks(ctx, "final", [final], [(x, y)], self.epochs)
@@ -326,7 +329,9 @@ class FedKT(Method):
             partitions.append(Partition(client, i, parts))
         return partitions
 
-    def vote_on_labels(self, teacher_logits: TeacherLogits, stream: torch.Generator) -> Labels:
+    def label_queries_by_teacher_votes(
+        self, teacher_logits: TeacherLogits, stream: torch.Generator
+    ) -> Labels:
         """The teachers' vote `[T]` from their logits `[t, T, C]`; with privacy=client, Lap(1/γ) is on the counts."""
         votes = F.one_hot(teacher_logits.argmax(-1), teacher_logits.shape[-1]).sum(0)
         if self.privacy == "client":
@@ -377,7 +382,9 @@ class FedKT(Method):
         )
 
     # ------------------------------------------------------------------ server part
-    def label_by_noisy_votes(self, ctx: Context, student_logits: StudentLogits) -> VotedLabels:
+    def label_queries_by_noisy_student_votes(
+        self, ctx: Context, student_logits: StudentLogits
+    ) -> VotedLabels:
         """Labels `[T]` from the students' logits `[M, s, T, C]`, and the ε that all votes cost."""
         answers = student_logits.argmax(-1)
         agree = (answers == answers[:, :1]).all(1)  # [M, T]

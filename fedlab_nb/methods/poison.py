@@ -84,7 +84,12 @@ class Poison:
             if len(parts) == 2:
                 hint = "it is the logit that a liar gives the class that it names"
                 size = check_number(
-                    "poison's logit", parse_if_number(parts[1]), 0, 1e6, open_low=True, hint=hint
+                    "poison's logit",
+                    parse_if_number(parts[1]),
+                    0,
+                    1e6,
+                    excludes_low=True,
+                    hint=hint,
                 )
             return cls(known_kind, count, logit=size)
         if kind == "scaled":

@@ -96,25 +96,25 @@ EnsembleRule = Literal["logits", "probabilities"]
 
 
 @overload
-def report_progress(phase: str, ticks: Iterable[EpochProgress]) -> Steps[None]: ...
+def report_progress(phase: str, epoch_progress: Iterable[EpochProgress]) -> Steps[None]: ...
 
 
 @overload
 def report_progress(
-    phase: str, ticks: Iterable[EpochProgress], make_model: Callable[[], TrainedModel]
+    phase: str, epoch_progress: Iterable[EpochProgress], make_model: Callable[[], TrainedModel]
 ) -> Steps[TrainedModel]: ...
 
 
 def report_progress(
     phase: str,
-    ticks: Iterable[EpochProgress],
+    epoch_progress: Iterable[EpochProgress],
     make_model: Callable[[], GlobalModel | None] = lambda: None,
 ) -> Steps[GlobalModel | None]:
-    """The `ticks` of a training as progress; returns `make_model()` at the end.
+    """The `epoch_progress` of a training as progress; returns `make_model()` at the end.
 
     `make_model` is also called where the live curve has a point, for the model so far.
     """
-    for tick in ticks:
+    for tick in epoch_progress:
         yield Progress(
             phase, tick.done, tick.total, model=make_model() if tick.has_current_models else None
         )

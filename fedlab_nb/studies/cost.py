@@ -42,7 +42,7 @@ from ..training.backend import (
 from ..training.optim import make_optimizer
 from ..training.stack import Stack
 from ..training.stacked import compute_weighted_cross_entropy_gradient
-from ..value_types import SettingValue
+from ..value_types import MeanPassesPerClient, SettingValue
 from .experiment import are_clients_stored, is_run_stored
 from .settings import Plan, Settings, make_plans
 from .stored_results import DIGITS, StoredTable, list_datasets_with_stored_results, load
@@ -258,7 +258,7 @@ def estimate_server_seconds(plan: Plan) -> float | None:
     return seconds
 
 
-def count_passes_over_local_data(plan: Plan, epochs: int) -> float:
+def count_passes_over_local_data(plan: Plan, epochs: int) -> MeanPassesPerClient:
     """How often a client would train on its own data with so many epochs; 1 if it trains nothing."""
     members = len(plan.settings.members)
     sizes = [count_training_samples(plan) / members] * members

@@ -23,7 +23,7 @@ from ..errors import FedlabError, UsageError, choose
 from ..files import check_replaceable, expand_path, replace_file_at_end_of_block, write_file
 from ..methods import METHODS, choose_method_label
 from ..studies.statistics import ValuesBySeed
-from ..value_types import SettingsByName, SettingValue
+from ..value_types import Accuracy0To1, SettingsByName, SettingValue
 from .outcome import QUALITY
 from .statistics import (
     Band,
@@ -454,7 +454,7 @@ class Outcomes(Printable, list):
     def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
         return self.table().make_paragraphs_and_grids()
 
-    def mean(self, method: str) -> float:
+    def mean(self, method: str) -> Accuracy0To1:
         """Mean test accuracy of `method` over the seeds."""
         values = [outcome.accuracy for outcome in self if outcome.method == method]
         if not values:

@@ -28,7 +28,7 @@ from ..models.build import check_input_shape
 from ..models.network import Architecture
 from ..training import BACKENDS, Recipe
 from ..training.backend import BackendChoice
-from ..value_types import JsonObject, SettingsByName, SettingValue
+from ..value_types import JsonObject, MeanPassesPerClient, SettingsByName, SettingValue
 from .code_version import (
     hash_core_code,
     hash_method_code,
@@ -212,7 +212,7 @@ class Settings:
             parse_if_number(self.share),
             0,
             1,
-            open_low=True,
+            excludes_low=True,
             hint="1 uses all training samples",
         )
         samples = max(1, round(share * about.n_train))
@@ -239,7 +239,7 @@ class Settings:
         seed = check_whole_number("seed", parse_if_number(self.seed), 0)
         edits = data.Edits.parse(self.moves).with_seed_if_missing(seed)
         count = (
-            edits.check_edits_and_count_resulting_clients(clients, about.classes)
+            edits.check_and_count_resulting_clients(clients, about.classes)
             if edits.changes
             else clients
         )
@@ -316,7 +316,7 @@ class Settings:
             if getattr(self, name) != unchanged:
                 options[name] = getattr(self, name)
         if self.moves:
-            edits = self.edits.without_names()
+            edits = self.partition_edits.without_names()
             if edits.changes or edits.seed not in (None, self.seed):
                 options["moves"] = str(edits)
         if self.partition == "classes":
@@ -329,14 +329,16 @@ class Settings:
         return options
 
     @property
-    def edits(self) -> data.Edits:
+    def partition_edits(self) -> data.Edits:
         """What was changed by hand of what the partition deals out."""
         return data.Edits.parse(self.moves)
 
     @property
     def client_count(self) -> int:
         """How many clients there are: those that are dealt to, and doubles."""
-        return self.clients + len(self.edits.doubled_clients) if self.moves else self.clients
+        return (
+            self.clients + len(self.partition_edits.doubled_clients) if self.moves else self.clients
+        )
 
     @property
     def absent_clients(self) -> ClientIndices:
@@ -481,7 +483,7 @@ class Plan:
         """What every network's first layer does to images."""
         return data.parse_input_scale(self.settings.transform)
 
-    def compute_mean_local_passes(self, training_samples: int) -> float:
+    def compute_mean_local_passes(self, training_samples: int) -> MeanPassesPerClient:
         """Passes over its own data that a client trains in the whole run, the mean over clients.
 
         It compares the local work of methods. `training_samples`: of the whole training set.

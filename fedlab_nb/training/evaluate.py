@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fedlab_nb.value_types import WithBlock
+from fedlab_nb.value_types import Accuracy0To1, WithBlock
 
 from ..tensor_types import (
     AccuracyPerClass,
@@ -137,7 +137,7 @@ class CachedFunction:
         return result
 
 
-def compute_accuracy(predictions: Predictions, labels: Labels) -> float:
+def compute_accuracy(predictions: Predictions, labels: Labels) -> Accuracy0To1:
     """Share of `predictions [N]` that equal `labels [N]`, 0–1."""
     return float((predictions == labels).double().mean())
 

@@ -7,7 +7,7 @@ others' is padded with rows of weight zero.
 
 import functools
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from torch import Tensor
 from ..models import Network
 from ..tensor_types import Labels, Logits, Probabilities, SampleWeights
 from .graphs import GradientGraphs, can_record_cuda_graph
-from .loop import ClientLoss, GradientAdjustment, Shard
+from .loop import ClientLoss, FinishedEpochCounts, GradientAdjustment, Shard
 from .optim import (
     Adam,
     Gradients,
@@ -314,7 +314,7 @@ def train_clients_stacked(
     loss: ClientLoss | None = None,
     adjust: GradientAdjustment | None = None,
     augmentation_streams: Sequence[torch.Generator] = (),
-) -> Generator[int, None, None]:
+) -> FinishedEpochCounts:
     """Train `models`, all of one architecture, in place; yields the number of finished epochs after every step.
 
     The models are up to date whenever an epoch in `snapshots` has just been finished, and at the end. The arguments are

@@ -34,6 +34,7 @@ from ...methods.run_outputs import SentenceOnPrivacy
 from ...tensor_types import Features, Logits, Samples, ScalarLoss
 from ...training import ClientModels, Recipe, run_in_chunks, train_clients
 from ...training.loop import LabelledSamples
+from ...value_types import MeanPassesPerClient
 from ..base import (
     GlobalModel,
     Method,
@@ -166,7 +167,9 @@ class Distilled(Method):
                 f"images=crops needs images, but the samples are {ctx.kind}; choose random, kmeans or kip."
             )
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
+    ) -> MeanPassesPerClient:
         if self.images == "kip":
             return float(self.steps)  # each reads the client's samples
         if self.images == "crops":

@@ -13,6 +13,7 @@ from ...data.input_types import ArrayLike
 from ...models.state import copy_model
 from ...tensor_types import ClientLogits, ClientPredictions, Labels, Predictions, Samples
 from ...training import ClientModels
+from ...value_types import Accuracy0To1
 from ..base import NetworkModel, Report
 from .consensus import Consensus
 
@@ -230,6 +231,8 @@ class LargeModel(NetworkModel):
         return self.report
 
 
-def _compute_mean_accuracy(predictions: Predictions | ClientPredictions, labels: Labels) -> float:
+def _compute_mean_accuracy(
+    predictions: Predictions | ClientPredictions, labels: Labels
+) -> Accuracy0To1:
     """The share of classes that are right, over all models of `predictions` (`[N]` or `[M, N]`)."""
     return float((predictions == labels).double().mean())

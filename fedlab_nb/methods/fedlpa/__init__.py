@@ -40,6 +40,7 @@ import torch
 from torch import Tensor
 
 from ...training import Recipe
+from ...value_types import MeanPassesPerClient
 from ..base import (
     ClientWeighting,
     Context,
@@ -119,7 +120,9 @@ class FedLPA(Method):
         rounds = 2 * self.rounds * sizes.models_up
         return TrafficBytes(sizes.one_shot_bytes.bytes + factors + rounds)
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
+    ) -> MeanPassesPerClient:
         return float(recipe.epochs + self.rounds * self.local_epochs)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:

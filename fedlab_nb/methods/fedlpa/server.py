@@ -16,6 +16,7 @@ from ...models import load_state
 from ...models.state import ModelState
 from ...rng import generator
 from ...tensor_types import Labels, LayerMatrix, Samples
+from ...value_types import Accuracy0To1
 from ..base import NetworkModel, Report, weighted_mean
 from ..parts.kronecker import (
     DampingSplit,
@@ -213,7 +214,7 @@ class ServerReplay:
             ),
         )
 
-    def compute_accuracy_on_replay_samples(self, state: ModelState) -> float:
+    def compute_accuracy_on_replay_samples(self, state: ModelState) -> Accuracy0To1:
         """Share of `x` that the network with these weights classifies as `y`."""
         load_state(self._network, state)
         with torch.no_grad():

@@ -128,17 +128,17 @@ def train_copy_of_head(
     labels: Labels,
     recipe: Recipe,
     generator: torch.Generator,
-    rescale: bool = True,
+    should_standardise_features: bool = True,
 ) -> Iterator[HeadAfterEpochs]:
     """Train a copy of `head` on features `[n, D]`; yields after every step, the head only after an epoch.
 
-    `rescale`: train in coordinates of mean 0 and variance 1 and map the result back, so that one learning rate fits
+    `should_standardise_features`: train in coordinates of mean 0 and variance 1 and map the result back, so that one learning rate fits
     every network, and the sum of the clients' features as well as their mean.
     """
     features = features.to(head.weight.dtype)
     centre = torch.zeros_like(features[0])
     scale = torch.ones_like(features[0])
-    if rescale:
+    if should_standardise_features:
         centre = features.mean(0)
         scale = features.std(0)
         # A feature that hardly ever varies must not get an enormous weight.

@@ -31,6 +31,7 @@ from ...models import count_parameters, lite0, load_state, model_state
 from ...rng import generator
 from ...tensor_types import Features, Logits, Samples
 from ...training import Recipe, run_in_chunks
+from ...value_types import MeanPassesPerClient
 from ..base import Context, GlobalModel, Method, Report, Steps, knob, report_progress
 from ..context import check_finite
 from ..memory import SquareMatricesInMemory
@@ -176,7 +177,9 @@ class FrozenMethod(Method):
         )
         return (yield from align_client_features(ctx, frozen, self.align, self.align_covariance))
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
+    ) -> MeanPassesPerClient:
         """With `client` one client trains a network."""
         if self.features == "client":
             return recipe.epochs / len(client_sample_counts)
@@ -268,9 +271,10 @@ def make_feature_map(
     seed: int,
     dtype: torch.dtype = torch.float32,
 ) -> FrozenFeatures:
-    """`pixels`, `relu` or `conv` features of samples of `input_shape`; the random ones are `random_feature_count` numbers.
+    """`pixels`, `relu` or `conv` features of samples of `input_shape`.
 
-    The same seed draws the same numbers on every device and, to rounding, in every dtype.
+    The random kinds have `random_feature_count` numbers. The same seed draws the same numbers on every device and, to
+    rounding, in every dtype.
     """
     inputs = prod(input_shape)
     if map_kind == "pixels":

@@ -130,9 +130,10 @@ def compute_mean_kronecker_factors(
     """Undamped factors of every Linear and Conv2d layer of `module` at its present weights.
 
     `samples [n, ...]` and `labels_if_gradients_wanted [n]` are the samples and their true labels; the loss is the
-    cross-entropy of one sample. With sums over samples s and the Q positions t of a convolution (Q = 1 for Linear), `A = φ/n sum
-    a a'` and `B = 1/(φ Q n) sum b b'` (FedLPA, Eq. 10 without damping; φ is `conv_scale`, 1 for Linear). The
-    module is run in eval mode and left as it was; `batch_size` only bounds the memory. Without labels B is 0.
+    cross-entropy of one sample. With sums over samples s and the Q positions t of a convolution (Q = 1 for Linear),
+    `A = φ/n sum a a'` and `B = 1/(φ Q n) sum b b'` (FedLPA, Eq. 10 without damping; φ is `conv_scale`, 1 for
+    Linear). The module is run in eval mode and left as it was; `batch_size` only bounds the memory. Without labels
+    B is 0.
     """
     choose("conv_scale", conv_scale, CONV_SCALES)
     layers = find_factor_layers(module)

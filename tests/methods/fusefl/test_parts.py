@@ -134,7 +134,7 @@ def test_calibration_is_the_training_of_any_network(samples, batch_size):
     network = build("mlp", (6,), 4, dtype=EXACT)
     network.body, network.classifier = torch.nn.Identity(), torch.nn.Linear(6, 4, dtype=EXACT)
     head = copy.deepcopy(network.classifier)
-    plain = calibrated(head, z, y, recipe, rescale=False)[-1]
+    plain = calibrated(head, z, y, recipe, should_standardise_features=False)[-1]
     assert torch.equal(head.weight, network.classifier.weight)  # it is left alone
     assert set(
         train_each_client_in_turn_every_epoch([network], [(z, y)], recipe, [seeded()])
