@@ -709,7 +709,7 @@ def copy_dataset_with_cue(
         options = {"generator": generator(seed, "cue", cue)}
         version = (cue, seed)
     x[sample_indices] = CUES[cue](
-        x[sample_indices], y[sample_indices], cue_strength, classes=dataset.classes, **options
+        x[sample_indices], y[sample_indices], cue_strength, class_count=dataset.classes, **options
     )
     sorted_indices = np.sort(sample_indices.numpy())
     digest = hash_to_content_id(

@@ -47,7 +47,7 @@ SHOWN_NAMES = 5
 
 
 @dataclass(frozen=True)
-class PicturePaths:
+class LabelledPicturePaths:
     """The pictures of one part: paths, and the class of each, an index into `classes`."""
 
     paths: list[Path]
@@ -125,8 +125,8 @@ class FolderParts(NamedTuple):
     note: a sentence on how they were found
     """
 
-    train: PicturePaths
-    test: PicturePaths | None
+    train: LabelledPicturePaths
+    test: LabelledPicturePaths | None
     note: str
 
 
@@ -165,7 +165,7 @@ def find_first_folder_with_name(
     return None
 
 
-def find_pictures_in_class_folders(folder: Path) -> PicturePaths:
+def find_pictures_in_class_folders(folder: Path) -> LabelledPicturePaths:
     """The pictures of a folder with a folder for each class, by torchvision. Raises UsageError."""
     from torchvision.datasets import ImageFolder
 
@@ -182,7 +182,7 @@ def find_pictures_in_class_folders(folder: Path) -> PicturePaths:
     picture_folder = PictureFolder(
         str(folder), is_valid_file=lambda path: is_picture(Path(path), folder)
     )
-    return PicturePaths(
+    return LabelledPicturePaths(
         paths=[Path(path) for path, _ in picture_folder.samples],
         labels=np.array([label for _, label in picture_folder.samples], dtype=np.int64),
         classes=picture_folder.classes,
@@ -219,7 +219,7 @@ def join_first_names_with_ellipsis(names: Sequence[str]) -> str:
 
 
 def map_labels_to_training_classes(
-    test_part: PicturePaths, training_classes: list[str], folder_name: str
+    test_part: LabelledPicturePaths, training_classes: list[str], folder_name: str
 ) -> LabelArray:
     """The labels of the test pictures as indices into the training classes. Raises UsageError for
     an unknown class."""

@@ -99,34 +99,38 @@ class Rule:
     size_sigma: float
 
     def assign_clients_to_samples(
-        self, labels: LabelArray, classes: int, clients: int, rng: np.random.Generator
+        self, labels: LabelArray, class_count: int, client_count: int, rng: np.random.Generator
     ) -> ClientOfSampleAndNote:
         """Deal out the samples of a data set by this rule."""
         samples = len(labels)
         if self.name == "dirichlet":
             shares = None
             if self.size_sigma:
-                shares = draw_lognormal_shares(clients, rng, self.size_sigma)
-            owners = assign_by_dirichlet(labels, clients, rng, self.alpha, shares)
+                shares = draw_lognormal_shares(client_count, rng, self.size_sigma)
+            owners = assign_by_dirichlet(labels, client_count, rng, self.alpha, shares)
             return ClientOfSampleAndNote(owners, "")
         if self.name == "client_dirichlet":
-            sizes = split_evenly(samples, clients)
+            sizes = split_evenly(samples, client_count)
             if self.size_sigma:
-                shares = draw_lognormal_shares(clients, rng, self.size_sigma)
+                shares = draw_lognormal_shares(client_count, rng, self.size_sigma)
                 sizes = convert_shares_to_sizes(shares, samples)
-            owners = assign_by_client_dirichlet(labels, classes, sizes, rng, self.alpha)
+            owners = assign_by_client_dirichlet(labels, class_count, sizes, rng, self.alpha)
             return ClientOfSampleAndNote(owners, "")
         if self.name == "classes":
-            return assign_fixed_number_of_classes(labels, clients, rng, self.classes_per_client)
+            return assign_fixed_number_of_classes(
+                labels, client_count, rng, self.classes_per_client
+            )
         if self.name == "quantity":
-            return ClientOfSampleAndNote(assign_by_quantity(samples, clients, rng, self.alpha), "")
-        return ClientOfSampleAndNote(assign_iid(samples, clients, rng), "")
+            return ClientOfSampleAndNote(
+                assign_by_quantity(samples, client_count, rng, self.alpha), ""
+            )
+        return ClientOfSampleAndNote(assign_iid(samples, client_count, rng), "")
 
 
 def partition_samples(
     labels: LabelArray,
-    classes: int,
-    clients: int,
+    class_count: int,
+    client_count: int,
     rng: np.random.Generator,
     *,
     partition: SkewRule = "dirichlet",
@@ -156,10 +160,12 @@ def partition_samples(
     choose("partition", partition, RULES)
     choose("repair", repair, REPAIRS)
     alpha = check_number("alpha", alpha, 0, excludes_low=True, hint=ALPHA_HINT)
-    clients = check_whole_number(
-        "clients", clients, 1, n, hint="every client needs one training sample or more"
+    client_count = check_whole_number(
+        "clients", client_count, 1, n, hint="every client needs one training sample or more"
     )
-    classes_per_client = check_whole_number("classes_per_client", classes_per_client, 1, classes)
+    classes_per_client = check_whole_number(
+        "classes_per_client", classes_per_client, 1, class_count
+    )
     size_sigma = check_number("size_sigma", size_sigma, 0, 10, hint="0 is no lognormal sizes")
     if size_sigma and partition not in SIZED:
         raise UsageError(
@@ -167,25 +173,25 @@ def partition_samples(
             f"use {' or '.join(SIZED)}, or partition='quantity' with alpha = 1/sigma²."
         )
     if minimum is None:
-        minimum = choose_minimum_samples(n, clients)
-    hint = f"{clients} clients share {n} training samples"
-    minimum = check_whole_number("minimum", minimum, 1, n // clients, hint=hint)
+        minimum = choose_minimum_samples(n, client_count)
+    hint = f"{client_count} clients share {n} training samples"
+    minimum = check_whole_number("minimum", minimum, 1, n // client_count, hint=hint)
 
     rule = Rule(partition, alpha, classes_per_client, size_sigma)
     most_draws = MOST_DRAWS if repair == "redraw" else 1
     for draws in range(1, most_draws + 1):
-        owner, note = rule.assign_clients_to_samples(labels, classes, clients, rng)
-        sizes = np.bincount(owner, minlength=clients)
+        owner, note = rule.assign_clients_to_samples(labels, class_count, client_count, rng)
+        sizes = np.bincount(owner, minlength=client_count)
         if sizes.min() >= minimum:
-            return Partition(group_indices_by_client(owner, clients), minimum, 0, draws, note)
+            return Partition(group_indices_by_client(owner, client_count), minimum, 0, draws, note)
     if repair == "redraw":
         raise RunError(
-            f"None of {MOST_DRAWS} draws of the {partition} partition (alpha={alpha:g}, {clients} "
+            f"None of {MOST_DRAWS} draws of the {partition} partition (alpha={alpha:g}, {client_count} "
             f"clients) left every client at least {minimum} of the {n} samples; use repair='move', "
             "a larger alpha, fewer clients or a smaller minimum."
         )
     shards, moved = move_samples_to_reach_minimum(
-        group_indices_by_client(owner, clients), minimum, rng
+        group_indices_by_client(owner, client_count), minimum, rng
     )
     note = f"{note} {moved} of {n} samples were moved: each client has at least {minimum}."
     return Partition(shards, minimum, moved, 1, note.strip())
@@ -240,7 +246,7 @@ def assign_by_dirichlet(
 
 def assign_by_client_dirichlet(
     labels: LabelArray,
-    classes: int,
+    class_count: int,
     client_sample_counts: CountPerClient,
     rng: np.random.Generator,
     alpha: float,
@@ -253,11 +259,11 @@ def assign_by_client_dirichlet(
     never ends.)
     """
     clients = len(client_sample_counts)
-    pools = [np.empty(0, dtype=np.int64)] * classes
+    pools = [np.empty(0, dtype=np.int64)] * class_count
     for members in shuffle_indices_by_class(labels, rng):
         pools[labels[members[0]]] = members
     samples_left = np.array([len(pool) for pool in pools])  # samples of each class without an owner
-    mixes = np.stack([draw_symmetric_dirichlet(rng, alpha, classes) for _ in range(clients)])
+    mixes = np.stack([draw_symmetric_dirichlet(rng, alpha, class_count) for _ in range(clients)])
     queue = rng.permutation(
         np.repeat(np.arange(clients), client_sample_counts)
     )  # who asks, one sample each

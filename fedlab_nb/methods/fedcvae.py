@@ -90,7 +90,7 @@ def generate_samples(
     labels: Labels,
     latent_size: int,
     input_shape: SampleShape,
-    classes: int,
+    class_count: int,
     stream: torch.Generator,
 ) -> Samples:
     """Samples `[n, *input_shape]` of the classes `labels [n]`: decoder means at z from a truncated standard normal."""
@@ -99,7 +99,7 @@ def generate_samples(
     while bool(too_far.any()):
         z[too_far] = torch.randn(int(too_far.sum()), generator=stream)
         too_far = z.abs() > TRUNCATION
-    one_hot = F.one_hot(labels, classes)
+    one_hot = F.one_hot(labels, class_count)
     like = next(decoder.parameters())
     samples = decoder(torch.cat([z.to(like), one_hot.to(like)], 1))
     if len(input_shape) == 3:

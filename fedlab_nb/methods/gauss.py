@@ -131,18 +131,18 @@ def split_rows_by_class(features: Features, labels: Labels) -> FeaturesByClass:
 
 
 def measure_class_sums(
-    features: Features, labels: Labels, classes: int, moment_kind: MomentKind
+    features: Features, labels: Labels, class_count: int, moment_kind: MomentKind
 ) -> ClassSums:
     """The sums over samples with `features [n, d]` and `labels [n]`, added up in float64."""
     assert moment_kind in MOMENTS
     features = features.double()
     d = features.shape[1]
-    counts = features.new_zeros(classes)
-    sums = features.new_zeros(classes, d)
+    counts = features.new_zeros(class_count)
+    sums = features.new_zeros(class_count, d)
     if moment_kind == "pooled":
         second = features.T @ features
     else:
-        shapes = {"none": (0,), "diagonal": (classes, d), "full": (classes, d, d)}
+        shapes = {"none": (0,), "diagonal": (class_count, d), "full": (class_count, d, d)}
         second = features.new_zeros(shapes[moment_kind])
     for c, rows in split_rows_by_class(features, labels).items():
         counts[c] += len(rows)

@@ -290,9 +290,9 @@ def find_stored_row_with_nearest_clients_and_alpha(
 
 
 @functools.lru_cache(maxsize=256)
-def make_plan_of_stored_row(dataset: str, method: str, alpha: float, clients: int) -> Plan:
+def make_plan_of_stored_row(dataset: str, method: str, alpha: float, client_count: int) -> Plan:
     """The plan of a stored row."""
-    settings = Settings.make(dataset=dataset, alpha=alpha, clients=clients, device="cpu")
+    settings = Settings.make(dataset=dataset, alpha=alpha, clients=client_count, device="cpu")
     return make_plans(settings, [method])[0]
 
 

@@ -143,10 +143,10 @@ def compute_accuracy(predictions: Predictions, labels: Labels) -> Accuracy0To1:
 
 
 def compute_class_accuracies(
-    predictions: Predictions, labels: Labels, classes: int
+    predictions: Predictions, labels: Labels, class_count: int
 ) -> AccuracyPerClass:
     """Accuracy on each class's samples, `[C]`; NaN for a class without samples."""
-    return compute_group_accuracies(predictions == labels, labels, classes)
+    return compute_group_accuracies(predictions == labels, labels, class_count)
 
 
 def compute_group_accuracies(

@@ -178,7 +178,7 @@ def make_test_sets_by_cue(
     def add_cue_to_images(agreement: float) -> Tensor:
         stream = generator(seed, "random cue")
         return copy_dataset_with_cue(
-            x, y, cue_strength, classes=dataset.classes, agreement=agreement, generator=stream
+            x, y, cue_strength, class_count=dataset.classes, agreement=agreement, generator=stream
         )
 
     return {"clean": x, "tied": add_cue_to_images(1), "untied": add_cue_to_images(0)}

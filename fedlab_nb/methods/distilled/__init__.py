@@ -252,7 +252,7 @@ class Distilled(Method):
                 y[rows],
                 x,
                 y,
-                classes=ctx.classes,
+                class_count=ctx.classes,
                 depth=self.depth,
                 ridge=self.ridge,
                 steps=self.steps,

@@ -75,9 +75,9 @@ def compute_tangent_kernel(
     return tangent
 
 
-def make_centred_targets(labels: Labels, classes: int) -> CentredTargets:
+def make_centred_targets(labels: Labels, class_count: int) -> CentredTargets:
     """Targets `[N, C]` of labels `[N]`: one-hot less 1/C, float64."""
-    return F.one_hot(labels, classes).double() - 1 / classes
+    return F.one_hot(labels, class_count).double() - 1 / class_count
 
 
 def solve_tangent_kernel_coefficients(
@@ -120,10 +120,10 @@ LLOYD_STEPS = 20
 MOST_TARGETS = 1000  # KIP reads no more of a client's samples than this
 
 
-def group_sample_indices_by_class(labels: Labels, classes: int) -> list[SampleIndices]:
+def group_sample_indices_by_class(labels: Labels, class_count: int) -> list[SampleIndices]:
     """For each class that occurs in `labels [n]`, its rows, on the CPU."""
     labels = labels.cpu()
-    by_class = [(labels == c).nonzero()[:, 0] for c in range(classes)]
+    by_class = [(labels == c).nonzero()[:, 0] for c in range(class_count)]
     return [rows for rows in by_class if len(rows)]
 
 
@@ -189,7 +189,7 @@ def optimise_inducing_points(
     samples: Samples,
     labels: Labels,
     *,
-    classes: int,
+    class_count: int,
     depth: int,
     ridge: float,
     steps: int,
@@ -206,8 +206,8 @@ def optimise_inducing_points(
     order = torch.randperm(len(samples), generator=stream)
     rows = order[:MOST_TARGETS].sort().values.to(samples.device)
     samples = samples[rows].double()
-    targets = make_centred_targets(labels[rows], classes)
-    image_targets = make_centred_targets(start_labels, classes)
+    targets = make_centred_targets(labels[rows], class_count)
+    image_targets = make_centred_targets(start_labels, class_count)
     images = start_images.double().clone().requires_grad_()
     optimizer = Adam([images], lr)
     for _ in range(steps):

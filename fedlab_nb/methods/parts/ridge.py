@@ -62,7 +62,7 @@ class RidgeSums:
 
     @classmethod
     def measure(
-        cls, features: Features, labels: Labels, classes: int, *, has_unit_rows: bool = False
+        cls, features: Features, labels: Labels, class_count: int, *, has_unit_rows: bool = False
     ) -> RidgeSums:
         """The sums over samples with `features [n, d - 1]` and labels `labels [n]`.
 
@@ -71,7 +71,7 @@ class RidgeSums:
         rows = append_one(features)
         if has_unit_rows:
             rows = rows / rows.norm(dim=1, keepdim=True)
-        return cls(rows.T @ rows, rows.T @ F.one_hot(labels, classes).to(rows))
+        return cls(rows.T @ rows, rows.T @ F.one_hot(labels, class_count).to(rows))
 
     def copy_with_ridge(self, ridge: float) -> RidgeSums:
         """The sums with `ridge` added to the diagonal of the moments."""

@@ -62,7 +62,7 @@ def induced(steps, lr, clip_to_unit=True, n=30, start=None):
     x, y = images(n), torch.arange(n) % 3
     start = x[:6] if start is None else start
     how = {
-        "classes": 3,
+        "class_count": 3,
         "depth": 2,
         "ridge": 1e-3,
         "steps": steps,
