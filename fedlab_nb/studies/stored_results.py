@@ -34,7 +34,7 @@ class TableAxes(NamedTuple):
 
     methods: list[str]
     alphas: list[float]
-    clients: list[int]
+    client_counts: list[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +72,9 @@ class StoredTable:
         return self.axes.alphas
 
     @property
-    def clients(self) -> list[int]:
+    def client_counts(self) -> list[int]:
         """The stored numbers of clients."""
-        return self.axes.clients
+        return self.axes.client_counts
 
     @property
     def seeds(self) -> list[int]:
@@ -123,9 +123,9 @@ class StoredTable:
         """{alpha: {seed: accuracy}} at a stored number of clients."""
         return {alpha: self.accuracies(method, alpha, client_count) for alpha in self.alphas}
 
-    def find_nearest_clients(self, clients: float) -> int:
-        """The stored number of clients nearest to `clients`, on a logarithmic scale."""
-        return min(self.clients, key=lambda m: abs(math.log(m / max(clients, 1))))
+    def find_nearest_client_count(self, client_count: float) -> int:
+        """The stored number of clients nearest to `client_count`, on a logarithmic scale."""
+        return min(self.client_counts, key=lambda m: abs(math.log(m / max(client_count, 1))))
 
 
 @lru_cache(maxsize=len(SETS))
