@@ -45,7 +45,7 @@ from fedlab_nb.data.dataset import (
 from fedlab_nb.data.input_types import ArrayLike, ArraysByName, FileOptions, IndexLists
 from fedlab_nb.data.pictures import ColourMode, PixelScale, find_pixel_scale
 from fedlab_nb.data.schema import FEATURES, IMAGES, RECORDINGS, InputSchema, SampleKind
-from fedlab_nb.data.sums import Moments, sum_rows_in_fixed_order
+from fedlab_nb.data.sums import MeanAndDeviation, sum_rows_in_fixed_order
 from fedlab_nb.errors import UsageError, choose
 from fedlab_nb.value_types import SampleShape
 
@@ -945,7 +945,7 @@ def choose_pixel_scale(images_by_part: Arrays) -> PixelScale:
     return find_pixel_scale(images_by_part, "x_train")
 
 
-def measure_mean_and_deviation_per_channel(samples: SampleArray) -> Moments:
+def measure_mean_and_deviation_per_channel(samples: SampleArray) -> MeanAndDeviation:
     """Mean and standard deviation of each column of rows [N, D], as [1, D], or of each channel of
     recordings [N, C, T], as [1, C, 1]. The same to the last bit on every machine."""
     if samples.ndim == 2:
@@ -957,7 +957,7 @@ def measure_mean_and_deviation_per_channel(samples: SampleArray) -> Moments:
     mean = sum_rows_in_fixed_order(rows) / len(rows)
     difference = rows - mean
     std = np.sqrt(sum_rows_in_fixed_order(difference * difference) / len(rows))
-    return Moments(mean.reshape(shape), std.reshape(shape))
+    return MeanAndDeviation(mean.reshape(shape), std.reshape(shape))
 
 
 def join_names_on_one_line(names: Sequence[str]) -> str:

@@ -90,7 +90,7 @@ class ClientOfSampleAndNote(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rule:
+class PartitionRule:
     """A rule of RULES with its checked settings, as `partition_samples` takes them."""
 
     name: SkewRule
@@ -177,7 +177,7 @@ def partition_samples(
     hint = f"{client_count} clients share {n} training samples"
     minimum = check_whole_number("minimum", minimum, 1, n // client_count, hint=hint)
 
-    rule = Rule(partition, alpha, classes_per_client, size_sigma)
+    rule = PartitionRule(partition, alpha, classes_per_client, size_sigma)
     most_draws = MOST_DRAWS if repair == "redraw" else 1
     for draws in range(1, most_draws + 1):
         owner, note = rule.assign_clients_to_samples(labels, class_count, client_count, rng)

@@ -16,7 +16,7 @@ columns become features as a federation can do it: nothing is looked up in anybo
 
 - Numbers: minus the mean, divided by the standard deviation, both from sums that the clients send
   once: how many values a column has, their sum and the sum of their squares
-  (`compute_pooled_moments`). A missing value becomes the mean, 0. A column that never changes
+  (`compute_pooled_mean_and_deviation`). A missing value becomes the mean, 0. A column that never changes
   becomes 0.
 - Categories, texts of at most 20 different values: one feature a value, 1 where it stands. The
   values are a list that all know.
@@ -73,7 +73,7 @@ from fedlab_nb.data.kinds import (
     is_person_id_name,
 )
 from fedlab_nb.data.schema import TABLE, InputSchema, normalise_column_name
-from fedlab_nb.data.sums import Moments, sum_rows_in_fixed_order
+from fedlab_nb.data.sums import MeanAndDeviation, sum_rows_in_fixed_order
 from fedlab_nb.errors import UsageError
 from fedlab_nb.rng import make_numpy_generator
 
@@ -698,7 +698,7 @@ def fit_number_columns(
     if not numbers:
         return FittedColumns(columns, 0)
     values = np.stack([parse_numbers(column, features[column.name]) for column in numbers], axis=1)
-    mean, scale = compute_pooled_moments(
+    mean, scale = compute_pooled_mean_and_deviation(
         values[is_training_row], None if client_of_row is None else client_of_row[is_training_row]
     )
     if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
@@ -737,9 +737,9 @@ def compute_column_sums(rows_of_client: FeatureArray) -> ColumnSums:
         )
 
 
-def compute_pooled_moments(
+def compute_pooled_mean_and_deviation(
     rows: FeatureArray, client_of_row: ClientOfSample | None = None
-) -> Moments:
+) -> MeanAndDeviation:
     """Mean and scale [D] of the columns of `rows` [N, D] (nan: no value) from the sums that the clients
     send.
 
@@ -756,7 +756,7 @@ def compute_pooled_moments(
         mean = total / np.maximum(count, 1)
         variance = np.maximum(squares / np.maximum(count, 1) - mean * mean, 0)
         is_constant = variance <= 1e-12 * np.maximum(mean * mean, np.finfo(np.float64).tiny)
-        return Moments(mean, np.where(is_constant, 1.0, np.sqrt(variance)))
+        return MeanAndDeviation(mean, np.where(is_constant, 1.0, np.sqrt(variance)))
 
 
 # ---------------------------------------------------------------------------------------- sentences

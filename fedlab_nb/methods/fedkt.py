@@ -177,7 +177,7 @@ class FedKTReport(Report):
     changed: float | None = None
 
 
-class Partition(NamedTuple):
+class SamplesOfTeachers(NamedTuple):
     """The samples of a `client` in `parts`, one a teacher, for its `student` (0 … s - 1)."""
 
     client: int
@@ -246,9 +246,9 @@ class FedKT(Method):
     def run(self, ctx: Context) -> Steps[NetworkModel]:
         x = self._choose_query_samples(ctx)
         # Clients: teachers on parts of their samples.
-        partitions: list[Partition] = []
+        partitions: list[SamplesOfTeachers] = []
         for k in range(ctx.clients_count):
-            partitions += self._partition_client_samples_for_students(ctx, k)
+            partitions += self._split_client_samples_among_teachers(ctx, k)
         teachers = []
         shards: list[Shard] = []
         for partition in partitions:
@@ -314,7 +314,9 @@ class FedKT(Method):
         rows = order[: self.queries]
         return ctx.public[rows.to(ctx.device)]
 
-    def _partition_client_samples_for_students(self, ctx: Context, client: int) -> list[Partition]:
+    def _split_client_samples_among_teachers(
+        self, ctx: Context, client: int
+    ) -> list[SamplesOfTeachers]:
         """Client k's samples in t parts (in fewer where it has fewer), once for each of its students."""
         x, y = ctx.private.train(client)
         partitions = []
@@ -326,7 +328,7 @@ class FedKT(Method):
             parts: list[Shard] = []
             for rows in order.tensor_split(min(self.teachers, len(x))):
                 parts.append((x[rows], y[rows]))
-            partitions.append(Partition(client, i, parts))
+            partitions.append(SamplesOfTeachers(client, i, parts))
         return partitions
 
     def label_queries_by_teacher_votes(
@@ -344,13 +346,14 @@ class FedKT(Method):
         self,
         ctx: Context,
         role: Literal["teacher", "student"],
-        index: int,
+        network_index: int,
         client: int,
         *stream_names: int,
     ) -> Network:
         """A network of client k's architecture, with first weights of its own, for its student i."""
         return ctx.build(
-            ctx.architectures[client], ctx.generator("fedkt", role, index, client, *stream_names)
+            ctx.architectures[client],
+            ctx.generator("fedkt", role, network_index, client, *stream_names),
         )
 
     def _copy_models_of_poisoned_clients(

@@ -91,7 +91,7 @@ def test_clients_whose_students_disagree_do_not_count(consistent):
 
 def test_the_parts_are_a_disjoint_cover_and_small_clients_have_fewer(federation):
     ctx = context(federation)
-    for k, i, parts in FedKT(students=2, teachers=3)._partition_client_samples_for_students(ctx, 1):
+    for k, i, parts in FedKT(students=2, teachers=3)._split_client_samples_among_teachers(ctx, 1):
         assert k == 1 and i in (0, 1) and len(parts) == 3
         x = torch.cat([x for x, _ in parts]).flatten(1)
         whole = ctx.private.train(1)[0].flatten(1)
@@ -101,14 +101,12 @@ def test_the_parts_are_a_disjoint_cover_and_small_clients_have_fewer(federation)
         assert max(len(y) for _, y in parts) - min(len(y) for _, y in parts) <= 1
     ((_, _, first), (_, _, second)) = FedKT(
         students=2, teachers=3
-    )._partition_client_samples_for_students(ctx, 1)
+    )._split_client_samples_among_teachers(ctx, 1)
     assert not torch.equal(first[0][0], second[0][0])
     ctx.private._train[1] = ctx.private._train[1][:2]
     assert [
         len(parts)
-        for *_, parts in FedKT(students=2, teachers=3)._partition_client_samples_for_students(
-            ctx, 1
-        )
+        for *_, parts in FedKT(students=2, teachers=3)._split_client_samples_among_teachers(ctx, 1)
     ] == [
         2,
         2,

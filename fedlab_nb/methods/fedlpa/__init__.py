@@ -78,7 +78,7 @@ from .solvers import (
 )
 
 
-class Aggregate(NamedTuple):
+class SolvedLayersAndState(NamedTuple):
     """The server's result: the global `state`, tensors by name; the `systems` by layer; the `last` iterate."""
 
     state: dict[str, Tensor]
@@ -157,7 +157,7 @@ class FedLPA(Method):
     # ------------------------------------------------------------------ server part
     def solve_layers_and_average_rest(
         self, ctx: Context, received: list[Upload]
-    ) -> Steps[Aggregate]:
+    ) -> Steps[SolvedLayersAndState]:
         """Solve every layer's linear system; the solution is the global model's layer, all else is averaged."""
         average, systems = average_states_and_make_layer_systems(received, self.weights)
         total = self._choose_iteration_limit()
@@ -171,7 +171,9 @@ class FedLPA(Method):
                     snapshot = NetworkModel(network, FedLPAReport.from_iterate(iterate))
                 metrics = {"residual": iterate.worst_relative_residual}
                 yield Progress("solve", iterate.iteration, max(total, 1), metrics, snapshot)
-        return Aggregate(copy_state_with_layers(average, iterate.matrices), systems, iterate)
+        return SolvedLayersAndState(
+            copy_state_with_layers(average, iterate.matrices), systems, iterate
+        )
 
     def _choose_iteration_limit(self) -> int:
         if self.solver == "cg":
