@@ -380,7 +380,7 @@ class Gauss(FrozenMethod):
         client_features, features = yield from self.make_features(ctx)
 
         # Clients: counts, sums and second moments of the features; up. No training.
-        def measure(k: int) -> dict[str, Tensor]:
+        def measure(k: int) -> ClassSumsMessage:
             x, y = ctx.private.train(k)
             sums = measure_class_sums(client_features[k](x), y, ctx.classes, kind)
             return pack_class_sums(sums, ctx.dtype)
