@@ -75,7 +75,7 @@ class FedAvg(Method):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
         if self.rank:
-            return (yield from self.run_low_rank(ctx, sizes))
+            return (yield from self.run_with_low_rank_adapters(ctx, sizes))
         # Clients: train alone, upload once.
         uploaded = yield from ctx.one_upload()
         # Server: the weighted average.
@@ -83,7 +83,9 @@ class FedAvg(Method):
             mean = average_states(uploaded.states(), sizes, self.average, self.assumed)
             return NetworkModel(ctx.new_model(mean))
 
-    def run_low_rank(self, ctx: Context, client_sample_counts: list[int]) -> Steps[GlobalModel]:
+    def run_with_low_rank_adapters(
+        self, ctx: Context, client_sample_counts: list[int]
+    ) -> Steps[GlobalModel]:
         """The same with B of each layer, and the last layer, in place of the network."""
         # Link: the first network and the seed of A down.
         models = ctx.send_initial_models()

@@ -32,7 +32,7 @@ SMALLEST_CHUNK = 64  # in smaller chunks the calls themselves take most of the t
 WIDEST_MAP = 2**21
 
 
-def choose_chunk_size(network_or_method: TensorFunction, samples: Samples) -> int:
+def choose_samples_per_chunk(network_or_method: TensorFunction, samples: Samples) -> int:
     """The number of samples, a power of two, that a network (or its method) should read at once.
 
     On a CPU it depends on the size of the maps after the first convolution, which are as large as the image: ResNet-8
@@ -64,7 +64,7 @@ def run_in_chunks(
     chunk_size: int | None = None,
 ) -> Tensor:
     """`function` over `samples` in chunks of samples, results joined along `dim` (the sample axis of the result)."""
-    chunk_size = chunk_size or choose_chunk_size(function, samples)
+    chunk_size = chunk_size or choose_samples_per_chunk(function, samples)
     if (
         samples.shape[0] <= chunk_size
     ):  # not len(), which would become a constant in an exported model

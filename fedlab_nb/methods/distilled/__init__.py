@@ -95,13 +95,18 @@ class KernelModel(GlobalModel):
 
     def logits(self, samples: Samples) -> Logits:
         return run_in_chunks(
-            lambda chunk: (self._compute_kernel(chunk) @ self.coefficients).to(samples), samples
+            lambda chunk: (
+                self._compute_kernel_with_distilled_images(chunk) @ self.coefficients
+            ).to(samples),
+            samples,
         )
 
     def features(self, samples: Samples) -> Features:
-        return run_in_chunks(lambda chunk: self._compute_kernel(chunk).to(samples), samples)
+        return run_in_chunks(
+            lambda chunk: self._compute_kernel_with_distilled_images(chunk).to(samples), samples
+        )
 
-    def _compute_kernel(self, samples: Samples) -> KernelMatrix:
+    def _compute_kernel_with_distilled_images(self, samples: Samples) -> KernelMatrix:
         return making.compute_tangent_kernel(samples, self.x, self.depth)
 
 

@@ -276,7 +276,7 @@ class FuseFL(Method):
         # Clients: counts, means and covariances by class of the fused features of their own samples.
         received = []
         for m in range(ctx.clients_count):
-            features = inputs.apply_to_client_stage_outputs(m, last_features)
+            features = inputs.compute_from_client_stage_outputs(m, last_features)
             _, labels = inputs.shards[m]
             statistics = ccvr.compute_class_means_and_covariances(features, labels, ctx.classes)
             received.append(ctx.link.up(m, statistics, phase="class statistics"))

@@ -39,7 +39,7 @@ from ...tensor_types import (
 )
 from ...training import ClientModels, run_in_chunks
 from ...training.backend import BackendChoice, choose_backend
-from ...training.evaluate import choose_chunk_size
+from ...training.evaluate import choose_samples_per_chunk
 from ...training.stack import Stack, StackedLinear
 from ..base import ClientWeighting
 from ..context import Context
@@ -441,5 +441,5 @@ class FrozenEnsemble:
 
     def logits_in_chunks(self, samples: Samples) -> ClientLogits:
         """`[M, N, C]` without gradients, in chunks: to be kept beside the samples."""
-        chunk = min(choose_chunk_size(network, samples) for network in self._kinds)
+        chunk = min(choose_samples_per_chunk(network, samples) for network in self._kinds)
         return run_in_chunks(self.logits, samples, dim=1, chunk_size=chunk)
