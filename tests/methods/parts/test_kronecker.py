@@ -219,7 +219,7 @@ def test_against_curvlinops():
     operator = KFACLinearOperator(
         module, loss, list(module.parameters()), [(x, y)], check_deterministic=False, **how
     )
-    operator.compute_mean_kronecker_factors()
+    operator.compute_kronecker_factors()
     for name, layer in kronecker.compute_mean_kronecker_factors(
         module, x, y, conv_scale="curvlinops"
     ).items():
