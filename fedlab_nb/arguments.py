@@ -108,7 +108,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--picture", metavar="FILE", help="also write the picture to this file (.svg or .png)"
     )
     add_force_option(add_option)
-    add_set_option(add_option, "a setting of the runs, such as alpha=0.1 or public=0.1")
+    add_set_field_option(add_option, "a setting of the runs, such as alpha=0.1 or public=0.1")
 
     add_option = add_command(
         "look", "show what a file was taken for: columns, classes, clients, first rows"
@@ -150,7 +150,7 @@ def make_parser() -> argparse.ArgumentParser:
     for name in ("dataset", "alpha", "clients", "seed", "partition", "model"):
         add_option(f"--{name}", help=f"another {name} than the set-up's")
     add_option("--device", default="cpu", help="cpu or cuda; the values are the same on both")
-    add_set_option(add_option, "as for run")
+    add_set_field_option(add_option, "as for run")
 
     add_option = add_command(
         "sweep", "run a grid of experiments; after an interruption it goes on where it stopped"
@@ -202,7 +202,7 @@ def make_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="also print every ordering, and what each claim compares",
     )
-    add_set_option(
+    add_set_field_option(
         add_option,
         "a setting or hyper-parameter of all runs: model=cnn, epochs=20, dense.epochs=10, ...",
     )
@@ -233,7 +233,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="playground (default), compare, race, or a method: its lab",
     )
     add_option("--theme", default="light", help="light or dark")
-    add_set_option(
+    add_set_field_option(
         add_option, "a starting value of the panel: alpha=0.05, seeds=3, methods=fens,fedlpa, ..."
     )
     add_option(
@@ -335,12 +335,12 @@ def add_run_options(add_option: AddOption) -> None:
         help="classroom (seconds on a CPU), or a paper's set-up: fedlab-nb list",
     )
     add_option("--device", default="auto", help="auto, cpu or cuda")
-    add_set_option(
+    add_set_field_option(
         add_option, "a hyper-parameter: epochs=20, rounds=100, fens.aggregator=nn, holdout=0.2, ..."
     )
 
 
-def add_set_option(add_option: AddOption, help: str) -> None:
+def add_set_field_option(add_option: AddOption, help: str) -> None:
     """Add the option --set, with this help."""
     add_option(
         "--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE", help=help

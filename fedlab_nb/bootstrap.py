@@ -50,7 +50,7 @@ def main(arguments: "list[str]") -> "int | str":
     extra, command = TASKS[task]
     try:
         make_environment()
-        install_package(extra)
+        install_checkout_with_extra(extra)
     except NoSpaceError as error:
         return str(error)
     except subprocess.CalledProcessError:
@@ -67,7 +67,7 @@ def make_environment() -> None:
 
     A bare Debian python3 has no ensurepip; then pip is downloaded.
     """
-    if does_command_run("-m", "pip", "--version"):
+    if does_python_command_succeed("-m", "pip", "--version"):
         return
     print("Making the environment .venv ...", flush=True)
     try:
@@ -77,14 +77,14 @@ def make_environment() -> None:
     except (ImportError, subprocess.CalledProcessError):
         venv.create(ENVIRONMENT, with_pip=False, clear=ENVIRONMENT.exists())
         try:
-            download_pip()
+            download_and_install_pip()
         except (OSError, ValueError) as error:
             sys.exit(
                 f"This Python has no pip and fetching it failed ({error}). On Debian: apt install python3-venv"
             )
 
 
-def download_pip() -> None:
+def download_and_install_pip() -> None:
     """Install pip into the environment from its wheel in the package index, whose digest is checked."""
     index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/")
     page = urllib.request.urlopen(f"{index}/pip/", timeout=30)
@@ -102,16 +102,16 @@ def download_pip() -> None:
         )
 
 
-def install_package(extra: str) -> None:
+def install_checkout_with_extra(extra: str) -> None:
     """Run `pip install -e .[extra]`, unless it was run here before with the same pyproject.toml."""
     stamp = ENVIRONMENT / f"installed{extra}.txt"
     project_digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == project_digest:
         return
-    index = choose_torch_index()
-    if not does_command_run("-c", "import torch"):
+    index = choose_torch_index_url()
+    if not does_python_command_succeed("-c", "import torch"):
         is_cuda_build = sys.platform.startswith("linux") and not index
-        require_free_space(GIGABYTES_WITH_CUDA_BUILD if is_cuda_build else GIGABYTES_WITHOUT)
+        check_free_disk_space(GIGABYTES_WITH_CUDA_BUILD if is_cuda_build else GIGABYTES_WITHOUT)
     if index:
         print(
             f"No NVIDIA driver here: taking PyTorch's CPU build from {index} (about 1 GB).",
@@ -127,28 +127,28 @@ def install_package(extra: str) -> None:
     stamp.write_text(project_digest)
 
 
-def choose_torch_index(
+def choose_torch_index_url(
     platform: str = sys.platform,
-    driver: str = "/proc/driver/nvidia",
-    opener: Callable = urllib.request.urlopen,
+    driver_path: str = "/proc/driver/nvidia",
+    open_url: Callable = urllib.request.urlopen,
 ) -> str:
     """Choose the index to install PyTorch from: that of its CPU builds, or "" for pip's own.
 
     It is that of the CPU builds on a Linux machine without NVIDIA's driver, if the index answers and no
     PyTorch is installed yet.
     """
-    if not platform.startswith("linux") or shutil.which("nvidia-smi") or Path(driver).exists():
+    if not platform.startswith("linux") or shutil.which("nvidia-smi") or Path(driver_path).exists():
         return ""
-    if does_command_run("-c", "import torch"):
+    if does_python_command_succeed("-c", "import torch"):
         return ""
     try:
-        opener(f"{CPU_BUILDS}/torch/", timeout=SECONDS).close()
+        open_url(f"{CPU_BUILDS}/torch/", timeout=SECONDS).close()
     except OSError:
         return ""
     return CPU_BUILDS
 
 
-def require_free_space(gigabytes: float) -> None:
+def check_free_disk_space(gigabytes: float) -> None:
     """Raise NoSpaceError if the environment's disk has less free space; pip would fail only after long downloads."""
     free_gigabytes = shutil.disk_usage(ENVIRONMENT).free / 1e9
     if free_gigabytes < gigabytes:
@@ -158,7 +158,7 @@ def require_free_space(gigabytes: float) -> None:
         )
 
 
-def does_command_run(*arguments: str) -> bool:
+def does_python_command_succeed(*arguments: str) -> bool:
     """Whether the environment's Python exists and runs with these arguments without an error."""
     try:
         return subprocess.run([str(PYTHON), *arguments], capture_output=True).returncode == 0

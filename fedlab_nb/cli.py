@@ -28,6 +28,7 @@ from .errors import (
     parse_if_number,
 )
 from .files import check_replaceable, expand_path, write_file
+from .value_types import ExitCode
 
 if TYPE_CHECKING:
     from .methods.base import Knob
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
     from .studies.store import EntryFolder
 
 
-def parse_set_options(pairs: Sequence[str]) -> dict[str, str]:
+def parse_set_options(assignments: Sequence[str]) -> dict[str, str]:
     """Parse the FIELD=VALUE pairs of --set: {field: value}."""
-    values = parse_assignments(pairs, "--set takes FIELD=VALUE, for example --set rounds=100")
+    values = parse_assignments(assignments, "--set takes FIELD=VALUE, for example --set rounds=100")
     return {name.replace("-", "_"): value for name, value in values.items()}
 
 
@@ -53,7 +54,7 @@ def collect_settings(options: Namespace) -> dict[str, Any]:
     return settings | parse_set_options(options.settings)
 
 
-def handle_run(options: Namespace) -> int:
+def handle_run(options: Namespace) -> ExitCode:
     """Run methods on one federation: a line or a JSON object for each as soon as it is done."""
     from .studies import StoreWarning, job
     from .studies.saved import expand_and_check_path_for_saving
@@ -77,7 +78,7 @@ def handle_run(options: Namespace) -> int:
             if not is_partition_known:
                 is_partition_known = True
                 print_note_on_natural_clients_to_stderr(event.outcome.settings)
-            print_outcome(event.outcome, as_json=options.json, with_confusion=is_one_run)
+            print_outcome(event.outcome, as_json=options.json, with_confusion_matrix=is_one_run)
             if options.save:
                 event.outcome.save(options.save, force=options.force)
         if event.error is not None:
@@ -108,18 +109,18 @@ def print_note_on_natural_clients_to_stderr(settings: Settings) -> None:
         )
 
 
-def print_outcome(outcome: Outcome, *, as_json: bool, with_confusion: bool) -> None:
+def print_outcome(outcome: Outcome, *, as_json: bool, with_confusion_matrix: bool) -> None:
     """Print an outcome as JSON or as text; as text also the confusion matrix of unequal classes, if
-    `with_confusion`."""
+    `with_confusion_matrix`."""
     if as_json:
         print(json.dumps(outcome.to_json()), flush=True)
         return
     print(format_outcome(outcome), flush=True)
-    if with_confusion and outcome.has_unequal_classes:
+    if with_confusion_matrix and outcome.has_unequal_classes:
         print(f"\nHow many samples of each class got which answer:\n{outcome.confusion()}")
 
 
-def handle_look(options: Namespace) -> int:
+def handle_look(options: Namespace) -> ExitCode:
     """Print what a data set has: columns, classes, clients, first rows; nothing is run."""
     from .data import load
     from .data.card import format_text_card
@@ -128,7 +129,7 @@ def handle_look(options: Namespace) -> int:
     return 0
 
 
-def handle_which(options: Namespace) -> int:
+def handle_which(options: Namespace) -> ExitCode:
     """Print which method to use: from the stored study, or from runs on a person's own data."""
     from .papers.which import Answers, which
 
@@ -159,7 +160,7 @@ def handle_which(options: Namespace) -> int:
     return 0
 
 
-def handle_predict(options: Namespace) -> int:
+def handle_predict(options: Namespace) -> ExitCode:
     """Write the answers of a saved model for new rows as CSV, to a file or to standard output."""
     from .studies.saved import load_model
 
@@ -179,7 +180,7 @@ def handle_predict(options: Namespace) -> int:
     return 0
 
 
-def handle_plan(options: Namespace) -> int:
+def handle_plan(options: Namespace) -> ExitCode:
     """Print what a preset means: data, clients, and the source of every value; nothing is run."""
     from .papers.overview import plan
 
@@ -200,7 +201,7 @@ def split_at_commas(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def handle_sweep(options: Namespace) -> int:
+def handle_sweep(options: Namespace) -> ExitCode:
     """Run a grid of methods, alphas and numbers of clients from the command line's lists."""
     from .studies.results import COLUMNS
 
@@ -214,7 +215,7 @@ def handle_sweep(options: Namespace) -> int:
     )
 
 
-def handle_study(options: Namespace) -> int:
+def handle_study(options: Namespace) -> ExitCode:
     """Run a grid that a TOML file describes."""
     return run_grid_and_print_table(options, expand_path(options.file))
 
@@ -225,7 +226,7 @@ def run_grid_and_print_table(
     csv_columns: Sequence[str] = (),
     seed_count_or_list: int | str = 1,
     **settings: Any,
-) -> int:
+) -> ExitCode:
     """Run a grid, print its table, say where its files are; exit code 1 if a cell failed.
 
     method_names_or_grid_toml: the names, or the TOML file that describes the whole grid
@@ -268,20 +269,20 @@ def run_grid_and_print_table(
     return 1 if results.failed else 0
 
 
-def check_plot_is_drawable(plot: str, axes: Sequence[str]) -> None:
+def check_plot_is_drawable(plot_option: str, study_axes: Sequence[str]) -> None:
     """Raise UsageError unless a study with these axes can be drawn as --plot says.
 
-    plot: the name of one axis, "bytes", "differences", or two axes for a heat map: "alpha x clients"
+    plot_option: the name of one axis, "bytes", "differences", or two axes for a heat map: "alpha x clients"
     """
-    setting_axes = [name for name in axes if "." not in name]
-    plotted_axes = plot.split(" x ")
+    setting_axes = [name for name in study_axes if "." not in name]
+    plotted_axes = plot_option.split(" x ")
     if len(plotted_axes) == 1:
         setting_axes += ["bytes", "differences"]
     for axis in plotted_axes:
         choose("axis to draw against", axis, setting_axes)
 
 
-def handle_reproduce(options: Namespace) -> int:
+def handle_reproduce(options: Namespace) -> ExitCode:
     """Run a paper's table and print the published numbers beside ours."""
     from .papers import reproduce
 
@@ -299,7 +300,7 @@ def handle_reproduce(options: Namespace) -> int:
     return 0
 
 
-def handle_store(options: Namespace) -> int:
+def handle_store(options: Namespace) -> ExitCode:
     """List, measure, prune or verify the stored results; exit code 1 if entries are damaged."""
     from .studies import store
 
@@ -344,7 +345,7 @@ def print_store_size(entries: Sequence[EntryFolder]) -> None:
         sizes = [entry.bytes for entry in entries if entry.kind == kind]
         print(f"{kind:8s} {len(sizes):6d} entries  {format_data_size(sum(sizes)):>9s}")
     print(
-        f"in {store.store_folder()}; the bound is {format_data_size(store.read_store_limit_in_bytes())}"
+        f"in {store.find_store_folder()}; the bound is {format_data_size(store.read_store_limit_in_bytes())}"
     )
 
 
@@ -368,7 +369,7 @@ def prune_store(options: Namespace) -> None:
     print(f"{count} entries deleted, {format_data_size(freed)} freed.")
 
 
-def handle_page(options: Namespace) -> int:
+def handle_page(options: Namespace) -> ExitCode:
     """Write the page that trains in a browser."""
     from .live.page import write_page
 
@@ -376,7 +377,7 @@ def handle_page(options: Namespace) -> int:
     return 0
 
 
-def handle_class(options: Namespace) -> int:
+def handle_class(options: Namespace) -> ExitCode:
     """Hold a class, or only write the page of its students."""
     from .live.classroom import run_class_until_interrupted, write_student_page_file
 
@@ -400,7 +401,7 @@ def handle_class(options: Namespace) -> int:
         ) from None
 
 
-def handle_slides(options: Namespace) -> int:
+def handle_slides(options: Namespace) -> ExitCode:
     """Write the pictures of a lesson to files."""
     from .slides import write_slides
 
@@ -412,7 +413,7 @@ def handle_slides(options: Namespace) -> int:
     return 0
 
 
-def handle_capstone_leaderboard(options: Namespace) -> int:
+def handle_capstone_leaderboard(options: Namespace) -> ExitCode:
     """Print one table of a class's capstone reports."""
     from .course.capstone import leaderboard
     from .studies.text_tables import FORMATS
@@ -421,7 +422,7 @@ def handle_capstone_leaderboard(options: Namespace) -> int:
     return 0
 
 
-def handle_voila(options: Namespace) -> int:
+def handle_voila(options: Namespace) -> ExitCode:
     """Serve a panel as a page of its own until Ctrl-C."""
     from .voila import open_page
 
@@ -472,7 +473,7 @@ def describe_allowed_values(knob: Knob) -> str:
     return ""
 
 
-def handle_list(options: Namespace) -> int:
+def handle_list(options: Namespace) -> ExitCode:
     """Print the names of methods, data sets, models, partitions and presets, each with a line."""
     from .data import DATASETS, PARTITIONS
     from .methods import METHODS
@@ -522,7 +523,7 @@ PACKAGES = (
 )
 
 
-def handle_doctor(options: Namespace) -> int:
+def handle_doctor(options: Namespace) -> ExitCode:
     """Print device and versions, and what works on this machine, which is tried; one fact on a line."""
     import os
     import platform
@@ -542,7 +543,7 @@ def handle_doctor(options: Namespace) -> int:
 
     from .studies import run
     from .studies.engine import make_and_check_results_folder
-    from .studies.store import store_folder
+    from .studies.store import find_store_folder
 
     if torch.cuda.is_available():
         card = torch.cuda.get_device_properties(0)
@@ -552,10 +553,10 @@ def handle_doctor(options: Namespace) -> int:
     else:
         print_doctor_line("GPU", "none that PyTorch can use: --device auto uses the CPU")
     try:
-        make_and_check_results_folder(store_folder())
-        print_doctor_line("store", f"{store_folder()} (writable)")
+        make_and_check_results_folder(find_store_folder())
+        print_doctor_line("store", f"{find_store_folder()} (writable)")
     except UsageError:
-        print_doctor_line("store", f"{store_folder()} (NOT writable: results are not cached)")
+        print_doctor_line("store", f"{find_store_folder()} (NOT writable: results are not cached)")
     print_doctor_line("offline data", "digits, glyphs, heart, watch, mails, your own .npz or .csv")
     print_doctor_line(
         "downloads", "mnist, fashion-mnist, cifar10, cifar100, svhn (with torchvision)"
@@ -574,7 +575,7 @@ def print_doctor_line(name: str, text: str) -> None:
     print(f"  {name:14s} {text}")
 
 
-def handle_course(options: Namespace) -> int:
+def handle_course(options: Namespace) -> ExitCode:
     """Open the course in JupyterLab, which waits until it ends."""
     from .jupyter import open_course
 
@@ -602,16 +603,16 @@ HANDLERS: dict[str, Callable[[Namespace], int]] = {
 }
 
 
-def replace_unprintable_characters() -> None:
+def make_output_replace_unprintable_characters() -> None:
     """From now on, print characters that the terminal's encoding lacks, such as α on an old Windows, as "?"."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> ExitCode:
     """Entry point; returns the exit code."""
-    replace_unprintable_characters()
+    make_output_replace_unprintable_characters()
     try:
         options = make_parser().parse_args(arguments)
     except SystemExit as leave:

@@ -19,6 +19,6 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 @functools.cache
-def read_toml(name: str) -> dict[str, Any]:
+def read_toml(path_in_package: str) -> dict[str, Any]:
     """Read a file of the package, such as "panels/controls.toml". Callers must not change what it returns."""
-    return parse_toml((ROOT / name).read_text(encoding="utf-8"))
+    return parse_toml((ROOT / path_in_package).read_text(encoding="utf-8"))

@@ -85,18 +85,18 @@ def check_name_list(setting: str, names: object) -> list[str]:
     return list(dict.fromkeys(listed))
 
 
-def parse_assignments(pairs: Iterable[str], advice: str) -> dict[str, str]:
+def parse_assignments(assignments: Iterable[str], advice_in_error: str) -> dict[str, str]:
     """Parse `["rounds=100"]` as `{"rounds": "100"}`.
 
-    UsageError for a text that is not NAME=VALUE; its sentence ends with `advice`.
+    UsageError for a text that is not NAME=VALUE; its sentence ends with `advice_in_error`.
     """
     settings = {}
-    for pair in pairs:
+    for pair in assignments:
         name, equals, value = pair.partition("=")
         name = name.strip()
         value = value.strip()
         if not (equals and name and value):
-            raise UsageError(f"{pair.strip()!r} is not a setting; {advice}.")
+            raise UsageError(f"{pair.strip()!r} is not a setting; {advice_in_error}.")
         settings[name] = value
     return settings
 
@@ -120,16 +120,16 @@ def check_number(
     low: float | None = None,
     high: float | None = None,
     *,
-    open_low: bool = False,
+    excludes_low: bool = False,
     hint: str = "",
 ) -> float:
-    """Return `value` as a float within `[low, high]` (`(low, high]` with `open_low`), or raise
+    """Return `value` as a float within `[low, high]` (`(low, high]` with `excludes_low`), or raise
     UsageError.
 
     NaN, infinities, booleans and text are refused, also where no bound is given.
     """
-    if not is_finite_number(value) or not is_within(value, low, high, open_low):
-        allowed = describe_allowed_range("number", low, high, open_low)
+    if not is_finite_number(value) or not is_within(value, low, high, excludes_low):
+        allowed = describe_allowed_range("number", low, high, excludes_low)
         raise make_value_error(name, value, allowed, hint)
     return float(value)
 

@@ -46,7 +46,7 @@ def expand_path(path: str | os.PathLike) -> Path:
         ) from None
 
 
-def store_folder() -> Path:
+def find_store_folder() -> Path:
     """Return the folder of the store: `FEDLAB_NB_STORE`, or a folder in the user's cache folder."""
     folder_by_user = os.environ.get("FEDLAB_NB_STORE")
     if folder_by_user:
@@ -58,7 +58,7 @@ def store_folder() -> Path:
 
 # -------------------------------------------------------------------------------------------------------- writing
 @contextmanager
-def open_replacement(path: str | os.PathLike, *, force: bool = False) -> Iterator[Path]:
+def replace_file_at_end_of_block(path: str | os.PathLike, *, force: bool = False) -> Iterator[Path]:
     """Yield a temporary path to write to; afterwards it is renamed to `path`, unless an exception was raised.
 
     A link stays a link: the file that it points to is replaced. A device or a pipe is written to directly. UsageError
@@ -87,9 +87,12 @@ def open_replacement(path: str | os.PathLike, *, force: bool = False) -> Iterato
 
 
 def write_file(path: str | os.PathLike, content: str | bytes, *, force: bool = False) -> Path:
-    """Write text (UTF-8) or bytes to `path`, as `open_replacement` does; returns the path with `~` replaced."""
+    """Write text (UTF-8) or bytes to `path`, as `replace_file_at_end_of_block` does.
+
+    Returns the path with `~` replaced.
+    """
     data = content.encode("utf-8") if isinstance(content, str) else content
-    with open_replacement(path, force=force) as part:
+    with replace_file_at_end_of_block(path, force=force) as part:
         part.write_bytes(data)
     return expand_path(path)
 
@@ -99,7 +102,7 @@ def copy_file_if_absent(source: Path, target: Path) -> None:
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    with open_replacement(target) as part:
+    with replace_file_at_end_of_block(target) as part:
         shutil.copyfile(source, part)
 
 
@@ -138,7 +141,7 @@ def compute_file_sha256(path: Path) -> str:
 def _find_digest_file(target: Path) -> Path:
     """Return the path of the note on `target`: the file with the digests of what was written there."""
     name = hashlib.sha256(os.fsencode(target)).hexdigest()
-    return store_folder() / NOTES / name
+    return find_store_folder() / NOTES / name
 
 
 def _read_written_digests(target: Path) -> list[str]:

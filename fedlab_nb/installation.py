@@ -1,6 +1,6 @@
 """How this copy of the package was installed, so that a hint names a command that works here.
 
->>> format_install_command("cluster", checkout=Path("/home/ada/fedlab_nb"), folder=Path("/home/ada/fedlab_nb"))
+>>> format_install_command("cluster", checkout=Path("/home/ada/fedlab_nb"), command_folder=Path("/home/ada/fedlab_nb"))
 "pip install -e '.[cluster]'"
 """
 
@@ -24,7 +24,7 @@ def find_checkout() -> Path | None:
     return None
 
 
-def find_install_source() -> str:
+def find_pip_source_address() -> str:
     """Find the address that pip installed the package from, such as `git+https://…`; "" for a package index.
 
     pip records it in `direct_url.json` (PEP 610). A wheel file that has been deleted since cannot be
@@ -36,10 +36,10 @@ def find_install_source() -> str:
         return ""
     if not record:
         return ""
-    return describe_install_source(json.loads(record))
+    return format_pip_source_address(json.loads(record))
 
 
-def describe_install_source(direct_url_record: dict[str, Any]) -> str:
+def format_pip_source_address(direct_url_record: dict[str, Any]) -> str:
     """Write the address in a `direct_url.json` as pip takes it; "" for a file that does not exist any more."""
     url = str(direct_url_record.get("url", ""))
     address = urlparse(url)
@@ -54,24 +54,24 @@ def describe_install_source(direct_url_record: dict[str, Any]) -> str:
 def format_install_command(
     extra: str,
     checkout: Path | None = None,
-    folder: Path | None = None,
-    origin: str | None = None,
+    command_folder: Path | None = None,
+    pip_source_address: str | None = None,
 ) -> str:
     """Format the command that adds the optional dependencies `extra` to this installation.
 
-    checkout: the package's checkout, None for an installed wheel
-    folder:   the folder in which the command will be typed; None: the present one
-    origin:   where pip installed the package from, "" for a package index
+    checkout:           the package's checkout, None for an installed wheel
+    command_folder:     the folder in which the command will be typed; None: the present one
+    pip_source_address: where pip installed the package from, "" for a package index
 
     If neither checkout nor origin is given, both are found.
     """
-    if checkout is None and origin is None:
+    if checkout is None and pip_source_address is None:
         checkout = find_checkout()
-        origin = find_install_source()
+        pip_source_address = find_pip_source_address()
     if checkout is not None:
-        is_in_checkout = (folder or Path.cwd()).resolve() == checkout.resolve()
+        is_in_checkout = (command_folder or Path.cwd()).resolve() == checkout.resolve()
         install_target = "." if is_in_checkout else str(checkout)
         return f"pip install -e '{install_target}[{extra}]'"
-    if origin:
-        return f"pip install '{DISTRIBUTION}[{extra}] @ {origin}'"
+    if pip_source_address:
+        return f"pip install '{DISTRIBUTION}[{extra}] @ {pip_source_address}'"
     return f"pip install '{DISTRIBUTION}[{extra}]'"

@@ -22,8 +22,9 @@ from typing import Any
 
 from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import RunError, UsageError
-from fedlab_nb.files import copy_file_if_absent, expand_path, store_folder
+from fedlab_nb.files import copy_file_if_absent, expand_path, find_store_folder
 from fedlab_nb.renamed import lay_lessons_beside_outdated_copies, move_old_notebooks
+from fedlab_nb.value_types import ExitCode
 
 FIRST = "1_start_here.ipynb"
 WORKSPACES = "JUPYTERLAB_WORKSPACES_DIR"
@@ -32,7 +33,7 @@ READ = {".ipynb", ".md", ".png", ".svg"}  # endings of the files that readers op
 Opener = Callable[[str], object]
 
 
-def open_course(folder: str | Path | None = None, browser: bool = True) -> int:
+def open_course(folder: str | Path | None = None, browser: bool = True) -> ExitCode:
     """Start JupyterLab on the first notebook and wait until it ends; returns its exit code.
 
     folder: where the course is, or is to be copied to (default: see `prepare_course_folder`)
@@ -57,7 +58,7 @@ def run_server(
     title: str,
     page_path: str,
     open_address: Opener | None,
-) -> int:
+) -> ExitCode:
     """Run a server in `folder` until it ends or Ctrl-C is pressed, and print the address of its `page_path`.
 
     title: what the printed line calls it, such as "The course"
@@ -70,7 +71,7 @@ def run_server(
     if threading.current_thread() is threading.main_thread():
         # SIGTERM becomes an exception, so that `finally` below stops the server.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    environment = {**make_server_environment(token), **make_layout_environment()}
+    environment = {**make_server_environment_variables(token), **make_jupyterlab_layout_variables()}
     server = subprocess.Popen(command, cwd=folder, env=environment)
     try:
         wait_for_server(port, server)
@@ -101,13 +102,13 @@ def make_server_command(port: int, browser: bool = False) -> list[str]:
     return [sys.executable, "-m", "jupyterlab", *options]
 
 
-def make_server_options(server: str, **values: Any) -> list[str]:
+def make_server_options(server_name: str, **values: Any) -> list[str]:
     """Make the options of a server from `servers.toml`, with `values` in their places.
 
     The option that names the class in `sockets.py` is left out if that file cannot be imported with this version of
     Jupyter, or if the kernels run on a gateway, for which Jupyter has another class.
     """
-    options = [option.format(**values) for option in read_toml("servers.toml")[server]]
+    options = [option.format(**values) for option in read_toml("servers.toml")[server_name]]
     with suppress(ImportError):
         import fedlab_nb.sockets  # noqa: F401
 
@@ -116,7 +117,7 @@ def make_server_options(server: str, **values: Any) -> list[str]:
     return [option for option in options if "fedlab_nb.sockets" not in option]
 
 
-def make_server_environment(token: str) -> dict[str, str]:
+def make_server_environment_variables(token: str) -> dict[str, str]:
     """Make the environment variables of the server, with its token: every user of a machine can read arguments.
 
     `fedlab_nb/server_files` has defaults for this server alone (such as no question about news), and the template of a
@@ -132,7 +133,7 @@ def make_server_environment(token: str) -> dict[str, str]:
     return environment
 
 
-def make_layout_environment() -> dict[str, str]:
+def make_jupyterlab_layout_variables() -> dict[str, str]:
     """Make the environment variables for JupyterLab's layout, with the list of files closed at first.
 
     So a lesson has the whole width of the page. The layouts are kept in the store, apart from those of the user's other
@@ -143,7 +144,7 @@ def make_layout_environment() -> dict[str, str]:
         return {}
     from jupyterlab_server.workspaces_handler import WORKSPACE_EXTENSION, slugify
 
-    folder = store_folder() / "jupyterlab"
+    folder = find_store_folder() / "jupyterlab"
     first_layout = Path(__file__).parent / "server_files" / "workspace.json"
     try:
         copy_file_if_absent(first_layout, folder / (slugify("default") + WORKSPACE_EXTENSION))
@@ -216,9 +217,9 @@ def find_free_port(first_port: int = 8888) -> int:
     )
 
 
-def wait_for_server(port: int, server: subprocess.Popen, seconds: float = 300) -> None:
+def wait_for_server(port: int, server: subprocess.Popen, timeout_seconds: float = 300) -> None:
     """Wait until something answers at `port`, the server has ended, or the time is over."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + timeout_seconds
     while time.monotonic() < end and server.poll() is None:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:

@@ -53,44 +53,44 @@ def find_current_name(old_name: str) -> str | None:
     return None
 
 
-def move_old_notebooks(course: Path) -> list[Path]:
+def move_old_notebooks(course_copy: Path) -> list[Path]:
     """Move a reader's notebooks with old names to `earlier/`, and copy the answers in them to the new notebooks.
 
-    course: the reader's own copy of the course, which has the new notebooks already
+    course_copy: the reader's own copy of the course, which has the new notebooks already
 
     An answer is a function that the reader has written, where the new notebook has a stub of the same name. Nothing is
     deleted: the whole old notebook stays in `earlier/`. Returns where the moved notebooks are.
     """
     moved = []
     for old, new in RENAMED.items():
-        source = course / f"{old}.ipynb"
-        target = course / EARLIER / f"{old}.ipynb"
+        source = course_copy / f"{old}.ipynb"
+        target = course_copy / EARLIER / f"{old}.ipynb"
         if not source.is_file() or target.exists():
             continue
-        copy_answers_between_notebooks(source, course / f"{new}.ipynb")
+        copy_answers_to_stubs(source, course_copy / f"{new}.ipynb")
         target.parent.mkdir(exist_ok=True)
         source.rename(target)
         moved.append(target)
     return moved
 
 
-def lay_lessons_beside_outdated_copies(course: Path, source: Path) -> list[Path]:
+def lay_lessons_beside_outdated_copies(course_copy: Path, course_source: Path) -> list[Path]:
     """Lay today's lesson beside each notebook of a reader that calls functions which do not exist any more.
 
-    course: the reader's own copy of the course
-    source: today's course, in the package
+    course_copy: the reader's own copy of the course
+    course_source: today's course, in the package
 
     The functions that the reader has written are copied to the new notebook, as in `move_old_notebooks`. The reader's
     notebooks stay as they are, and nothing is overwritten. Returns the new notebooks.
     """
     laid = []
-    for lesson in sorted(source.rglob("*.ipynb")):
-        copy = course / lesson.relative_to(source)
+    for lesson in sorted(course_source.rglob("*.ipynb")):
+        copy = course_copy / lesson.relative_to(course_source)
         beside = copy.with_name(f"{copy.stem}_today.ipynb")
         if not copy.is_file() or beside.exists() or not find_missing_names(copy):
             continue
         copy_file_if_absent(lesson, beside)
-        copy_answers_between_notebooks(copy, beside)
+        copy_answers_to_stubs(copy, beside)
         laid.append(beside)
     return laid
 
@@ -163,29 +163,27 @@ def list_module_names(module: Path) -> set[str]:
     return names
 
 
-def copy_answers_between_notebooks(old_notebook: Path, new_notebook: Path) -> int:
+def copy_answers_to_stubs(old_notebook: Path, new_notebook: Path) -> None:
     """Copy the functions that a reader has written in `old_notebook` to the stubs of the same names in `new_notebook`.
 
-    A stub is a function that returns `...`. Returns how many cells were changed. A file that is not a notebook is left
-    alone.
+    A stub is a function that returns `...`. A file that is not a notebook is left alone.
     """
     try:
         answers = find_cells_by_function(json.loads(old_notebook.read_text(encoding="utf-8")))
         notebook = json.loads(new_notebook.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return 0
-    changed = 0
+        return
+    has_changed = False
     for name, cell in find_cells_by_function(notebook).items():
         answer = answers.get(name)
         if answer is None or is_unanswered_stub(answer) or not is_unanswered_stub(cell):
             continue
         cell["source"] = answer["source"]
         cell["outputs"] = []
-        changed += 1
-    if changed:
+        has_changed = True
+    if has_changed:
         text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
         write_file(new_notebook, text, force=True)
-    return changed
 
 
 def find_cells_by_function(notebook: Any) -> dict[str, Cell]:

@@ -22,6 +22,7 @@ ClientIndexPerSample = Tensor  # int64 [N], -1 where nobody has the sample
 OneHotLabels = Tensor  # [N, C]
 BooleanPerSample = Tensor  # bool [N]
 GroupIndexPerSample = Tensor  # int64 [N]
+FontIndexPerSample = Tensor  # int64 [N], which of the fonts a letter is in
 
 Logits = Tensor  # [N, C]
 ScorePerClass = Tensor  # [C]

@@ -41,7 +41,7 @@ def use_default_switches() -> WithBlock:
             _set_process_switches()
             stack.callback(_reset_process_switches)
         else:
-            check_process_switches()
+            check_process_switches_are_default()
         if torch.empty(0).device.type != "cpu":
             stack.enter_context(torch.device("cpu"))
         if torch.is_inference_mode_enabled():
@@ -66,7 +66,7 @@ def is_autocast_on(device: str) -> bool:
         return bool(torch.is_autocast_enabled())
 
 
-def check_process_switches() -> None:
+def check_process_switches_are_default() -> None:
     """Raise UsageError if the number type or the matmul precision of the process is not the default one."""
     import torch
 

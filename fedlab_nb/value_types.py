@@ -18,3 +18,7 @@ ExitCode = int  # of a program: 0 if all went well
 SampleShape = tuple[int, ...]  # (C, H, W), (C, T) or (D,)
 ImageShape = tuple[int, int, int]  # (C, H, W)
 HeightAndWidth = tuple[int, int]
+Accuracy0To1 = float  # the share of samples that are predicted right
+Bytes = int
+Seconds = float
+MeanPassesPerClient = float  # of a client over its own samples, the mean over clients

@@ -20,6 +20,7 @@ from typing import Any
 from .errors import RunError, choose
 from .installation import format_install_command
 from .jupyter import find_free_port, has_browser, make_server_options, run_server
+from .value_types import ExitCode
 
 PLAYGROUND = "playground"
 # {panel: the function that makes it}
@@ -31,7 +32,7 @@ def open_page(
     theme: str = "light",
     browser: bool = True,
     settings: Mapping[str, Any] | None = None,
-) -> int:
+) -> ExitCode:
     """Serve a panel until Ctrl-C; returns the server's exit code.
 
     panel: "playground", "compare", "race", or a method, for its lab

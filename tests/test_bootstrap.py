@@ -37,13 +37,13 @@ def test_installing_is_skipped_when_nothing_changed_and_a_failure_is_a_sentence(
 
     calls = []
     monkeypatch.setattr(bootstrap, "ENVIRONMENT", tmp_path)
-    monkeypatch.setattr(bootstrap, "choose_torch_index", lambda: "")
+    monkeypatch.setattr(bootstrap, "choose_torch_index_url", lambda: "")
     monkeypatch.setattr(subprocess, "check_call", lambda command, **_: calls.append(command))
-    bootstrap.install_package("")
-    bootstrap.install_package("")
+    bootstrap.install_checkout_with_extra("")
+    bootstrap.install_checkout_with_extra("")
     assert len(calls) == 1
-    monkeypatch.setattr(bootstrap, "choose_torch_index", lambda: bootstrap.CPU_BUILDS)
-    bootstrap.install_package("[test]")
+    monkeypatch.setattr(bootstrap, "choose_torch_index_url", lambda: bootstrap.CPU_BUILDS)
+    bootstrap.install_checkout_with_extra("[test]")
     assert (
         calls[1][-3:] == ["torch", "--index-url", bootstrap.CPU_BUILDS]
         and calls[2][-1] == ".[test]"
@@ -72,8 +72,8 @@ def test_a_disk_without_room_gets_a_sentence_before_any_download(
     monkeypatch.setattr(bootstrap, "ENVIRONMENT", tmp_path)
     monkeypatch.setattr(bootstrap, "make_environment", lambda: None)
     monkeypatch.setattr(sys, "platform", platform)
-    monkeypatch.setattr(bootstrap, "choose_torch_index", lambda: index)
-    monkeypatch.setattr(bootstrap, "does_command_run", lambda *command: has_torch)
+    monkeypatch.setattr(bootstrap, "choose_torch_index_url", lambda: index)
+    monkeypatch.setattr(bootstrap, "does_python_command_succeed", lambda *command: has_torch)
     monkeypatch.setattr(bootstrap.shutil, "disk_usage", lambda folder: usage)
     monkeypatch.setattr(subprocess, "check_call", lambda command, **_: calls.append(command))
     monkeypatch.setattr(bootstrap.os, "execv", lambda *_: None)
@@ -100,14 +100,17 @@ def test_without_a_driver_and_with_an_index_that_answers_the_cpu_build_is_taken(
 
     monkeypatch.setattr(bootstrap.shutil, "which", lambda name: None)
     monkeypatch.setattr(bootstrap, "PYTHON", tmp_path / "none")  # no torch in this environment yet
-    here = {"platform": "linux", "driver": tmp_path / "nvidia", "opener": opener}
-    assert bootstrap.choose_torch_index(**here) == bootstrap.CPU_BUILDS
+    here = {"platform": "linux", "driver_path": tmp_path / "nvidia", "open_url": opener}
+    assert bootstrap.choose_torch_index_url(**here) == bootstrap.CPU_BUILDS
     assert asked == [(f"{bootstrap.CPU_BUILDS}/torch/", bootstrap.SECONDS)]
-    assert bootstrap.choose_torch_index(**{**here, "platform": "darwin"}) == ""
-    assert bootstrap.choose_torch_index(**{**here, "opener": silent}) == ""
-    assert bootstrap.choose_torch_index(**{**here, "driver": tmp_path}) == "" and len(asked) == 1
+    assert bootstrap.choose_torch_index_url(**{**here, "platform": "darwin"}) == ""
+    assert bootstrap.choose_torch_index_url(**{**here, "open_url": silent}) == ""
+    assert (
+        bootstrap.choose_torch_index_url(**{**here, "driver_path": tmp_path}) == ""
+        and len(asked) == 1
+    )
     monkeypatch.setattr(bootstrap.shutil, "which", lambda name: f"/usr/bin/{name}")
-    assert bootstrap.choose_torch_index(**here) == "" and len(asked) == 1
+    assert bootstrap.choose_torch_index_url(**here) == "" and len(asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -121,7 +124,7 @@ def test_only_the_pip_that_is_known_is_installed(page, why, monkeypatch):
         bootstrap.urllib.request, "urlopen", lambda address, timeout: Answer(page.encode())
     )
     with pytest.raises(ValueError, match=why):
-        bootstrap.download_pip()
+        bootstrap.download_and_install_pip()
 
 
 @pytest.mark.slow
@@ -135,4 +138,4 @@ def test_an_environment_is_made_without_ensurepip(tmp_path, monkeypatch):
         bootstrap.make_environment()
     except SystemExit as stopped:
         pytest.skip(f"the package index was not reached: {stopped}")
-    assert bootstrap.does_command_run("-m", "pip", "--version")
+    assert bootstrap.does_python_command_succeed("-m", "pip", "--version")

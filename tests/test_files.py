@@ -10,7 +10,7 @@ import pytest
 from fedlab_nb import files, load_model, run, slides, study
 from fedlab_nb.cli import main
 from fedlab_nb.errors import RunError, UsageError
-from fedlab_nb.files import check_replaceable, expand_path, open_replacement, write_file
+from fedlab_nb.files import check_replaceable, expand_path, replace_file_at_end_of_block, write_file
 from fedlab_nb.live.classroom import write_student_page_file
 from fedlab_nb.live.page import write_page as write_playground
 from fedlab_nb.plots import style
@@ -128,7 +128,7 @@ def test_force_on_the_command_line_replaces(tmp_path):
 # ------------------------------------------------------------------------------------------------ the helper itself
 def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
     path = write_file(tmp_path / "a.txt", "old")
-    with pytest.raises(RuntimeError), open_replacement(path) as part:
+    with pytest.raises(RuntimeError), replace_file_at_end_of_block(path) as part:
         part.write_text("half")
         raise RuntimeError
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
@@ -177,7 +177,7 @@ def test_of_several_files_none_is_written_if_one_is_a_persons(tmp_path):
 
 def test_what_a_person_writes_while_we_write_stays(tmp_path):
     path = tmp_path / "a.txt"
-    with pytest.raises(UsageError), open_replacement(path) as part:
+    with pytest.raises(UsageError), replace_file_at_end_of_block(path) as part:
         part.write_text("ours")
         path.write_text(MINE)
     assert path.read_text() == MINE
@@ -246,7 +246,7 @@ def test_a_tilde_is_the_home_folder_everywhere(outcome, tmp_path, monkeypatch):
     (tmp_path / "s.toml").write_text('methods = ["local"]\nclients = 2\nepochs = 1\n')
     assert main(["study", "~/s.toml", "--out", "~/o2"]) == 0
     monkeypatch.setenv("FEDLAB_NB_STORE", "~/st")
-    assert files.store_folder() == tmp_path / "st"
+    assert files.find_store_folder() == tmp_path / "st"
     (tmp_path / "t.csv").write_text(
         "a,label\n" + "".join(f"{i % 7}.5,{'xy'[i % 2]}\n" for i in range(60))
     )

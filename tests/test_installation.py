@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fedlab_nb import installation
-from fedlab_nb.installation import describe_install_source, format_install_command
+from fedlab_nb.installation import format_install_command, format_pip_source_address
 
 
 def test_in_a_checkout_the_checkout_is_installed(tmp_path):
@@ -21,7 +21,7 @@ def test_outside_the_checkout_its_folder_is_named(tmp_path):
 
 
 def test_from_an_index_the_name_is_enough():
-    assert format_install_command("onnx", origin="") == "pip install 'fedlab-nb[onnx]'"
+    assert format_install_command("onnx", pip_source_address="") == "pip install 'fedlab-nb[onnx]'"
 
 
 def test_from_a_repository_its_address_and_commit_are_repeated():
@@ -29,26 +29,26 @@ def test_from_a_repository_its_address_and_commit_are_repeated():
         "url": "https://example.org/course.git",
         "vcs_info": {"vcs": "git", "commit_id": "abc123"},
     }
-    origin = describe_install_source(record)
+    origin = format_pip_source_address(record)
     assert origin == "git+https://example.org/course.git@abc123"
     expected = "pip install 'fedlab-nb[onnx] @ git+https://example.org/course.git@abc123'"
-    assert format_install_command("onnx", origin=origin) == expected
+    assert format_install_command("onnx", pip_source_address=origin) == expected
 
 
 def test_a_wheel_file_is_named_as_long_as_it_is_there(tmp_path):
     wheel = tmp_path / "fedlab nb.whl"
     wheel.touch()
     record = {"url": wheel.as_uri(), "archive_info": {}}
-    assert describe_install_source(record) == wheel.as_uri()
+    assert format_pip_source_address(record) == wheel.as_uri()
     wheel.unlink()
-    assert describe_install_source(record) == ""
+    assert format_pip_source_address(record) == ""
 
 
 @pytest.fixture
 def installed_wheel(monkeypatch, tmp_path):
     """As if the package lay in an environment, installed from a package index."""
     monkeypatch.setattr(installation, "PACKAGE", tmp_path / "site-packages/fedlab_nb")
-    monkeypatch.setattr(installation, "find_install_source", lambda: "")
+    monkeypatch.setattr(installation, "find_pip_source_address", lambda: "")
 
 
 def test_this_very_checkout_is_recognised():
@@ -73,4 +73,4 @@ def test_what_pip_recorded_is_read(monkeypatch):
             return json.dumps({"url": "https://example.org/fedlab_nb.whl", "archive_info": {}})
 
     monkeypatch.setattr(installation.metadata, "distribution", lambda name: Distribution())
-    assert installation.find_install_source() == "https://example.org/fedlab_nb.whl"
+    assert installation.find_pip_source_address() == "https://example.org/fedlab_nb.whl"

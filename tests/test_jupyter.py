@@ -84,19 +84,19 @@ def test_the_first_layout_has_no_list_of_files_and_a_later_one_is_the_readers(
 ):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))
     monkeypatch.delenv("JUPYTERLAB_WORKSPACES_DIR", raising=False)
-    environment = jupyter.make_layout_environment()
+    environment = jupyter.make_jupyterlab_layout_variables()
     manager = WorkspacesManager(environment["JUPYTERLAB_WORKSPACES_DIR"])
     layout = manager.load("default")["data"]["layout-restorer:data"]
     assert layout["left"]["collapsed"] and "filebrowser" in layout["left"]["widgets"]
     manager.save("default", '{"data": {}, "metadata": {"id": "default"}}')
-    assert jupyter.make_layout_environment() == environment
+    assert jupyter.make_jupyterlab_layout_variables() == environment
     assert manager.load("default")["data"] == {}
     monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", "mine")
-    assert jupyter.make_layout_environment() == {}
+    assert jupyter.make_jupyterlab_layout_variables() == {}
     monkeypatch.delenv("JUPYTERLAB_WORKSPACES_DIR")
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path / "file"))
-    assert jupyter.make_layout_environment() == {}
+    assert jupyter.make_jupyterlab_layout_variables() == {}
 
 
 def test_free_port_skips_a_taken_one():

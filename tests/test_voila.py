@@ -97,6 +97,6 @@ def test_the_browser_gets_the_token_by_a_file(tmp_path, monkeypatch):
 def test_the_template_loads_nothing_from_elsewhere():
     assert json.loads((TEMPLATE / "conf.json").read_text()) == {"base_template": "lab"}
     assert not re.search(r"https?://|//cdn", (TEMPLATE / "index.html.j2").read_text())
-    assert str(TEMPLATE.parents[2]) in jupyter.make_server_environment("t")["JUPYTER_PATH"].split(
-        os.pathsep
-    )
+    assert str(TEMPLATE.parents[2]) in jupyter.make_server_environment_variables("t")[
+        "JUPYTER_PATH"
+    ].split(os.pathsep)

@@ -245,7 +245,7 @@ def choose_golomb_remainder_bits(share_kept: float) -> int:
 
 def pack_largest_entries(tensor: Vector, share_kept: float, *, ternary: bool) -> SparseMessage:
     """The message with the largest entries by magnitude of a float `tensor [d]`, the share `share_kept`."""
-    share_kept = check_number("keep", share_kept, 0, 1, open_low=True)
+    share_kept = check_number("keep", share_kept, 0, 1, excludes_low=True)
     d = tensor.numel()
     b = choose_golomb_remainder_bits(share_kept)
     positions = tensor.abs().topk(count_kept_entries(d, share_kept)).indices.sort().values

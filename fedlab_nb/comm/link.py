@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 import torch
 
 from ..errors import UsageError, check_whole_number
-from ..value_types import JsonObject, JsonValue
+from ..value_types import Bytes, JsonObject, JsonValue
 from .codec import Quantised
 
 Direction = Literal["up", "down"]  # from a client to the server, from the server to a client
@@ -119,7 +119,7 @@ class Ledger:
         self._entries: dict[tuple[int, Direction, str], BytesAndMessages] = {}
 
     @property
-    def total(self) -> int:
+    def total(self) -> Bytes:
         """Bytes in both directions."""
         return self.up + self.down
 
@@ -218,7 +218,7 @@ def serialise_payload(payload: Payload) -> bytes:
     return b"".join(body)
 
 
-def count_payload_bytes(payload: Payload) -> int:
+def count_payload_bytes(payload: Payload) -> Bytes:
     """`len(serialise_payload(payload))`, without making the bytes."""
     return sum(tensor.numel() * tensor.element_size() for tensor in _iterate_tensors(payload))
 

@@ -47,7 +47,7 @@ from .registry import (
 from .transform import (
     SEEN,
     compute_normalisation,
-    normalise_transform,
+    normalise_transform_text,
     parse_augmentation,
     parse_input_scale,
 )

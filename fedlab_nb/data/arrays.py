@@ -36,8 +36,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 import numpy as np
 
 from fedlab_nb.data import cells, files, folders, tables
-from fedlab_nb.data.array_types import IndexArray, LabelArray, SampleArray, StructuredArray
-from fedlab_nb.data.columns import NUMBER, Column
+from fedlab_nb.data.array_types import (
+    ClientOfSample,
+    IndexArray,
+    LabelArray,
+    SampleArray,
+    StructuredArray,
+)
+from fedlab_nb.data.columns import NUMBER, ColumnSchema
 from fedlab_nb.data.dataset import (
     OPTIONAL,
     REQUIRED,
@@ -47,10 +53,9 @@ from fedlab_nb.data.dataset import (
     shorten_error_text,
 )
 from fedlab_nb.data.input_types import ArrayLike, ArraysByName, FileOptions, IndexLists
-from fedlab_nb.data.partition import Owners
 from fedlab_nb.data.pictures import ColourMode, PixelScale, find_pixel_scale
 from fedlab_nb.data.schema import FEATURES, IMAGES, RECORDINGS, InputSchema, SampleKind
-from fedlab_nb.data.sums import Moments, sum_rows_in_fixed_order
+from fedlab_nb.data.sums import MeanAndDeviation, sum_rows_in_fixed_order
 from fedlab_nb.errors import UsageError, choose
 from fedlab_nb.value_types import SampleShape
 
@@ -146,7 +151,7 @@ def load_npy(file: Path, options: Mapping[str, str]) -> Dataset:
         )
     digest = hash_to_content_id("npy", tables.VERSION, hash_file(file), sorted(options.items()))
     return tables.make_dataset_from_raw_table(
-        files.make_raw_table(table, file.name), options, digest, file.name
+        files.make_raw_table_from_data_frame(table, file.name), options, digest, file.name
     )
 
 
@@ -355,7 +360,7 @@ def make_dataset_from_arrays(
 def make_dataset_from_data_frame(table: DataFrame, options: FileOptions) -> Dataset:
     """Dataset of a DataFrame, one sample a row; the options are those of a table's file. Raises
     UsageError."""
-    raw = files.make_raw_table(table, "the DataFrame")
+    raw = files.make_raw_table_from_data_frame(table, "the DataFrame")
     checked_options = files.convert_file_options_to_texts(options)
     dataset = tables.make_dataset_from_raw_table(
         raw, checked_options, "", "the DataFrame", dataset_name="own"
@@ -415,7 +420,7 @@ def make_dataset_from_frames(
     if GROUP_COLUMN in table:
         options["group"] = GROUP_COLUMN
     return tables.make_dataset_from_raw_table(
-        files.make_raw_table(table, "x"), options, "", dataset_name
+        files.make_raw_table_from_data_frame(table, "x"), options, "", dataset_name
     )
 
 
@@ -927,7 +932,7 @@ def scale_samples(samples_by_part: Arrays, feature_names: Sequence[str] = ()) ->
         feature_names = [f"{unit_name} {index}" for index in range(1, shape[0] + 1)]
     columns = []
     for index, name in enumerate(feature_names):
-        column = Column(name, NUMBER, mean=float(mean[index]), scale=float(scale[index]))
+        column = ColumnSchema(name, NUMBER, mean=float(mean[index]), scale=float(scale[index]))
         columns.append(column)
     kind: SampleKind = FEATURES if is_table else RECORDINGS
     schema = InputSchema(kind, shape, (), columns=tuple(columns))
@@ -961,7 +966,7 @@ def choose_pixel_scale(images_by_part: Arrays) -> PixelScale:
     return find_pixel_scale(images_by_part, "x_train")
 
 
-def measure_mean_and_deviation_per_channel(samples: SampleArray) -> Moments:
+def measure_mean_and_deviation_per_channel(samples: SampleArray) -> MeanAndDeviation:
     """Mean and standard deviation of each column of rows [N, D], as [1, D], or of each channel of
     recordings [N, C, T], as [1, C, 1]. The same to the last bit on every machine."""
     if samples.ndim == 2:
@@ -973,7 +978,7 @@ def measure_mean_and_deviation_per_channel(samples: SampleArray) -> Moments:
     mean = sum_rows_in_fixed_order(rows) / len(rows)
     difference = rows - mean
     std = np.sqrt(sum_rows_in_fixed_order(difference * difference) / len(rows))
-    return Moments(mean.reshape(shape), std.reshape(shape))
+    return MeanAndDeviation(mean.reshape(shape), std.reshape(shape))
 
 
 def join_names_on_one_line(names: Sequence[str]) -> str:
@@ -1011,12 +1016,14 @@ def encode_client_ids(client_ids: np.ndarray, sample_count: int) -> tables.Encod
     return tables.EncodedTexts(client.astype(np.int64), tuple(names))
 
 
-def convert_index_lists_to_owners(index_lists: IndexLists, sample_count: int) -> Owners:
+def convert_index_lists_to_client_of_sample(
+    index_lists: IndexLists, sample_count: int
+) -> ClientOfSample:
     """int64 [N], the client of each of N samples (-1: nobody), from M lists of indices. Each list
     must hold one index or more, all of them in 0..N-1, and no index may occur twice. Raises
     UsageError.
 
-    >>> convert_index_lists_to_owners([[0, 3], [1]], 4)
+    >>> convert_index_lists_to_client_of_sample([[0, 3], [1]], 4)
     array([ 0,  1, -1,  0])
     """
     if isinstance(index_lists, str) or not isinstance(index_lists, Iterable):

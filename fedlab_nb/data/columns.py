@@ -1,7 +1,7 @@
 """One column of a table: its kind, and the conversion of its cells to numbers.
 
 A column holds numbers, categories (one feature for each value) or words (hashed), or it is left out.
-`Column` keeps everything that is needed to turn a raw cell into features, so that new rows are
+`ColumnSchema` keeps everything that is needed to turn a raw cell into features, so that new rows are
 processed exactly as the training rows were.
 """
 
@@ -55,7 +55,7 @@ EXPONENT = r"(?:[eE][+-]?\d+)?"
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnSchema:
     """The kind of a column, and how its cells become features.
 
     name:        its name in the table
@@ -116,7 +116,7 @@ class Column:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, values: Mapping[str, JsonValue]) -> Column:
+    def from_json(cls, values: Mapping[str, JsonValue]) -> ColumnSchema:
         names = {field.name for field in fields(cls)}
         arguments: dict[str, Any] = {}
         for name, value in values.items():
@@ -241,7 +241,7 @@ def parse_seconds_since_midnight(text: str, time_format: str) -> float:
     return 3600.0 * hours + 60.0 * minutes + seconds
 
 
-def parse_numbers(column: Column, cells: Series) -> FeatureArray:
+def parse_numbers(column: ColumnSchema, cells: Series) -> FeatureArray:
     """Parse the cells of a column of numbers: float64 [N], nan for a missing value.
 
     cells: texts and None, or numbers; the index is the line of each cell in its file
@@ -277,7 +277,7 @@ def parse_numbers(column: Column, cells: Series) -> FeatureArray:
     return numbers.reindex(cells.index).to_numpy(dtype=float)
 
 
-def parse_number_text(column: Column, text: str) -> float:
+def parse_number_text(column: ColumnSchema, text: str) -> float:
     """Parse a cell as a number; nan if it is not one. `<0.1` is read as 0.1."""
     cell = split_number_and_unit(text)
     if cell is None or normalise_unit_spelling(cell.unit) != normalise_unit_spelling(column.unit):
@@ -288,7 +288,7 @@ def parse_number_text(column: Column, text: str) -> float:
     return value
 
 
-def describe_number_format(column: Column) -> str:
+def describe_number_format(column: ColumnSchema) -> str:
     """Describe the numbers of a column, for an error message."""
     if column.time_format:
         return f"times such as {column.time_format}"
@@ -299,7 +299,7 @@ def describe_number_format(column: Column) -> str:
 
 # ----------------------------------------------------------------------------------------- features
 def encode_cells_as_features(
-    column: Column, cells: Series, reject_unknown_categories: bool = True
+    column: ColumnSchema, cells: Series, reject_unknown_categories: bool = True
 ) -> FeatureArray:
     """Encode a column's cells as features, float64 [N, width]. Raises UsageError for a cell that cannot
     be read.
@@ -332,7 +332,7 @@ def encode_cells_as_features(
 
 
 def match_texts_to_categories(
-    column: Column, texts: Series, reject_unknown_categories: bool
+    column: ColumnSchema, texts: Series, reject_unknown_categories: bool
 ) -> TextArray:
     """Find the category of each text: object [N], spelt as in the column; None for a missing or unknown
     one."""

@@ -50,7 +50,7 @@ def tint_background(
     labels: Labels,
     strength: float,
     *,
-    classes: int,
+    class_count: int,
     agreement: float = 1.0,
     generator: Generator | None = None,
 ) -> Images:
@@ -79,10 +79,10 @@ def tint_background(
         raise UsageError(
             "agreement is below 1, so tint_background needs a generator to draw the other tints from."
         )
-    cue_labels = draw_cue_labels(labels, agreement, classes, generator)
+    cue_labels = draw_cue_labels(labels, agreement, class_count, generator)
     pixels = images.numpy().astype(np.float64)
     channels = pixels.shape[1]
-    palette = np.array(make_palette(classes, channels))
+    palette = np.array(make_palette(class_count, channels))
     colours = palette[cue_labels.numpy()][:, :, None, None]
     background = measure_background_colours(pixels)[:, :, None, None]
     difference = pixels - background
@@ -143,7 +143,7 @@ def stamp_shape(
     labels: Labels,
     strength: float,
     *,
-    classes: int,
+    class_count: int,
     agreement: float = 1.0,
     generator: Generator | None = None,
 ) -> Images:
@@ -162,11 +162,11 @@ def stamp_shape(
 
     strength = check_number("tint", strength, 0, 1)
     agreement = check_number("agreement", agreement, 0, 1)
-    check_shapes_can_be_stamped(images, classes, generator)
-    cue_labels = draw_cue_labels(labels, agreement, classes, generator).tolist()
+    check_shapes_can_be_stamped(images, class_count, generator)
+    cue_labels = draw_cue_labels(labels, agreement, class_count, generator).tolist()
     channels, height, width = images.shape[1:]
     size = max(SMALLEST_FIGURE, round(FIGURE_SHARE * height))
-    figures = [torch.tensor(draw_shape_mask(name, size, width)) for name in SHAPES[:classes]]
+    figures = [torch.tensor(draw_shape_mask(name, size, width)) for name in SHAPES[:class_count]]
     colours = torch.tensor(list_shape_colours(channels), dtype=images.dtype)
     chosen_colours = torch.randint(len(colours), (len(images),), generator=generator).tolist()
     relative_positions = torch.rand(
@@ -184,7 +184,9 @@ def stamp_shape(
     return stamped
 
 
-def check_shapes_can_be_stamped(images: Images, classes: int, generator: Generator | None) -> None:
+def check_shapes_can_be_stamped(
+    images: Images, class_count: int, generator: Generator | None
+) -> None:
     """Raise UsageError if no figure fits on the samples, for too many classes, or without a generator."""
     smallest_side = SMALLEST_FIGURE + 1
     if images.ndim != 4 or min(images.shape[2:]) < smallest_side:
@@ -192,9 +194,9 @@ def check_shapes_can_be_stamped(images: Images, classes: int, generator: Generat
             f"A figure needs images of at least {smallest_side} x {smallest_side} pixels, [N, C, "
             f"H, W], but the samples have shape {tuple(images.shape[1:])}."
         )
-    if classes > len(SHAPES):
+    if class_count > len(SHAPES):
         raise UsageError(
-            f"There are figures for at most {len(SHAPES)} classes, not for {classes}; use "
+            f"There are figures for at most {len(SHAPES)} classes, not for {class_count}; use "
             "cue='tint'."
         )
     if generator is None:
@@ -239,7 +241,7 @@ def make_subpixel_centres(pixels: int) -> Coordinates:
     return 2 * (np.arange(pixels * SUBPIXELS) + 0.5) / SUBPIXELS / pixels - 1
 
 
-def make_point_in_polygon_test(
+def make_point_in_star_or_polygon_test(
     corner_count: int, inner_radius: float = 1.0
 ) -> Callable[[Coordinates, Coordinates], BooleanMask]:
     """Make a test of whether points lie in a regular polygon with a corner on top, or in a star if
@@ -305,19 +307,19 @@ INSIDE_TESTS = {
     "triangle": is_in_triangle,
     "square": is_in_square,
     "ellipse": is_in_disc,
-    "star": make_point_in_polygon_test(5, 0.45),
+    "star": make_point_in_star_or_polygon_test(5, 0.45),
     "diamond": is_in_diamond,
     "heart": is_in_heart,
     "cross": is_in_cross,
-    "pentagon": make_point_in_polygon_test(5),
-    "hexagon": make_point_in_polygon_test(6),
+    "pentagon": make_point_in_star_or_polygon_test(5),
+    "hexagon": make_point_in_star_or_polygon_test(6),
 }
 SHAPES = tuple(INSIDE_TESTS)
 
 
 # ------------------------------------------------------------------------------------------ labels
 def draw_cue_labels(
-    labels: Labels, agreement: float, classes: int, generator: Generator | None
+    labels: Labels, agreement: float, class_count: int, generator: Generator | None
 ) -> Labels:
     """Draw the class [N] whose cue each image gets: its own with probability `agreement`, otherwise
     any."""
@@ -326,7 +328,7 @@ def draw_cue_labels(
     if agreement == 1:
         return labels
     is_tied = torch.rand(len(labels), generator=generator, dtype=torch.float32) < agreement
-    any_labels = torch.randint(classes, (len(labels),), generator=generator)
+    any_labels = torch.randint(class_count, (len(labels),), generator=generator)
     return torch.where(is_tied, labels, any_labels)
 
 

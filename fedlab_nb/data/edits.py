@@ -136,7 +136,7 @@ class Edits:
         return [edit.client for edit in self.changes if edit.is_double]
 
     @property
-    def names(self) -> NameByClient:
+    def client_names(self) -> NameByClient:
         """{client: its name} for the clients that were given a name."""
         return {edit.client: edit.name for edit in self.changes if edit.name}
 
@@ -150,21 +150,21 @@ class Edits:
             return replace(self, seed=seed)
         return self
 
-    def check_and_count_clients(self, clients: int, classes: int) -> int:
+    def check_and_count_resulting_clients(self, client_count: int, class_count: int) -> int:
         """Count the clients after the edits, from the `clients` before them. Raises UsageError for an
         edit that is impossible."""
         for edit in self.changes:
-            has_clients = edit.client < clients and (edit.to is None or edit.to < clients)
-            has_label = edit.label is None or edit.label < classes
+            has_clients = edit.client < client_count and (edit.to is None or edit.to < client_count)
+            has_label = edit.label is None or edit.label < class_count
             if not has_clients or not has_label or edit.client == edit.to:
                 raise UsageError(
                     f"The move {str(edit)!r} cannot be done, as there are clients A to "
-                    f"{format_client_letters(clients - 1)}, and classes 0 to {classes - 1}; leave it out, or name "
-                    "others."
+                    f"{format_client_letters(client_count - 1)}, and classes 0 to {class_count - 1}; leave it out, or "
+                    "name others."
                 )
             if edit.is_double:
-                clients += 1
-        return clients
+                client_count += 1
+        return client_count
 
     def apply(self, shards: Sequence[IndexArray], labels: LabelArray) -> list[IndexArray]:
         """Apply the edits to the clients' sorted `shards`, and return sorted indices into `labels`

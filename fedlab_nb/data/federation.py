@@ -17,7 +17,7 @@ import numpy as np
 
 from fedlab_nb.data import registry
 from fedlab_nb.data.array_types import IndexArray
-from fedlab_nb.data.arrays import convert_index_lists_to_owners
+from fedlab_nb.data.arrays import convert_index_lists_to_client_of_sample
 from fedlab_nb.data.cues import CUE_NOTES, CUES, TINT_VERSION, Cue
 from fedlab_nb.data.dataset import Dataset, hash_to_content_id
 from fedlab_nb.data.edits import (
@@ -36,7 +36,7 @@ from fedlab_nb.data.partition import (
     PartitionName,
     Repair,
     Skew,
-    group_indices_by_owner,
+    group_indices_by_client,
     measure_skew,
     partition_by_fonts,
     partition_samples,
@@ -275,7 +275,7 @@ class Federation:
         if self.origin.get("partition") == "natural":
             for k, name in enumerate(self.dataset.client_names):
                 numbers[name] = k
-        for k, name in self.edits.names.items():
+        for k, name in self.edits.client_names.items():
             numbers[name] = k
         return numbers[choose("client", client, numbers)]
 
@@ -420,7 +420,7 @@ def federate(
     )
     if alpha is None:
         alpha = USUAL_ALPHA
-    alpha = check_number("alpha", alpha, 0, open_low=True, hint=ALPHA_HINT)
+    alpha = check_number("alpha", alpha, 0, excludes_low=True, hint=ALPHA_HINT)
     if clients is None:
         clients = USUAL_CLIENTS
     edits = moves if isinstance(moves, Edits) else Edits.parse(moves)
@@ -458,7 +458,7 @@ def federate(
     else:
         origin["alpha"] = alpha
         origin["clients"] = clients
-    edits.check_and_count_clients(len(result.shards), dataset.classes)
+    edits.check_and_count_resulting_clients(len(result.shards), dataset.classes)
     if edits.sample_edits:
         result = apply_edits_to_partition(edits, result, dataset, partition_seed)
     shards = tuple(torch.from_numpy(shard) for shard in result.shards)
@@ -617,7 +617,7 @@ def draw_used_sample_indices(
     With natural clients it is round(share n_k) of each client, at least 1.
     """
     share_of_samples = check_number(
-        "share", share_of_samples, 0, 1, open_low=True, hint="1 uses all training samples"
+        "share", share_of_samples, 0, 1, excludes_low=True, hint="1 uses all training samples"
     )
     if partition != "natural" or dataset.client_train is None:
         samples = len(dataset.y_train)
@@ -655,7 +655,7 @@ def list_sample_indices_by_client(dataset: Dataset) -> list[IndexArray]:
     else:
         owner = dataset.client_train.numpy()
     # + 1, since the samples of nobody have the client -1; their count comes first and is left out
-    return group_indices_by_owner(owner + 1, len(dataset.client_names) + 1)[1:]
+    return group_indices_by_client(owner + 1, len(dataset.client_names) + 1)[1:]
 
 
 def partition_used_fonts(
@@ -689,7 +689,7 @@ def name_clients_by_index_lists(dataset: Dataset, index_lists: IndexLists) -> Da
     """
     import torch
 
-    owner = convert_index_lists_to_owners(index_lists, len(dataset.y_train))
+    owner = convert_index_lists_to_client_of_sample(index_lists, len(dataset.y_train))
     return replace(
         dataset,
         client_train=torch.from_numpy(owner),
@@ -713,7 +713,7 @@ def copy_dataset_with_cue(
         options = {"generator": generator(seed, "cue", cue)}
         version = (cue, seed)
     x[sample_indices] = CUES[cue](
-        x[sample_indices], y[sample_indices], cue_strength, classes=dataset.classes, **options
+        x[sample_indices], y[sample_indices], cue_strength, class_count=dataset.classes, **options
     )
     sorted_indices = np.sort(sample_indices.numpy())
     digest = hash_to_content_id(

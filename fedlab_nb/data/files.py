@@ -179,7 +179,7 @@ def convert_file_options_to_texts(
 
 
 # ----------------------------------------------------------------------------------------- the file
-def read_table(path: Path, options: Mapping[str, str]) -> RawTable:
+def read_table_file(path: Path, options: Mapping[str, str]) -> RawTable:
     """Read the cells of a table's file. Raises UsageError if that is not possible."""
     path = path.expanduser()
     if not path.is_file():
@@ -256,10 +256,10 @@ def read_parquet_table(data: bytes, file_name: str) -> RawTable:
     import pandas
 
     table = pandas.read_parquet(io.BytesIO(data), engine="pyarrow", dtype_backend="numpy_nullable")
-    return make_raw_table(table, file_name)
+    return make_raw_table_from_data_frame(table, file_name)
 
 
-def make_raw_table(table: DataFrame, file_name: str) -> RawTable:
+def make_raw_table_from_data_frame(table: DataFrame, file_name: str) -> RawTable:
     """Make a RawTable of a DataFrame. Its index is not a column, and a plain count of the columns is
     not a header."""
     import pandas
@@ -553,7 +553,7 @@ def split_text_into_rows(text: str, separator: str, file_name: str, first_line: 
                 f"{file_name} cannot be read as a table: {shorten_error_text(error)}; save it as CSV (UTF-8)."
             ) from None
         uneven_row = find_first_uneven_row(rows)
-        width = len(find_first_nonblank_row(rows))
+        width = len(get_cells_of_first_nonblank_row(rows))
         if uneven_row is None and width > 1:
             return SplitText(rows, candidate)
         if candidate == " " and not separator:
@@ -588,7 +588,7 @@ def describe_uneven_row(row: Row, header_width: int, file_name: str) -> str:
     )
 
 
-def find_first_nonblank_row(rows: Sequence[Row]) -> list[str]:
+def get_cells_of_first_nonblank_row(rows: Sequence[Row]) -> list[str]:
     """The cells of the first row that is not blank."""
     return next(row.cells for row in rows if any(row.cells))
 

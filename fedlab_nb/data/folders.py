@@ -48,7 +48,7 @@ SHOWN_NAMES = 5
 
 
 @dataclass(frozen=True)
-class Part:
+class LabelledPicturePaths:
     """The pictures of one part: paths, and the class of each, an index into `classes`."""
 
     paths: list[Path]
@@ -93,7 +93,7 @@ def load_folder_of_pictures(
         scale.describe(),
         describe_mode_changes(modes, mode),
         split_note,
-        describe_duplicates(paths, is_test),
+        describe_duplicate_pictures(paths, is_test),
         describe_ignored_files(folder),
     ]
     schema = InputSchema(IMAGES, tuple(pixels.shape[1:]), tuple(class_names), pixels=scale)
@@ -126,8 +126,8 @@ class FolderParts(NamedTuple):
     note: a sentence on how they were found
     """
 
-    train: Part
-    test: Part | None
+    train: LabelledPicturePaths
+    test: LabelledPicturePaths | None
     note: str
 
 
@@ -166,7 +166,7 @@ def find_first_folder_with_name(
     return None
 
 
-def find_pictures_in_class_folders(folder: Path) -> Part:
+def find_pictures_in_class_folders(folder: Path) -> LabelledPicturePaths:
     """The pictures of a folder with a folder for each class, by torchvision. Raises UsageError."""
     from torchvision.datasets import ImageFolder
 
@@ -183,7 +183,7 @@ def find_pictures_in_class_folders(folder: Path) -> Part:
     picture_folder = PictureFolder(
         str(folder), is_valid_file=lambda path: is_picture(Path(path), folder)
     )
-    return Part(
+    return LabelledPicturePaths(
         paths=[Path(path) for path, _ in picture_folder.samples],
         labels=np.array([label for _, label in picture_folder.samples], dtype=np.int64),
         classes=picture_folder.classes,
@@ -220,7 +220,7 @@ def join_first_names_with_ellipsis(names: Sequence[str]) -> str:
 
 
 def map_labels_to_training_classes(
-    test_part: Part, training_classes: list[str], folder_name: str
+    test_part: LabelledPicturePaths, training_classes: list[str], folder_name: str
 ) -> LabelArray:
     """The labels of the test pictures as indices into the training classes. Raises UsageError for
     an unknown class."""
@@ -339,7 +339,7 @@ def describe_mode_changes(picture_modes: Sequence[PictureMode], common_mode: Col
     return " ".join(notes)
 
 
-def describe_duplicates(picture_paths: list[Path], is_test: BooleanPerSample) -> str:
+def describe_duplicate_pictures(picture_paths: list[Path], is_test: BooleanPerSample) -> str:
     """A sentence on files that are among the training pictures and among the test pictures; "" if
     there are none."""
     training_contents = set()

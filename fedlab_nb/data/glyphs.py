@@ -50,9 +50,7 @@ from fedlab_nb.errors import UsageError, check_whole_number, choose
 from fedlab_nb.rng import derive_stream_seed
 
 if TYPE_CHECKING:
-    import torch
-
-    from fedlab_nb.tensor_types import Images
+    from fedlab_nb.tensor_types import FontIndexPerSample, Images
 
 GlyphsOptions = dict[str, int]  # n_train, n_test, n_public, seed, size, channels
 
@@ -252,7 +250,7 @@ def draw_images(count: int, part: GlyphsPart, seed: int, side: int, channels: in
     return torch.from_numpy(images)
 
 
-def draw_font_indices(count: int, part: GlyphsPart, seed: int) -> torch.Tensor:
+def draw_font_indices(count: int, part: GlyphsPart, seed: int) -> FontIndexPerSample:
     """Draw the index in FONTS of the first `count` letters of a part: int64 [count]."""
     import torch
 
@@ -436,7 +434,7 @@ def blend_colour_into_images(
 
 def choose_brightest_colours(candidate_colours: np.ndarray) -> Colours:
     """Choose the colour of greatest luminance, [N, 3], among K colours [N, K, 3]."""
-    light = compute_luminance(candidate_colours, axis=2)[:, :, 0]
+    light = compute_luminance(candidate_colours, channel_axis=2)[:, :, 0]
     return candidate_colours[np.arange(len(candidate_colours)), light.argmax(axis=1)]
 
 
@@ -452,9 +450,9 @@ def lighten_ink_against_paper(
     return ink_colours + white * (1 - ink_colours)
 
 
-def compute_luminance(images: ImageArray, axis: int = 1) -> GreyValues:
-    """Compute the grey value of RGB along `axis`, which is kept with length 1."""
-    red, green, blue = np.split(images, 3, axis=axis)
+def compute_luminance(rgb_values: np.ndarray, channel_axis: int = 1) -> GreyValues:
+    """Compute the grey value of RGB along `channel_axis`, which is kept with length 1."""
+    red, green, blue = np.split(rgb_values, 3, axis=channel_axis)
     return 0.299 * red + 0.587 * green + 0.114 * blue
 
 

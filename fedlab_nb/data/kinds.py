@@ -29,8 +29,8 @@ from fedlab_nb.data.columns import (
     LEFT_OUT,
     NUMBER,
     WORDS,
-    Column,
     ColumnKind,
+    ColumnSchema,
     DecimalMark,
     NumberCell,
     convert_times_to_days_or_seconds,
@@ -170,7 +170,7 @@ def infer_columns(
     other_columns: DataFrame,
     is_training_row: BooleanPerSample,
     reading: ReadingOptions,
-) -> list[Column]:
+) -> list[ColumnSchema]:
     """Find the kind of each column of `table`; means and scales are still missing.
 
     other_columns: the columns of label, clients and the like, whose numbers show the decimal mark,
@@ -207,21 +207,21 @@ def infer_column(
     certain_decimal_marks: set[DecimalMark],
     reading: ReadingOptions,
     forced_kind: ColumnKind | None,
-) -> Column:
+) -> ColumnSchema:
     """Find the kind of one column. Raises UsageError for a column that can be read in several
     ways."""
     if forced_kind == LEFT_OUT:
-        return Column(column_name, LEFT_OUT, "You left it out.")
+        return ColumnSchema(column_name, LEFT_OUT, "You left it out.")
     if forced_kind == CATEGORY:
-        return describe_category_column(
-            column_name, cells, is_training_row, reading, "You said so."
-        )
+        return infer_category_column(column_name, cells, is_training_row, reading, "You said so.")
     if forced_kind == WORDS:
-        return Column(column_name, WORDS, "You said so.", missing=reading.texts_for_missing_numbers)
+        return ColumnSchema(
+            column_name, WORDS, "You said so.", missing=reading.texts_for_missing_numbers
+        )
     if not forced_kind and column_name.casefold() in reading.left_out_reasons:
-        return Column(column_name, LEFT_OUT, reading.left_out_reasons[column_name.casefold()])
+        return ColumnSchema(column_name, LEFT_OUT, reading.left_out_reasons[column_name.casefold()])
     if cells.isna().all():
-        return Column(column_name, LEFT_OUT, "It has no values.")
+        return ColumnSchema(column_name, LEFT_OUT, "It has no values.")
     if number_traits is None:
         reason = (
             ""
@@ -229,40 +229,40 @@ def infer_column(
             else explain_if_row_number_or_person_id(column_name, cells.dropna(), is_saved_index)
         )
         if reason:
-            return Column(column_name, LEFT_OUT, reason)
-        return Column(
+            return ColumnSchema(column_name, LEFT_OUT, reason)
+        return ColumnSchema(
             column_name,
             NUMBER,
             "Its values are numbers.",
             missing=reading.texts_for_missing_numbers,
         )
     if not len(number_traits.texts):
-        return Column(
+        return ColumnSchema(
             column_name, LEFT_OUT, "It has no values.", missing=reading.texts_for_missing_numbers
         )
     time_format = find_time_format(column_name, number_traits.texts, reading)
     if time_format:
-        return make_time_column(column_name, time_format, reading)
+        return infer_time_column(column_name, time_format, reading)
     if number_traits.are_all_numbers:
-        column = make_number_column(
+        column = infer_number_column(
             column_name, number_traits, certain_decimal_marks, is_saved_index, reading, forced_kind
         )
         if column is not None:
             return column
     elif number_traits.share >= MOSTLY or forced_kind == NUMBER or is_mostly_numbers(number_traits):
         raise_text_among_numbers_error(column_name, number_traits, reading)
-    return make_text_column(
+    return infer_text_column(
         column_name, cells, number_traits, is_training_row, is_saved_index, reading
     )
 
 
-def make_time_column(column_name: str, time_format: str, reading: ReadingOptions) -> Column:
+def infer_time_column(column_name: str, time_format: str, reading: ReadingOptions) -> ColumnSchema:
     """Make a column of dates or of times of day."""
     description = "dates, as days since 1970"
     if time_format in CLOCK_FORMATS:
         description = "times of day, as seconds"
     reason = f"Its values are {description} ({time_format})."
-    return Column(
+    return ColumnSchema(
         column_name,
         NUMBER,
         reason,
@@ -368,14 +368,14 @@ def find_certain_decimal_marks(traits_of_columns: Iterable[NumberTraits]) -> set
     return evidence
 
 
-def make_number_column(
+def infer_number_column(
     column_name: str,
     number_traits: NumberTraits,
     certain_decimal_marks: set[DecimalMark],
     is_saved_index: bool,
     reading: ReadingOptions,
     forced_kind: ColumnKind | None,
-) -> Column | None:
+) -> ColumnSchema | None:
     """Make a column whose cells are all numbers; None if they name categories, such as 1a and 2b."""
     numbers = {text: cell for text, cell in number_traits.cells.items() if cell is not None}
     units = {normalise_unit_spelling(cell.unit): cell.unit for cell in numbers.values()}
@@ -399,7 +399,7 @@ def make_number_column(
             column_name, number_traits.texts, is_saved_index
         )
         if reason:
-            return Column(column_name, LEFT_OUT, reason)
+            return ColumnSchema(column_name, LEFT_OUT, reason)
     if is_integer and not forced_kind and are_fixed_length_codes(number_traits.texts):
         if number_traits.texts.nunique() <= MOST_CATEGORIES:
             return None
@@ -421,7 +421,7 @@ def make_number_column(
         value = compared[0].lstrip("<>≤≥= ")
         details.append(f"where {compared[0]!r} counts as {value}")
     reason = f"Its values are numbers {', '.join(details)}".strip() + "."
-    return Column(
+    return ColumnSchema(
         column_name,
         NUMBER,
         reason,
@@ -497,14 +497,14 @@ def raise_text_among_numbers_error(
 
 
 # -------------------------------------------------------------------------------------------- texts
-def make_text_column(
+def infer_text_column(
     column_name: str,
     cells: Series,
     number_traits: NumberTraits,
     is_training_row: BooleanPerSample,
     is_saved_index: bool,
     reading: ReadingOptions,
-) -> Column:
+) -> ColumnSchema:
     """Make a column of texts: categories, words, or names of the rows."""
     texts = replace_missing_texts_by_none(
         convert_column_to_texts(cells), reading.texts_for_missing_categories
@@ -513,14 +513,14 @@ def make_text_column(
     is_unique = present.is_unique and len(present) > 1
     has_blanks = bool(present.str.contains(r"\s").any())
     has_row_names = is_row_number_name(column_name) or are_numbered_with_one_prefix(present)
-    names_rows = Column(
+    names_rows = ColumnSchema(
         column_name, LEFT_OUT, "Every row has a value of its own: it names the rows."
     )
     if is_unique and (is_saved_index or not has_blanks and has_row_names):
         return names_rows
     has_many = present.nunique() > MOST_CATEGORIES or len(split_name_into_words(column_name)) > 1
     if is_person_id_name(column_name) and not is_unique and has_many:
-        return Column(
+        return ColumnSchema(
             column_name,
             LEFT_OUT,
             f"It names whose rows these are; ?group={column_name} keeps them in one part.",
@@ -530,7 +530,7 @@ def make_text_column(
     if share_of_bands < 0.5 and number_traits.share >= 0.5:
         most_categories = FEW_CATEGORIES
     if texts[is_training_row].nunique() <= most_categories:
-        return describe_category_column(column_name, cells, is_training_row, reading, "")
+        return infer_category_column(column_name, cells, is_training_row, reading, "")
     is_nearly_number = present.map(looks_like_number_with_short_suffix)
     if len(present) and is_nearly_number.mean() >= 0.5:
         example = present[is_nearly_number].iloc[0]
@@ -542,16 +542,16 @@ def make_text_column(
     if is_unique and not has_blanks and texts.notna().all():
         return names_rows
     reason = f"It has more than {MOST_CATEGORIES} different texts: their words are hashed."
-    return Column(column_name, WORDS, reason, missing=reading.texts_for_missing_numbers)
+    return ColumnSchema(column_name, WORDS, reason, missing=reading.texts_for_missing_numbers)
 
 
-def describe_category_column(
+def infer_category_column(
     column_name: str,
     cells: Series,
     is_training_row: BooleanPerSample,
     reading: ReadingOptions,
     reason: str,
-) -> Column:
+) -> ColumnSchema:
     """Make a column of categories; each text of the training rows gets a feature."""
     texts = replace_missing_texts_by_none(
         convert_column_to_texts(cells), reading.texts_for_missing_categories
@@ -563,7 +563,7 @@ def describe_category_column(
     for text in list_distinct_texts(texts.dropna().unique(), ignore_case):
         if normalise_category_text(text, ignore_case) not in known_keys:
             other_categories.append(text)
-    return Column(
+    return ColumnSchema(
         column_name,
         CATEGORY,
         reason or f"It has {len(categories)} different values.",

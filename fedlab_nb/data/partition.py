@@ -35,6 +35,7 @@ from fedlab_nb.data.array_types import (
     BooleanPerClass,
     ClientClassCountArray,
     ClientClassShares,
+    ClientOfSample,
     CountPerClass,
     CountPerClient,
     FontOfSample,
@@ -50,7 +51,6 @@ PARTITIONS: dict[str, str] = read_toml("data/datasets.toml")["partitions"]
 RULES = {name: text for name, text in PARTITIONS.items() if name not in ("fonts", "natural")}
 SIZED = ("dirichlet", "client_dirichlet")  # the rules that `size_sigma` applies to
 ALPHA_HINT = "smaller is more skewed, 0.1 is a strong skew"
-Owners = np.ndarray  # int64 [N], the client that holds each sample
 REPAIRS = ("move", "redraw")
 PartitionName = Literal[
     "dirichlet", "client_dirichlet", "classes", "quantity", "iid", "fonts", "natural"
@@ -78,19 +78,19 @@ class Partition:
     note: str
 
 
-class OwnersAndNote(NamedTuple):
+class ClientOfSampleAndNote(NamedTuple):
     """The client that holds each sample.
 
     owners: int64 [N], the client that holds each sample
     note: a text for the reader; "" for none
     """
 
-    owners: Owners
+    owners: ClientOfSample
     note: str
 
 
 @dataclass(frozen=True)
-class Rule:
+class PartitionRule:
     """A rule of RULES with its checked settings, as `partition_samples` takes them."""
 
     name: SkewRule
@@ -98,35 +98,39 @@ class Rule:
     classes_per_client: int
     size_sigma: float
 
-    def draw_owners(
-        self, labels: LabelArray, classes: int, clients: int, rng: np.random.Generator
-    ) -> OwnersAndNote:
+    def assign_clients_to_samples(
+        self, labels: LabelArray, class_count: int, client_count: int, rng: np.random.Generator
+    ) -> ClientOfSampleAndNote:
         """Deal out the samples of a data set by this rule."""
         samples = len(labels)
         if self.name == "dirichlet":
             shares = None
             if self.size_sigma:
-                shares = draw_lognormal_shares(clients, rng, self.size_sigma)
-            owners = assign_by_dirichlet(labels, clients, rng, self.alpha, shares)
-            return OwnersAndNote(owners, "")
+                shares = draw_lognormal_shares(client_count, rng, self.size_sigma)
+            owners = assign_by_dirichlet(labels, client_count, rng, self.alpha, shares)
+            return ClientOfSampleAndNote(owners, "")
         if self.name == "client_dirichlet":
-            sizes = split_evenly(samples, clients)
+            sizes = split_evenly(samples, client_count)
             if self.size_sigma:
-                shares = draw_lognormal_shares(clients, rng, self.size_sigma)
+                shares = draw_lognormal_shares(client_count, rng, self.size_sigma)
                 sizes = convert_shares_to_sizes(shares, samples)
-            owners = assign_by_client_dirichlet(labels, classes, sizes, rng, self.alpha)
-            return OwnersAndNote(owners, "")
+            owners = assign_by_client_dirichlet(labels, class_count, sizes, rng, self.alpha)
+            return ClientOfSampleAndNote(owners, "")
         if self.name == "classes":
-            return assign_fixed_number_of_classes(labels, clients, rng, self.classes_per_client)
+            return assign_fixed_number_of_classes(
+                labels, client_count, rng, self.classes_per_client
+            )
         if self.name == "quantity":
-            return OwnersAndNote(assign_by_quantity(samples, clients, rng, self.alpha), "")
-        return OwnersAndNote(assign_iid(samples, clients, rng), "")
+            return ClientOfSampleAndNote(
+                assign_by_quantity(samples, client_count, rng, self.alpha), ""
+            )
+        return ClientOfSampleAndNote(assign_iid(samples, client_count, rng), "")
 
 
 def partition_samples(
     labels: LabelArray,
-    classes: int,
-    clients: int,
+    class_count: int,
+    client_count: int,
     rng: np.random.Generator,
     *,
     partition: SkewRule = "dirichlet",
@@ -155,11 +159,13 @@ def partition_samples(
     n = len(labels)
     choose("partition", partition, RULES)
     choose("repair", repair, REPAIRS)
-    alpha = check_number("alpha", alpha, 0, open_low=True, hint=ALPHA_HINT)
-    clients = check_whole_number(
-        "clients", clients, 1, n, hint="every client needs one training sample or more"
+    alpha = check_number("alpha", alpha, 0, excludes_low=True, hint=ALPHA_HINT)
+    client_count = check_whole_number(
+        "clients", client_count, 1, n, hint="every client needs one training sample or more"
     )
-    classes_per_client = check_whole_number("classes_per_client", classes_per_client, 1, classes)
+    classes_per_client = check_whole_number(
+        "classes_per_client", classes_per_client, 1, class_count
+    )
     size_sigma = check_number("size_sigma", size_sigma, 0, 10, hint="0 is no lognormal sizes")
     if size_sigma and partition not in SIZED:
         raise UsageError(
@@ -167,25 +173,25 @@ def partition_samples(
             f"use {' or '.join(SIZED)}, or partition='quantity' with alpha = 1/sigma²."
         )
     if minimum is None:
-        minimum = choose_minimum_samples(n, clients)
-    hint = f"{clients} clients share {n} training samples"
-    minimum = check_whole_number("minimum", minimum, 1, n // clients, hint=hint)
+        minimum = choose_minimum_samples(n, client_count)
+    hint = f"{client_count} clients share {n} training samples"
+    minimum = check_whole_number("minimum", minimum, 1, n // client_count, hint=hint)
 
-    rule = Rule(partition, alpha, classes_per_client, size_sigma)
+    rule = PartitionRule(partition, alpha, classes_per_client, size_sigma)
     most_draws = MOST_DRAWS if repair == "redraw" else 1
     for draws in range(1, most_draws + 1):
-        owner, note = rule.draw_owners(labels, classes, clients, rng)
-        sizes = np.bincount(owner, minlength=clients)
+        owner, note = rule.assign_clients_to_samples(labels, class_count, client_count, rng)
+        sizes = np.bincount(owner, minlength=client_count)
         if sizes.min() >= minimum:
-            return Partition(group_indices_by_owner(owner, clients), minimum, 0, draws, note)
+            return Partition(group_indices_by_client(owner, client_count), minimum, 0, draws, note)
     if repair == "redraw":
         raise RunError(
-            f"None of {MOST_DRAWS} draws of the {partition} partition (alpha={alpha:g}, {clients} "
+            f"None of {MOST_DRAWS} draws of the {partition} partition (alpha={alpha:g}, {client_count} "
             f"clients) left every client at least {minimum} of the {n} samples; use repair='move', "
             "a larger alpha, fewer clients or a smaller minimum."
         )
     shards, moved_count = move_samples_to_reach_minimum(
-        group_indices_by_owner(owner, clients), minimum, rng
+        group_indices_by_client(owner, client_count), minimum, rng
     )
     note = f"{note} {moved_count} of {n} samples were moved: each client has at least {minimum}."
     return Partition(shards, minimum, moved_count, 1, note.strip())
@@ -204,7 +210,7 @@ def assign_by_dirichlet(
     rng: np.random.Generator,
     alpha: float,
     client_shares: SharePerClient | None = None,
-) -> Owners:
+) -> ClientOfSample:
     """Assign each sample an owner, [N], by the procedure of NIID-Bench, which FENS, FedLPA and FuseFL
     use.
 
@@ -242,11 +248,11 @@ def assign_by_dirichlet(
 
 def assign_by_client_dirichlet(
     labels: LabelArray,
-    classes: int,
+    class_count: int,
     client_sample_counts: CountPerClient,
     rng: np.random.Generator,
     alpha: float,
-) -> Owners:
+) -> ClientOfSample:
     """Assign each sample an owner, [N]; client k gets exactly sizes_k samples.
 
     Client k draws its mix of classes q_k ~ Dir(alpha 1_C). Then the clients that are not
@@ -255,11 +261,11 @@ def assign_by_client_dirichlet(
     strong skew it never ends.)
     """
     clients = len(client_sample_counts)
-    pools = [np.empty(0, dtype=np.int64)] * classes
+    pools = [np.empty(0, dtype=np.int64)] * class_count
     for members in shuffle_indices_by_class(labels, rng):
         pools[labels[members[0]]] = members
     samples_left = np.array([len(pool) for pool in pools])  # samples of each class without an owner
-    mixes = np.stack([draw_symmetric_dirichlet(rng, alpha, classes) for _ in range(clients)])
+    mixes = np.stack([draw_symmetric_dirichlet(rng, alpha, class_count) for _ in range(clients)])
     queue = rng.permutation(
         np.repeat(np.arange(clients), client_sample_counts)
     )  # the clients in the order in which they ask, one sample each time
@@ -322,7 +328,7 @@ def draw_class_for_each_client(
 
 def assign_fixed_number_of_classes(
     labels: LabelArray, client_count: int, rng: np.random.Generator, classes_per_client: int
-) -> OwnersAndNote:
+) -> ClientOfSampleAndNote:
     """Give each client a fixed number of classes, and split each class evenly among its clients.
 
     Client i gets class i mod C, then other classes at random until it has `classes_per_client`.
@@ -357,12 +363,12 @@ def assign_fixed_number_of_classes(
         holders = np.flatnonzero(holds[:, c])
         for holder, part in zip(holders, np.array_split(members, len(holders)), strict=True):
             owner[part] = holder
-    return OwnersAndNote(owner, note)
+    return ClientOfSampleAndNote(owner, note)
 
 
 def assign_by_quantity(
     sample_count: int, client_count: int, rng: np.random.Generator, alpha: float
-) -> Owners:
+) -> ClientOfSample:
     """Assign owners [N] at random, with sizes in proportion to exp(z / sqrt(alpha)), z standard
     normal."""
     sizes = convert_shares_to_sizes(
@@ -371,7 +377,7 @@ def assign_by_quantity(
     return rng.permutation(np.repeat(np.arange(client_count), sizes))
 
 
-def assign_iid(sample_count: int, client_count: int, rng: np.random.Generator) -> Owners:
+def assign_iid(sample_count: int, client_count: int, rng: np.random.Generator) -> ClientOfSample:
     """Assign owners [N] at random, with sizes equal to within one."""
     return rng.permutation(np.arange(sample_count) % client_count)
 
@@ -450,7 +456,7 @@ def move_samples_to_reach_minimum(
     return MovedShards([np.sort(shard) for shard in shards], moved_count)
 
 
-def group_indices_by_owner(owners: Owners, client_count: int) -> list[IndexArray]:
+def group_indices_by_client(owners: ClientOfSample, client_count: int) -> list[IndexArray]:
     """List the sorted sample indices of each client, from the owner of each sample."""
     order = np.argsort(owners, kind="stable")
     ends = np.cumsum(np.bincount(owners, minlength=client_count))

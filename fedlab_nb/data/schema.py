@@ -22,7 +22,7 @@ import numpy as np
 
 from fedlab_nb.data import cells, columns, pictures
 from fedlab_nb.data.array_types import FeatureArray, ImageArray, SampleArray
-from fedlab_nb.data.columns import LEFT_OUT, Column
+from fedlab_nb.data.columns import LEFT_OUT, ColumnSchema
 from fedlab_nb.data.input_types import ArrayLike, PictureOrPath, RawRows, RawSamples
 from fedlab_nb.errors import UsageError
 from fedlab_nb.value_types import JsonObject, JsonValue, SampleShape
@@ -63,7 +63,7 @@ class InputSchema:
     kind: SampleKind
     input_shape: SampleShape
     class_names: tuple[str, ...]
-    columns: tuple[Column, ...] = ()
+    columns: tuple[ColumnSchema, ...] = ()
     names: tuple[str, ...] = ()
     has_header: bool = True
     label: str = ""
@@ -109,7 +109,7 @@ class InputSchema:
             options |= files.convert_file_options_to_texts(
                 options_of_path, FILE_OPTIONS, "new rows"
             )
-            table = files.read_table(Path(name), options).cells
+            table = files.read_table_file(Path(name), options).cells
         else:
             table = cells.convert_columns_to_numbers_or_texts(
                 cells.make_data_frame(rows, self.choose_column_names(rows))
@@ -263,7 +263,7 @@ class InputSchema:
             if name in names:
                 arguments[name] = tuple(value) if isinstance(value, list) else value
         columns_as_json = values.get("columns", ())
-        arguments["columns"] = tuple(Column.from_json(column) for column in columns_as_json)
+        arguments["columns"] = tuple(ColumnSchema.from_json(column) for column in columns_as_json)
         if arguments.get("pixels") is not None:
             arguments["pixels"] = pictures.PixelScale(**arguments["pixels"])
         return cls(**arguments)
@@ -286,7 +286,7 @@ def read_number_file(path: str | PathLike) -> DataFrame:
 
     name, options_of_path = files.split_path_and_options(path)
     options = files.convert_file_options_to_texts(options_of_path, FILE_OPTIONS, "new rows")
-    table = files.read_table(Path(name), options).cells
+    table = files.read_table_file(Path(name), options).cells
     try:
         return table.apply(pandas.to_numeric)
     except (TypeError, ValueError) as error:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Moments(NamedTuple):
+class MeanAndDeviation(NamedTuple):
     """Mean and standard deviation of each column or channel."""
 
     mean: np.ndarray

@@ -19,7 +19,7 @@ features in a way that a federation could follow, without sending any rows:
 
 - Numbers: the mean is subtracted, and the result is divided by the standard deviation. Both come from
   sums that the clients send once: the number of values in a column, their sum and the sum of their
-  squares (`compute_pooled_moments`). A missing value becomes 0, the mean. A constant column becomes 0.
+  squares (`compute_pooled_mean_and_deviation`). A missing value becomes 0, the mean. A constant column becomes 0.
 - Categories, texts of at most 20 different values: one feature for each value, 1 in the rows that
   have it. All clients know the list of values.
 - Words, longer texts: a bag of words in 256 features. A hash function gives each word its feature, so
@@ -59,8 +59,8 @@ from fedlab_nb.data.columns import (
     LEFT_OUT,
     NUMBER,
     WORDS,
-    Column,
     ColumnKind,
+    ColumnSchema,
     normalise_category_text,
     parse_numbers,
 )
@@ -75,7 +75,7 @@ from fedlab_nb.data.kinds import (
     is_person_id_name,
 )
 from fedlab_nb.data.schema import TABLE, InputSchema, normalise_column_name
-from fedlab_nb.data.sums import Moments, sum_rows_in_fixed_order
+from fedlab_nb.data.sums import MeanAndDeviation, sum_rows_in_fixed_order
 from fedlab_nb.errors import UsageError
 from fedlab_nb.rng import make_numpy_generator
 
@@ -110,7 +110,7 @@ SplitFunction = Callable[[np.ndarray, "np.ndarray | None"], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Roles:
+class ColumnRoles:
     """The columns that are not features, by role; None for a role that no column has."""
 
     label: str
@@ -133,7 +133,7 @@ def load_table(
     """Load the Dataset of a table's file, under the file's name or `dataset_name`. `split(y, owner)`
     chooses the test rows, `draw_test_rows` by default, unless the file names them."""
     return make_dataset_from_raw_table(
-        files.read_table(path, options),
+        files.read_table_file(path, options),
         options,
         file_digest,
         path.name,
@@ -224,7 +224,7 @@ def make_dataset_from_raw_table(
     return replace(dataset, first_rows=raw.cells.head(FIRST_ROWS))
 
 
-def check_has_features(columns: list[Column], file_name: str) -> None:
+def check_has_features(columns: list[ColumnSchema], file_name: str) -> None:
     """Raise UsageError if no column becomes a feature."""
     if any(column.feature_count for column in columns):
         return
@@ -236,7 +236,9 @@ def check_has_features(columns: list[Column], file_name: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------ options
-def choose_column_roles(table: DataFrame, options: Mapping[str, str], file_name: str) -> Roles:
+def choose_column_roles(
+    table: DataFrame, options: Mapping[str, str], file_name: str
+) -> ColumnRoles:
     """Choose the columns of label, client, split and group. Raises UsageError."""
     names = list(table.columns)
     by_key = {normalise_column_name(name): name for name in names}
@@ -272,7 +274,7 @@ def choose_column_roles(table: DataFrame, options: Mapping[str, str], file_name:
                 f"Column {label!r} of {file_name} cannot be label and {role}; name another one, as in "
                 f"{file_name}?label=NAME."
             )
-    return Roles(label, client, split, group)
+    return ColumnRoles(label, client, split, group)
 
 
 def make_reading_options(
@@ -348,7 +350,7 @@ class LabelledRows(NamedTuple):
 
 
 def drop_rows_without_label_or_role(
-    table: DataFrame, roles: Roles, reading: ReadingOptions, file_name: str
+    table: DataFrame, roles: ColumnRoles, reading: ReadingOptions, file_name: str
 ) -> LabelledRows:
     """Drop the rows without a label, a client or another role. Raises UsageError if too few are
     left."""
@@ -539,7 +541,7 @@ class SplitChoice(NamedTuple):
 
 def choose_test_rows(
     table: DataFrame,
-    roles: Roles,
+    roles: ColumnRoles,
     labels: LabelArray,
     client_of_row: ClientOfSample | None,
     split_function: SplitFunction | None,
@@ -666,7 +668,7 @@ def draw_test_rows_in_whole_groups(
 
 # ----------------------------------------------------------------------------------------- features
 def explain_left_out_columns(
-    features: DataFrame, roles: Roles, reading: ReadingOptions
+    features: DataFrame, roles: ColumnRoles, reading: ReadingOptions
 ) -> dict[str, str]:
     """Explain why columns are left out without an option: they mark the training and test rows."""
     reasons = {}
@@ -680,12 +682,12 @@ def explain_left_out_columns(
 class FittedColumns(NamedTuple):
     """All columns, those of numbers with mean and scale, and the number of such columns."""
 
-    columns: list[Column]
+    columns: list[ColumnSchema]
     number_columns: int
 
 
 def fit_number_columns(
-    columns: list[Column],
+    columns: list[ColumnSchema],
     features: DataFrame,
     is_training_row: BooleanPerSample,
     client_of_row: ClientOfSample | None,
@@ -699,7 +701,7 @@ def fit_number_columns(
     if not numbers:
         return FittedColumns(columns, 0)
     values = np.stack([parse_numbers(column, features[column.name]) for column in numbers], axis=1)
-    mean, scale = compute_pooled_moments(
+    mean, scale = compute_pooled_mean_and_deviation(
         values[is_training_row], None if client_of_row is None else client_of_row[is_training_row]
     )
     if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
@@ -738,9 +740,9 @@ def compute_column_sums(rows_of_client: FeatureArray) -> ColumnSums:
         )
 
 
-def compute_pooled_moments(
+def compute_pooled_mean_and_deviation(
     rows: FeatureArray, client_of_row: ClientOfSample | None = None
-) -> Moments:
+) -> MeanAndDeviation:
     """Mean and scale [D] of the columns of `rows` [N, D] (nan: no value) from the sums that the clients
     send.
 
@@ -757,11 +759,11 @@ def compute_pooled_moments(
         mean = total / np.maximum(count, 1)
         variance = np.maximum(squares / np.maximum(count, 1) - mean * mean, 0)
         is_constant = variance <= 1e-12 * np.maximum(mean * mean, np.finfo(np.float64).tiny)
-        return Moments(mean, np.where(is_constant, 1.0, np.sqrt(variance)))
+        return MeanAndDeviation(mean, np.where(is_constant, 1.0, np.sqrt(variance)))
 
 
 # ---------------------------------------------------------------------------------------- sentences
-def describe_columns(columns: list[Column], has_clients: bool, number_columns: int) -> str:
+def describe_columns(columns: list[ColumnSchema], has_clients: bool, number_columns: int) -> str:
     """Describe in sentences what was done with the columns."""
     notes = []
     if number_columns:
@@ -790,7 +792,7 @@ def describe_columns(columns: list[Column], has_clients: bool, number_columns: i
     return " ".join(notes)
 
 
-def has_unusual_number_format(column: Column) -> bool:
+def has_unusual_number_format(column: ColumnSchema) -> bool:
     """Whether the cells of a column of numbers are more than plain digits with a point."""
     return bool(
         column.unit
@@ -854,7 +856,7 @@ def list_reading_doubts(
     return notes
 
 
-def describe_missing_values(columns: Iterable[Column], table: DataFrame) -> list[str]:
+def describe_missing_values(columns: Iterable[ColumnSchema], table: DataFrame) -> list[str]:
     """Say which texts count as missing in columns of numbers, and how often they occur."""
     missing: Counter = Counter()
     for column in columns:
@@ -883,7 +885,7 @@ def has_several_and_repeated_values(cells: Series) -> bool:
     return 1 < count < len(cells.dropna())
 
 
-def describe_number_for_missing_value(column: Column, cells: Series) -> list[str]:
+def describe_number_for_missing_value(column: ColumnSchema, cells: Series) -> list[str]:
     """Point out a number such as -999 that is far from all others: it may mean a missing value."""
     values = parse_numbers(column, cells)
     values = values[np.isfinite(values)]

@@ -38,11 +38,11 @@ InputScale = Literal["none", "standardise", "symmetric"]
 AugmentationKind = Literal["none", "crop", "flip", "crop+flip"]
 
 
-def normalise_transform(transform_text: str, input_shape: SampleShape) -> str:
+def normalise_transform_text(transform_text: str, input_shape: SampleShape) -> str:
     """Bring the parts of a transform into the usual order. Raises UsageError for a text that is not a
     transform, and for one that does not fit such inputs.
 
-    >>> normalise_transform("flip + standardise", (1, 8, 8))
+    >>> normalise_transform_text("flip + standardise", (1, 8, 8))
     'standardise+flip'
     """
     parts = [part.strip() for part in str(transform_text).split("+")]

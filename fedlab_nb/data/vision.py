@@ -150,7 +150,7 @@ def open_or_download_dataset(
         from torchvision import datasets
 
         make = getattr(datasets, source.torchvision_name)
-        with print_progress_on_stderr():
+        with redirect_download_progress_to_stderr():
             return make(root, download=False, **options)
     except ImportError as error:  # torchvision; scipy, for SVHN's .mat files
         raise RunError(
@@ -166,7 +166,7 @@ def open_or_download_dataset(
             ) from None
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with print_progress_on_stderr():
+        with redirect_download_progress_to_stderr():
             return make(root, download=True, **options)
     except Exception as error:
         raise RunError(
@@ -176,7 +176,7 @@ def open_or_download_dataset(
 
 
 @contextlib.contextmanager
-def print_progress_on_stderr() -> WithBlock:
+def redirect_download_progress_to_stderr() -> WithBlock:
     """Inside the block, progress is printed on standard error, since standard output is for results,
     and downloads have a time limit."""
     timeout_before = socket.getdefaulttimeout()

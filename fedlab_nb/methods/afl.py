@@ -41,6 +41,7 @@ from ..data.array_types import FeatureArray, LabelArray
 from ..errors import UsageError, check_whole_number
 from ..methods.run_outputs import SentenceOnPrivacy
 from ..tensor_types import ClassifierWeights, ClassScores, Features, Labels, Samples
+from ..value_types import Accuracy0To1
 from .base import Context, Progress, Report, Steps, knob, register
 from .memory import SquareMatricesInMemory
 from .parts.frozen import FrozenFeatures, FrozenMethod, HeadModel
@@ -51,6 +52,7 @@ from .run_outputs import AccuracyByRule
 from .traffic import FLOAT, FederationSizes, TrafficBytes, count_upper_triangle_entries
 
 ClassifierWeightArray = np.ndarray  # [D, C]
+ClientClassifierWeightArray = np.ndarray  # [M, D, C]
 
 # ------------------------------------------------------------------------------------------------------------------ fit
 # The least-squares fit from its two sums, in float64. Nothing here reads clients' data or uses a link.
@@ -60,20 +62,25 @@ SENSITIVITY = 2**0.5
 
 
 def solve_classifier_weights(
-    sums_of_clients: RidgeSums, client_count: int, gamma: float, rho: float, *, sigma: float = 0.0
+    summed_client_sums: RidgeSums,
+    client_count: int,
+    gamma: float,
+    rho: float,
+    *,
+    sigma: float = 0.0,
 ) -> ClassifierWeights:
     """The weights `[d, C]` from the sum over `client_count`, each with its ridge γ: W* = (A − MγI + ρI)⁻¹ Σ C_k.
 
     `sigma`: of the noise in the sums. Eigenvalues that it makes negative are set to 0, and the ridge grows by σ√d,
     about the largest eigenvalue of such noise. Directions that no sample has get 0 where ρ = 0.
     """
-    moments = add_to_diagonal(sums_of_clients.moments, -client_count * gamma)
+    moments = add_to_diagonal(summed_client_sums.moments, -client_count * gamma)
     ridge = rho
     if sigma:
         values, vectors = torch.linalg.eigh(moments)
         moments = vectors * values.clamp_min(0) @ vectors.T
         ridge += sigma * len(moments) ** 0.5
-    return make_inverse_multiplier(add_to_diagonal(moments, ridge))(sums_of_clients.classes)
+    return make_inverse_multiplier(add_to_diagonal(moments, ridge))(summed_client_sums.classes)
 
 
 def compute_linear_scores(features: Features, weights: ClassifierWeights) -> ClassScores:
@@ -136,13 +143,15 @@ class AflReport(Report):
         return RidgeSums(moments, torch.from_numpy(self.classes[client]))
 
     def solve_server_classifier_weights(
-        self, sums_of_clients: RidgeSums, client_count: int
+        self, summed_client_sums: RidgeSums, client_count: int
     ) -> ClassifierWeightArray:
-        """The weights `[d, C]` that this run's server would compute from the `sums_of_clients` of so many clients."""
+        """The weights `[d, C]` that this run's server would compute from the sums of so many clients."""
         assert self.gamma is not None and self.rho is not None
-        return solve_classifier_weights(sums_of_clients, client_count, self.gamma, self.rho).numpy()
+        return solve_classifier_weights(
+            summed_client_sums, client_count, self.gamma, self.rho
+        ).numpy()
 
-    def solve_client_classifier_weights(self) -> np.ndarray:
+    def solve_client_classifier_weights(self) -> ClientClassifierWeightArray:
         """The clients' own ridge solutions A_k⁻¹C_k (the paper's uploads), `[M, d, C]`."""
         solutions = []
         for k in range(self.clients or 0):
@@ -186,7 +195,7 @@ def solve_classifier_weights_without_client(
 
 def compute_accuracy_of_classifier_weights(
     weights: ClassifierWeightArray, features: FeatureArray, labels: LabelArray
-) -> float:
+) -> Accuracy0To1:
     """Share of samples with `features [N, d - 1]` that `weights [d, C]` put into their class `labels [N]`."""
     scores = features @ weights[:-1] + weights[-1]
     return float((scores.argmax(1) == labels).mean())

@@ -25,7 +25,7 @@ from ..models import MODELS
 from ..models.build import check_names_one_model
 from ..models.state import ModelState
 from ..training import Recipe
-from ..value_types import SettingValue
+from ..value_types import MeanPassesPerClient, SettingValue
 from .context import Context, Need
 from .memory import SquareMatricesInMemory
 from .run_outputs import (  # noqa: F401
@@ -237,7 +237,9 @@ class Method:
         """
         return []
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
+    ) -> MeanPassesPerClient:
         """Return how often a client trains on all its data in a run, as the mean over clients.
 
         Passes that only measure do not count, nor do steps on public or synthetic samples.

@@ -308,7 +308,7 @@ class Context:
                 load_state(model, state)
             clients = ClientModels(models)
             yield Progress("local training", epochs, epochs, {"remembered": 1})
-            return self.apply_poison(clients, starts)
+            return self.replace_poisoned_models(clients, starts)
         yield Progress("local training", 0, epochs)
         shards: list[Shard] = [self.private.train(k) for k in range(self.clients_count)]
         ticks = self._train(models, shards)
@@ -318,7 +318,7 @@ class Context:
         clients = ClientModels(models)
         self.check_finite(clients)
         self._remember(clients)
-        return self.apply_poison(clients, starts)
+        return self.replace_poisoned_models(clients, starts)
 
     def train(
         self, models: Sequence[Network], shards: Sequence[Shard], **options: TrainingOption
@@ -342,17 +342,19 @@ class Context:
         yield from report_progress(phase, self.train(models, shards, **options))
         clients = ClientModels(models)
         self.check_finite(clients)
-        return self.apply_poison(clients, starts)
+        return self.replace_poisoned_models(clients, starts)
 
     def copy_initial_states_of_poisoned_clients(self, models: Sequence[Network]) -> StateByClient:
-        """Copy the poisoned clients' states before they train, for `apply_poison`. Empty if no
+        """Copy the poisoned clients' states before they train, for `replace_poisoned_models`. Empty if no
         client changes its model.
         """
         if not self.poison.changes_models:
             return {}
         return {k: model_state(models[k]) for k in self.poisoned}
 
-    def apply_poison(self, clients: ClientModels, initial_states: StateByClient) -> ClientModels:
+    def replace_poisoned_models(
+        self, clients: ClientModels, initial_states: StateByClient
+    ) -> ClientModels:
         """Return the clients' models as they are sent: those of poisoned clients are changed.
 
         initial_states: what `copy_initial_states_of_poisoned_clients` returned before the training

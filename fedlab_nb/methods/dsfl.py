@@ -34,6 +34,7 @@ from ..models.state import copy_model
 from ..tensor_types import ClientProbabilities, Probabilities
 from ..training import Recipe, run_in_chunks, train_clients
 from ..training.loop import Shard
+from ..value_types import MeanPassesPerClient
 from .base import (
     Context,
     GlobalModel,
@@ -81,7 +82,9 @@ class DSFL(Method):
             sizes.count_bytes_from_all_clients(sizes.public_samples * (answers + images))
         )
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
+    ) -> MeanPassesPerClient:
         return float(self.rounds * (self.local_epochs or recipe.epochs))
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:

@@ -42,6 +42,7 @@ from ..training import ClientModels, run_in_chunks
 from ..training.calibration import ScoreKind
 from ..training.evaluate import CachedFunction, compute_accuracy
 from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
+from .context import ClientIndex
 from .parts import averages
 from .parts.byzantine import are_predictions_certified, choose_lie_logit, replace_answers_of_liars
 from .parts.frozen_ensemble import (
@@ -71,7 +72,7 @@ ClusterPerClient = Tensor  # int64 [M], the number of a client's cluster
 GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 
 
-def interpolate_probabilities(client_logits: ClientLogits, beta: float) -> Logits:
+def blend_mean_and_product_of_probabilities(client_logits: ClientLogits, beta: float) -> Logits:
     """Compute log p_β `[N, C]` from the clients' logits `[M, N, C]`. Its exponentials sum to 1."""
     log_p = client_logits.log_softmax(-1)
     product = log_p.sum(0)
@@ -113,7 +114,9 @@ def exchange_held_out_losses(
         if len(x):
             logits = received.logits(x)
             sums = [
-                F.nll_loss(interpolate_probabilities(logits, beta), y, reduction="sum")
+                F.nll_loss(
+                    blend_mean_and_product_of_probabilities(logits, beta), y, reduction="sum"
+                )
                 for beta in beta_grid
             ]
             nll = torch.stack(sums)
@@ -162,7 +165,7 @@ def select_uploading_clients(
     client_count: int,
     criterion: ClientCriterion,
     stream_name: str,
-) -> list[int]:
+) -> list[ClientIndex]:
     """Let clients send what `criterion` needs, and return the numbers of those that may upload, in
     ascending order.
 
@@ -210,7 +213,7 @@ def measure_accuracy_and_sample_count(
 
 def choose_clients_by_criterion(
     received_scores: Sequence[CriterionUpload], client_count: int, criterion: ClientCriterion
-) -> list[int]:
+) -> list[ClientIndex]:
     """Server side: choose `client_count` clients by the uploads of `select_uploading_clients`."""
     scores = torch.stack([upload["scores"] for upload in received_scores]).double()
     accuracies, sizes = scores.T.tolist()
@@ -255,7 +258,7 @@ def assign_to_k_means_clusters(
 
 def choose_best_client_of_each_cluster(
     clusters: ClusterPerClient, clients_by_rank: Sequence[int], client_count: int
-) -> list[int]:
+) -> list[ClientIndex]:
     """Choose the best client of each cluster, then the next best ones until there are
     `client_count`.
     """
@@ -389,7 +392,7 @@ class RuledEnsemble(EnsembleModel):
             mean = averages.compute_trimmed_mean(p, self.cut) + TIE * p.mean(0)
             return (mean / mean.sum(-1, keepdim=True)).log()
         if self.rule == "beta":
-            return interpolate_probabilities(client_logits, self.beta or 0.0)
+            return blend_mean_and_product_of_probabilities(client_logits, self.beta or 0.0)
         if self.rule == "votes":
             votes = F.one_hot(client_logits.argmax(-1), client_logits.shape[-1]).sum(0)
             return votes + client_logits.softmax(-1).mean(0)  # which is less than one vote

@@ -48,7 +48,9 @@ def compute_total_variation(images: Images) -> ScalarLoss:
     return torch.stack(norms).sum()
 
 
-def compute_jensen_shannon(first_logits: Logits, second_logits: Logits) -> ScalarTensor:
+def compute_mean_jensen_shannon_divergence(
+    first_logits: Logits, second_logits: Logits
+) -> ScalarTensor:
     """Mean of JS(softmax(p), softmax(q)), natural logarithms, from logits `[b, C]`: 0 (equal) to log 2."""
     p = first_logits.log_softmax(1)
     q = second_logits.log_softmax(1)
@@ -98,7 +100,7 @@ class FAdi(ServerKnobs):
         )
         if self.adaptive:
             value = value + self.adaptive * (
-                1 - compute_jensen_shannon(teacher / 3, student(images) / 3)
+                1 - compute_mean_jensen_shannon_divergence(teacher / 3, student(images) / 3)
             )
         return value + self.bn_weight * view.batch_norm
 

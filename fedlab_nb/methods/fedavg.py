@@ -77,7 +77,7 @@ class FedAvg(Method):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
         if self.rank:
-            return (yield from self.run_low_rank(ctx, sizes))
+            return (yield from self.run_with_low_rank_adapters(ctx, sizes))
         # Clients: train alone, upload once.
         uploaded = yield from ctx.one_upload()
         # Server: the weighted average.
@@ -85,7 +85,9 @@ class FedAvg(Method):
             mean = average_states(uploaded.states(), sizes, self.average, self.assumed)
             return NetworkModel(ctx.new_model(mean))
 
-    def run_low_rank(self, ctx: Context, client_sample_counts: list[int]) -> Steps[GlobalModel]:
+    def run_with_low_rank_adapters(
+        self, ctx: Context, client_sample_counts: list[int]
+    ) -> Steps[GlobalModel]:
         """Run the method with B of each layer, and the last layer, in place of the network."""
         # Link: the first network and the seed of A down.
         models = ctx.send_initial_models()
@@ -95,7 +97,10 @@ class FedAvg(Method):
         # Clients: steps on B and on the last layer; these go up.
         recipe = replace(ctx.recipe, weight_decay=0)  # which would move the numbers that stay
         trained = yield from ctx.further_training(
-            "local training", models, recipe=recipe, adjust=adapters.project_gradients_in_place
+            "local training",
+            models,
+            recipe=recipe,
+            adjust=adapters.limit_gradients_to_adapters_in_place,
         )
         received = []
         for k in range(len(trained)):

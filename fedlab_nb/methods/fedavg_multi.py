@@ -108,22 +108,24 @@ class ChangeMessage(TypedDict):
 
 
 def pack_model_change(
-    change: State, names: list[str], sparsifier: SparsifierWithResidual
+    change: State, parameter_names: list[str], sparsifier: SparsifierWithResidual
 ) -> ChangeMessage:
-    """A change as it is sent: the parameters (`names`) as one sparse vector, everything else as it is."""
-    other_tensors = {name: tensor for name, tensor in change.items() if name not in names}
+    """A change as it is sent: the parameters (`parameter_names`) as one sparse vector, everything else as it is."""
+    other_tensors = {name: tensor for name, tensor in change.items() if name not in parameter_names}
     return ChangeMessage(
-        sparse=sparsifier(flatten_state_into_vector(change, names)), rest=other_tensors
+        sparse=sparsifier(flatten_state_into_vector(change, parameter_names)), rest=other_tensors
     )
 
 
-def unpack_model_change(message: ChangeMessage, template_state: State, names: list[str]) -> State:
+def unpack_model_change(
+    message: ChangeMessage, template_state: State, parameter_names: list[str]
+) -> State:
     """The change given to `pack_model_change`, as far as it was sent.
 
     `template_state` gives names, shapes and dtype.
     """
-    values = unpack_largest_entries(message["sparse"], template_state[names[0]].dtype)
-    change = split_vector_into_tensors(values, template_state, names) | message["rest"]
+    values = unpack_largest_entries(message["sparse"], template_state[parameter_names[0]].dtype)
+    change = split_vector_into_tensors(values, template_state, parameter_names) | message["rest"]
     return {name: change[name] for name in template_state}
 
 

@@ -34,7 +34,7 @@ from ..training import Recipe, train_clients
 from ..training.loop import LabelledSamples, Shard
 from ..training.optim import Adam
 from ..training.stack import Stack
-from ..value_types import SampleShape
+from ..value_types import MeanPassesPerClient, SampleShape
 from .base import (
     Context,
     GlobalModel,
@@ -94,7 +94,7 @@ def generate_samples(
     labels: Labels,
     latent_size: int,
     input_shape: SampleShape,
-    classes: int,
+    class_count: int,
     stream: torch.Generator,
 ) -> Samples:
     """Samples `[n, *input_shape]` of the classes `labels [n]`: decoder means at z from a truncated
@@ -105,7 +105,7 @@ def generate_samples(
     while bool(too_far.any()):
         z[too_far] = torch.randn(int(too_far.sum()), generator=stream)
         too_far = z.abs() > TRUNCATION
-    one_hot = F.one_hot(labels, classes)
+    one_hot = F.one_hot(labels, class_count)
     like = next(decoder.parameters())
     samples = decoder(torch.cat([z.to(like), one_hot.to(like)], 1))
     if len(input_shape) == 3:
@@ -240,7 +240,9 @@ class FedCVAE(Method):
             sizes.count_bytes_from_all_clients(first_layer + last_layer + sizes.classes)
         )
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
+    ) -> MeanPassesPerClient:
         return self.steps * self.batch * len(client_sample_counts) / sum(client_sample_counts)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:

@@ -30,6 +30,7 @@ from ..models.network import Architecture
 from ..tensor_types import Logits
 from ..training import ClientModels, Recipe
 from ..training.distill import choose_distillation_loss, distil_student_in_place
+from ..value_types import MeanPassesPerClient
 from .base import (
     NEEDS,
     ClientWeighting,
@@ -88,7 +89,9 @@ class FedDF(Method):
         share = min(self.per_round or sizes.clients, sizes.clients) / sizes.clients
         return TrafficBytes(2 * self.rounds * share * sizes.models_up, is_exact=share == 1)
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
+    ) -> MeanPassesPerClient:
         if self.rounds == 1:
             return float(recipe.epochs)
         chosen = min(self.per_round or len(client_sample_counts), len(client_sample_counts))

@@ -93,7 +93,9 @@ class FedGKT(Iterative):
         server_recipe = replace(rounds.recipe, epochs=self.server_epochs)
         edges = []
         for model in rounds.models:
-            edges.append(copy_lower_half(model, ctx.generator("fedgkt", "classifier")))
+            edges.append(
+                copy_lower_half_with_new_classifier(model, ctx.generator("fedgkt", "classifier"))
+            )
         rounds.models = edges
         start = model_state(edges[0])
         server = copy_upper_half(ctx.initial_model())
@@ -182,7 +184,7 @@ def make_transfer_loss(temperature: float) -> ClientLoss:
     return loss
 
 
-def copy_lower_half(network: Network, stream: torch.Generator) -> Network:
+def copy_lower_half_with_new_classifier(network: Network, stream: torch.Generator) -> Network:
     """The network that a client trains: the first of two blocks, its outputs flat, and a classifier of its own."""
     client = ClientBlocks(network, 2)
     size = prod(client.measure_block_output_shapes()[0])

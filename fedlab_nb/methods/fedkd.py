@@ -23,6 +23,7 @@ from ..errors import UsageError
 from ..models import load_state, model_state
 from ..training import Recipe
 from ..training.distill import LOSSES, LossName, choose_distillation_loss, distil_student_in_place
+from ..value_types import MeanPassesPerClient
 from .base import (
     NEEDS,
     Context,
@@ -87,7 +88,9 @@ class FedKD(Method):
                 needs = NEEDS["one architecture"]
                 raise UsageError(f"fedkd.{name} needs {needs} and at the server; set it to 0.")
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
+    ) -> MeanPassesPerClient:
         return float(recipe.epochs + (self.rounds_before + self.rounds_after) * self.local_epochs)
 
     def run(self, ctx: Context) -> Steps[NetworkModel]:

@@ -41,6 +41,7 @@ from ..rng import draw_laplace_noise
 from ..tensor_types import Labels, Samples
 from ..training import ClientModels, EpochProgress, Recipe, run_in_chunks, train_clients
 from ..training.loop import Shard
+from ..value_types import MeanPassesPerClient
 from .base import (
     Context,
     Method,
@@ -186,7 +187,7 @@ class FedKTReport(Report):
     changed: float | None = None
 
 
-class Partition(NamedTuple):
+class SamplesOfTeachers(NamedTuple):
     """One partition of a `client`'s samples, for its `student` (0 … s - 1). Each of the `parts` is
     for one teacher.
     """
@@ -244,7 +245,9 @@ class FedKT(Method):
                 "here."
             )
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
+    ) -> MeanPassesPerClient:
         return float(recipe.epochs * self.students)
 
     @property
@@ -258,9 +261,9 @@ class FedKT(Method):
     def run(self, ctx: Context) -> Steps[NetworkModel]:
         x = self._choose_query_samples(ctx)
         # Clients: teachers on parts of their samples.
-        partitions: list[Partition] = []
+        partitions: list[SamplesOfTeachers] = []
         for k in range(ctx.clients_count):
-            partitions += self._partition_client_samples_for_students(ctx, k)
+            partitions += self._split_client_samples_among_teachers(ctx, k)
         teachers = []
         shards: list[Shard] = []
         for partition in partitions:
@@ -283,7 +286,7 @@ class FedKT(Method):
             position += len(members)
             logits = torch.stack([run_in_chunks(teacher, x) for teacher in members])
             stream = ctx.generator("fedkt", "client", partition.client, partition.student)
-            labels.append(self.vote_on_labels(logits, stream))
+            labels.append(self.label_queries_by_teacher_votes(logits, stream))
         students = teachers
         if self.teachers > 1 or self.privacy == "client":  # else the one teacher is the student
             students = []
@@ -307,7 +310,7 @@ class FedKT(Method):
         with ctx.server():
             uploaded = ClientModels(students).with_states(received)
             logits = uploaded.logits(x).unflatten(0, (ctx.clients_count, self.students))
-            y, report = self.label_by_noisy_votes(ctx, logits)
+            y, report = self.label_queries_by_noisy_student_votes(ctx, logits)
             architecture = ctx.server_architecture(self.server_model)
             final = ctx.build(architecture, ctx.generator("fedkt", "server"))
             ticks = self._train_networks(ctx, "final", [final], [(x, y)], self.epochs)
@@ -328,7 +331,9 @@ class FedKT(Method):
         rows = order[: self.queries]
         return ctx.public[rows.to(ctx.device)]
 
-    def _partition_client_samples_for_students(self, ctx: Context, client: int) -> list[Partition]:
+    def _split_client_samples_among_teachers(
+        self, ctx: Context, client: int
+    ) -> list[SamplesOfTeachers]:
         """Partition the client's samples into t parts, or into fewer if it has fewer, once for each
         of its students.
         """
@@ -342,10 +347,12 @@ class FedKT(Method):
             parts: list[Shard] = []
             for rows in order.tensor_split(min(self.teachers, len(x))):
                 parts.append((x[rows], y[rows]))
-            partitions.append(Partition(client, i, parts))
+            partitions.append(SamplesOfTeachers(client, i, parts))
         return partitions
 
-    def vote_on_labels(self, teacher_logits: TeacherLogits, stream: torch.Generator) -> Labels:
+    def label_queries_by_teacher_votes(
+        self, teacher_logits: TeacherLogits, stream: torch.Generator
+    ) -> Labels:
         """Let the teachers vote on labels `[T]` by their logits `[t, T, C]`; privacy=client adds
         Lap(1/γ) to the counts.
         """
@@ -360,7 +367,7 @@ class FedKT(Method):
         self,
         ctx: Context,
         role: Literal["teacher", "student"],
-        index: int,
+        network_index: int,
         client: int,
         *stream_names: int,
     ) -> Network:
@@ -368,7 +375,8 @@ class FedKT(Method):
         student `index`.
         """
         return ctx.build(
-            ctx.architectures[client], ctx.generator("fedkt", role, index, client, *stream_names)
+            ctx.architectures[client],
+            ctx.generator("fedkt", role, network_index, client, *stream_names),
         )
 
     def _copy_models_of_poisoned_clients(
@@ -401,7 +409,9 @@ class FedKT(Method):
         )
 
     # ------------------------------------------------------------------ server part
-    def label_by_noisy_votes(self, ctx: Context, student_logits: StudentLogits) -> VotedLabels:
+    def label_queries_by_noisy_student_votes(
+        self, ctx: Context, student_logits: StudentLogits
+    ) -> VotedLabels:
         """Vote on labels `[T]` by the students' logits `[M, s, T, C]`, and compute the ε that all
         votes cost.
         """

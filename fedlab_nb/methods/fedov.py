@@ -267,7 +267,7 @@ class FedOV(Method):
         clients = ClientModels(models)
         ctx.check_finite(clients)
         # Link, then server: the models vote.
-        uploaded = ctx.upload(ctx.apply_poison(clients, starts))
+        uploaded = ctx.upload(ctx.replace_poisoned_models(clients, starts))
         with ctx.server():
             return OpenSetVote(uploaded, self.voters)
 

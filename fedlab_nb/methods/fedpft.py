@@ -28,7 +28,7 @@ from ..comm import pack_upper_triangle, unpack_upper_triangle
 from ..errors import UsageError
 from ..models import count_parameters
 from ..models.state import allocate_uninitialised_parameters_on_cpu
-from ..tensor_types import Features, TensorsByName
+from ..tensor_types import Features
 from ..training import Recipe
 from ..training.distill import choose_distillation_loss, distil_student_in_place
 from .base import Context, GlobalModel, Steps, knob, register, report_progress
@@ -53,6 +53,14 @@ SpreadKind = Literal["none", "spherical", "diagonal", "full"]
 COVARIANCES: tuple[SpreadKind, ...] = get_args(SpreadKind)
 STEPS = 20  # of EM
 FLOOR = 1e-6  # added to every variance, so that a component of one sample has one
+
+
+class FeatureMixtureMessage(TypedDict, total=False):
+    """A mixture as it is sent, the matrices of `spread` as upper triangles; no `spread` for kind "none"."""
+
+    weights: Tensor  # [K]
+    means: Tensor  # [K, d]
+    spread: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +105,9 @@ class FeatureMixture:
             deviations = deviations[:, None]
         return means + noise * deviations
 
-    def make_message(self, dtype: torch.dtype) -> TensorsByName:
+    def make_message(self, dtype: torch.dtype) -> FeatureMixtureMessage:
         """The message: weights, means and spread (of matrices the upper triangles; nothing for kind "none")."""
-        message = {"weights": self.weights.to(dtype), "means": self.means.to(dtype)}
+        message = FeatureMixtureMessage(weights=self.weights.to(dtype), means=self.means.to(dtype))
         if self.kind == "full":
             message["spread"] = pack_upper_triangle(self.spread).to(dtype)
         elif self.kind != "none":
@@ -107,7 +115,7 @@ class FeatureMixture:
         return message
 
     @classmethod
-    def from_message(cls, message: TensorsByName, kind: SpreadKind) -> FeatureMixture:
+    def from_message(cls, message: FeatureMixtureMessage, kind: SpreadKind) -> FeatureMixture:
         """The mixture that `make_message` was made from, in float64."""
         weights = message["weights"].double()
         means = message["means"].double()
@@ -180,11 +188,11 @@ class MixtureMessage(TypedDict):
     """A client's upload.
 
     counts: its samples of each class `[C]`, int32; 0 for a class with too few samples
-    mixtures: by class, the tensors of `FeatureMixture.make_message`
+    mixtures: by class, the messages of `FeatureMixture.make_message`
     """
 
     counts: Tensor
-    mixtures: dict[int, dict[str, Tensor]]
+    mixtures: dict[int, FeatureMixtureMessage]
 
 
 class LabelledFeatures(NamedTuple):

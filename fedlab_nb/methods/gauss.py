@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, TypedDict, get_args
 
 import numpy as np
 import torch
@@ -43,7 +43,6 @@ from ..tensor_types import (
     Covariance,
     Features,
     Labels,
-    TensorsByName,
     Vector,
 )
 from .base import Context, GlobalModel, Report, Steps, knob, register
@@ -141,18 +140,18 @@ def split_rows_by_class(features: Features, labels: Labels) -> FeaturesByClass:
 
 
 def measure_class_sums(
-    features: Features, labels: Labels, classes: int, moment_kind: MomentKind
+    features: Features, labels: Labels, class_count: int, moment_kind: MomentKind
 ) -> ClassSums:
     """The sums over samples with `features [n, d]` and `labels [n]`, added up in float64."""
     assert moment_kind in MOMENTS
     features = features.double()
     d = features.shape[1]
-    counts = features.new_zeros(classes)
-    sums = features.new_zeros(classes, d)
+    counts = features.new_zeros(class_count)
+    sums = features.new_zeros(class_count, d)
     if moment_kind == "pooled":
         second = features.T @ features
     else:
-        shapes = {"none": (0,), "diagonal": (classes, d), "full": (classes, d, d)}
+        shapes = {"none": (0,), "diagonal": (class_count, d), "full": (class_count, d, d)}
         second = features.new_zeros(shapes[moment_kind])
     for c, rows in split_rows_by_class(features, labels).items():
         counts[c] += len(rows)
@@ -164,7 +163,15 @@ def measure_class_sums(
     return ClassSums(moment_kind, counts, sums, second)
 
 
-def pack_class_sums(client_sums: ClassSums, dtype: torch.dtype) -> TensorsByName:
+class ClassSumsMessage(TypedDict):
+    """What a client sends of its sums; P: the classes that it has."""
+
+    counts: Tensor  # int32 [C], of all classes
+    sums: Tensor  # [P, d]
+    second: Tensor  # second moments as the kind says, of matrices the upper triangles
+
+
+def pack_class_sums(client_sums: ClassSums, dtype: torch.dtype) -> ClassSumsMessage:
     """A client's message: the counts of all classes (int32), sums and second moments of those that
     it has, `dtype`.
 
@@ -177,14 +184,14 @@ def pack_class_sums(client_sums: ClassSums, dtype: torch.dtype) -> TensorsByName
         second = second[classes]
     if client_sums.kind in MATRICES:
         second = pack_upper_triangle(second)
-    return {
-        "counts": client_sums.counts.int(),
-        "sums": client_sums.sums[classes].to(dtype),
-        "second": second.to(dtype),
-    }
+    return ClassSumsMessage(
+        counts=client_sums.counts.int(),
+        sums=client_sums.sums[classes].to(dtype),
+        second=second.to(dtype),
+    )
 
 
-def unpack_class_sums(message: TensorsByName, moment_kind: MomentKind) -> ClassSums:
+def unpack_class_sums(message: ClassSumsMessage, moment_kind: MomentKind) -> ClassSums:
     """The sums that a message of `pack_class_sums` has, in float64; zeros for the classes that the
     client lacks.
     """
@@ -394,7 +401,7 @@ class Gauss(FrozenMethod):
         client_features, features = yield from self.make_features(ctx)
 
         # Clients: counts, sums and second moments of the features; up. No training.
-        def measure(k: int) -> dict[str, Tensor]:
+        def measure(k: int) -> ClassSumsMessage:
             x, y = ctx.private.train(k)
             sums = measure_class_sums(client_features[k](x), y, ctx.classes, kind)
             return pack_class_sums(sums, ctx.dtype)

@@ -15,6 +15,7 @@ from ..tensor_types import Labels, Samples
 from ..training import ClientModels
 from ..training.calibration import measure_calibration
 from ..training.evaluate import CachedFunction
+from ..value_types import Accuracy0To1
 from .base import (
     Context,
     GlobalModel,
@@ -54,10 +55,12 @@ class LocalModels(NetworkModel):
         self.client_logits = CachedFunction(clients.logits)  # [M, N, C]
 
     def measured(self, samples: Samples, labels: Labels) -> LocalReport:
-        accuracies = self.compute_client_accuracies(samples, labels)
+        accuracies = self.compute_accuracy_of_each_client(samples, labels)
         return LocalReport(self.best, accuracies, accuracies[self.best])
 
-    def compute_client_accuracies(self, samples: Samples, labels: Labels) -> list[float]:
+    def compute_accuracy_of_each_client(
+        self, samples: Samples, labels: Labels
+    ) -> list[Accuracy0To1]:
         """Accuracy of every client's own model, `[M]`."""
         return (self.client_logits(samples).argmax(-1) == labels).double().mean(1).tolist()
 
@@ -71,8 +74,8 @@ class LocalModels(NetworkModel):
             logits[self.best], self.accuracy(samples, labels), calibrated, logits.argmax(-1)
         )
 
-    def accuracy(self, samples: Samples, labels: Labels) -> float:
-        accuracies = self.compute_client_accuracies(samples, labels)
+    def accuracy(self, samples: Samples, labels: Labels) -> Accuracy0To1:
+        accuracies = self.compute_accuracy_of_each_client(samples, labels)
         return sum(accuracies) / len(accuracies)
 
 

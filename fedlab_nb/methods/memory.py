@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 
 from ..errors import RunError, UsageError
+from ..value_types import Bytes
 
 ADVICE = (
     "take fewer clients, fewer columns or smaller images, and with features=pixels fewer features "
@@ -33,7 +34,7 @@ class SquareMatricesInMemory:
     width: int = 8
 
     @property
-    def bytes(self) -> int:
+    def bytes(self) -> Bytes:
         return self.count * self.side**2 * self.width
 
 

@@ -57,8 +57,8 @@ class Poison:
     logit: float = 0.0
 
     @classmethod
-    def parse(cls, text: str, clients: int) -> Poison:
-        """The attack that `text` describes. UsageError for another text, or for more than `clients`
+    def parse(cls, text: str, client_count: int) -> Poison:
+        """The attack that `text` describes. UsageError for another text, or for more than `client_count`
         clients.
         """
         if str(text).strip() == "none":
@@ -77,7 +77,7 @@ class Poison:
             "poison's count",
             parse_if_number(parts[0]),
             0,
-            clients,
+            client_count,
             hint="it is how many of the clients are poisoned",
         )
         if count == 0:
@@ -87,7 +87,12 @@ class Poison:
             if len(parts) == 2:
                 hint = "it is the logit that a liar gives the class that it names"
                 size = check_number(
-                    "poison's logit", parse_if_number(parts[1]), 0, 1e6, open_low=True, hint=hint
+                    "poison's logit",
+                    parse_if_number(parts[1]),
+                    0,
+                    1e6,
+                    excludes_low=True,
+                    hint=hint,
                 )
             return cls(known_kind, count, logit=size)
         if kind == "scaled":
@@ -120,13 +125,13 @@ class Poison:
         """True if it changes a client's answers in an ensemble, and neither labels nor models."""
         return self.count > 0 and self.kind == "lie"
 
-    def choose_poisoned_clients(self, clients: int, seed: int) -> ClientIndices:
+    def choose_poisoned_clients(self, client_count: int, seed: int) -> ClientIndices:
         """The poisoned ones of so many clients, in ascending order."""
-        order = torch.randperm(clients, generator=generator(seed, "poisoned clients"))
+        order = torch.randperm(client_count, generator=generator(seed, "poisoned clients"))
         return tuple(sorted(order[: self.count].tolist()))
 
     def flip_labels_of_shards(
-        self, labels: Labels, shards_of_poisoned_clients: Iterable[SampleIndices], classes: int
+        self, labels: Labels, shards_of_poisoned_clients: Iterable[SampleIndices], class_count: int
     ) -> Labels:
         """`labels [N]` with those of the poisoned clients' `shards_of_poisoned_clients` (rows)
         flipped; the same tensor if none are."""
@@ -135,7 +140,7 @@ class Poison:
         changed = labels.clone()
         for rows in shards_of_poisoned_clients:
             rows = rows.to(labels.device)
-            changed[rows] = classes - 1 - labels[rows]
+            changed[rows] = class_count - 1 - labels[rows]
         return changed
 
     def poison_state(

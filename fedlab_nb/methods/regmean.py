@@ -43,7 +43,7 @@ from .base import (
 from .memory import SquareMatricesInMemory
 from .parts.kronecker import (
     add_to_diagonal,
-    compute_kronecker_factors,
+    compute_mean_kronecker_factors,
     copy_state_with_layers,
     get_layer_weight_matrix,
     list_kronecker_factor_sizes,
@@ -84,7 +84,7 @@ class RegMean(Method):
 
         def measure_moments(k: int) -> dict[str, Any]:
             x, _ = ctx.private.train(k)
-            factors = compute_kronecker_factors(clients.module(k), x, None)
+            factors = compute_mean_kronecker_factors(clients.module(k), x, None)
             moments = {name: pack_upper_triangle(layer.a) for name, layer in factors.items()}
             return {"state": clients.state(k), "moments": moments}
 

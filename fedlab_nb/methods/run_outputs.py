@@ -18,7 +18,7 @@ from ..training import ClientModels, EpochProgress, run_in_chunks, run_in_chunks
 from ..training.backend import SMALL_INPUT
 from ..training.calibration import Calibration, ScoreKind, measure_calibration
 from ..training.evaluate import CachedFunction, compute_accuracy
-from ..value_types import JsonObject, JsonValue
+from ..value_types import Accuracy0To1, JsonObject, JsonValue
 
 SentenceOnPrivacy = str  # what an upload gives away
 AccuracyByRule = dict[str, float]  # {title of a rule: test accuracy, 0–1}
@@ -108,25 +108,25 @@ EnsembleRule = Literal["logits", "probabilities"]
 
 
 @overload
-def report_progress(phase: str, ticks: Iterable[EpochProgress]) -> Steps[None]: ...
+def report_progress(phase: str, epoch_progress: Iterable[EpochProgress]) -> Steps[None]: ...
 
 
 @overload
 def report_progress(
-    phase: str, ticks: Iterable[EpochProgress], make_model: Callable[[], TrainedModel]
+    phase: str, epoch_progress: Iterable[EpochProgress], make_model: Callable[[], TrainedModel]
 ) -> Steps[TrainedModel]: ...
 
 
 def report_progress(
     phase: str,
-    ticks: Iterable[EpochProgress],
+    epoch_progress: Iterable[EpochProgress],
     make_model: Callable[[], GlobalModel | None] = lambda: None,
 ) -> Steps[GlobalModel | None]:
-    """Yield the `ticks` of a training as progress, and return `make_model()` at the end.
+    """Yield the `epoch_progress` of a training as progress, and return `make_model()` at the end.
 
     make_model: makes the model so far; also called for each point of the live curve
     """
-    for tick in ticks:
+    for tick in epoch_progress:
         yield Progress(
             phase, tick.done, tick.total, model=make_model() if tick.has_current_models else None
         )
@@ -189,7 +189,7 @@ class GlobalModel:
         """Predict the classes `[N]`."""
         return self.logits(samples).argmax(1)
 
-    def accuracy(self, samples: Samples, labels: Labels) -> float:
+    def accuracy(self, samples: Samples, labels: Labels) -> Accuracy0To1:
         """Compute the share of `samples [N, ...]` that are classified as `labels [N]`, 0–1."""
         return compute_accuracy(self.predict(samples), labels)
 
@@ -272,7 +272,7 @@ class ClientsAlone(GlobalModel):
         self.parameters = sum(clients.parameters)
         self.report = report or Report()
 
-    def accuracy(self, samples: Samples, labels: Labels) -> float:
+    def accuracy(self, samples: Samples, labels: Labels) -> Accuracy0To1:
         if samples[0].numel() > SMALL_INPUT:
             predictions = self.clients.predict_each_sample_by_one_client(samples)
         else:

@@ -118,8 +118,8 @@ class Scaffold(Iterative):
         return rounds.result
 
 
-def make_gradient_correction(corrections: Sequence[State]) -> GradientAdjustment:
-    """g ← g + (c - c_k), where `corrections[k]` is c - c_k."""
+def make_gradient_correction(client_corrections: Sequence[State]) -> GradientAdjustment:
+    """g ← g + (c - c_k), where `client_corrections[k]` is c - c_k."""
     rows: dict[tuple[int, ...], list[Tensor]] = {}
 
     def adjust(
@@ -128,7 +128,7 @@ def make_gradient_correction(corrections: Sequence[State]) -> GradientAdjustment
         if clients not in rows:  # only a few sets occur: the stack shrinks as clients finish
             rows[clients] = []
             for name in parameters:
-                rows[clients].append(torch.stack([corrections[k][name] for k in clients]))
+                rows[clients].append(torch.stack([client_corrections[k][name] for k in clients]))
         torch._foreach_add_(gradients, rows[clients])
 
     return adjust

@@ -180,19 +180,19 @@ def check_names_one_model(text: str) -> str:
     return text
 
 
-def parse_architecture(text: str, input_shape: SampleShape, classes: int) -> Architecture:
+def parse_architecture(text: str, input_shape: SampleShape, class_count: int) -> Architecture:
     """(name, input_shape, classes, width) of the one model that `text` specifies, which must not be "auto".
 
     UsageError if it cannot take such inputs.
     """
     name, width = parse_models(check_names_one_model(text), input_shape)[0]
-    return name, check_input_shape(name, input_shape), classes, width
+    return name, check_input_shape(name, input_shape), class_count, width
 
 
-def build_first_network_from_text(text: str, input_shape: SampleShape, classes: int) -> Network:
+def build_first_network_from_text(text: str, input_shape: SampleShape, class_count: int) -> Network:
     """The first model that `text` specifies, untrained."""
     name, width = parse_models(text, input_shape)[0]
-    return build(name, input_shape, classes, width=width)
+    return build(name, input_shape, class_count, width=width)
 
 
 def choose_default_width(name: str, input_shape: SampleShape) -> int:

@@ -79,7 +79,7 @@ def prepend_input_normalisation_in_place(
     return network
 
 
-def compute_map_side(
+def compute_feature_map_side(
     input_size: int, kernel_size: int, *, padding: int = 0, stride: int = 1
 ) -> int:
     """The side of a convolution's or a pooling's output, for an input of side `input_size`."""

@@ -12,7 +12,7 @@ from math import prod
 from torch import nn
 
 from ..value_types import ImageShape, SampleShape
-from .network import NetworkLayout, compute_map_side
+from .network import NetworkLayout, compute_feature_map_side
 
 MLP_SMALL_INPUT = 256  # inputs of up to so many numbers get the small perceptron
 
@@ -53,8 +53,8 @@ def cnn(input_shape: ImageShape, width: int) -> NetworkLayout:
     first, second, third, fourth = (max(1, round(size * width / 6)) for size in (6, 16, 120, 84))
     sides = []
     for side in (height, breadth):
-        side = compute_map_side(side, 5, padding=padding) // 2
-        side = compute_map_side(side, 5, padding=padding) // 2
+        side = compute_feature_map_side(side, 5, padding=padding) // 2
+        side = compute_feature_map_side(side, 5, padding=padding) // 2
         sides.append(side)
     blocks = [
         nn.Sequential(nn.Conv2d(channels, first, 5, padding=padding), nn.MaxPool2d(2), nn.ReLU()),
@@ -100,9 +100,9 @@ def lenet5(input_shape: ImageShape, width: int) -> NetworkLayout:
     first, second, third, fourth = (max(1, round(size * width / 6)) for size in (6, 16, 120, 84))
     sides = []
     for side in (height, breadth):
-        side = compute_map_side(side, 5, padding=outer) // 2
-        side = compute_map_side(side, 5, padding=inner) // 2
-        sides.append(compute_map_side(side, 5, padding=inner))
+        side = compute_feature_map_side(side, 5, padding=outer) // 2
+        side = compute_feature_map_side(side, 5, padding=inner) // 2
+        sides.append(compute_feature_map_side(side, 5, padding=inner))
     pool = nn.Identity() if sides == [1, 1] else nn.AdaptiveAvgPool2d(1)
     blocks = [
         nn.Sequential(nn.Conv2d(channels, first, 5, padding=outer), nn.MaxPool2d(2), nn.ReLU()),
@@ -145,7 +145,7 @@ def cnn3(input_shape: ImageShape, width: int) -> NetworkLayout:
     blocks = []
     for has_pool in (True, True, False):
         convolution = nn.Conv2d(channels, width, 3, padding=padding)
-        sides = [compute_map_side(side, 3, padding=padding) for side in sides]
+        sides = [compute_feature_map_side(side, 3, padding=padding) for side in sides]
         if has_pool:
             blocks.append(nn.Sequential(convolution, nn.MaxPool2d(2), nn.ReLU()))
             sides = [side // 2 for side in sides]

@@ -20,7 +20,7 @@ from torch import nn
 
 from ..tensor_types import FeatureMaps
 from ..value_types import ImageShape
-from .network import NetworkLayout, compute_map_side
+from .network import NetworkLayout, compute_feature_map_side
 
 
 class Residual(nn.Module):
@@ -168,13 +168,18 @@ def _make_stages(
     input_sides = list(input_sides)
     for stage, width in enumerate(widths):
         stride = 1 if stage == 0 else 2
-        if min(compute_map_side(side, 3, padding=1, stride=stride) for side in input_sides) < 2:
+        if (
+            min(compute_feature_map_side(side, 3, padding=1, stride=stride) for side in input_sides)
+            < 2
+        ):
             stride = 1
         blocks.append(block_class(input_channels, width, stride))
         for _ in range(blocks_per_stage - 1):
             blocks.append(block_class(width, width, 1))
         input_channels = width
-        input_sides = [compute_map_side(side, 3, padding=1, stride=stride) for side in input_sides]
+        input_sides = [
+            compute_feature_map_side(side, 3, padding=1, stride=stride) for side in input_sides
+        ]
     return Stages(blocks, input_sides, input_channels)
 
 

@@ -377,13 +377,13 @@ class Controls:
         self._is_confirmed = False
         self.run.description = "Run"
         self.debouncer.schedule_update(
-            "cost", self.estimate_cost_of_chosen_methods, self._show_cost_line
+            "cost", self.estimate_seconds_and_bytes_of_chosen_methods, self._show_cost_line
         )
 
     def _show_cost_line(self, cost: Cost | None) -> None:
         self.cost.value = make_paragraph_html(describe_cost(cost))
 
-    def estimate_cost_of_chosen_methods(self) -> Cost | None:
+    def estimate_seconds_and_bytes_of_chosen_methods(self) -> Cost | None:
         """Estimate what Run will cost; None if no method is chosen."""
         request = self._cost_request
         if not request.methods:
@@ -399,7 +399,7 @@ class Controls:
             self._is_confirmed = False
             self.run.description = "Run"
             return False
-        cost = self.estimate_cost_of_chosen_methods()
+        cost = self.estimate_seconds_and_bytes_of_chosen_methods()
         if cost is None or cost.seconds is None or cost.seconds < LONG:
             return False
         self._is_confirmed = True

@@ -66,7 +66,7 @@ class NearestResults:
     @property
     def stored_client_count(self) -> int:
         """The stored number of clients that is nearest."""
-        return self.table.find_nearest_clients(self.settings.get("clients", 10))
+        return self.table.find_nearest_client_count(self.settings.get("clients", 10))
 
     @property
     def chosen_alpha(self) -> float:

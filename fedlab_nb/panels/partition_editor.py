@@ -116,7 +116,7 @@ class PartitionEditor:
     def _rename_selected_client(self, new_name: str) -> None:
         name = " ".join(re.sub("[,:=]", " ", new_name).split())
         client_id = self.state.federation.ids[self.state.client]
-        if name and name != self.edits.names.get(client_id):
+        if name and name != self.edits.client_names.get(client_id):
             self._views.dirty.add("partition")
             self._add_edit(self.state.client, name=name)
 
@@ -188,7 +188,7 @@ class PartitionEditor:
             if value not in (NOBODY, state.client):
                 others.append((name, value))
         set_menu_options_and_keep_choice(self.to, others)
-        self.name.value = self.edits.names.get(client_id, "")
+        self.name.value = self.edits.client_names.get(client_id, "")
 
     def _show_selected_samples(self, state: PanelState) -> None:
         """Show the samples at once where others are looked at; while a slider moves, once it rests."""

@@ -385,7 +385,7 @@ def make_stored_table_message(nearest: NearestResults | None) -> StoredTableMess
     results: dict[str, list[list[MeanAndHalfWidth]]] = {}
     for method in nearest.methods:
         rows: list[list[MeanAndHalfWidth]] = []
-        for clients in table.clients:
+        for clients in table.client_counts:
             row: list[MeanAndHalfWidth] = []
             for alpha in table.alphas:
                 found = compute_band(table.accuracies(method, alpha, clients))
@@ -394,7 +394,7 @@ def make_stored_table_message(nearest: NearestResults | None) -> StoredTableMess
         results[method] = rows
     return {
         "alphas": list(table.alphas),
-        "clients": list(table.clients),
+        "clients": list(table.client_counts),
         "seeds": len(table.seeds),
         "results": results,
     }

@@ -182,7 +182,7 @@ def parse_scale(scale: object) -> Scale:
         return choose("scale", scale, SCALES)
     if scale == 1:
         return "paper"
-    return check_number("scale", scale, 0, 1, open_low=True, hint="1 is the paper's own")
+    return check_number("scale", scale, 0, 1, excludes_low=True, hint="1 is the paper's own")
 
 
 def plan_table_runs(

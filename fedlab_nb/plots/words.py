@@ -380,7 +380,7 @@ def find_given_client_names(caption: SettingCaption | str) -> NameByClient:
         )
     for number, client in enumerate(edits.doubled_clients):
         names[values["clients"] + number] = f"double of {format_client_letters(client)}"
-    names |= edits.names
+    names |= edits.client_names
     if not names:
         return {}
     names_by_index = {}

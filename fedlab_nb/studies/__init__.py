@@ -7,4 +7,4 @@ from .grid import Study
 from .outcome import Outcome
 from .results import Outcomes, Results, Table
 from .settings import Plan, Settings
-from .store import Store, StoreWarning, store_folder
+from .store import Store, StoreWarning, find_store_folder

@@ -45,7 +45,7 @@ from ..training.backend import (
 from ..training.optim import make_optimizer
 from ..training.stack import Stack
 from ..training.stacked import compute_weighted_cross_entropy_gradient
-from ..value_types import SettingValue
+from ..value_types import MeanPassesPerClient, SettingValue
 from .experiment import are_clients_stored, is_run_stored
 from .settings import Plan, Settings, make_plans
 from .stored_results import DIGITS, StoredTable, list_datasets_with_stored_results, load
@@ -142,7 +142,7 @@ def estimate_traffic(plan: Plan) -> TrafficBytes:
     """Estimate the bytes of a run. They are exact if the method says so, and if all clients are
     alike and honest.
     """
-    traffic = plan.method.bytes_sent(estimate_traffic_sizes(plan))
+    traffic = plan.method.bytes_sent(estimate_federation_sizes(plan))
     settings = plan.settings
     is_usual = settings.poison == "none" and not settings.absent
     if is_usual and len(set(plan.architectures)) == 1:
@@ -150,7 +150,7 @@ def estimate_traffic(plan: Plan) -> TrafficBytes:
     return traffic.as_estimate
 
 
-def estimate_traffic_sizes(plan: Plan) -> FederationSizes:
+def estimate_federation_sizes(plan: Plan) -> FederationSizes:
     """The sizes on which the bytes of a plan depend, as far as they are known before the run."""
     settings = plan.settings
     about = settings.describe_dataset()
@@ -266,7 +266,7 @@ def estimate_server_seconds(plan: Plan) -> float | None:
     return seconds
 
 
-def count_passes_over_local_data(plan: Plan, epochs: int) -> float:
+def count_passes_over_local_data(plan: Plan, epochs: int) -> MeanPassesPerClient:
     """Count how often a client would train on its own data with this number of epochs; 1 if it
     trains nothing.
     """
@@ -300,9 +300,9 @@ def find_stored_row_with_nearest_clients_and_alpha(
 
 
 @functools.lru_cache(maxsize=256)
-def make_plan_of_stored_row(dataset: str, method: str, alpha: float, clients: int) -> Plan:
+def make_plan_of_stored_row(dataset: str, method: str, alpha: float, client_count: int) -> Plan:
     """The plan of a stored row."""
-    settings = Settings.make(dataset=dataset, alpha=alpha, clients=clients, device="cpu")
+    settings = Settings.make(dataset=dataset, alpha=alpha, clients=client_count, device="cpu")
     return make_plans(settings, [method])[0]
 
 

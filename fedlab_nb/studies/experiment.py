@@ -36,7 +36,7 @@ from ..training import (
     EpochProgress,
     cache_forward_passes,
     compute_class_accuracies,
-    compute_client_accuracies,
+    compute_client_accuracies_from_class_accuracies,
     compute_group_accuracies,
     train_clients,
 )
@@ -111,12 +111,12 @@ def _make_cached_federation(dataset_digest: str, **options: SettingValue) -> Fed
     return make_federation_with_public_data(**options)
 
 
-def choose_test_indices_for_pictures(sample_count: int) -> IndexArray:
+def choose_test_indices_for_pictures(test_set_size: int) -> IndexArray:
     """The indices of the test points that pictures show: at most TEST_POINTS, the same for every method and seed."""
-    if sample_count <= TEST_POINTS:
-        return np.arange(sample_count)
+    if test_set_size <= TEST_POINTS:
+        return np.arange(test_set_size)
     stream = make_numpy_generator(0, "test points")
-    chosen = stream.choice(sample_count, TEST_POINTS, replace=False)
+    chosen = stream.choice(test_set_size, TEST_POINTS, replace=False)
     return np.sort(chosen)
 
 
@@ -285,7 +285,7 @@ class Run:
             bytes=self.ctx.link.ledger.total,
         )
 
-    def run_steps(self) -> Generator[Event, None, Outcome]:
+    def run_and_yield_events(self) -> Generator[Event, None, Outcome]:
         """The whole run: its events, and the outcome at the end."""
         self.prepare_context()
         self.plan.method.validate(self.ctx)
@@ -442,7 +442,9 @@ class Run:
         federation = self.federation
         owners = federation.dataset.client_test if federation.partition == "natural" else None
         if owners is None:
-            return compute_client_accuracies(per_class, federation.label_counts)
+            return compute_client_accuracies_from_class_accuracies(
+                per_class, federation.label_counts
+            )
         count = len(federation.dataset.client_names)
         accuracies = compute_group_accuracies(predictions == self.y_test, owners, count)
         return accuracies[list(federation.ids)]
@@ -510,7 +512,7 @@ def iterate_events_of_plan(
         return
     run = Run(plan, clients, use_store, next_plans)
     with configure_torch(plan.settings.device, run.federation.dataset.input_shape):
-        outcome = yield from run.run_steps()
+        outcome = yield from run.run_and_yield_events()
     if use_store:
         Store("runs").store_entry_if_possible(plan.hash_settings_of_run(), *outcome.to_entry())
         delete_oldest_entries_beyond_limit_every_100_calls()
@@ -530,7 +532,7 @@ def are_clients_stored(plan: Plan) -> bool:
 def rerun_plan_from_stored_clients(plan: Plan) -> Outcome:
     """Repeat a stored run, from its stored clients."""
     with use_default_switches():
-        return exhaust_generator(Run(plan, _trained_clients, cache=True).run_steps())
+        return exhaust_generator(Run(plan, _trained_clients, cache=True).run_and_yield_events())
 
 
 def load_stored_outcome(plan: Plan) -> Outcome | None:

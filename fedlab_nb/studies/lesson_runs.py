@@ -2,7 +2,8 @@
 
 outs = runs(["fens", "ensemble"], alpha=0.05)            # digits, ten clients, three seeds, unless said otherwise
 percent(outs, "fens")                                    # 84.0
-for (settings, _), methods in alike(outs).items(): ...   # {method: {seed: accuracy}} under each setting
+for (settings, _), methods in group_comparable_accuracies(outs).items():
+    ...                                                  # {method: {seed: accuracy}} under each setting
 """
 
 from collections import defaultdict
@@ -41,7 +42,7 @@ def runs(methods: str | Sequence[str], alpha: float = ALPHA, **settings: Setting
 title = choose_method_label  # a method's name in words: 'fens' -> 'FENS'
 
 
-def by_seed(outcomes: Iterable[Outcome], method: str) -> OutcomeBySeed:
+def select_outcomes_by_seed(outcomes: Iterable[Outcome], method: str) -> OutcomeBySeed:
     """Return {seed: outcome} of one method; of several runs with the same seed, the first one."""
     chosen: dict[int, Outcome] = {}
     for outcome in outcomes:
@@ -50,9 +51,12 @@ def by_seed(outcomes: Iterable[Outcome], method: str) -> OutcomeBySeed:
     return chosen
 
 
-def accuracies(outcomes: Iterable[Outcome], method: str) -> ValuesBySeed:
+def select_accuracies_by_seed(outcomes: Iterable[Outcome], method: str) -> ValuesBySeed:
     """Return {seed: test accuracy 0–1} of one method."""
-    return {seed: outcome.accuracy for seed, outcome in by_seed(outcomes, method).items()}
+    return {
+        seed: outcome.accuracy
+        for seed, outcome in select_outcomes_by_seed(outcomes, method).items()
+    }
 
 
 def percent(outcomes: Iterable[Outcome], method: str) -> float:
@@ -60,7 +64,7 @@ def percent(outcomes: Iterable[Outcome], method: str) -> float:
     return 100 * mean(outcome.accuracy for outcome in outcomes if outcome.method == method)
 
 
-def alike(
+def group_comparable_accuracies(
     outcomes: Iterable[Outcome],
     place: Callable[[Outcome], tuple[SharedConditions, Variant] | None] | None = None,
     validation: bool = False,

@@ -23,7 +23,7 @@ from ..methods import GlobalModel, Report
 from ..methods.context import Context
 from ..training import Recipe
 from ..training.calibration import Calibration
-from ..value_types import JsonObject, SettingsByName
+from ..value_types import Accuracy0To1, JsonObject, MeanPassesPerClient, Seconds, SettingsByName
 from . import saved
 from .inputs import Inputs, make_inputs_of_plan
 from .settings import Plan, Settings
@@ -171,7 +171,7 @@ class Outcome(saved.Predictor):
 
     # ------------------------------------------------------------------------------------------- work, time and traffic
     @property
-    def local_passes(self) -> float:
+    def local_passes(self) -> MeanPassesPerClient:
         """The number of passes that a client made over its own data, as the mean over clients."""
         mean_samples = self.label_counts.sum() / len(self.label_counts)
         # The plan expects the number of samples of all clients, including those that took no part.
@@ -179,17 +179,17 @@ class Outcome(saved.Predictor):
         return self.plan.compute_mean_local_passes(round(samples_of_all))
 
     @property
-    def seconds_local(self) -> float:
+    def seconds_local(self) -> Seconds:
         """Wall time of the local training from which this result was made."""
         return self.seconds.get("local training", 0.0)
 
     @property
-    def seconds_total(self) -> float:
+    def seconds_total(self) -> Seconds:
         """Wall time of all phases."""
         return sum(self.seconds.values())
 
     @property
-    def seconds_method(self) -> float:
+    def seconds_method(self) -> Seconds:
         """Wall time of the method's own part, including evaluation, but not local training or the live curve."""
         return self.seconds_total - self.seconds_local - self.seconds.get("live curve", 0.0)
 
@@ -198,7 +198,7 @@ class Outcome(saved.Predictor):
     auc = property(attrgetter("calibration.auc"))
 
     @property
-    def balanced_accuracy(self) -> float:
+    def balanced_accuracy(self) -> Accuracy0To1:
         """The mean of `per_class`: every class with test samples counts alike."""
         return float(np.mean([share for share in self.per_class if share is not None]))
 
@@ -227,12 +227,12 @@ class Outcome(saved.Predictor):
         return pandas.DataFrame(counts, index=rows, columns=columns)
 
     @property
-    def worst_client(self) -> float:
+    def worst_client(self) -> Accuracy0To1:
         """The lowest accuracy of a client (see `per_client`)."""
         return min(self.per_client)
 
     @property
-    def accuracy_unseen(self) -> float | None:
+    def accuracy_unseen(self) -> Accuracy0To1 | None:
         """Mean accuracy on the samples of clients that took no part; None if all took part."""
         if not self.unseen:
             return None

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..errors import FedlabError, UsageError, choose
-from ..files import check_replaceable, expand_path, open_replacement, write_file
+from ..files import check_replaceable, expand_path, replace_file_at_end_of_block, write_file
 from ..methods import METHODS, choose_method_label
 from ..studies.statistics import ValuesBySeed
-from ..value_types import SettingsByName, SettingValue
+from ..value_types import Accuracy0To1, SettingsByName, SettingValue
 from .outcome import QUALITY
 from .statistics import (
     Band,
@@ -351,7 +351,7 @@ class Results(Printable):
             write_file(path / "results.csv", csv, force=force)
             write_file(path / "results.json", json.dumps(rows, indent=1), force=force)
             if parquet and find_spec("pyarrow"):
-                with open_replacement(path / "results.parquet", force=force) as part:
+                with replace_file_at_end_of_block(path / "results.parquet", force=force) as part:
                     DataFrame(self.rows).to_parquet(part, index=False)
         except OSError as error:
             raise FedlabError(
@@ -465,7 +465,7 @@ class Outcomes(Printable, list):
     def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
         return self.table().make_paragraphs_and_grids()
 
-    def mean(self, method: str) -> float:
+    def mean(self, method: str) -> Accuracy0To1:
         """Mean test accuracy of `method` over the seeds."""
         values = [outcome.accuracy for outcome in self if outcome.method == method]
         if not values:

@@ -44,7 +44,7 @@ from ..data.array_types import FeatureArray
 from ..data.dataset import SampleShape
 from ..data.input_types import ArrayLike, RawSamples
 from ..errors import RunError, UsageError, format_error
-from ..files import check_replaceable, expand_path, open_replacement
+from ..files import check_replaceable, expand_path, replace_file_at_end_of_block
 from ..installation import format_install_command
 from ..methods import GlobalModel
 from ..methods.fens.model import Experts
@@ -509,7 +509,7 @@ def save(outcome: Outcome, path: str | PathLike, *, force: bool = False) -> Path
     text = json.dumps(content)
     header = {NAME: f"{FORMAT} {text}", DIGEST: compute_model_digest(text, tensors)}
     try:
-        with open_replacement(path, force=force) as part:
+        with replace_file_at_end_of_block(path, force=force) as part:
             save_file(tensors, part, header)
     except UsageError:
         raise
@@ -594,7 +594,7 @@ def save_onnx_and_spoil_model(
     try:
         program = export_onnx(model, input_shape)
         program.model.metadata_props["fedlab_nb"] = json.dumps(description)
-        with open_replacement(path, force=force) as part:
+        with replace_file_at_end_of_block(path, force=force) as part:
             program.save(part)
     except UsageError:
         raise

@@ -30,7 +30,7 @@ from ..models.build import check_input_shape
 from ..models.network import Architecture
 from ..training import BACKENDS, Recipe
 from ..training.backend import BackendChoice
-from ..value_types import JsonObject, SettingsByName, SettingValue
+from ..value_types import JsonObject, MeanPassesPerClient, SettingsByName, SettingValue
 from .code_version import (
     hash_core_code,
     hash_method_code,
@@ -222,7 +222,7 @@ class Settings:
             parse_if_number(self.share),
             0,
             1,
-            open_low=True,
+            excludes_low=True,
             hint="1 uses all training samples",
         )
         samples = max(1, round(share * about.n_train))
@@ -248,7 +248,11 @@ class Settings:
         )
         seed = check_whole_number("seed", parse_if_number(self.seed), 0)
         edits = data.Edits.parse(self.moves).with_seed_if_missing(seed)
-        count = edits.check_and_count_clients(clients, about.classes) if edits.changes else clients
+        count = (
+            edits.check_and_count_resulting_clients(clients, about.classes)
+            if edits.changes
+            else clients
+        )
         size_sigma = check_number(
             "size_sigma", parse_if_number(self.size_sigma), 0, 10, hint="0 is no lognormal sizes"
         )
@@ -273,7 +277,7 @@ class Settings:
             alpha=alpha,
             clients=clients,
             public=public,
-            transform=data.normalise_transform(self.transform, about.input_shape),
+            transform=data.normalise_transform_text(self.transform, about.input_shape),
             seed=seed,
             classes_per_client=check_whole_number(
                 "classes_per_client", parse_if_number(self.classes_per_client), 1
@@ -322,7 +326,7 @@ class Settings:
             if getattr(self, name) != unchanged:
                 options[name] = getattr(self, name)
         if self.moves:
-            edits = self.edits.without_names()
+            edits = self.partition_edits.without_names()
             if edits.changes or edits.seed not in (None, self.seed):
                 options["moves"] = str(edits)
         if self.partition == "classes":
@@ -335,14 +339,16 @@ class Settings:
         return options
 
     @property
-    def edits(self) -> data.Edits:
+    def partition_edits(self) -> data.Edits:
         """The changes that were made to the partition by hand."""
         return data.Edits.parse(self.moves)
 
     @property
     def client_count(self) -> int:
         """The number of clients: those of the partition, and doubles."""
-        return self.clients + len(self.edits.doubled_clients) if self.moves else self.clients
+        return (
+            self.clients + len(self.partition_edits.doubled_clients) if self.moves else self.clients
+        )
 
     @property
     def absent_clients(self) -> ClientIndices:
@@ -492,7 +498,7 @@ class Plan:
         """How every network's first layer scales images."""
         return data.parse_input_scale(self.settings.transform)
 
-    def compute_mean_local_passes(self, training_samples: int) -> float:
+    def compute_mean_local_passes(self, training_samples: int) -> MeanPassesPerClient:
         """Compute how often a client trains on its own data in the whole run, as the mean over
         clients. This compares the local work of methods.
 

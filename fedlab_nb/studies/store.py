@@ -31,7 +31,7 @@ import numpy as np
 
 from .. import __version__
 from ..errors import UsageError
-from ..files import store_folder
+from ..files import find_store_folder
 from ..value_types import JsonObject, JsonValue
 from .code_version import read_torch_version
 
@@ -67,7 +67,7 @@ class Store:
     """Entries of one `kind` (of KINDS) under `folder`."""
 
     def __init__(self, kind: str, folder: Path | None = None) -> None:
-        self.folder = (folder or store_folder()) / kind
+        self.folder = (folder or find_store_folder()) / kind
 
     def has(self, key: str) -> bool:
         """Whether there is an entry with this key. It may be damaged."""
@@ -245,7 +245,7 @@ def list_entries_oldest_first() -> list[EntryFolder]:
     """List all entries, the least recently used one first. Anything else in the folder is ignored."""
     entries = []
     for kind in KINDS:
-        folder = store_folder() / kind
+        folder = find_store_folder() / kind
         if not folder.is_dir():
             continue
         for path in folder.iterdir():

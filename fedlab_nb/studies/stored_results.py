@@ -34,7 +34,7 @@ class TableAxes(NamedTuple):
 
     methods: list[str]
     alphas: list[float]
-    clients: list[int]
+    client_counts: list[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +72,9 @@ class StoredTable:
         return self.axes.alphas
 
     @property
-    def clients(self) -> list[int]:
+    def client_counts(self) -> list[int]:
         """The stored numbers of clients."""
-        return self.axes.clients
+        return self.axes.client_counts
 
     @property
     def seeds(self) -> list[int]:
@@ -98,18 +98,18 @@ class StoredTable:
         return f"stored results of {self.about['date']}, version {self.about['version']}"
 
     def get_values_by_seed(
-        self, column: str, method: str, alpha: float, clients: int
+        self, column: str, method: str, alpha: float, client_count: int
     ) -> ValuesBySeed:
         """{seed: a run's value of `column`} for one stored setting, without failed runs; {} if it is not stored."""
-        row = self.rows.get((method, float(alpha), clients))
+        row = self.rows.get((method, float(alpha), client_count))
         if row is None:
             return {}
         pairs = zip(row["seeds"], row[column], strict=True)
         return {seed: value for seed, value in pairs if value is not None}
 
-    def accuracies(self, method: str, alpha: float, clients: int) -> ValuesBySeed:
+    def accuracies(self, method: str, alpha: float, client_count: int) -> ValuesBySeed:
         """{seed: accuracy} of one stored setting."""
-        return self.get_values_by_seed("accuracy", method, alpha, clients)
+        return self.get_values_by_seed("accuracy", method, alpha, client_count)
 
     def compute_mean_seconds_by_method(self) -> MeanSecondsByMethod:
         """{method: mean seconds of a run}, training of the clients included."""
@@ -119,13 +119,13 @@ class StoredTable:
             seconds.setdefault(name, []).extend(local + method for local, method in runs)
         return {name: fmean(method_seconds) for name, method_seconds in seconds.items()}
 
-    def list_accuracies_by_alpha(self, method: str, clients: int) -> AccuraciesByAlphaAndSeed:
+    def list_accuracies_by_alpha(self, method: str, client_count: int) -> AccuraciesByAlphaAndSeed:
         """{alpha: {seed: accuracy}} at a stored number of clients."""
-        return {alpha: self.accuracies(method, alpha, clients) for alpha in self.alphas}
+        return {alpha: self.accuracies(method, alpha, client_count) for alpha in self.alphas}
 
-    def find_nearest_clients(self, clients: float) -> int:
-        """The stored number of clients nearest to `clients`, on a logarithmic scale."""
-        return min(self.clients, key=lambda m: abs(math.log(m / max(clients, 1))))
+    def find_nearest_client_count(self, client_count: float) -> int:
+        """The stored number of clients nearest to `client_count`, on a logarithmic scale."""
+        return min(self.client_counts, key=lambda m: abs(math.log(m / max(client_count, 1))))
 
 
 @lru_cache(maxsize=len(SETS))

@@ -6,7 +6,7 @@ from .evaluate import (
     cache_forward_passes,
     compute_accuracy,
     compute_class_accuracies,
-    compute_client_accuracies,
+    compute_client_accuracies_from_class_accuracies,
     compute_group_accuracies,
     run_in_chunks,
     run_in_chunks_with_cache,

@@ -16,7 +16,7 @@ operation. PyTorch releases Python's lock during an operation, so threads suffic
 """
 
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from math import prod
@@ -29,6 +29,7 @@ from torch.backends import cudnn
 from ..errors import choose
 from ..models import count_parameters
 from ..value_types import SampleShape, WithBlock
+from .loop import FinishedEpochCounts
 from .recipe import Precision
 from .stack import can_stack_model
 
@@ -195,8 +196,10 @@ def count_cores() -> int:
 
 
 def run_trainings_in_parallel_threads(
-    trainings: Sequence[Iterator[int]], synchronisation_epochs: Sequence[int], thread_count: int
-) -> Generator[int, None, None]:
+    trainings: Sequence[FinishedEpochCounts],
+    synchronisation_epochs: Sequence[int],
+    thread_count: int,
+) -> FinishedEpochCounts:
     """Run `trainings`, generators of finished epochs, on `thread_count` threads; yields the epochs finished by all.
 
     synchronisation_epochs: epochs in ascending order, the last of which is the end. Trainings wait for each other at

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fedlab_nb.value_types import WithBlock
+from fedlab_nb.value_types import Accuracy0To1, WithBlock
 
 from ..tensor_types import (
     AccuracyPerClass,
@@ -32,7 +32,7 @@ SMALLEST_CHUNK = 64  # in smaller chunks the calls themselves take most of the t
 WIDEST_MAP = 2**21
 
 
-def choose_chunk_size(network_or_method: TensorFunction, samples: Samples) -> int:
+def choose_samples_per_chunk(network_or_method: TensorFunction, samples: Samples) -> int:
     """The number of samples, a power of two, that a network (or its method) should read at once.
 
     On a CPU it depends on the size of the maps after the first convolution, which are as large as the image: ResNet-8
@@ -64,7 +64,7 @@ def run_in_chunks(
     chunk_size: int | None = None,
 ) -> Tensor:
     """`function` over `samples` in chunks of samples, results joined along `dim` (the sample axis of the result)."""
-    chunk_size = chunk_size or choose_chunk_size(function, samples)
+    chunk_size = chunk_size or choose_samples_per_chunk(function, samples)
     if (
         samples.shape[0] <= chunk_size
     ):  # not len(), which would become a constant in an exported model
@@ -137,16 +137,16 @@ class CachedFunction:
         return result
 
 
-def compute_accuracy(predictions: Predictions, labels: Labels) -> float:
+def compute_accuracy(predictions: Predictions, labels: Labels) -> Accuracy0To1:
     """Share of `predictions [N]` that equal `labels [N]`, 0–1."""
     return float((predictions == labels).double().mean())
 
 
 def compute_class_accuracies(
-    predictions: Predictions, labels: Labels, classes: int
+    predictions: Predictions, labels: Labels, class_count: int
 ) -> AccuracyPerClass:
     """Accuracy on each class's samples, `[C]`; NaN for a class without samples."""
-    return compute_group_accuracies(predictions == labels, labels, classes)
+    return compute_group_accuracies(predictions == labels, labels, class_count)
 
 
 def compute_group_accuracies(
@@ -163,7 +163,7 @@ def compute_group_accuracies(
     return sums / torch.bincount(groups, minlength=group_count)
 
 
-def compute_client_accuracies(
+def compute_client_accuracies_from_class_accuracies(
     class_accuracies: AccuracyPerClass, label_counts: ClientClassCounts
 ) -> AccuracyPerClient:
     """The accuracy on each client's own mix of labels, `[M]`: class accuracies `[C]` weighted by `label_counts [M, C]`.

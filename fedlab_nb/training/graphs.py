@@ -38,7 +38,7 @@ class GradientGraphs:
         self.pool = pool
         self.can_record = True
         self.calls: Counter[tuple] = Counter()
-        self.recordings: dict[tuple, Recording] = {}
+        self.recordings: dict[tuple, RecordedGraph] = {}
 
     def __call__(self, *inputs: Tensor) -> Sequence[Tensor]:
         shapes = tuple((tuple(tensor.shape), tensor.stride()) for tensor in inputs)
@@ -48,7 +48,7 @@ class GradientGraphs:
         if self.calls[shapes] <= PLAIN_CALLS or not self.can_record:
             return self.compute(*inputs)
         try:
-            self.recordings[shapes] = Recording(self.compute, inputs, self.pool)
+            self.recordings[shapes] = RecordedGraph(self.compute, inputs, self.pool)
         except RuntimeError:  # a kernel cannot be recorded; nothing has been computed yet
             self.can_record = False
             return self.compute(*inputs)
@@ -71,7 +71,7 @@ def pause_garbage_collection() -> WithBlock:
             gc.enable()
 
 
-class Recording:
+class RecordedGraph:
     """One CUDA graph of `compute`, with the tensors that hold its inputs and its outputs."""
 
     def __init__(self, compute: Compute, inputs: Sequence[Tensor], pool: Any) -> None:

@@ -1,7 +1,7 @@
 """Local training of M clients: each group of one architecture goes to the backend that suits it."""
 
 import itertools
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -19,14 +19,19 @@ from .backend import (
     should_use_channels_last,
 )
 from .clients import group_clients_by_architecture
-from .loop import ClientLoss, GradientAdjustment, Shard, train_clients_one_by_one
+from .loop import (
+    ClientLoss,
+    FinishedEpochCounts,
+    GradientAdjustment,
+    Shard,
+    train_each_client_in_turn_every_epoch,
+)
 from .recipe import Recipe
 from .stacked import train_clients_stacked
 from .streams import train_clients_on_cuda_streams
 
 CURVE_POINTS = 12
 TrainingOption = Any  # an argument of `train_clients`, such as `seed`, `ids`, `loss` or `adjust`
-FinishedEpochCounts = Generator[int, None, None]  # yields how many epochs have been finished
 
 
 @dataclass(frozen=True)
@@ -160,7 +165,7 @@ def make_trainings_of_client_group(
             train = (
                 train_clients_on_cuda_streams
                 if is_plain and x.is_cuda
-                else train_clients_one_by_one
+                else train_each_client_in_turn_every_epoch
             )
             training = train(
                 part_models,

@@ -28,6 +28,7 @@ from .recipe import Augmentation, Recipe, make_autocast
 
 Shard = tuple[Tensor, ...]
 ClientLoss = Callable[..., Tensor]
+FinishedEpochCounts = Generator[int, None, None]  # after each step how many epochs are finished
 GradientAdjustment = Callable[[tuple[int, ...], dict[str, Tensor], list[Tensor]], None]
 
 
@@ -129,7 +130,7 @@ class LocalTraining:
         return torch.autograd.grad(value, self.optimizer.parameters)
 
 
-def train_clients_one_by_one(
+def train_each_client_in_turn_every_epoch(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
@@ -140,7 +141,7 @@ def train_clients_one_by_one(
     loss: ClientLoss | None = None,
     adjust: GradientAdjustment | None = None,
     augmentation_streams: Sequence[torch.Generator] = (),
-) -> Generator[int, None, None]:
+) -> FinishedEpochCounts:
     """Train `models[k]` on `shards[k] = (x [n_k, ...], y [n_k])` in place; yield the number of finished epochs.
 
     streams: `streams[k]` draws client k's shuffles

@@ -84,7 +84,7 @@ class Recipe:
         choose("schedule", self.schedule, SCHEDULES)
         choose("augmentation", self.augmentation, AUGMENTATIONS)
         choose("precision", self.precision, PRECISIONS)
-        lr = check_number("lr", self.lr, 0, 100, open_low=True)
+        lr = check_number("lr", self.lr, 0, 100, excludes_low=True)
         checked = {
             "epochs": epochs,
             "batch_size": batch_size,

@@ -45,7 +45,7 @@ class Stack:
         ] = []  # stacked layer, attribute, name in a model's state
         self._replace_layers_by_stacked_ones(self.net, "")
         for stacked, attribute, name in self._slots:
-            self._stack_model_tensors(stacked, attribute, name)
+            self._stack_tensor_of_all_models(stacked, attribute, name)
         self.batch_norms = [
             stacked for stacked in self.net.modules() if isinstance(stacked, StackedBatchNorm2d)
         ]
@@ -69,17 +69,21 @@ class Stack:
                     else:
                         self._slots.append((stacked, attribute, f"{path}.{attribute}"))
 
-    def _stack_model_tensors(self, stacked: "StackedLayer", attribute: str, name: str) -> None:
-        """Copy the tensor `name` of all models into one, `[M, ...]`."""
-        if attribute in stacked.parameter_names:
-            rows = [model.get_parameter(name).detach() for model in self.models]
-            self.parameters[name] = torch.stack(rows)
+    def _stack_tensor_of_all_models(
+        self, stacked_layer: "StackedLayer", attribute: str, tensor_name: str
+    ) -> None:
+        """Copy the tensor `tensor_name` of all models into one, `[M, ...]`."""
+        if attribute in stacked_layer.parameter_names:
+            rows = [model.get_parameter(tensor_name).detach() for model in self.models]
+            self.parameters[tensor_name] = torch.stack(rows)
         else:
-            self.buffers[name] = torch.stack([model.get_buffer(name) for model in self.models])
-        if isinstance(stacked, StackedLinear) and attribute == "weight":
+            self.buffers[tensor_name] = torch.stack(
+                [model.get_buffer(tensor_name) for model in self.models]
+            )
+        if isinstance(stacked_layer, StackedLinear) and attribute == "weight":
             # In memory as its gradient will be.
-            transposed = self.parameters[name].transpose(1, 2).contiguous()
-            self.parameters[name] = transposed.transpose(1, 2)
+            transposed = self.parameters[tensor_name].transpose(1, 2).contiguous()
+            self.parameters[tensor_name] = transposed.transpose(1, 2)
 
     def get_parameter_tensors(self, model_count: int) -> StackedParameters:
         """Parameters of the first `model_count` models, name -> `[a, ...]`, each a leaf that shares the

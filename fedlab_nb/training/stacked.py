@@ -7,7 +7,7 @@ others' is padded with rows of weight zero.
 
 import functools
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from torch import Tensor
 from ..models import Network
 from ..tensor_types import Labels, Logits, Probabilities, SampleWeights
 from .graphs import GradientGraphs, can_record_cuda_graph
-from .loop import ClientLoss, GradientAdjustment, Shard
+from .loop import ClientLoss, FinishedEpochCounts, GradientAdjustment, Shard
 from .optim import (
     Adam,
     Gradients,
@@ -157,7 +157,7 @@ class StackedTraining:
 
     `draw_batches_of_epoch(e)` gives the rows of each batch of epoch e, `take_step(j, rows)` updates the stacked models
     on the j-th batch, and `copy_weights_to_models()` copies them into the plain models. The arguments are those of
-    `train_clients_one_by_one`; the clients may be in any order.
+    `train_each_client_in_turn_every_epoch`; the clients may be in any order.
     """
 
     def __init__(
@@ -314,11 +314,11 @@ def train_clients_stacked(
     loss: ClientLoss | None = None,
     adjust: GradientAdjustment | None = None,
     augmentation_streams: Sequence[torch.Generator] = (),
-) -> Generator[int, None, None]:
+) -> FinishedEpochCounts:
     """Train `models`, all of one architecture, in place; yields the number of finished epochs after every step.
 
     The models are up to date whenever an epoch in `snapshots` has just been finished, and at the end. The arguments are
-    those of `train_clients_one_by_one`.
+    those of `train_each_client_in_turn_every_epoch`.
     """
     training = StackedTraining(
         models,

@@ -7,13 +7,13 @@ does, kernel for kernel.
 """
 
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 import torch
 
 from ..models import Network
 from .graphs import GradientGraphs, can_record_cuda_graph
-from .loop import ClientLoss, GradientAdjustment, LocalTraining, Shard
+from .loop import ClientLoss, FinishedEpochCounts, GradientAdjustment, LocalTraining, Shard
 from .recipe import Recipe
 
 LANES = 6  # clients that train at the same time; each lane holds the memory of one client's step
@@ -51,8 +51,10 @@ def train_clients_on_cuda_streams(
     loss: ClientLoss | None = None,
     adjust: GradientAdjustment | None = None,
     augmentation_streams: Sequence[torch.Generator] = (),
-) -> Generator[int, None, None]:
-    """Train `models` in place; yields the number of finished epochs. Arguments as in `train_clients_one_by_one`.
+) -> FinishedEpochCounts:
+    """Train `models` in place; yields the number of finished epochs.
+
+    Arguments as in `train_each_client_in_turn_every_epoch`.
 
     All clients take their j-th step of an epoch before any client takes its (j+1)-th. The models are up to date at the
     end of each epoch.

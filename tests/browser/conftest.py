@@ -16,7 +16,7 @@ from lab_steps import PATIENCE, end_kernels, running, scratch
 from fedlab_nb.jupyter import (
     find_free_port,
     make_server_command,
-    make_server_environment,
+    make_server_environment_variables,
     wait_for_server,
 )
 
@@ -52,7 +52,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def lab(course: Path, chromium: str, tmp_path_factory: pytest.TempPathFactory):
     """Address of a JupyterLab that was started with the very command of `fedlab-nb`, in a scratch home."""
     home = tmp_path_factory.mktemp("home")
-    variables = make_server_environment(TOKEN) | scratch(home)
+    variables = make_server_environment_variables(TOKEN) | scratch(home)
     # The kernel must be the Python that runs the tests.
     kernel = Path(variables["JUPYTER_DATA_DIR"], "kernels/python3")
     kernel.mkdir(parents=True)

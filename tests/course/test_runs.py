@@ -6,7 +6,13 @@ from toy_outcomes import toy
 from fedlab_nb.course.kit import claims
 from fedlab_nb.course.kit.claims import Gap, judge_one_gap_clear_and_one_not
 from fedlab_nb.plots.words import describe_accuracy_difference
-from fedlab_nb.studies.lesson_runs import accuracies, alike, by_seed, percent, title
+from fedlab_nb.studies.lesson_runs import (
+    group_comparable_accuracies,
+    percent,
+    select_accuracies_by_seed,
+    select_outcomes_by_seed,
+    title,
+)
 
 
 def make_outcomes(method, *accuracies, alpha=0.1):
@@ -20,8 +26,8 @@ def make_outcomes(method, *accuracies, alpha=0.1):
 def test_of_a_seed_that_was_run_twice_the_first_run_counts():
     first = make_outcomes("fens", 0.8, 0.6)
     record = [*first, *make_outcomes("fedavg", 0.3), *make_outcomes("fens", 0.1)]
-    assert accuracies(record, "fens") == {0: 0.8, 1: 0.6}
-    assert by_seed(record, "fens")[0] is first[0]
+    assert select_accuracies_by_seed(record, "fens") == {0: 0.8, 1: 0.6}
+    assert select_outcomes_by_seed(record, "fens")[0] is first[0]
     assert percent(record, "fens") == pytest.approx(50)
     assert title("fens") == "FENS"
 
@@ -35,8 +41,8 @@ def test_two_methods_are_paired_by_seed():
         *make_outcomes("fens", 0.8, 0.6, 0.7, 0.7, 0.7),
         *make_outcomes("fedavg", 0.3, 0.2, 0.2, 0.2, 0.2),
     ]
-    fens = accuracies(record, "fens")
-    fedavg = accuracies(record, "fedavg")
+    fens = select_accuracies_by_seed(record, "fens")
+    fedavg = select_accuracies_by_seed(record, "fedavg")
     assert describe_accuracy_difference(fens, fedavg) == "+48 ± 6 points, clear"
     worse = describe_accuracy_difference(fedavg, fens, clear_words="more than noise")
     assert worse == "-48 ± 6 points, more than noise"
@@ -51,7 +57,7 @@ def test_runs_are_grouped_by_all_that_was_set():
         *make_outcomes("fedavg", 0.3),
         *make_outcomes("fens", 0.9, alpha=1),
     ]
-    groups = alike(record)
+    groups = group_comparable_accuracies(record)
     assert {settings.alpha: dict(methods) for (settings, _), methods in groups.items()} == {
         0.1: {"fens": {0: 0.8}, "fedavg": {0: 0.3}},
         1: {"fens": {0: 0.9}},
@@ -60,7 +66,9 @@ def test_runs_are_grouped_by_all_that_was_set():
     def get_group_of_fens(outcome):
         return ("all", outcome.settings.alpha) if outcome.method == "fens" else None
 
-    assert alike(record, get_group_of_fens) == {"all": {0.1: {0: 0.8}, 1: {0: 0.9}}}
+    assert group_comparable_accuracies(record, get_group_of_fens) == {
+        "all": {0.1: {0: 0.8}, 1: {0: 0.9}}
+    }
 
 
 def make_gap(*points, name="here"):

@@ -15,7 +15,7 @@ from torch import nn
 from fedlab_nb.course import COURSE
 from fedlab_nb.course.distilled.lesson import kernel
 from fedlab_nb.course.kit.problem import BuildProblem, NumberProblem, Problem
-from fedlab_nb.data.tables import compute_pooled_moments
+from fedlab_nb.data.tables import compute_pooled_mean_and_deviation
 from fedlab_nb.methods.afl import RidgeSums, solve_classifier_weights
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.coboosting.boosting import (
@@ -169,7 +169,7 @@ def mean_and_spread_by_rows(counts, sums, squares):
         distance = np.sqrt((square - total**2 / n) / 2)
         rows += [mean + distance, mean - distance, *[mean] * (n - 2)]
         owner += [k] * n
-    return compute_pooled_moments(np.array(rows), np.array(owner))
+    return compute_pooled_mean_and_deviation(np.array(rows), np.array(owner))
 
 
 def match_units_by_all_orders(a, b):

@@ -249,11 +249,11 @@ def test_tinted_training_images_tell_the_label_and_the_test_set_does_not():
 def test_tint_by_hand():
     x = torch.zeros(3, 1, 8, 8)
     x[:, :, 3:5, 3:5] = 1.0  # ink far from the background
-    out = tint_background(x, torch.tensor([0, 1, 2]), 0.5, classes=3)
+    out = tint_background(x, torch.tensor([0, 1, 2]), 0.5, class_count=3)
     # Half way to grey 0, 0.3, 0.6
     assert out[:, 0, 0, 0].tolist() == pytest.approx([0.0, 0.15, 0.3])
     assert torch.allclose(out[:, :, 3:5, 3:5], torch.ones(3, 1, 2, 2), atol=1e-5)
-    assert torch.equal(tint_background(x, torch.tensor([0, 1, 2]), 0.0, classes=3), x)
+    assert torch.equal(tint_background(x, torch.tensor([0, 1, 2]), 0.0, class_count=3), x)
     assert x.max() == 1
 
 
@@ -268,7 +268,7 @@ def test_the_tint_falls_off_as_a_bell_does():
     near = torch.exp(-(x - middle).square().mean(1, keepdim=True) / 0.08)
     colour = torch.tensor(cues.make_palette(5, 3))[y][:, :, None, None]
     expected = (x + 0.7 * near * (colour - middle)).clamp(0, 1)
-    assert torch.allclose(tint_background(x, y, 0.7, classes=5), expected, atol=1.2e-5, rtol=0)
+    assert torch.allclose(tint_background(x, y, 0.7, class_count=5), expected, atol=1.2e-5, rtol=0)
 
 
 def test_untied_tint_says_nothing_of_the_label():
@@ -277,7 +277,7 @@ def test_untied_tint_says_nothing_of_the_label():
 
     def measure_share_of_own_tint(agreement):
         random = torch.Generator().manual_seed(0)
-        out = tint_background(x, y, 1.0, classes=3, agreement=agreement, generator=random)
+        out = tint_background(x, y, 1.0, class_count=3, agreement=agreement, generator=random)
         return ((out[:, 0, 0, 0] / 0.3).round() == y).float().mean().item()
 
     assert measure_share_of_own_tint(0.0) == pytest.approx(1 / 3, abs=0.03)
@@ -293,7 +293,7 @@ def test_untied_tint_says_nothing_of_the_label():
         (lambda: load("glyphs", n_train=5), "n_train is 5, but it must be a whole number of at least 10"),
         (lambda: load("glyphs", size=7), "size is 7, but it must be a whole number from 8 to 128"),
         (lambda: load("glyphs", channels=2), "Unknown number of channels '2'; allowed: 1, 3"),
-        (lambda: tint_background(IMAGE, LABEL, 0.5, classes=2, agreement=0.5),
+        (lambda: tint_background(IMAGE, LABEL, 0.5, class_count=2, agreement=0.5),
          "agreement is below 1, so tint_background needs a generator"),
     ],
 )  # fmt: skip

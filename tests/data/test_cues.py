@@ -22,7 +22,7 @@ def make_generator(seed=0):
 
 def stamp_images(labels, size=32, channels=3, seed=0, **options):
     x = torch.full((len(labels), channels, size, size), 0.25)
-    options = {"classes": 10, "generator": make_generator(seed), **options}
+    options = {"class_count": 10, "generator": make_generator(seed), **options}
     return x, stamp_shape(x, torch.tensor(labels), options.pop("strength", 1.0), **options)
 
 
@@ -98,10 +98,15 @@ def test_an_untied_figure_says_nothing_of_the_label():
     [
         (lambda: stamp_images([0], size=SMALLEST_FIGURE), "at least 6 x 6 pixels"),
         (
-            lambda: stamp_shape(torch.zeros(2, 4), torch.zeros(2, dtype=torch.int64), 1, classes=2),
+            lambda: stamp_shape(
+                torch.zeros(2, 4), torch.zeros(2, dtype=torch.int64), 1, class_count=2
+            ),
             "needs images",
         ),
-        (lambda: stamp_images([0], classes=26), "at most 10 classes, not for 26; use cue='tint'"),
+        (
+            lambda: stamp_images([0], class_count=26),
+            "at most 10 classes, not for 26; use cue='tint'",
+        ),
         (lambda: stamp_images([0], generator=None), "needs a generator"),
         (lambda: stamp_images([0], strength=2), "tint is 2, but it must be a number from 0 to 1"),
         (lambda: federate("digits", clients=3, cue="stamp"), "Unknown cue 'stamp'"),

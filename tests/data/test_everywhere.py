@@ -19,10 +19,10 @@ from fedlab_nb.data.cues import (
     SHAPES,
     compute_exponential_decay,
     draw_shape_mask,
-    make_point_in_polygon_test,
+    make_point_in_star_or_polygon_test,
 )
 from fedlab_nb.data.sums import sum_rows_in_fixed_order
-from fedlab_nb.data.tables import compute_pooled_moments
+from fedlab_nb.data.tables import compute_pooled_mean_and_deviation
 
 WANTED = json.loads(EXPECTED.read_text(encoding="utf-8"))
 
@@ -82,7 +82,7 @@ def test_mean_and_deviation_are_those_of_numpy(shape):
 
 def test_moments_of_a_table_skip_missing_values():
     x = np.array([[1.0, np.nan], [2.0, 5.0], [np.nan, 7.0], [6.0, 9.0]])
-    mean, scale = compute_pooled_moments(x, np.array([0, 0, 1, 1]))
+    mean, scale = compute_pooled_mean_and_deviation(x, np.array([0, 0, 1, 1]))
     assert mean == pytest.approx([3, 7])
     assert scale == pytest.approx([(14 / 3) ** 0.5, (8 / 3) ** 0.5])
 
@@ -162,9 +162,9 @@ def test_the_last_bits_of_a_sine_move_no_pixel_of_a_figure(share, monkeypatch):
     monkeypatch.setattr(math, "sin", lambda angle: sine(angle) * (1 + share) + share)
     monkeypatch.setattr(math, "cos", lambda angle: cosine(angle) * (1 - share) - share)
     for name, again in {
-        "star": make_point_in_polygon_test(5, 0.45),
-        "pentagon": make_point_in_polygon_test(5),
-        "hexagon": make_point_in_polygon_test(6),
+        "star": make_point_in_star_or_polygon_test(5, 0.45),
+        "pentagon": make_point_in_star_or_polygon_test(5),
+        "hexagon": make_point_in_star_or_polygon_test(6),
     }.items():
         monkeypatch.setitem(INSIDE_TESTS, name, again)
     for (name, size), expected in figures.items():

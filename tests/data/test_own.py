@@ -16,7 +16,7 @@ from fedlab_nb.data import (
     replace_objects_by_names_in_settings,
 )
 from fedlab_nb.data.arrays import (
-    convert_index_lists_to_owners,
+    convert_index_lists_to_client_of_sample,
     encode_client_ids,
     hash_dataset_content,
     make_dataset_from_arrays,
@@ -210,7 +210,7 @@ def test_own_indices_are_the_shards(owner, seed):
 )
 def test_wrong_indices(indices, message):
     with pytest.raises(UsageError, match=message):
-        convert_index_lists_to_owners(indices, 60)
+        convert_index_lists_to_client_of_sample(indices, 60)
     with pytest.raises(UsageError, match=message):
         federate(make_dataset_from_arrays(OWN), indices=indices)
 

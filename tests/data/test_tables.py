@@ -16,7 +16,7 @@ from fedlab_nb.data.columns import HASHED_FEATURES, count_hashed_words
 from fedlab_nb.data.kinds import MOST_CATEGORIES
 from fedlab_nb.data.tables import (
     compute_column_sums,
-    compute_pooled_moments,
+    compute_pooled_mean_and_deviation,
     count_bytes_to_standardise_columns,
 )
 from fedlab_nb.errors import UsageError
@@ -104,7 +104,7 @@ def test_sums_over_clients_are_those_of_all_rows(clients):
     draw = np.random.default_rng(1)
     x = draw.normal(3, 2, (200, 4)) * [1, 1e4, 1e-4, 0] + [0, 1e5, 0, 4]
     x[draw.random(x.shape) < 0.2] = np.nan
-    mean, scale = compute_pooled_moments(x, np.arange(200) % clients)
+    mean, scale = compute_pooled_mean_and_deviation(x, np.arange(200) % clients)
     assert mean == pytest.approx(np.nanmean(x, axis=0), rel=1e-12)
     assert scale[:3] == pytest.approx(np.nanstd(x, axis=0)[:3], rel=1e-8)
     assert scale[3] == 1

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedlab_nb.data import compute_normalisation, load, normalise_transform
+from fedlab_nb.data import compute_normalisation, load, normalise_transform_text
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import build, load_state, model_state, prepend_input_normalisation_in_place
 from fedlab_nb.rng import generator
@@ -100,4 +100,4 @@ def test_what_is_no_transform_is_refused(wrong):
     with pytest.raises(UsageError, match="fedet.transform"):
         Settings.make(transform=wrong)
     with pytest.raises(UsageError, match="feature rows"):
-        normalise_transform("standardise", (13,))
+        normalise_transform_text("standardise", (13,))

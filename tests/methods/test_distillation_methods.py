@@ -15,7 +15,11 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.dense import Dense, compute_boundary_loss
 from fedlab_nb.methods.ensemble import Ensemble
-from fedlab_nb.methods.fadi import FAdi, compute_jensen_shannon, compute_total_variation
+from fedlab_nb.methods.fadi import (
+    FAdi,
+    compute_mean_jensen_shannon_divergence,
+    compute_total_variation,
+)
 from fedlab_nb.methods.fdafl import (
     FDafl,
     compute_activation_loss,
@@ -187,14 +191,16 @@ def test_total_variation_of_a_hand_made_image():
 def test_jensen_shannon():
     p = torch.randn(5, C, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     q = torch.randn(5, C, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    assert float(compute_jensen_shannon(p, p + 2)) == pytest.approx(0, abs=1e-15)
-    assert float(compute_jensen_shannon(logits([90.0, 0.0]), logits([0.0, 90.0]))) == pytest.approx(
-        math.log(2)
-    )
+    assert float(compute_mean_jensen_shannon_divergence(p, p + 2)) == pytest.approx(0, abs=1e-15)
+    assert float(
+        compute_mean_jensen_shannon_divergence(logits([90.0, 0.0]), logits([0.0, 90.0]))
+    ) == pytest.approx(math.log(2))
     a, b = p.softmax(1), q.softmax(1)
     m = (a + b) / 2
     by_hand = ((a * (a / m).log()).sum(1) + (b * (b / m).log()).sum(1)).mean() / 2
-    assert float(compute_jensen_shannon(p, q)) == pytest.approx(float(by_hand), rel=1e-12)
+    assert float(compute_mean_jensen_shannon_divergence(p, q)) == pytest.approx(
+        float(by_hand), rel=1e-12
+    )
 
 
 # ------------------------------------------------------------------------------------------------ whole losses

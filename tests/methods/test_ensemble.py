@@ -14,8 +14,8 @@ from fedlab_nb.methods.ensemble import (
     Ensemble,
     EnsembleReport,
     assign_to_k_means_clusters,
+    blend_mean_and_product_of_probabilities,
     choose_best_client_of_each_cluster,
-    interpolate_probabilities,
 )
 from fedlab_nb.panels.record import Row, Runs
 from fedlab_nb.rng import generator
@@ -97,22 +97,29 @@ def logits(clients=5, samples=300, sharp=4.0, seed=0):
 @pytest.mark.parametrize("sharp", [0.1, 4.0, 100.0])
 def test_beta_1_names_the_class_of_the_mean_of_logits_for_every_sample(sharp):
     z = logits(samples=5000, sharp=sharp)
-    assert torch.equal(interpolate_probabilities(z, 1.0).argmax(1), z.mean(0).argmax(1))
+    assert torch.equal(
+        blend_mean_and_product_of_probabilities(z, 1.0).argmax(1), z.mean(0).argmax(1)
+    )
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.05, 0.5, 1.0])
 def test_it_is_a_distribution_and_one_client_keeps_its_own(beta):
     z = logits()
     assert torch.allclose(
-        interpolate_probabilities(z, beta).exp().sum(1), torch.ones(300, dtype=torch.float64)
+        blend_mean_and_product_of_probabilities(z, beta).exp().sum(1),
+        torch.ones(300, dtype=torch.float64),
     )
-    assert torch.allclose(interpolate_probabilities(z[:1], beta), z[0].log_softmax(-1), atol=1e-12)
+    assert torch.allclose(
+        blend_mean_and_product_of_probabilities(z[:1], beta), z[0].log_softmax(-1), atol=1e-12
+    )
     by_hand = torch.ones(300, 7, dtype=torch.float64)
     for c in range(7):
         product = torch.stack([z[k].softmax(-1)[:, c] for k in range(5)]).prod(0)
         by_hand[:, c] = product**beta * z.softmax(-1)[:, :, c].mean(0) ** (1 - beta)
     assert torch.allclose(
-        interpolate_probabilities(z, beta).exp(), by_hand / by_hand.sum(1, keepdim=True), atol=1e-10
+        blend_mean_and_product_of_probabilities(z, beta).exp(),
+        by_hand / by_hand.sum(1, keepdim=True),
+        atol=1e-10,
     )
 
 
@@ -124,7 +131,9 @@ def test_beta_is_the_best_on_the_pooled_held_out_samples_and_its_price_is_counte
     )
     answers = torch.stack([module(x).detach() for module in model.clients.modules])
     slow = [
-        float(torch.nn.functional.nll_loss(interpolate_probabilities(answers, beta), y))
+        float(
+            torch.nn.functional.nll_loss(blend_mean_and_product_of_probabilities(answers, beta), y)
+        )
         for beta in GRID
     ]
     assert model.report.held_out_nll == pytest.approx(slow, rel=1e-5)
@@ -147,7 +156,9 @@ def test_a_given_beta_costs_nothing_more(federation):
     )
     assert ctx.link.ledger.by_phase() == plain.link.ledger.by_phase() and model.report.grid is None
     x = x_test(federation)
-    assert torch.allclose(model.logits(x), interpolate_probabilities(model.client_logits(x), 0.3))
+    assert torch.allclose(
+        model.logits(x), blend_mean_and_product_of_probabilities(model.client_logits(x), 0.3)
+    )
     assert model.logits(x).shape == (len(x), C)
     assert not torch.equal(model.logits(x), mean.logits(x))
 

@@ -11,7 +11,7 @@ from torch import tensor
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedgkt import (
     FedGKT,
-    copy_lower_half,
+    copy_lower_half_with_new_classifier,
     copy_upper_half,
     join_halves,
     make_transfer_loss,
@@ -41,7 +41,7 @@ def test_loss_by_hand():
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
 def test_the_halves_make_the_network(name):
     network, x = build(name, (1, 8, 8), 10, generator=seeded()).eval(), torch.rand(5, 1, 8, 8)
-    lower, upper = copy_lower_half(network, seeded()), copy_upper_half(network)
+    lower, upper = copy_lower_half_with_new_classifier(network, seeded()), copy_upper_half(network)
     h = lower.eval().features(x)
     assert h.dim() == 2 and lower(x).shape == (5, 10)
     torch.testing.assert_close(upper.eval()(h), network(x))
@@ -76,7 +76,9 @@ def test_without_weight_both_sides_train_on_labels_alone():
     ctx = context(clients=2)
     out = exhaust_generator(FedGKT(weight=0.0, **SHORT).run(ctx))
     edges = [
-        copy_lower_half(ctx.initial_model(k), ctx.generator("fedgkt", "classifier"))
+        copy_lower_half_with_new_classifier(
+            ctx.initial_model(k), ctx.generator("fedgkt", "classifier")
+        )
         for k in range(2)
     ]
     server, own = copy_upper_half(ctx.initial_model()), [ctx.private.train(k) for k in range(2)]

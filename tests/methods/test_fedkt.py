@@ -31,7 +31,7 @@ context = functools.partial(method_runs.context, epochs=3)
 
 def ended(method, ctx):
     """The final model, and what the server got and labelled: (students' models, labels)."""
-    seen, real = {}, type(method).label_by_noisy_votes
+    seen, real = {}, type(method).label_queries_by_noisy_student_votes
 
     def aggregate(self, ctx, logits):
         seen["logits"] = logits
@@ -42,7 +42,7 @@ def ended(method, ctx):
     ctx.link.up = lambda k, payload, **phase: (
         sent.append((k, up(k, payload, **phase))) or sent[-1][1]
     )
-    object.__setattr__(method, "label_by_noisy_votes", aggregate.__get__(method))
+    object.__setattr__(method, "label_queries_by_noisy_student_votes", aggregate.__get__(method))
     model = exhaust_generator(method.run(ctx))
     owners = [k for k, _ in sent]
     modules = [ctx.build(ctx.architectures[k], torch.Generator().manual_seed(0)) for k in owners]
@@ -77,7 +77,7 @@ def slow_labels(logits, consistent):
 def test_clients_whose_students_disagree_do_not_count(consistent):
     logits = 3 * torch.randn(5, 3, 200, 4, generator=torch.Generator().manual_seed(0))
     method = FedKT(students=3, consistent=consistent)
-    labels, report = method.label_by_noisy_votes(None, logits)
+    labels, report = method.label_queries_by_noisy_student_votes(None, logits)
     assert labels.tolist() == slow_labels(logits, consistent)
     named = logits.argmax(-1)
     agree = sum(len(set(named[k, :, i].tolist())) == 1 for k in range(5) for i in range(200))
@@ -91,7 +91,7 @@ def test_clients_whose_students_disagree_do_not_count(consistent):
 
 def test_the_parts_are_a_disjoint_cover_and_small_clients_have_fewer(federation):
     ctx = context(federation)
-    for k, i, parts in FedKT(students=2, teachers=3)._partition_client_samples_for_students(ctx, 1):
+    for k, i, parts in FedKT(students=2, teachers=3)._split_client_samples_among_teachers(ctx, 1):
         assert k == 1 and i in (0, 1) and len(parts) == 3
         x = torch.cat([x for x, _ in parts]).flatten(1)
         whole = ctx.private.train(1)[0].flatten(1)
@@ -101,14 +101,12 @@ def test_the_parts_are_a_disjoint_cover_and_small_clients_have_fewer(federation)
         assert max(len(y) for _, y in parts) - min(len(y) for _, y in parts) <= 1
     ((_, _, first), (_, _, second)) = FedKT(
         students=2, teachers=3
-    )._partition_client_samples_for_students(ctx, 1)
+    )._split_client_samples_among_teachers(ctx, 1)
     assert not torch.equal(first[0][0], second[0][0])
     ctx.private._train[1] = ctx.private._train[1][:2]
     assert [
         len(parts)
-        for *_, parts in FedKT(students=2, teachers=3)._partition_client_samples_for_students(
-            ctx, 1
-        )
+        for *_, parts in FedKT(students=2, teachers=3)._split_client_samples_among_teachers(ctx, 1)
     ] == [
         2,
         2,
@@ -117,18 +115,20 @@ def test_the_parts_are_a_disjoint_cover_and_small_clients_have_fewer(federation)
 
 def test_teachers_vote_once_each_and_ties_go_to_the_more_probable():
     logits = torch.tensor([[[4.0, 0, 0]], [[0, 9.0, 0]], [[3.0, 0, 2.0]]])  # two say 0
-    assert FedKT().vote_on_labels(logits, None).tolist() == [0]
-    assert FedKT().vote_on_labels(logits[:2], None).tolist() == [1]  # a tie
+    assert FedKT().label_queries_by_teacher_votes(logits, None).tolist() == [0]
+    assert FedKT().label_queries_by_teacher_votes(logits[:2], None).tolist() == [1]  # a tie
 
 
 def test_noise_leaves_as_gamma_grows_and_rules_as_it_shrinks(federation):
     logits = 3 * torch.randn(9, 2, 300, 5, generator=torch.Generator().manual_seed(0))
-    ctx, plain = context(federation), FedKT().label_by_noisy_votes(None, logits)[0]
+    ctx, plain = context(federation), FedKT().label_queries_by_noisy_student_votes(None, logits)[0]
     votes = consistent_votes(logits)
     decided = votes.topk(2, 1).values.diff(dim=1)[:, 0] != 0
-    sharp = FedKT(privacy="server", gamma=1e6).label_by_noisy_votes(ctx, logits)[0]
+    sharp = FedKT(privacy="server", gamma=1e6).label_queries_by_noisy_student_votes(ctx, logits)[0]
     assert torch.equal(sharp[decided], plain[decided]) and decided.sum() > 100
-    blurred, report = FedKT(privacy="server", gamma=0.01).label_by_noisy_votes(ctx, logits)
+    blurred, report = FedKT(privacy="server", gamma=0.01).label_queries_by_noisy_student_votes(
+        ctx, logits
+    )
     assert (
         report.changed == pytest.approx(float((blurred != plain).double().mean()))
         and report.changed > 0.5

@@ -9,7 +9,7 @@ from fedlab_nb.methods.fedlpa.solvers import solve_layer
 from fedlab_nb.methods.parts.kronecker import (
     KroneckerFactors,
     LayerPosterior,
-    compute_kronecker_factors,
+    compute_mean_kronecker_factors,
     get_layer_weight_matrix,
 )
 from fedlab_nb.methods.regmean import RegMean, merge_layer_by_regmean, shrink_off_diagonal
@@ -97,8 +97,8 @@ def test_directions_without_any_input_keep_the_average():
 def test_input_moments_are_fedlpas_first_factors(model, scale):
     module = build(model, (1, 8, 8), 10, dtype=EXACT)
     x, y = samples()
-    both = compute_kronecker_factors(module, x, y, conv_scale=scale)
-    alone = compute_kronecker_factors(module, x, None, conv_scale=scale, batch_size=4)
+    both = compute_mean_kronecker_factors(module, x, y, conv_scale=scale)
+    alone = compute_mean_kronecker_factors(module, x, None, conv_scale=scale, batch_size=4)
     assert list(alone) == list(both)
     for name in alone:
         torch.testing.assert_close(alone[name].a, both[name].a)
@@ -116,7 +116,8 @@ def test_the_method_merges_every_layer_and_sends_triangles():
     shards = [ctx.private.train(k)[0] for k in range(ctx.clients_count)]
     networks = [ctx.new_model(s) for s in remembered[0]]
     moments = [
-        compute_kronecker_factors(m, x, None)[name].a for m, x in zip(networks, shards, strict=True)
+        compute_mean_kronecker_factors(m, x, None)[name].a
+        for m, x in zip(networks, shards, strict=True)
     ]
     shares = [n / sum(ctx.sizes) for n in ctx.sizes]
     by_hand = merge_layer_by_regmean(
@@ -148,7 +149,7 @@ def test_one_convolution_is_the_nearest_to_all_clients_own():
     layers = [network.get_submodule(name) for network in networks]
     own = [layer(x).detach() for layer, x in zip(layers, images, strict=True)]
     moments = [
-        compute_kronecker_factors(network, x, None)[name].a
+        compute_mean_kronecker_factors(network, x, None)[name].a
         for network, x in zip(networks, images, strict=True)
     ]
     merged = merge_layer_by_regmean(

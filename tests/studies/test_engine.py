@@ -332,7 +332,7 @@ def test_dask_workers_one_of_them_killed_give_the_same_table(tmp_path, whole, cl
             first.kill()
     assert len(rows) == 60 and not any(row["error"] for row in rows.values())
     assert (
-        count_stored_runs(store.store_folder()) == 60
+        count_stored_runs(store.find_store_folder()) == 60
     )  # what the workers computed was sent back into our own store
     assert sorted(list_exact_values(Results(rows.values())), key=str) == sorted(whole(FEW), key=str)
 

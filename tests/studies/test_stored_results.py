@@ -19,8 +19,12 @@ def stored(request):
 
 def test_it_is_complete_and_says_where_it_is_from(stored):
     about = stored.about
-    assert 0.1 in stored.alphas and stored.alphas == sorted(stored.alphas) and 10 in stored.clients
-    assert set(stored.rows) == set(itertools.product(ORDER, stored.alphas, stored.clients))
+    assert (
+        0.1 in stored.alphas
+        and stored.alphas == sorted(stored.alphas)
+        and 10 in stored.client_counts
+    )
+    assert set(stored.rows) == set(itertools.product(ORDER, stored.alphas, stored.client_counts))
     assert about["version"].count(".") == 2 and about["torch"][0].isdigit()
     assert about["command"].endswith(make_path_of_stored_rows("stored", stored.dataset).stem)
     assert str(describe(stored.dataset).n_test) in about["note"]
@@ -37,7 +41,14 @@ def test_it_is_complete_and_says_where_it_is_from(stored):
 def test_looking_up():
     stored = load()
     assert list_datasets_with_stored_results()[0] == stored.dataset == "digits"
-    assert [stored.find_nearest_clients(n) for n in (1, 7, 8, 14, 15, 50)] == [5, 5, 10, 10, 20, 20]
+    assert [stored.find_nearest_client_count(n) for n in (1, 7, 8, 14, 15, 50)] == [
+        5,
+        5,
+        10,
+        10,
+        20,
+        20,
+    ]
     assert list(stored.list_accuracies_by_alpha("fens", 10)) == stored.alphas
     assert stored.accuracies("fens", 0.1, 10)[2] == stored.rows["fens", 0.1, 10]["accuracy"][2]
     assert stored.accuracies("fens", 0.2, 10) == {}

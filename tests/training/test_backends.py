@@ -117,14 +117,16 @@ def test_the_order_of_the_clients_changes_nothing(backend):
 
 
 def test_channels_last_is_the_same_training():
-    from fedlab_nb.training.loop import train_clients_one_by_one
+    from fedlab_nb.training.loop import train_each_client_in_turn_every_epoch
 
     models, shards = make_clients("cnn", (3, 28, 28), sizes=(10, 7))
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=2, batch_size=4)
     for kind, group in ((False, models), (True, twins)):
         streams = [generator(0, "batches", k) for k in range(2)]
-        for _ in train_clients_one_by_one(group, shards, recipe, streams, channels_last=kind):
+        for _ in train_each_client_in_turn_every_epoch(
+            group, shards, recipe, streams, channels_last=kind
+        ):
             pass
     assert largest_difference(models, twins) < 1e-9
 

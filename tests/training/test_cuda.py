@@ -15,7 +15,7 @@ from fedlab_nb.studies import compare, run
 from fedlab_nb.studies.cost import estimate_cost
 from fedlab_nb.training import Recipe, local, stacked, train_clients, train_clients_to_end
 from fedlab_nb.training.backend import configure_torch
-from fedlab_nb.training.loop import train_clients_one_by_one
+from fedlab_nb.training.loop import train_each_client_in_turn_every_epoch
 from fedlab_nb.training.stacked import train_clients_stacked
 from fedlab_nb.training.streams import train_clients_on_cuda_streams
 from tests.training.test_backends import (
@@ -163,7 +163,7 @@ RECORDED = {
 @pytest.mark.parametrize("recipe", RECORDED.values(), ids=RECORDED.keys())
 @pytest.mark.parametrize(("name", "width"), [("cnn", None), ("resnet8", 8), ("cnn3", None)])
 def test_recorded_gradients_on_streams_are_the_loop_bit_for_bit(name, width, recipe):
-    plain = train_on_card(name, width, recipe, train_clients_one_by_one)
+    plain = train_on_card(name, width, recipe, train_each_client_in_turn_every_epoch)
     beside = train_on_card(name, width, recipe, train_clients_on_cuda_streams)
     assert largest_difference(plain, beside) == 0
 

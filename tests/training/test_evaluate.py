@@ -18,7 +18,7 @@ from fedlab_nb.training import (
     run_in_chunks,
     run_in_chunks_with_cache,
 )
-from fedlab_nb.training.evaluate import LARGEST_CHUNK, CachedFunction, choose_chunk_size
+from fedlab_nb.training.evaluate import LARGEST_CHUNK, CachedFunction, choose_samples_per_chunk
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_chunks_of_large_maps_are_small(name, shape, rows):
     name, _, width = name.partition(":")
     model = build(name, shape, 10, width=int(width) if width else None)
     x = torch.zeros(2, *shape)
-    assert choose_chunk_size(model, x) == choose_chunk_size(model.features, x) == rows
-    assert choose_chunk_size(model, x.to("meta")) == LARGEST_CHUNK
+    assert choose_samples_per_chunk(model, x) == choose_samples_per_chunk(model.features, x) == rows
+    assert choose_samples_per_chunk(model, x.to("meta")) == LARGEST_CHUNK
 
 
 def test_chunks_change_nothing_but_rounding():

@@ -26,7 +26,7 @@ class CountedRecording:
 
 
 def test_a_shape_is_recorded_once_after_its_plain_calls(monkeypatch):
-    monkeypatch.setattr(graphs, "Recording", CountedRecording)
+    monkeypatch.setattr(graphs, "RecordedGraph", CountedRecording)
     CountedRecording.made = CountedRecording.replayed = 0
     gradients = GradientGraphs(lambda x: [2 * x])
     for call in range(10):
@@ -43,7 +43,7 @@ def test_what_cannot_be_recorded_is_computed_plainly(monkeypatch):
         def __init__(self, compute, inputs, pool):
             raise RuntimeError("operation not permitted when stream is capturing")
 
-    monkeypatch.setattr(graphs, "Recording", Broken)
+    monkeypatch.setattr(graphs, "RecordedGraph", Broken)
     gradients = GradientGraphs(lambda x: [2 * x])
     for _ in range(PLAIN_CALLS + 3):
         assert torch.equal(gradients(torch.ones(3))[0], torch.full((3,), 2.0))

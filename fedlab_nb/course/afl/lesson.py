@@ -16,7 +16,7 @@ from ...plots.study import draw_accuracy_lines_with_bands
 from ...plots.style import drawing
 from ...plots.words import format_client_letters
 from ...studies import Outcome, stored_results
-from ...studies.lesson_runs import CLIENTS, by_seed, runs, title
+from ...studies.lesson_runs import CLIENTS, runs, select_outcomes_by_seed, title
 from ...studies.lesson_runs import percent as mean_of
 from ..kit import Build, Card, GuessOption, exercises, load_lesson_text, make_worked_card
 from ..kit.array_types import (
@@ -89,7 +89,7 @@ def compute_largest_difference_as_share(
 # ----------------------------------------------------------------- forgetting, what leaks, features
 def get_afl_outcome_of_first_seed(outcomes: Iterable[Outcome]) -> Outcome:
     """Return AFL's outcome of the first seed; StopIteration if there is none."""
-    return next(iter(by_seed(outcomes, "afl").values()))
+    return next(iter(select_outcomes_by_seed(outcomes, "afl").values()))
 
 
 def find_right_option_on_forgetting(outcomes: Iterable[Outcome], client: int = 0) -> GuessOption:

@@ -26,7 +26,7 @@ import mistune
 
 from ...data.dataset import hash_to_content_id
 from ...errors import RunError, UsageError
-from ...files import check_replaceable, expand_path, store_folder, write_file
+from ...files import check_replaceable, expand_path, find_store_folder, write_file
 from ...methods import choose_method_label
 from ...plots.words import (
     describe_seeds,
@@ -161,7 +161,7 @@ class Record:
     def load(cls, code_word: str, person_name: str) -> Record:
         """Load a person's record of a code word, empty if there is none."""
         record = cls(
-            store_folder() / "capstone" / f"{hash_to_content_id(code_word, person_name)}.jsonl"
+            find_store_folder() / "capstone" / f"{hash_to_content_id(code_word, person_name)}.jsonl"
         )
         try:
             lines = record.file.read_text(encoding="utf-8").splitlines()

@@ -21,7 +21,7 @@ from ...plots.accuracy import draw_accuracy_bars
 from ...plots.series import Series
 from ...plots.words import format_count_and_noun, format_percent_band
 from ...studies import Outcome
-from ...studies.lesson_runs import SharedConditions, Variant, alike
+from ...studies.lesson_runs import SharedConditions, Variant, group_comparable_accuracies
 from ...studies.statistics import Band, ValuesBySeed, compute_band
 from ...studies.stored_figures import (
     format_figure_values,
@@ -56,7 +56,7 @@ class GroupAndVariant(NamedTuple):
 FigureFunction = Callable[..., Any]
 # Makes the name of a gap, such as "α = 0.1", from what the runs of its group share.
 GroupNamer = Callable[[Any], str]
-# Returns the group and the variant of an outcome; None if the outcome does not count. See `alike`.
+# Returns the group and the variant of an outcome; None if it does not count. See `group_comparable_accuracies`.
 Grouping = Callable[[Outcome], GroupAndVariant | None]
 
 
@@ -244,8 +244,8 @@ def find_gaps_between_variants(
     grouping:   the group and the variant of an outcome; None: the method is the variant
     name_group: makes the name of a gap from what its group shares
     """
-    test_groups = alike(outcomes, grouping, validation=False)
-    validation_groups = alike(outcomes, grouping, validation=True)
+    test_groups = group_comparable_accuracies(outcomes, grouping, validation=False)
+    validation_groups = group_comparable_accuracies(outcomes, grouping, validation=True)
     names = make_unique_group_names(list(validation_groups), name_group)
     gaps = []
     for shared, validation in validation_groups.items():

@@ -12,13 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...declared import read_toml
-from ...files import store_folder
+from ...files import find_store_folder
 from ...plots.guesses import Guess
 
 
 def get_guess_book_path() -> Path:
     """Return the path of the file in which guesses are stored; it need not exist."""
-    return store_folder() / "course" / "guesses.json"
+    return find_store_folder() / "course" / "guesses.json"
 
 
 def load_guesses() -> list[Guess]:

@@ -10,7 +10,13 @@ import numpy as np
 from ...methods import METHODS
 from ...plots.words import join_with_and
 from ...studies import Outcome, statistics
-from ...studies.lesson_runs import LOGITS, MANY, accuracies, alike, runs
+from ...studies.lesson_runs import (
+    LOGITS,
+    MANY,
+    group_comparable_accuracies,
+    runs,
+    select_accuracies_by_seed,
+)
 from ...studies.outcome import Conditions
 from ...studies.settings import Settings
 from ..kit import Build, GuessOption, Verdict, exercises
@@ -42,9 +48,9 @@ def make_temporary_file_path(file_name: str) -> str:
 # ---------------------------------------------------------------------------------- worked numbers
 def find_right_option_on_averaging(outcomes: Sequence[Outcome]) -> GuessOption:
     """Choose which of AVERAGING is true of FedAvg in these runs."""
-    alone = accuracies(outcomes, "local")
-    fedavg = accuracies(outcomes, "fedavg")
-    ensemble = accuracies(outcomes, "ensemble")
+    alone = select_accuracies_by_seed(outcomes, "local")
+    fedavg = select_accuracies_by_seed(outcomes, "fedavg")
+    ensemble = select_accuracies_by_seed(outcomes, "ensemble")
     if statistics.difference(fedavg, ensemble).is_noise:
         return AVERAGING[2]
     if statistics.difference(fedavg, alone).low > 0:
@@ -114,13 +120,13 @@ def is_as_accurate_as_lessons_example(method: str, outcomes: Sequence[Outcome]) 
 
     Then it is that example under another name.
     """
-    for (settings, _), by_method in alike(outcomes).items():
+    for (settings, _), by_method in group_comparable_accuracies(outcomes).items():
         own = by_method[method]
         if not own:
             continue
         seeds = {"seed": min(own), "seeds": len(own)}
         counted = runs("ensemble", settings.alpha, clients=settings.clients, **COUNTS, **seeds)
-        if own != accuracies(counted, "ensemble"):
+        if own != select_accuracies_by_seed(counted, "ensemble"):
             return False
     return True
 

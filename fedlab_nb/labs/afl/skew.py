@@ -66,7 +66,7 @@ class SkewView(ButtonView):
     def make_stored_result(self, state: PanelState) -> SkewResults:
         dataset = state.settings["dataset"]
         table = load(dataset if dataset in list_datasets_with_stored_results() else DIGITS)
-        clients = table.find_nearest_clients(state.settings["clients"])
+        clients = table.find_nearest_client_count(state.settings["clients"])
         setting = (
             f"Stored {table.about['date']}: {table.dataset}, "
             f"{format_count_and_noun(clients, 'client')}, seeds 0–{table.seeds[-1]}"

@@ -175,7 +175,7 @@ def sweep_dampings(outcome: Outcome) -> SilentSteps[DampingSweep]:
     posteriors = server.posteriors
     damping_ratios = {}
     for rule in PI_RULES:
-        ratios = [posterior.compute_damping_ratios(rule) for posterior in posteriors]
+        ratios = [posterior.compute_damping_ratio_of_each_layer(rule) for posterior in posteriors]
         damping_ratios[rule] = np.array(ratios)
     sweep = DampingSweep(
         dampings=DAMPINGS,

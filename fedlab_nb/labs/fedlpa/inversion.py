@@ -15,7 +15,7 @@ from ...methods.fedlpa.client import (
     recover_image_from_gradients,
     recover_label_from_gradient,
 )
-from ...methods.parts.kronecker import compute_kronecker_factors
+from ...methods.parts.kronecker import compute_mean_kronecker_factors
 from ...models import build
 from ...panels import LabView, PanelState, make_widget
 from ...panels.figures import make_partition_caption
@@ -107,7 +107,7 @@ def recover_images(
     gradient_image = recover_image_from_gradients(gradient[weights[0]], gradient[bias])
     gradient_label = recover_label_from_gradient(gradient[weights[-1]])
 
-    factors = list(compute_kronecker_factors(module, x, y).values())
+    factors = list(compute_mean_kronecker_factors(module, x, y).values())
     first_a = factors[0].a
     last_b = factors[-1].b
     factors_image = first_a[:-1, -1] / first_a[-1, -1]

@@ -3,7 +3,7 @@ and probes.
 """
 
 from ...panels import Extra, LabSpec
-from .cue import SpuriousCueView
+from .cue import CueAccuracyView
 from .fusion_calibration import FusionCalibrationView
 from .probes import ProbesView
 from .steps import RunStepsView
@@ -39,5 +39,5 @@ LAB = LabSpec(
         Extra("cue", "Its kind", CUES, CUE_HELP),
         Extra("model", "Network", MODELS, MODEL_HELP),
     ),
-    views=(RunStepsView, SpuriousCueView, FusionCalibrationView, ProbesView),
+    views=(RunStepsView, CueAccuracyView, FusionCalibrationView, ProbesView),
 )

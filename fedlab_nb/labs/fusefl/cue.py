@@ -59,7 +59,7 @@ MAX_SAMPLES = 2000  # of the test set, and of each client
 VARIED_SAMPLES = 200  # of a client; its strip is chosen from them
 
 
-class SpuriousCueView(LabView):
+class CueAccuracyView(LabView):
     """Accuracy on own images and on test images, with and without the cue: of each client, and of
     all clients together.
     """
@@ -185,7 +185,7 @@ def make_test_sets_by_cue(
     def add_cue_to_images(agreement: float) -> Tensor:
         stream = generator(seed, "random cue")
         return copy_dataset_with_cue(
-            x, y, cue_strength, classes=dataset.classes, agreement=agreement, generator=stream
+            x, y, cue_strength, class_count=dataset.classes, agreement=agreement, generator=stream
         )
 
     return {"clean": x, "tied": add_cue_to_images(1), "untied": add_cue_to_images(0)}

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...errors import UsageError
-from ...files import open_replacement
+from ...files import replace_file_at_end_of_block
 from .messages import JsonObject
 
 
@@ -45,7 +45,7 @@ class Journal:
 
     def rewrite(self, lines: Iterable[str]) -> None:
         """Replace all lines by these. If they cannot be written, OSError is raised and the old lines stay."""
-        with open_replacement(self.path, force=True) as replacement:
+        with replace_file_at_end_of_block(self.path, force=True) as replacement:
             replacement.touch(mode=0o600)
             with replacement.open("w", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{line}\n" for line in lines)

@@ -233,8 +233,10 @@ def parse_class_sums(
     rows = values.reshape(len(positive_counts), ROW).astype(np.float64)
     raise_unless_valid((rows <= positive_counts[:, None]).all(), "sums")  # a pixel is 1 at most
     sums, second = torch.from_numpy(rows).split([PIXELS, TRIANGLE], 1)
-    parts = {"counts": torch.tensor(drawings_by_class), "sums": sums, "second": second}
-    return gauss.unpack_class_sums(parts, "full")
+    message = gauss.ClassSumsMessage(
+        counts=torch.tensor(drawings_by_class), sums=sums, second=second
+    )
+    return gauss.unpack_class_sums(message, "full")
 
 
 def parse_network_of_message(message_fields: JsonObject) -> Network | None:

@@ -166,7 +166,9 @@ class Room:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.about = {
-            "alpha": check_number("alpha", alpha, 0, open_low=True, hint="smaller is more skewed"),
+            "alpha": check_number(
+                "alpha", alpha, 0, excludes_low=True, hint="smaller is more skewed"
+            ),
             "drawings": check_whole_number("drawings", drawings, 5, MAX_DRAWINGS),
             "seed": check_whole_number("seed", seed),
             "token": secrets.token_hex(4),

@@ -162,9 +162,9 @@ def describe_dataset_for_page(table: StoredTable) -> JsonObject:
         methods.append(vars(info) | get_svg_method_style(table.title(info.name)) | {"needs": ""})
         results[info.name] = [
             [summarise_stored_runs(table, info.name, alpha, clients) for alpha in table.alphas]
-            for clients in table.clients
+            for clients in table.client_counts
         ]
-    axes = {"alpha": table.alphas, "clients": table.clients, "seed": table.seeds}
+    axes = {"alpha": table.alphas, "clients": table.client_counts, "seed": table.seeds}
     return {
         "about": {"date": table.about["date"], "settings": axes},
         "title": find_dataset_title(table.dataset),
@@ -260,7 +260,7 @@ def describe_stored_results(table: StoredTable) -> str:
     return (
         f"Results of {len(table.methods)} methods on "
         f"{describe_image_dataset(table.dataset)} at α = {alphas}, "
-        f"with {', '.join(map(str, table.clients))} clients and seeds {seeds}: {runs} runs in all, made on "
+        f"with {', '.join(map(str, table.client_counts))} clients and seeds {seeds}: {runs} runs in all, made on "
         f"{about['date']} by fedlab_nb {about['version']} with PyTorch {about['torch']} (preset "
         f"classroom: {options['recipe.epochs']} local epochs, batches of {options['recipe.batch_size']}, "
         f"{options['recipe.optimizer'].upper()} with learning rate {options['recipe.lr']})."

@@ -70,11 +70,11 @@ def compute_adversarial_loss(
 
 # ------------------------------------------------------------------------------------------------------------------ DHS
 def draw_random_directions(
-    sample_count: int, classes: int, stream: torch.Generator, dtype_device_template: Tensor
+    sample_count: int, class_count: int, stream: torch.Generator, dtype_device_template: Tensor
 ) -> ClassScores:
     """u ~ Unif(-1, 1), `[sample_count, classes]`, drawn on the CPU, with the device and dtype of
     `dtype_device_template`."""
-    return (2 * torch.rand(sample_count, classes, generator=stream) - 1).to(
+    return (2 * torch.rand(sample_count, class_count, generator=stream) - 1).to(
         dtype_device_template.device, dtype_device_template.dtype
     )
 

@@ -34,6 +34,7 @@ from ...methods.run_outputs import SentenceOnPrivacy
 from ...tensor_types import Features, Logits, Samples, ScalarLoss
 from ...training import ClientModels, Recipe, run_in_chunks, train_clients
 from ...training.loop import LabelledSamples
+from ...value_types import MeanPassesPerClient
 from ..base import (
     GlobalModel,
     Method,
@@ -94,13 +95,18 @@ class KernelModel(GlobalModel):
 
     def logits(self, samples: Samples) -> Logits:
         return run_in_chunks(
-            lambda chunk: (self._compute_kernel(chunk) @ self.coefficients).to(samples), samples
+            lambda chunk: (
+                self._compute_kernel_with_distilled_images(chunk) @ self.coefficients
+            ).to(samples),
+            samples,
         )
 
     def features(self, samples: Samples) -> Features:
-        return run_in_chunks(lambda chunk: self._compute_kernel(chunk).to(samples), samples)
+        return run_in_chunks(
+            lambda chunk: self._compute_kernel_with_distilled_images(chunk).to(samples), samples
+        )
 
-    def _compute_kernel(self, samples: Samples) -> KernelMatrix:
+    def _compute_kernel_with_distilled_images(self, samples: Samples) -> KernelMatrix:
         return making.compute_tangent_kernel(samples, self.x, self.depth)
 
 
@@ -166,7 +172,9 @@ class Distilled(Method):
                 f"images=crops needs images, but the samples are {ctx.kind}; choose random, kmeans or kip."
             )
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
+    ) -> MeanPassesPerClient:
         if self.images == "kip":
             return float(self.steps)  # each reads the client's samples
         if self.images == "crops":
@@ -191,7 +199,9 @@ class Distilled(Method):
             report = self.make_report(received, losses, ctx.classes)
             if self.server == "kernel":
                 targets = making.make_centred_targets(y, ctx.classes)
-                coefficients = making.solve_coefficients(x, targets, self.depth, self.ridge)
+                coefficients = making.solve_tangent_kernel_coefficients(
+                    x, targets, self.depth, self.ridge
+                )
                 return KernelModel(x, coefficients, self.depth, report)
             student = ctx.initial_model(0, ctx.server_architecture(self.server_model))
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
@@ -247,7 +257,7 @@ class Distilled(Method):
                 y[rows],
                 x,
                 y,
-                classes=ctx.classes,
+                class_count=ctx.classes,
                 depth=self.depth,
                 ridge=self.ridge,
                 steps=self.steps,

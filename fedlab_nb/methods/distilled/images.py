@@ -75,12 +75,12 @@ def compute_tangent_kernel(
     return tangent
 
 
-def make_centred_targets(labels: Labels, classes: int) -> CentredTargets:
+def make_centred_targets(labels: Labels, class_count: int) -> CentredTargets:
     """Targets `[N, C]` of labels `[N]`: one-hot less 1/C, float64."""
-    return F.one_hot(labels, classes).double() - 1 / classes
+    return F.one_hot(labels, class_count).double() - 1 / class_count
 
 
-def solve_coefficients(
+def solve_tangent_kernel_coefficients(
     samples: Samples, targets: CentredTargets, depth: int, ridge: float
 ) -> KernelCoefficients:
     """(K + λ_damp tr(K)/S I)⁻¹ Y, `[S, C]`, of `samples [S, ...]` with targets `Y [S, C]`; `ridge` is λ_damp."""
@@ -90,12 +90,12 @@ def solve_coefficients(
 def solve_kernel_regression(
     kernel: KernelMatrix, targets: CentredTargets, ridge: float
 ) -> KernelCoefficients:
-    """`solve_coefficients` from K itself, `[S, S]`."""
+    """`solve_tangent_kernel_coefficients` from K itself, `[S, S]`."""
     damping = ridge * kernel.diagonal().mean().expand(len(kernel)).diag()
     return torch.linalg.solve(kernel + damping, targets)
 
 
-def compute_inducing_loss(
+def compute_loss_of_inducing_points(
     support: Samples,
     support_targets: CentredTargets,
     samples: Samples,
@@ -120,10 +120,10 @@ LLOYD_STEPS = 20
 MOST_TARGETS = 1000  # KIP reads no more of a client's samples than this
 
 
-def group_sample_indices_by_class(labels: Labels, classes: int) -> list[SampleIndices]:
+def group_sample_indices_by_class(labels: Labels, class_count: int) -> list[SampleIndices]:
     """For each class that occurs in `labels [n]`, its rows, on the CPU."""
     labels = labels.cpu()
-    by_class = [(labels == c).nonzero()[:, 0] for c in range(classes)]
+    by_class = [(labels == c).nonzero()[:, 0] for c in range(class_count)]
     return [rows for rows in by_class if len(rows)]
 
 
@@ -189,7 +189,7 @@ def optimise_inducing_points(
     samples: Samples,
     labels: Labels,
     *,
-    classes: int,
+    class_count: int,
     depth: int,
     ridge: float,
     steps: int,
@@ -197,8 +197,8 @@ def optimise_inducing_points(
     clip_to_unit: bool,
     stream: torch.Generator,
 ) -> Iterator[ImagesAndLoss]:
-    """KIP on one client: `start_images [S, ...]` moved by `steps` steps of Adam towards less `compute_inducing_loss` on
-    `samples`, `labels`.
+    """KIP on one client: `start_images [S, ...]` moved by `steps` steps of Adam towards less
+    `compute_loss_of_inducing_points` on `samples`, `labels`.
 
     Yields the images as they are after each step, and the loss before it. Labels stay; `clip_to_unit`: pixels stay in
     [0, 1]. Of more than MOST_TARGETS samples, so many are drawn once.
@@ -206,12 +206,14 @@ def optimise_inducing_points(
     order = torch.randperm(len(samples), generator=stream)
     rows = order[:MOST_TARGETS].sort().values.to(samples.device)
     samples = samples[rows].double()
-    targets = make_centred_targets(labels[rows], classes)
-    image_targets = make_centred_targets(start_labels, classes)
+    targets = make_centred_targets(labels[rows], class_count)
+    image_targets = make_centred_targets(start_labels, class_count)
     images = start_images.double().clone().requires_grad_()
     optimizer = Adam([images], lr)
     for _ in range(steps):
-        loss = compute_inducing_loss(images, image_targets, samples, targets, depth, ridge)
+        loss = compute_loss_of_inducing_points(
+            images, image_targets, samples, targets, depth, ridge
+        )
         optimizer.step(torch.autograd.grad(loss, [images]))
         if clip_to_unit:
             images.detach().clamp_(0, 1)

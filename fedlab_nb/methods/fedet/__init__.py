@@ -34,8 +34,9 @@ from ...tensor_types import ClientLogits, Labels, LossPerStep, Samples
 from ...training import ClientModels, EpochProgress, Recipe, train_clients
 from ...training.distill import StudentTrainer
 from ...training.loop import LabelledSamples
+from ...value_types import MeanPassesPerClient
 from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, register
-from ..context import check_finite
+from ..context import ClientIndex, check_finite
 from ..parts.frozen_ensemble import FrozenEnsemble
 from ..parts.images import (
     SOURCES,
@@ -55,7 +56,7 @@ from .model import FedETReport, LargeModel, PastRound, Student, append_past_roun
 
 def draw_clients_by_size(
     client_sample_counts: Sequence[int], client_count: int, stream: torch.Generator
-) -> list[int]:
+) -> list[ClientIndex]:
     """`client_count` of the clients in ascending order, drawn without replacement in proportion to
     their `client_sample_counts`.
 
@@ -251,7 +252,9 @@ class FedET(Method):
             return HeadTransfer(has_rounds, has_rounds)
         return transfers
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
+    ) -> MeanPassesPerClient:
         if self.rounds == 1:
             return float(recipe.epochs)
         chosen = min(self.per_round or len(client_sample_counts), len(client_sample_counts))

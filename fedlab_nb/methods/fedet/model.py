@@ -13,6 +13,7 @@ from ...data.input_types import ArrayLike
 from ...models.state import copy_model
 from ...tensor_types import ClientLogits, ClientPredictions, Labels, Predictions, Samples
 from ...training import ClientModels
+from ...value_types import Accuracy0To1
 from ..base import NetworkModel, Report
 from .consensus import Consensus
 
@@ -122,11 +123,11 @@ def _append_value_of_round(values_of_rounds: np.ndarray | None, new_value: Array
     return np.concatenate([values_of_rounds, row])
 
 
-def count_samples_to_keep_in_report(client_logits: ClientLogits, maximum: int) -> int:
-    """The number of samples of `client_logits [m, B, C]` to keep: at most `maximum`, and NUMBERS
+def count_samples_to_keep_in_report(client_logits: ClientLogits, maximum_samples: int) -> int:
+    """The number of samples of `client_logits [m, B, C]` to keep: at most `maximum_samples`, and NUMBERS
     numbers (at least 20)."""
     m, samples, classes = client_logits.shape
-    return min(samples, maximum, max(20, NUMBERS // (m * classes)))
+    return min(samples, maximum_samples, max(20, NUMBERS // (m * classes)))
 
 
 MOST = 20_000_000  # numbers in the models of past rounds that are kept for measuring
@@ -230,6 +231,8 @@ class LargeModel(NetworkModel):
         return self.report
 
 
-def _compute_mean_accuracy(predictions: Predictions | ClientPredictions, labels: Labels) -> float:
+def _compute_mean_accuracy(
+    predictions: Predictions | ClientPredictions, labels: Labels
+) -> Accuracy0To1:
     """The share of classes that are right, over all models of `predictions` (`[N]` or `[M, N]`)."""
     return float((predictions == labels).double().mean())

@@ -40,6 +40,7 @@ import torch
 from torch import Tensor
 
 from ...training import Recipe
+from ...value_types import MeanPassesPerClient
 from ..base import (
     ClientWeighting,
     Context,
@@ -66,10 +67,18 @@ from ..parts.rounds import Rounds
 from ..traffic import FederationSizes, TrafficBytes
 from .client import LocalPosterior, Upload, measure_label_leak
 from .server import FedLPAModel, FedLPAReport, average_states_and_make_layer_systems
-from .solvers import CG_LIMIT, SOLVERS, STEPS, SolverIterate, SolverName, StepRule, solve_layers
+from .solvers import (
+    CG_LIMIT,
+    SOLVERS,
+    STEPS,
+    SolverIterate,
+    SolverName,
+    StepRule,
+    iterate_solver_on_all_layers,
+)
 
 
-class Aggregate(NamedTuple):
+class SolvedLayersAndState(NamedTuple):
     """The server's result: the global `state`, tensors by name; the `systems` by layer; the `last` iterate."""
 
     state: dict[str, Tensor]
@@ -111,7 +120,9 @@ class FedLPA(Method):
         rounds = 2 * self.rounds * sizes.models_up
         return TrafficBytes(sizes.one_shot_bytes.bytes + factors + rounds)
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
+    ) -> MeanPassesPerClient:
         return float(recipe.epochs + self.rounds * self.local_epochs)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
@@ -146,11 +157,13 @@ class FedLPA(Method):
     # ------------------------------------------------------------------ server part
     def solve_layers_and_average_rest(
         self, ctx: Context, received: list[Upload]
-    ) -> Steps[Aggregate]:
+    ) -> Steps[SolvedLayersAndState]:
         """Solve every layer's linear system; the solution is the global model's layer, all else is averaged."""
         average, systems = average_states_and_make_layer_systems(received, self.weights)
         total = self._choose_iteration_limit()
-        for iterate in solve_layers(systems, self.solver, self.iterations, self.step):
+        for iterate in iterate_solver_on_all_layers(
+            systems, self.solver, self.iterations, self.step
+        ):
             if iterate.is_step_count_power_of_two or iterate.iteration % 10 == 0:
                 snapshot = None
                 if iterate.is_step_count_power_of_two:
@@ -158,7 +171,9 @@ class FedLPA(Method):
                     snapshot = NetworkModel(network, FedLPAReport.from_iterate(iterate))
                 metrics = {"residual": iterate.worst_relative_residual}
                 yield Progress("solve", iterate.iteration, max(total, 1), metrics, snapshot)
-        return Aggregate(copy_state_with_layers(average, iterate.matrices), systems, iterate)
+        return SolvedLayersAndState(
+            copy_state_with_layers(average, iterate.matrices), systems, iterate
+        )
 
     def _choose_iteration_limit(self) -> int:
         if self.solver == "cg":

@@ -38,7 +38,7 @@ from ..parts.kronecker import (
     KroneckerFactors,
     add_damping,
     compute_damping_ratio,
-    compute_kronecker_factors,
+    compute_mean_kronecker_factors,
 )
 
 
@@ -80,7 +80,7 @@ class LocalPosterior:
         cls, module: nn.Module, samples: Samples, labels: Labels, conv_scale: ConvScale = "one"
     ) -> LocalPosterior:
         """The factor pass over a client's own `samples [n, ...]`, `labels [n]`; the module is left as it was."""
-        factors = compute_kronecker_factors(module, samples, labels, conv_scale=conv_scale)
+        factors = compute_mean_kronecker_factors(module, samples, labels, conv_scale=conv_scale)
         parameters = tuple(name for name, _ in module.named_parameters())
         return cls(len(samples), model_state(module), parameters, factors)
 
@@ -107,7 +107,7 @@ class LocalPosterior:
             )
         return Upload(samples=self.samples, state=state, factors=triangles)
 
-    def compute_damping_ratios(self, damping_split: DampingSplit) -> list[float]:
+    def compute_damping_ratio_of_each_layer(self, damping_split: DampingSplit) -> list[float]:
         """π of each layer under a rule: "one" or "trace"."""
         return [compute_damping_ratio(layer, damping_split) for layer in self.factors.values()]
 

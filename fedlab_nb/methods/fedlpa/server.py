@@ -16,6 +16,7 @@ from ...models import load_state
 from ...models.state import ModelState
 from ...rng import generator
 from ...tensor_types import Labels, LayerMatrix, Samples
+from ...value_types import Accuracy0To1
 from ..base import NetworkModel, Report, weighted_mean
 from ..parts.kronecker import (
     DampingSplit,
@@ -25,7 +26,7 @@ from ..parts.kronecker import (
     get_layer_weight_matrix,
 )
 from .client import LabelLeak, LocalPosterior, Upload
-from .solvers import SolverIterate, SolverName, StepRule, solve_layer, solve_layers
+from .solvers import SolverIterate, SolverName, StepRule, iterate_solver_on_all_layers, solve_layer
 
 ResidualsByLayer = dict[str, np.ndarray]  # {layer: relative residual after 0, 1, 2, … steps}
 
@@ -199,7 +200,7 @@ class ServerReplay:
     ) -> Iterator[TracePoint]:
         """Every iterate of a solver, with its accuracy after 0, 1, 2, 4, … steps; at the end the last one once more."""
         average, systems = average_states_and_make_layer_systems(received, self.weights)
-        for iterate in solve_layers(systems, solver, iterations, step_rule):
+        for iterate in iterate_solver_on_all_layers(systems, solver, iterations, step_rule):
             accuracy = None
             if iterate.is_step_count_power_of_two:
                 accuracy = self.compute_accuracy_on_replay_samples(
@@ -213,7 +214,7 @@ class ServerReplay:
             ),
         )
 
-    def compute_accuracy_on_replay_samples(self, state: ModelState) -> float:
+    def compute_accuracy_on_replay_samples(self, state: ModelState) -> Accuracy0To1:
         """Share of `x` that the network with these weights classifies as `y`."""
         load_state(self._network, state)
         with torch.no_grad():

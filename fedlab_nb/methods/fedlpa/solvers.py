@@ -143,7 +143,7 @@ def _iterate_conjugate_gradients(
     """The iterates, their relative residuals, and the curvature along the next direction, which 0 or less forbids."""
     matrix = start
     residual = system.precision_weighted_sum - system.apply_precision(matrix)
-    direction = preconditioned = system.approximate_inverse(residual)
+    direction = preconditioned = system.apply_approximate_inverse(residual)
     while True:
         image = system.apply_precision(direction)
         curvature = (direction * image).sum()
@@ -151,7 +151,7 @@ def _iterate_conjugate_gradients(
         slope = (residual * preconditioned).sum()
         matrix = matrix + slope / curvature * direction
         residual = residual - slope / curvature * image
-        preconditioned = system.approximate_inverse(residual)
+        preconditioned = system.apply_approximate_inverse(residual)
         direction = preconditioned + (residual * preconditioned).sum() / slope * direction
 
 
@@ -169,7 +169,7 @@ def solve_layer(
     step_rule: StepRule = "1/L",
 ) -> LayerSolution:
     """Run a solver to its end: the layer `[o, i]` and the relative residuals `[steps]`."""
-    for iterate in solve_layers({"layer": system}, solver, iterations, step_rule):
+    for iterate in iterate_solver_on_all_layers({"layer": system}, solver, iterations, step_rule):
         last = iterate
     return LayerSolution(last.matrices["layer"], torch.stack(last.residuals["layer"]))
 
@@ -193,7 +193,7 @@ class SolverIterate:
         return torch.stack([curve[-1] for curve in self.residuals.values()]).max().item()
 
 
-def solve_layers(
+def iterate_solver_on_all_layers(
     systems: Mapping[str, LayerPosterior],
     solver: SolverName = "cg",
     iterations: int = 1000,

@@ -87,7 +87,7 @@ from .model import (
     compare_client_bytes_with_formula,
     count_fens_client_bytes,
     distil_student_network,
-    measure_client_input_ranges,
+    measure_layer_input_ranges_at_client,
     quantise_experts,
     send_input_ranges,
 )
@@ -217,16 +217,16 @@ class Fens(Method):
         return "each client's model"
 
     def get_byte_formula_arguments(
-        self, clients: int, classes: int, input_shape: Sequence[int]
+        self, client_count: int, class_count: int, input_shape: Sequence[int]
     ) -> FensByteArguments:
         """The arguments of `count_fens_client_bytes` besides the size of the client's network."""
-        members = clients
-        if 0 <= self.without < clients:
+        members = client_count
+        if 0 <= self.without < client_count:
             members -= 1
         aggregator_parameters = 0
         rounds = 0
         if self.aggregator in TRAINED:
-            aggregator = self.make_aggregator(members, classes, input_shape)
+            aggregator = self.make_aggregator(members, class_count, input_shape)
             aggregator_parameters = aggregator.trained_parameter_count
             if self.is_federated:
                 taking_part = min(self.per_round or members, members) / members
@@ -241,8 +241,8 @@ class Fens(Method):
 
     def make_aggregator(
         self,
-        clients: int,
-        classes: int,
+        client_count: int,
+        class_count: int,
         input_shape: Sequence[int],
         stream: torch.Generator | None = None,
     ) -> Aggregator:
@@ -250,8 +250,8 @@ class Fens(Method):
         shape = tuple(input_shape)
         rule = make_trained_aggregator(
             cast(TrainedAggregator, self.aggregator),
-            clients,
-            classes,
+            client_count,
+            class_count,
             self.k,
             shape,
             self.start,
@@ -275,7 +275,7 @@ class Fens(Method):
         ranges: list[Tensor] = []
         if self.activation_bits <= 8:
             client_ranges = [
-                measure_client_input_ranges(ctx, uploaded.module(k), k) for k in members
+                measure_layer_input_ranges_at_client(ctx, uploaded.module(k), k) for k in members
             ]
             ranges = send_input_ranges(ctx, client_ranges, members)
         with ctx.server():

@@ -96,9 +96,9 @@ class WeightedSum(Aggregator):
         return self.table.detach().expand(-1, self.classes)
 
 
-def make_averaging_aggregator(clients: int, classes: int) -> WeightedSum:
+def make_averaging_aggregator(client_count: int, class_count: int) -> WeightedSum:
     """`lambda_i = 1/M`: what FedENS and most one-shot methods do. q = 0."""
-    return WeightedSum(torch.full((clients, 1), 1 / clients), classes, trained=False)
+    return WeightedSum(torch.full((client_count, 1), 1 / client_count), class_count, trained=False)
 
 
 def make_weighted_averaging_aggregator(class_shares: ClientClassShares) -> WeightedSum:
@@ -107,14 +107,14 @@ def make_weighted_averaging_aggregator(class_shares: ClientClassShares) -> Weigh
     return WeightedSum(class_shares, class_shares.shape[1], trained=False)
 
 
-def make_linear_aggregator(clients: int, classes: int) -> WeightedSum:
+def make_linear_aggregator(client_count: int, class_count: int) -> WeightedSum:
     """One free scalar a client, started at 1/M. q = M."""
-    return WeightedSum(torch.full((clients, 1), 1 / clients), classes, trained=True)
+    return WeightedSum(torch.full((client_count, 1), 1 / client_count), class_count, trained=True)
 
 
 def make_per_class_aggregator(
-    clients: int,
-    classes: int,
+    client_count: int,
+    class_count: int,
     start: Literal["average", "xavier"] = "average",
     generator: torch.Generator | None = None,
 ) -> WeightedSum:
@@ -123,11 +123,11 @@ def make_per_class_aggregator(
     `start="average"` begins at 1/M, that is, at plain averaging; "xavier" draws from the Xavier-uniform distribution
     as the public code does.
     """
-    table = torch.full((clients, classes), 1 / clients)
+    table = torch.full((client_count, class_count), 1 / client_count)
     if choose("start of the per-class weights", start, ["average", "xavier"]) == "xavier":
-        bound = math.sqrt(6 / (clients + classes))
+        bound = math.sqrt(6 / (client_count + class_count))
         table.uniform_(-bound, bound, generator=generator)
-    return WeightedSum(table, classes, trained=True)
+    return WeightedSum(table, class_count, trained=True)
 
 
 class MLP(Aggregator):
@@ -226,7 +226,7 @@ class DeepSet(Aggregator):
 
 
 def make_gate(
-    input_shape: SampleShape, clients: int, generator: torch.Generator | None = None
+    input_shape: SampleShape, client_count: int, generator: torch.Generator | None = None
 ) -> nn.Sequential:
     """The gate's scores `[B, M]` before the softmax.
 
@@ -238,7 +238,9 @@ def make_gate(
     make_layer = functools.partial(make_initialised_layer, generator=generator)
     if len(input_shape) != 3 or min(input_shape[1:]) < 16:
         hidden = make_layer(nn.Linear, math.prod(input_shape), 32)
-        return nn.Sequential(nn.Flatten(), hidden, nn.ReLU(), make_layer(nn.Linear, 32, clients))
+        return nn.Sequential(
+            nn.Flatten(), hidden, nn.ReLU(), make_layer(nn.Linear, 32, client_count)
+        )
     channels, height, width = input_shape
     for _ in range(2):  # a 5x5 convolution without padding, then 2x2 pooling
         height, width = (height - 4) // 2, (width - 4) // 2
@@ -249,7 +251,7 @@ def make_gate(
         make_layer(nn.Conv2d, 6, 16, 5),
         nn.ReLU(),
     )
-    sizes = (16 * height * width, 120, 84, clients)
+    sizes = (16 * height * width, 120, 84, client_count)
     first, second, last = (make_layer(nn.Linear, *pair) for pair in itertools.pairwise(sizes))
     return nn.Sequential(
         *images, nn.MaxPool2d(2), nn.Flatten(), first, nn.ReLU(), second, nn.ReLU(), last
@@ -258,8 +260,8 @@ def make_gate(
 
 def make_trained_aggregator(
     name: TrainedAggregator,
-    clients: int,
-    classes: int,
+    client_count: int,
+    class_count: int,
     hidden_units: int = 40,
     input_shape: SampleShape = (),
     start: Literal["average", "xavier"] = "average",
@@ -269,11 +271,11 @@ def make_trained_aggregator(
     """One of the rules that phase 2 trains (`TRAINED`), at its initial values; UsageError for another name."""
     choose("trained aggregator", name, TRAINED)
     if name == "linear":
-        return make_linear_aggregator(clients, classes)
+        return make_linear_aggregator(client_count, class_count)
     if name == "per_class":
-        return make_per_class_aggregator(clients, classes, start, generator)
+        return make_per_class_aggregator(client_count, class_count, start, generator)
     if name == "nn":
-        return MLP(clients, classes, hidden_units, generator)
+        return MLP(client_count, class_count, hidden_units, generator)
     if name == "deepset":
-        return DeepSet(classes, hidden_units, trimmed_clients, generator)
-    return MixtureOfExperts(make_gate(input_shape, clients, generator))
+        return DeepSet(class_count, hidden_units, trimmed_clients, generator)
+    return MixtureOfExperts(make_gate(input_shape, client_count, generator))

@@ -109,7 +109,7 @@ def measure_layer_input_ranges(module: Network, samples: Samples) -> LowestAndHi
     return ranges
 
 
-def quantise_within_range(
+def round_to_quantised_values(
     layer_inputs: FeatureMaps, low: ScalarTensor, high: ScalarTensor, bits: int
 ) -> FeatureMaps:
     """x̂ of the module docstring; a range of no width leaves next to nothing."""
@@ -128,14 +128,14 @@ def quantise_layer_inputs_in_place(
     def read(
         low: Tensor, high: Tensor, layer: nn.Module, inputs: tuple[Tensor, ...]
     ) -> tuple[Tensor, ...]:
-        return (quantise_within_range(inputs[0], low, high, bits), *inputs[1:])
+        return (round_to_quantised_values(inputs[0], low, high, bits), *inputs[1:])
 
     for layer, (low, high) in zip(list_layers_to_quantise(module), input_ranges, strict=True):
         layer.register_forward_pre_hook(functools.partial(read, low, high))
     return module
 
 
-def measure_client_input_ranges(
+def measure_layer_input_ranges_at_client(
     ctx: Context, model: Network, client: int
 ) -> LowestAndHighestInputs:
     """Client side: the input ranges of its model's layers on its held-out samples.

@@ -116,7 +116,7 @@ class FuseFL(Method):
 
     def refuse(self, ctx: Context) -> None:
         shapes = []
-        for architecture in dict.fromkeys(self._choose_architectures(ctx)):
+        for architecture in dict.fromkeys(self._narrow_architectures_unless_full_width(ctx)):
             model = ctx.build(architecture, ctx.generator("fusefl", "shapes"))
             shapes.append(ClientBlocks(model, self.blocks).measure_block_output_shapes())
         for k in range(self.blocks - 1):
@@ -130,7 +130,7 @@ class FuseFL(Method):
     def run(self, ctx: Context) -> Steps[FusedModel]:
         self.validate(ctx)
         all_clients = range(ctx.clients_count)
-        models = ctx.send_initial_models(self._choose_architectures(ctx))
+        models = ctx.send_initial_models(self._narrow_architectures_unless_full_width(ctx))
         clients = [ClientBlocks(model, self.blocks) for model in models]
         shapes = [client.measure_block_output_shapes() for client in clients]
         shards = [ctx.private.train(m) for m in all_clients]
@@ -196,7 +196,7 @@ class FuseFL(Method):
             fused = yield from self._calibrate_classifier(ctx, fused, inputs)
         return fused
 
-    def _choose_architectures(self, ctx: Context) -> list[Architecture]:
+    def _narrow_architectures_unless_full_width(self, ctx: Context) -> list[Architecture]:
         if self.width == "full":
             return list(ctx.architectures)
         return [narrow_architecture(a, ctx.clients_count) for a in ctx.architectures]
@@ -276,7 +276,7 @@ class FuseFL(Method):
         # Clients: counts, means and covariances by class of the fused features of their own samples.
         received = []
         for m in range(ctx.clients_count):
-            features = inputs.apply_to_client_stage_outputs(m, last_features)
+            features = inputs.compute_from_client_stage_outputs(m, last_features)
             _, labels = inputs.shards[m]
             statistics = ccvr.compute_class_means_and_covariances(features, labels, ctx.classes)
             received.append(ctx.link.up(m, statistics, phase="class statistics"))

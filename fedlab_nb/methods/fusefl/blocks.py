@@ -49,7 +49,7 @@ AdaptorKind = Literal["conv", "average"]
 ADAPTORS: tuple[AdaptorKind, ...] = get_args(AdaptorKind)
 
 
-def narrow_architecture(architecture: Architecture, clients: int) -> Architecture:
+def narrow_architecture(architecture: Architecture, client_count: int) -> Architecture:
     """The architecture with 1/sqrt(M) of its width, rounded; if its width is 64, with the paper's own width for M.
 
     The number of weights grows with the square of the width, so M such networks have about as many as an ordinary one.
@@ -57,9 +57,9 @@ def narrow_architecture(architecture: Architecture, clients: int) -> Architectur
     name, input_shape, classes, width = architecture
     if width is None:
         width = choose_default_width(name, input_shape)
-    narrow_width = round(width / math.sqrt(clients))
+    narrow_width = round(width / math.sqrt(client_count))
     if width == 64:
-        narrow_width = PAPER_WIDTHS.get(clients, narrow_width)
+        narrow_width = PAPER_WIDTHS.get(client_count, narrow_width)
     smallest = MODELS[name].widths[0]
     return name, input_shape, classes, max(smallest, narrow_width)
 

@@ -34,13 +34,13 @@ ClassStatisticsMessage = dict[str, Tensor]
 
 
 def compute_class_means_and_covariances(
-    features: Features, labels: Labels, classes: int
+    features: Features, labels: Labels, class_count: int
 ) -> ClassStatisticsMessage:
     """A client's message about its features `[n, D]`: counts int32 `[C]`, and of the P classes that it has, in order,
 
     means `[P, D]` and the upper triangles of the unbiased covariances `[P, D (D + 1) / 2]`.
     """
-    counts = torch.bincount(labels, minlength=classes)
+    counts = torch.bincount(labels, minlength=class_count)
     exact_features = features.double()
     means = []
     covariances = []
@@ -128,17 +128,17 @@ def train_copy_of_head(
     labels: Labels,
     recipe: Recipe,
     generator: torch.Generator,
-    rescale: bool = True,
+    should_standardise_features: bool = True,
 ) -> Iterator[HeadAfterEpochs]:
     """Train a copy of `head` on features `[n, D]`; yields after every step, the head only after an epoch.
 
-    `rescale`: train in coordinates of mean 0 and variance 1 and map the result back, so that one learning rate fits
-    every network, and the sum of the clients' features as well as their mean.
+    `should_standardise_features`: train in coordinates of mean 0 and variance 1 and map the result back, so that one
+    learning rate fits every network, and the sum of the clients' features as well as their mean.
     """
     features = features.to(head.weight.dtype)
     centre = torch.zeros_like(features[0])
     scale = torch.ones_like(features[0])
-    if rescale:
+    if should_standardise_features:
         centre = features.mean(0)
         scale = features.std(0)
         # A feature that hardly ever varies must not get an enormous weight.

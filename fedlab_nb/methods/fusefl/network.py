@@ -31,7 +31,7 @@ from ...tensor_types import (
     Samples,
 )
 from ...training import ClientModels, compute_accuracy, run_in_chunks
-from ...training.evaluate import CachedFunction, choose_chunk_size
+from ...training.evaluate import CachedFunction, choose_samples_per_chunk
 from ...value_types import SampleShape
 from ..base import NetworkModel, Report
 from .blocks import AdaptorKind, add_tensors, join_client_outputs
@@ -155,12 +155,12 @@ class ClientInputs:
         self.stages_in_front = []
 
     def _run_in_chunks(self, stages: Sequence[Stage], samples: Samples) -> FeatureMaps:
-        chunk = choose_chunk_size(stages[0], samples)
+        chunk = choose_samples_per_chunk(stages[0], samples)
         return run_in_chunks(
             lambda rows: run_frozen_stages(stages, self.kind, rows), samples, chunk_size=chunk
         )
 
-    def apply_to_client_stage_outputs(
+    def compute_from_client_stage_outputs(
         self, client: int, function: Callable[[Tensor], Tensor]
     ) -> Tensor:
         """`function` of client m's samples, passed through all stages."""
@@ -226,7 +226,7 @@ class FusedNetwork(nn.Module):
         return other
 
     def _compute_client_features(self, samples: Samples) -> ClientFeatures:
-        chunk = choose_chunk_size(self, samples)
+        chunk = choose_samples_per_chunk(self, samples)
         return run_in_chunks(
             lambda rows: torch.stack(self.compute_outputs_of_all_stages(rows)[-1]),
             samples,

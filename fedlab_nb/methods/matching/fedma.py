@@ -129,7 +129,7 @@ class FedMA(Method):
                 x, y = shards[k]
                 outputs = run_in_chunks(copy_block_with_unit_rows(fused.body[n], layer), x)
                 shards[k] = LabelledSamples(outputs, y)
-                remove_fused_lowest_layer(models[k], client_places.long(), len(layer))
+                remove_fused_lowest_layer_in_place(models[k], client_places.long(), len(layer))
         # Clients: train the classifiers; these go up. Server: average them by class shares.
         yield from self._train_upper_layers(ctx, models, shards, hidden, hidden)
         received = []
@@ -200,13 +200,13 @@ def copy_block_with_unit_rows(block: Block, unit_rows: LayerMatrix) -> Block:
     twin = copy_model(block)
     (layer,) = list_unit_layers(twin)
     layer.bias = nn.Parameter(unit_rows[:, -1].contiguous())
-    replace_weight_and_sizes(
+    replace_weight_and_sizes_in_place(
         layer, unit_rows[:, :-1].reshape(len(unit_rows), -1, *layer.weight.shape[2:])
     )
     return twin
 
 
-def remove_fused_lowest_layer(
+def remove_fused_lowest_layer_in_place(
     model: Network, fused_unit_of_each_unit: Tensor, fused_unit_count: int
 ) -> None:
     """Remove a client's lowest layer, which is fused: the next layer reads its `fused_unit_count`.
@@ -218,11 +218,11 @@ def remove_fused_lowest_layer(
     columns = layer.weight.detach().unflatten(1, (len(fused_unit_of_each_unit), -1))
     weight = columns.new_zeros(len(columns), fused_unit_count, *columns.shape[2:])
     weight[:, fused_unit_of_each_unit.to(columns.device)] = columns
-    replace_weight_and_sizes(layer, weight.flatten(1, 2))
+    replace_weight_and_sizes_in_place(layer, weight.flatten(1, 2))
     model.architecture = (*model.architecture, fused_unit_count)
 
 
-def replace_weight_and_sizes(layer: nn.Linear | nn.Conv2d, new_weight: Tensor) -> None:
+def replace_weight_and_sizes_in_place(layer: nn.Linear | nn.Conv2d, new_weight: Tensor) -> None:
     """Give a layer a weight with another number of units or inputs."""
     layer.weight = nn.Parameter(new_weight.contiguous())
     outputs, inputs = new_weight.shape[:2]

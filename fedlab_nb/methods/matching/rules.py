@@ -231,7 +231,7 @@ def match_neurons_of_clients(
     order = sorted(range(clients), key=lambda k: -len(client_neurons[k]))
     for k in order * (1 + sweeps):
         members[k] = members[k][:0]
-        _renumber_neurons_without_gaps(members)
+        _renumber_neurons_without_gaps_in_place(members)
         s, q, m = _sum_matched_neurons(client_neurons, client_precisions, members)
         p = client_precisions[k]
         pv = p * client_neurons[k]
@@ -247,7 +247,7 @@ def match_neurons_of_clients(
         is_new = choice >= len(m)
         choice[is_new] = len(m) + torch.arange(int(is_new.sum()))
         members[k] = choice
-    _renumber_neurons_without_gaps(members)
+    _renumber_neurons_without_gaps_in_place(members)
     s, q, _ = _sum_matched_neurons(client_neurons, client_precisions, members)
     return GlobalNeurons(s / (prior + q), members)
 
@@ -283,7 +283,7 @@ def _sum_matched_neurons(
     return NeuronSums(s, q, m)
 
 
-def _renumber_neurons_without_gaps(global_neuron_of_each: list[Tensor]) -> None:
+def _renumber_neurons_without_gaps_in_place(global_neuron_of_each: list[Tensor]) -> None:
     """Renumber the global neurons in place, so that those without a member leave no gaps."""
     numbers = torch.cat(global_neuron_of_each).unique()
     for k, client_members in enumerate(global_neuron_of_each):

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, TypedDict, get_args
 
 import torch
 from torch import Tensor
@@ -37,7 +37,6 @@ from ...tensor_types import (
     Covariance,
     Features,
     SquareMatrix,
-    TensorsByName,
 )
 
 SymmetricMatrices = Tensor  # [..., d, d]
@@ -47,6 +46,13 @@ CovarianceEstimate = Literal["floor", "ledoit-wolf"]
 COVARIANCES: tuple[CovarianceEstimate, ...] = get_args(CovarianceEstimate)
 TOLERANCE = 1e-10  # relative change at which the barycentre's iteration stops
 MOST_STEPS = 200
+
+
+class FeatureMomentsMessage(TypedDict):
+    """A mean and a covariance as they are sent."""
+
+    mean: Tensor  # [d]
+    covariance: Tensor  # the upper triangle, [d (d + 1) / 2]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +91,12 @@ class FeatureMoments:
         share = (error / distance).clamp(0, 1)
         return cls(moments.mean, (1 - share) * covariance + share * scale * identity)
 
-    def make_message(self, dtype: torch.dtype) -> TensorsByName:
+    def make_message(self, dtype: torch.dtype) -> FeatureMomentsMessage:
         triangle = pack_upper_triangle(self.covariance).to(dtype)
-        return {"mean": self.mean.to(dtype), "covariance": triangle}
+        return FeatureMomentsMessage(mean=self.mean.to(dtype), covariance=triangle)
 
     @classmethod
-    def from_message(cls, message: TensorsByName) -> FeatureMoments:
+    def from_message(cls, message: FeatureMomentsMessage) -> FeatureMoments:
         covariance = unpack_upper_triangle(message["covariance"].double())
         return cls(message["mean"].double(), covariance)
 

@@ -87,20 +87,20 @@ def compute_trimmed_mean(client_values: Tensor, trimmed_per_side: int) -> Tensor
     )
 
 
-def flatten_state_into_vector(state: State, names: Sequence[str]) -> ParameterVector:
-    """`[d]`: the tensors `names` of a state one after the other."""
-    return torch.cat([state[name].flatten() for name in names])
+def flatten_state_into_vector(state: State, tensor_names: Sequence[str]) -> ParameterVector:
+    """`[d]`: the tensors `tensor_names` of a state one after the other."""
+    return torch.cat([state[name].flatten() for name in tensor_names])
 
 
 def split_vector_into_tensors(
-    vector: ParameterVector, template_state: State, names: Sequence[str]
+    vector: ParameterVector, template_state: State, tensor_names: Sequence[str]
 ) -> ModelState:
     """The tensors that `flatten_state_into_vector` made the vector `vector [d]` from; shapes are
     those of the state `template_state`."""
-    pieces = vector.split([template_state[name].numel() for name in names])
+    pieces = vector.split([template_state[name].numel() for name in tensor_names])
     return {
         name: piece.view(template_state[name].shape)
-        for name, piece in zip(names, pieces, strict=True)
+        for name, piece in zip(tensor_names, pieces, strict=True)
     }
 
 

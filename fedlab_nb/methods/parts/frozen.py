@@ -27,13 +27,14 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
-from ...data import SEEN, normalise_transform
+from ...data import SEEN, normalise_transform_text
 from ...errors import UsageError
 from ...methods.run_outputs import SentenceOnPrivacy
 from ...models import count_parameters, lite0, load_state, model_state
 from ...rng import generator
 from ...tensor_types import Features, Logits, Samples
 from ...training import Recipe, run_in_chunks
+from ...value_types import MeanPassesPerClient
 from ..base import Context, GlobalModel, Method, Report, Steps, knob, report_progress
 from ..context import check_finite
 from ..memory import SquareMatricesInMemory
@@ -137,7 +138,7 @@ class FrozenMethod(Method):
                 "or client."
             )
         if self.features == SEEN:
-            normalise_transform(SEEN, ctx.input_shape)
+            normalise_transform_text(SEEN, ctx.input_shape)
 
     def count_features_per_sample(self, ctx: Context) -> int:
         """Compute d, the length of a feature vector, without making one."""
@@ -182,7 +183,9 @@ class FrozenMethod(Method):
         )
         return (yield from align_client_features(ctx, frozen, self.align, self.align_covariance))
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[MeanPassesPerClient]
+    ) -> MeanPassesPerClient:
         """Only with `client` a network is trained, by one client."""
         if self.features == "client":
             return recipe.epochs / len(client_sample_counts)
@@ -271,31 +274,32 @@ def align_client_features(
 def make_feature_map(
     map_kind: Literal["pixels", "relu", "conv"],
     input_shape: Sequence[int],
-    feature_count: int,
+    random_feature_count: int,
     seed: int,
     dtype: torch.dtype = torch.float32,
 ) -> FrozenFeatures:
-    """`pixels`, `relu` or `conv` features for samples of `input_shape`; the random ones with
+    """`pixels`, `relu` or `conv` features of samples of `input_shape`; the random ones with
     `feature_count` numbers.
 
-    The same seed draws the same numbers on every device and, to rounding, in every dtype.
+    The random kinds have `random_feature_count` numbers. The same seed draws the same numbers on every device and, to
+    rounding, in every dtype.
     """
     inputs = prod(input_shape)
     if map_kind == "pixels":
         return FrozenFeatures(nn.Flatten(), inputs)
     stream = generator(seed, "frozen features", map_kind)
     if map_kind == "relu":
-        weight = torch.randn(feature_count, inputs, generator=stream) * (2 / inputs) ** 0.5
-        bias = torch.randn(feature_count, generator=stream) / 2
+        weight = torch.randn(random_feature_count, inputs, generator=stream) * (2 / inputs) ** 0.5
+        bias = torch.randn(random_feature_count, generator=stream) / 2
         if len(input_shape) == 3:
             bias = bias - CENTRE * weight.sum(1)
         linear = _set_and_freeze_parameters(
-            nn.Linear(inputs, feature_count, device="meta"), weight, bias
+            nn.Linear(inputs, random_feature_count, device="meta"), weight, bias
         )
         layers = [nn.Flatten(), linear, nn.ReLU()]
     else:
         channels = input_shape[0]
-        filters = ceil(feature_count / CELLS**2)
+        filters = ceil(random_feature_count / CELLS**2)
         weight = torch.randn(filters, channels, FILTER, FILTER, generator=stream)
         weight = (weight - weight.mean((1, 2, 3), keepdim=True)) * (2 / weight[0].numel()) ** 0.5
         convolution = nn.Conv2d(
@@ -303,7 +307,7 @@ def make_feature_map(
         )
         filtered = _set_and_freeze_parameters(convolution, weight)
         layers = [filtered, nn.ReLU(), nn.AdaptiveAvgPool2d(CELLS), nn.Flatten()]
-    return FrozenFeatures(nn.Sequential(*layers).to(dtype).eval(), feature_count)
+    return FrozenFeatures(nn.Sequential(*layers).to(dtype).eval(), random_feature_count)
 
 
 def _set_and_freeze_parameters(

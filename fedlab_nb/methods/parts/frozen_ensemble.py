@@ -41,7 +41,7 @@ from ...tensor_types import (
 )
 from ...training import ClientModels, run_in_chunks
 from ...training.backend import BackendChoice, choose_backend
-from ...training.evaluate import choose_chunk_size
+from ...training.evaluate import choose_samples_per_chunk
 from ...training.stack import Stack, StackedLinear
 from ..base import ClientWeighting
 from ..context import Context
@@ -128,7 +128,7 @@ class GroupOutputs(NamedTuple):
     logits: Tensor | list[Tensor]
 
 
-class Group:
+class ClientGroup:
     """Models of one architecture. `distances`: None, or a list that takes L_BN's summands from
     layer to layer.
     """
@@ -166,7 +166,7 @@ class Group:
         return joined_channels.unflatten(-1, self.channels).norm(dim=-1)
 
 
-class LoopGroup(Group):
+class LoopGroup(ClientGroup):
     """One after the other."""
 
     def __init__(self, modules: Sequence[Network]) -> None:
@@ -205,7 +205,7 @@ def are_equal_normalisation_layers(layers: Sequence[nn.Module]) -> bool:
     return same_mean and same_std
 
 
-class StackedGroup(Group):
+class StackedGroup(ClientGroup):
     """As one stack."""
 
     def __init__(self, modules: Sequence[Network]) -> None:
@@ -238,7 +238,7 @@ PIECE = (
 )  # numbers in the first maps of the images that are read at once, so that they fit into the cache
 
 
-class SideBySideGroup(Group):
+class SideBySideGroup(ClientGroup):
     """`maps`: images to maps `[N, M C, H, W]`; `rows`: these, as `[M, N, C H W]`, to features `[M,
     N, D]`.
     """
@@ -409,14 +409,14 @@ class FrozenEnsemble:
         self._kinds = [
             clients.module(members[0]) for members in clients.clients_by_architecture.values()
         ]
-        self.groups: list[tuple[list[int], Group]] = []
+        self.groups: list[tuple[list[int], ClientGroup]] = []
         for architecture, members in clients.clients_by_architecture.items():
             modules = [clients.module(k) for k in members]
             device = next(modules[0].parameters()).device.type
             chosen_backend = choose_backend(
                 backend, device, modules[0], architecture[1], len(members)
             )
-            group: Group
+            group: ClientGroup
             if chosen_backend == "stacked":
                 group = StackedGroup(modules)
             elif (
@@ -460,5 +460,5 @@ class FrozenEnsemble:
 
     def logits_in_chunks(self, samples: Samples) -> ClientLogits:
         """`[M, N, C]` without gradients, in chunks: to be kept beside the samples."""
-        chunk = min(choose_chunk_size(network, samples) for network in self._kinds)
+        chunk = min(choose_samples_per_chunk(network, samples) for network in self._kinds)
         return run_in_chunks(self.logits, samples, dim=1, chunk_size=chunk)

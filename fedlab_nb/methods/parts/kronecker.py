@@ -2,7 +2,7 @@
 
 For a layer with weights `Θ = [W b]` the Fisher block is approximated by `A (x) B`: `A` is the mean outer product of the
 layer's inputs (a 1 appended for the bias), `B` that of the loss gradients at its outputs.
-`compute_kronecker_factors` measures both without damping, without labels A alone (RegMean); `add_damping` adds
+`compute_mean_kronecker_factors` measures both without damping, without labels A alone (RegMean); `add_damping` adds
 the prior (FedLPA, Eq. 10). Linear and Conv2d have factors; other parameters have none.
 
 The construction is that of Martens & Grosse (2015) for Linear and Grosse & Martens (2016) for Conv2d, with true labels.
@@ -119,20 +119,21 @@ def copy_state_with_layers(
     return new
 
 
-def compute_kronecker_factors(
+def compute_mean_kronecker_factors(
     module: nn.Module,
     samples: Samples,
-    labels: Labels | None,
+    labels_if_gradients_wanted: Labels | None,
     *,
     conv_scale: ConvScale = "one",
     batch_size: int = 128,
 ) -> dict[LayerName, KroneckerFactors]:
     """Undamped factors of every Linear and Conv2d layer of `module` at its present weights.
 
-    `samples [n, ...]` and `labels [n]` are the samples and their true labels; the loss is the cross-entropy of
-    one sample. With sums over samples s and the Q positions t of a convolution (Q = 1 for Linear), `A = φ/n sum
-    a a'` and `B = 1/(φ Q n) sum b b'` (FedLPA, Eq. 10 without damping; φ is `conv_scale`, 1 for Linear). The
-    module is run in eval mode and left as it was; `batch_size` only bounds the memory. Without labels B is 0.
+    `samples [n, ...]` and `labels_if_gradients_wanted [n]` are the samples and their true labels; the loss is the
+    cross-entropy of one sample. With sums over samples s and the Q positions t of a convolution (Q = 1 for Linear),
+    `A = φ/n sum a a'` and `B = 1/(φ Q n) sum b b'` (FedLPA, Eq. 10 without damping; φ is `conv_scale`, 1 for
+    Linear). The module is run in eval mode and left as it was; `batch_size` only bounds the memory. Without labels
+    B is 0.
     """
     choose("conv_scale", conv_scale, CONV_SCALES)
     layers = find_factor_layers(module)
@@ -143,7 +144,9 @@ def compute_kronecker_factors(
             samples.new_zeros(inputs, inputs), samples.new_zeros(outputs, outputs)
         )
     positions = dict.fromkeys(layers, 1)
-    for batch in record_inputs_and_gradients(module, layers, samples, labels, batch_size):
+    for batch in record_inputs_and_gradients(
+        module, layers, samples, labels_if_gradients_wanted, batch_size
+    ):
         for name, (layer_input, gradient) in batch.items():
             patches = flatten_inputs(layers[name], layer_input)
             positions[name] = patches.shape[1]
@@ -230,15 +233,15 @@ def record_inputs_and_gradients(
     module: nn.Module,
     layers: Iterable[LayerName],
     samples: Samples,
-    labels: Labels | None,
+    labels_if_gradients_wanted: Labels | None,
     batch_size: int,
 ) -> Iterator[dict[LayerName, InputAndGradient]]:
-    """For each batch of `samples [n, ...]`, `labels [n]`: layer name -> its input and its gradient.
+    """For each batch of `samples [n, ...]`, `labels_if_gradients_wanted [n]`: layer name -> its input and its gradient.
 
     The loss is the cross-entropy with the true labels, summed, so that every gradient is one sample's own; without
     labels they are 0, and none is computed. The module is run in eval mode and left as it was.
     """
-    count = len(samples) if labels is None else len(labels)
+    count = len(samples) if labels_if_gradients_wanted is None else len(labels_if_gradients_wanted)
     if len(samples) == 0 or len(samples) != count:
         raise UsageError(
             f"There are {len(samples)} samples and {count} labels; give one label for each sample."
@@ -249,7 +252,7 @@ def record_inputs_and_gradients(
     def make_hook(name):
         def hook(layer, inputs, output):
             # The gradient at a zero that is added to the output is the one at the output.
-            zero = torch.zeros_like(output, requires_grad=labels is not None)
+            zero = torch.zeros_like(output, requires_grad=labels_if_gradients_wanted is not None)
             recorded[name] = inputs[0].detach(), zero
             return output + zero
 
@@ -259,11 +262,11 @@ def record_inputs_and_gradients(
         probe.get_submodule(name).register_forward_hook(make_hook(name))
     for start in range(0, len(samples), batch_size):
         batch = slice(start, start + batch_size)
-        with torch.set_grad_enabled(labels is not None):
+        with torch.set_grad_enabled(labels_if_gradients_wanted is not None):
             logits = probe(samples[batch])
             slopes: Sequence[Tensor] = [zero for _, zero in recorded.values()]
-            if labels is not None:
-                loss = F.cross_entropy(logits, labels[batch], reduction="sum")
+            if labels_if_gradients_wanted is not None:
+                loss = F.cross_entropy(logits, labels_if_gradients_wanted[batch], reduction="sum")
                 slopes = torch.autograd.grad(loss, slopes, materialize_grads=True)
         results = {}
         for name, slope in zip(recorded, slopes, strict=True):
@@ -327,7 +330,7 @@ class LayerPosterior:
         )
 
     @cached_property
-    def approximate_inverse(self) -> MatrixFunction:
+    def apply_approximate_inverse(self) -> MatrixFunction:
         """R -> `Bbar^-1 R Abar^-1` with the weighted means of the factors: the inverse that EA takes for that of S.
 
         Raises RunError if a mean factor is not finite or has no positive direction.
@@ -340,7 +343,7 @@ class LayerPosterior:
 
     def solve_with_averaged_factors(self) -> LayerMatrix:
         """Eq. 16: `Bbar^-1 Z Abar^-1`. Exact if all A_k or all B_k are equal; otherwise biased by the cross terms."""
-        return self.approximate_inverse(self.precision_weighted_sum)
+        return self.apply_approximate_inverse(self.precision_weighted_sum)
 
     def estimate_largest_squared_eigenvalue(self, iterations: int = 30) -> ScalarTensor:
         """L, the largest eigenvalue of S squared, by power iterations from Z.

@@ -30,9 +30,11 @@ from torch import Tensor, nn
 
 from ...models import Network
 from ...models.state import ModelState
-from ...tensor_types import TensorsByName
 
 State = Mapping[str, Tensor]
+LoraMessage = Mapping[
+    str, Tensor
+]  # B of each adapted layer and the whole last layer, by parameter name
 
 
 class LoraAdapters:
@@ -52,7 +54,7 @@ class LoraAdapters:
                 columns = torch.randn(size, generator=stream, dtype=torch.float64)
                 self.maps[f"{name}.weight"] = torch.linalg.qr(columns).Q.T.to(layer.weight)
 
-    def project_gradients_in_place(
+    def limit_gradients_to_adapters_in_place(
         self, clients: Sequence[int], parameters: State, gradients: Sequence[Tensor]
     ) -> None:
         """Project the `gradients [a, ...]` in place to the numbers that are trained
@@ -64,7 +66,7 @@ class LoraAdapters:
             elif name not in self.last:
                 gradient.zero_()
 
-    def make_message(self, start_state: State, end_state: State) -> TensorsByName:
+    def make_message(self, start_state: State, end_state: State) -> LoraMessage:
         """A client's message: B of each layer, and the last layer."""
         message = {
             name: (end_state[name] - start_state[name]) @ a.T for name, a in self.maps.items()
@@ -73,7 +75,7 @@ class LoraAdapters:
             message[name] = end_state[name]
         return message
 
-    def merge_message(self, start_state: State, message: State) -> ModelState:
+    def merge_message(self, start_state: State, message: LoraMessage) -> ModelState:
         """The network `start_state` with a `make_message`, or with the mean of messages, put in."""
         state = {**start_state, **message}
         for name, a in self.maps.items():

@@ -53,7 +53,7 @@ def find_smallest_noise_sigma(
     """
     if epsilon == math.inf:
         return 0.0
-    check_number("epsilon", epsilon, 0, open_low=True)
+    check_number("epsilon", epsilon, 0, excludes_low=True)
     check_number("delta", delta, 1e-300, 1 - 1e-9)
     low, high = 0.0, 1.0
     while find_smallest_delta(high, epsilon) > delta:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 import torch
 import torch.nn.functional as F
@@ -30,7 +30,6 @@ from ...tensor_types import (
     Labels,
     OneHotLabels,
     SquareMatrix,
-    TensorsByName,
 )
 from ..context import Context
 from .kronecker import add_to_diagonal
@@ -45,6 +44,13 @@ def append_one(features: Features) -> Features:
     return F.pad(features.double(), (0, 1), value=1.0)
 
 
+class RidgeSumsMessage(TypedDict):
+    """The sums as they are sent."""
+
+    moments: Tensor  # the upper triangle, [d (d + 1) / 2]
+    classes: Tensor  # [d, C]
+
+
 @dataclass(frozen=True, eq=False)
 class RidgeSums:
     """`moments [d, d]` = XᵀX and `classes [d, C]` = XᵀY of rows X with a 1 as last entry.
@@ -57,7 +63,7 @@ class RidgeSums:
 
     @classmethod
     def measure(
-        cls, features: Features, labels: Labels, classes: int, *, has_unit_rows: bool = False
+        cls, features: Features, labels: Labels, class_count: int, *, has_unit_rows: bool = False
     ) -> RidgeSums:
         """The sums over samples with `features [n, d - 1]` and labels `labels [n]`.
 
@@ -66,7 +72,7 @@ class RidgeSums:
         rows = append_one(features)
         if has_unit_rows:
             rows = rows / rows.norm(dim=1, keepdim=True)
-        return cls(rows.T @ rows, rows.T @ F.one_hot(labels, classes).to(rows))
+        return cls(rows.T @ rows, rows.T @ F.one_hot(labels, class_count).to(rows))
 
     def copy_with_ridge(self, ridge: float) -> RidgeSums:
         """The sums with `ridge` added to the diagonal of the moments."""
@@ -80,15 +86,14 @@ class RidgeSums:
         moments = unpack_upper_triangle(triangle + draw_gaussian_noise(triangle, sigma, stream))
         return RidgeSums(moments, self.classes + draw_gaussian_noise(self.classes, sigma, stream))
 
-    def make_message(self, dtype: torch.dtype) -> TensorsByName:
+    def make_message(self, dtype: torch.dtype) -> RidgeSumsMessage:
         """The message: the upper triangle of the moments, and the classes' sums."""
-        return {
-            "moments": pack_upper_triangle(self.moments).to(dtype),
-            "classes": self.classes.to(dtype),
-        }
+        return RidgeSumsMessage(
+            moments=pack_upper_triangle(self.moments).to(dtype), classes=self.classes.to(dtype)
+        )
 
     @classmethod
-    def from_message(cls, message: TensorsByName) -> RidgeSums:
+    def from_message(cls, message: RidgeSumsMessage) -> RidgeSums:
         """The sums that `make_message` was made from, in float64."""
         moments = unpack_upper_triangle(message["moments"].double())
         return cls(moments, message["classes"].double())

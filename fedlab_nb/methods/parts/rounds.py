@@ -36,8 +36,9 @@ from ...tensor_types import Features
 from ...training import Recipe, run_in_chunks
 from ...training.local import TrainingOption
 from ...training.loop import Shard
+from ...value_types import MeanPassesPerClient
 from ..base import Context, KnobField, Method, NetworkModel, Progress, Steps, knob
-from ..context import check_finite
+from ..context import ClientIndex, check_finite
 from ..run_outputs import should_record_curve_point
 from ..traffic import FederationSizes, TrafficBytes
 from .averages import AverageRule, average_states
@@ -89,7 +90,9 @@ class Iterative(Method):
         taking_part = self.per_round or sizes.clients
         return TrafficBytes(2 * sizes.models_up * self.rounds * taking_part / sizes.clients)
 
-    def local_passes(self, recipe: Recipe, client_sample_counts: Sequence[float]) -> float:
+    def local_passes(
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
+    ) -> MeanPassesPerClient:
         participation = min(
             self.per_round or len(client_sample_counts), len(client_sample_counts)
         ) / len(client_sample_counts)
@@ -103,7 +106,9 @@ ClientValue = TypeVar("ClientValue")  # what there is one of for each client
 ServerAverage = Callable[[State, list[State]], State]
 
 
-def draw_participants_of_round(ctx: Context, participant_count: int, round_index: int) -> list[int]:
+def draw_participants_of_round(
+    ctx: Context, participant_count: int, round_index: int
+) -> list[ClientIndex]:
     """S_t, ascending: `participant_count` of the clients, uniformly; all, without a draw, if it is
     0 or there are no more."""
     if not participant_count or participant_count >= ctx.clients_count:
@@ -136,7 +141,7 @@ class Rounds:
         self.result: NetworkModel
 
     # ------------------------------------------------------------------ the clients of a round
-    def draw_and_set_participants(self, round_index: int) -> list[int]:
+    def draw_and_set_participants(self, round_index: int) -> list[ClientIndex]:
         """Draw S_t, the clients of round t; without a draw where all take part."""
         self.participants = draw_participants_of_round(self.ctx, self.per_round, round_index)
         return self.participants

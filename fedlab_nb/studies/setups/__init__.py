@@ -35,7 +35,7 @@ Lines = Mapping[str, Line]
 
 
 @dataclass(frozen=True)
-class Block:
+class SetupBlock:
     """Lines that hold together: those of `[all]`, or those of one of the `[[rows]]`.
 
     shared: lines for all methods
@@ -50,7 +50,7 @@ class Block:
     when: Mapping[str, Sequence[SettingValue]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, content: Mapping[str, JsonValue]) -> Block:
+    def read(cls, content: Mapping[str, JsonValue]) -> SetupBlock:
         """The lines of a table in a set-up's file: lists are shared lines, tables those of methods."""
         shared = {}
         methods = {}
@@ -68,12 +68,12 @@ class Block:
         """Whether the block is for these values: a row's `when` allows them."""
         return all(values[name] in allowed for name, allowed in self.when.items())
 
-    def replace_lines_by_row(self, row: Block) -> Block:
+    def replace_lines_by_row(self, row: SetupBlock) -> SetupBlock:
         """The block with the lines of a row in place of its own."""
         methods = dict(self.methods)
         for name, lines in row.methods.items():
             methods[name] = {**methods.get(name, {}), **lines}
-        return Block({**self.shared, **row.shared}, methods, {**self.sources, **row.sources})
+        return SetupBlock({**self.shared, **row.shared}, methods, {**self.sources, **row.sources})
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class Setup:
     title: str
     paper: str
     help: str
-    block: Block
-    rows: tuple[Block, ...] = ()
+    block: SetupBlock
+    rows: tuple[SetupBlock, ...] = ()
     datasets: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
@@ -104,8 +104,8 @@ class Setup:
             title=content["title"],
             paper=content["paper"],
             help=content["help"],
-            block=Block.read(content.get("all", {})),
-            rows=tuple(Block.read(row) for row in content.get("rows", ())),
+            block=SetupBlock.read(content.get("all", {})),
+            rows=tuple(SetupBlock.read(row) for row in content.get("rows", ())),
             datasets=tuple(content.get("datasets", ())),
             missing=tuple(content.get("missing", ())),
             words=content.get("sources", {}),

@@ -77,7 +77,7 @@ def test_its_numbers_are_the_stored_ones(data):
     table = load(data["name"])
     assert list(data["results"]) == [m["name"] for m in data["methods"]] == table.methods
     for name, by_clients in data["results"].items():
-        for clients, cells in zip(table.clients, by_clients, strict=True):
+        for clients, cells in zip(table.client_counts, by_clients, strict=True):
             for alpha, cell in zip(table.alphas, cells, strict=True):
                 row = table.rows[name, alpha, clients]
                 band = compute_band(table.accuracies(name, alpha, clients))
@@ -92,7 +92,7 @@ def test_it_says_what_is_stored(data):
     table = load(data["name"])
     settings = data["about"]["settings"]
     assert settings["alpha"] == table.alphas
-    assert settings["clients"] == table.clients
+    assert settings["clients"] == table.client_counts
     assert settings["seed"] == table.seeds
     assert f"{len(load_data(data['name']).y_test)} test images" in data["images"]
 

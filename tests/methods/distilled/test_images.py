@@ -62,7 +62,7 @@ def induced(steps, lr, clip_to_unit=True, n=30, start=None):
     x, y = images(n), torch.arange(n) % 3
     start = x[:6] if start is None else start
     how = {
-        "classes": 3,
+        "class_count": 3,
         "depth": 2,
         "ridge": 1e-3,
         "steps": steps,
@@ -82,10 +82,14 @@ def test_the_loss_does_not_rise_at_a_small_rate():
         making.make_centred_targets(y, 3),
     )
     assert losses[0] == pytest.approx(
-        float(making.compute_inducing_loss(x[:6], support_targets, x, targets, 2, 1e-3))
+        float(making.compute_loss_of_inducing_points(x[:6], support_targets, x, targets, 2, 1e-3))
     )
     assert losses[-1] == pytest.approx(
-        float(making.compute_inducing_loss(steps[-2][0], support_targets, x, targets, 2, 1e-3))
+        float(
+            making.compute_loss_of_inducing_points(
+                steps[-2][0], support_targets, x, targets, 2, 1e-3
+            )
+        )
     )
 
 
@@ -104,7 +108,7 @@ def test_a_step_is_adams():
     start = images(6) / 2 + 0.25  # inside the range
     ((moved_images, _),), (x, y) = induced(1, 0.01, start=start)
     leaf = start.clone().requires_grad_()
-    loss = making.compute_inducing_loss(
+    loss = making.compute_loss_of_inducing_points(
         leaf, making.make_centred_targets(y[:6], 3), x, making.make_centred_targets(y, 3), 2, 1e-3
     )
     (gradient,) = torch.autograd.grad(loss, [leaf])
@@ -248,7 +252,7 @@ def test_it_is_symmetric_positive_and_smooth_where_samples_coincide():
 def test_regression_solves_the_damped_normal_equations():
     x, targets = samples(12), making.make_centred_targets(torch.arange(12) % 3, 3)
     kernel = making.compute_tangent_kernel(x, x, 1)
-    weights = making.solve_coefficients(x, targets, 1, 0.1)
+    weights = making.solve_tangent_kernel_coefficients(x, targets, 1, 0.1)
     damping = 0.1 * float(sum(kernel[i, i] for i in range(12))) / 12
     torch.testing.assert_close(kernel @ weights + damping * weights, targets)
     torch.testing.assert_close(targets.sum(1), torch.zeros(12, dtype=EXACT))
@@ -263,7 +267,9 @@ def test_the_gradient_of_the_inducing_loss_against_finite_differences(depth):
     )
     support = support.requires_grad_()
     assert torch.autograd.gradcheck(
-        lambda s: making.compute_inducing_loss(s, support_targets, x, targets, depth, 1e-2),
+        lambda s: making.compute_loss_of_inducing_points(
+            s, support_targets, x, targets, depth, 1e-2
+        ),
         [support],
         eps=1e-6,
         atol=1e-6,
@@ -274,13 +280,15 @@ def test_the_inducing_loss_is_half_the_mean_square():
     x, y = samples(9), torch.arange(9) % 3
     support, labels = samples(4, seed=3), torch.tensor([0, 1, 2, 2])
     total = 0.0
-    weights = making.solve_coefficients(support, making.make_centred_targets(labels, 3), 2, 1e-2)
+    weights = making.solve_tangent_kernel_coefficients(
+        support, making.make_centred_targets(labels, 3), 2, 1e-2
+    )
     for row, label in zip(x, y, strict=True):
         answer = making.compute_tangent_kernel(row[None], support, 2) @ weights
         expected = nn.functional.one_hot(label, 3) - 1 / 3
         total += float((answer[0] - expected).square().sum()) / 2
     assert float(
-        making.compute_inducing_loss(
+        making.compute_loss_of_inducing_points(
             support,
             making.make_centred_targets(labels, 3),
             x,

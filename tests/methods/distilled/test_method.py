@@ -14,7 +14,7 @@ from fedlab_nb.methods.distilled import WAYS, Distilled
 from fedlab_nb.methods.distilled.images import (
     compute_tangent_kernel,
     make_centred_targets,
-    solve_coefficients,
+    solve_tangent_kernel_coefficients,
 )
 
 EXACT = torch.float64
@@ -35,7 +35,9 @@ def test_with_all_images_it_is_pooled_kernel_regression(images, clients):
     rows = torch.cat([train for train, _ in federation.split(0.8)]).sort().values
     x, y = federation.dataset.x_train[rows].double(), federation.dataset.y_train[rows]
     test = federation.dataset.x_test[:50].double()
-    weights = solve_coefficients(x, make_centred_targets(y, 10), method.depth, method.ridge)
+    weights = solve_tangent_kernel_coefficients(
+        x, make_centred_targets(y, 10), method.depth, method.ridge
+    )
     expected = compute_tangent_kernel(test, x, method.depth) @ weights
     assert (out.logits(test) - expected).abs().max() < 1e-11
     assert torch.equal(out.predict(test), expected.argmax(1))

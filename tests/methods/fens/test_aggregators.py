@@ -119,7 +119,7 @@ def test_numbers_of_trained_parameters():
     "shape", [(1, 28, 28), (3, 32, 32), (3, 16, 16), (3, 20, 24), (2, 15, 40), (13,)]
 )
 def test_a_gate_fits_every_input_shape(shape):
-    scores = rules.make_gate(shape, clients=M)(torch.rand(2, *shape))
+    scores = rules.make_gate(shape, client_count=M)(torch.rand(2, *shape))
     assert scores.shape == (2, M)
 
 

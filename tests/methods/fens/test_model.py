@@ -10,7 +10,7 @@ from fedlab_nb.methods.fens.model import (
     list_layers_to_quantise,
     measure_layer_input_ranges,
     quantise_layer_inputs_in_place,
-    quantise_within_range,
+    round_to_quantised_values,
 )
 from fedlab_nb.models import build
 from fedlab_nb.models.state import copy_model
@@ -113,13 +113,15 @@ def test_rounding_is_pytorchs(bits, ends):
         x, scale, round(-ends[0] / scale), 0, 2**bits - 1
     )
     assert (
-        (quantise_within_range(x, low, high, bits) - theirs).abs() < 1e-5
+        (round_to_quantised_values(x, low, high, bits) - theirs).abs() < 1e-5
     ).double().mean() > 0.995  # but for ties
     inside = x[(x >= low) & (x <= high)]
     assert (
-        quantise_within_range(inside, low, high, bits) - inside
+        round_to_quantised_values(inside, low, high, bits) - inside
     ).abs().max() <= scale * 1.001  # half a step, and the zero's half
-    assert quantise_within_range(x, torch.tensor(0.0), torch.tensor(0.0), bits).abs().max() < 1e-30
+    assert (
+        round_to_quantised_values(x, torch.tensor(0.0), torch.tensor(0.0), bits).abs().max() < 1e-30
+    )
 
 
 @pytest.mark.parametrize("model", ["mlp", "cnn", "resnet8:4"])
@@ -144,7 +146,7 @@ def test_a_perceptron_by_hand():
     ranges = measure_layer_input_ranges(module, images())
     layers, x = list_layers_to_quantise(module), images().flatten(1)
     for at, (layer, (low, high)) in enumerate(zip(layers, ranges, strict=True)):
-        x = layer(quantise_within_range(x, low, high, 4))
+        x = layer(round_to_quantised_values(x, low, high, 4))
         x = x.relu() if at + 1 < len(layers) else x
     torch.testing.assert_close(
         quantise_layer_inputs_in_place(copy_model(module), ranges, 4)(images()), x

@@ -16,7 +16,7 @@ from fedlab_nb.methods.fusefl.blocks import ClientBlocks
 from fedlab_nb.methods.fusefl.network import FusedNetwork, Stage
 from fedlab_nb.models import build
 from fedlab_nb.training import Recipe
-from fedlab_nb.training.loop import train_clients_one_by_one
+from fedlab_nb.training.loop import train_each_client_in_turn_every_epoch
 
 EXACT = torch.float64
 
@@ -134,9 +134,11 @@ def test_calibration_is_the_training_of_any_network(samples, batch_size):
     network = build("mlp", (6,), 4, dtype=EXACT)
     network.body, network.classifier = torch.nn.Identity(), torch.nn.Linear(6, 4, dtype=EXACT)
     head = copy.deepcopy(network.classifier)
-    plain = calibrated(head, z, y, recipe, rescale=False)[-1]
+    plain = calibrated(head, z, y, recipe, should_standardise_features=False)[-1]
     assert torch.equal(head.weight, network.classifier.weight)  # it is left alone
-    assert set(train_clients_one_by_one([network], [(z, y)], recipe, [seeded()])) == set(range(5))
+    assert set(
+        train_each_client_in_turn_every_epoch([network], [(z, y)], recipe, [seeded()])
+    ) == set(range(5))
     torch.testing.assert_close(plain.weight, network.classifier.weight)
     torch.testing.assert_close(plain.bias, network.classifier.bias)
 

@@ -10,7 +10,7 @@ from fedlab_nb.methods.fedlpa.client import (
     recover_image_from_gradients,
     recover_label_from_gradient,
 )
-from fedlab_nb.methods.parts.kronecker import compute_kronecker_factors
+from fedlab_nb.methods.parts.kronecker import compute_mean_kronecker_factors
 from fedlab_nb.models import build
 
 
@@ -29,7 +29,7 @@ def test_label_and_image_of_one_sample_come_back_exactly():
         assert torch.allclose(image, x.flatten(), atol=1e-5) and recover_label_from_gradient(
             gradient[last]
         ) == int(y)
-        factors = list(compute_kronecker_factors(module, x, y).values())
+        factors = list(compute_mean_kronecker_factors(module, x, y).values())
         assert torch.allclose(factors[0].a[:-1, -1], x.flatten(), atol=1e-6)
         assert int(factors[-1].b.diagonal().argmax()) == int(y)
 

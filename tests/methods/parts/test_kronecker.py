@@ -51,7 +51,7 @@ def per_sample_gradient(module, x, y, layer):
 def test_one_sample_linear_is_the_exact_gradient_outer_product():
     module = mlp()
     x, y = rows(1)
-    factors = kronecker.compute_kronecker_factors(module, x, y)
+    factors = kronecker.compute_mean_kronecker_factors(module, x, y)
     for name, layer in kronecker.find_factor_layers(module).items():
         columns = per_sample_gradient(module, x[0], y[0], layer).T.flatten()  # vec stacks columns
         torch.testing.assert_close(
@@ -65,7 +65,7 @@ def test_one_sample_linear_is_the_exact_gradient_outer_product():
 def test_linear_factors_against_a_loop_over_samples():
     module = mlp()
     x, y = rows()
-    factors = kronecker.compute_kronecker_factors(module, x, y)
+    factors = kronecker.compute_mean_kronecker_factors(module, x, y)
     a = b = 0
     for xs, ys in zip(x, y, strict=True):
         hidden = torch.cat([module[:2](xs), torch.ones(1, dtype=xs.dtype)])
@@ -114,7 +114,7 @@ def conv_by_hand(layer, x, gradient):
 def test_conv_factors_against_patches_cut_by_hand(scale):
     module = cnn()
     x, y = images(3)
-    factors = kronecker.compute_kronecker_factors(module, x, y, conv_scale=scale)
+    factors = kronecker.compute_mean_kronecker_factors(module, x, y, conv_scale=scale)
     for index in (0, 2):
         inputs = module[:index](x).detach()
         outputs = module[index](inputs).detach().requires_grad_()
@@ -134,9 +134,9 @@ def test_conv_factors_against_patches_cut_by_hand(scale):
 def test_factors_do_not_depend_on_the_batch_size_or_on_gradients_being_off():
     module = cnn()
     x, y = images()
-    whole = kronecker.compute_kronecker_factors(module, x, y, batch_size=100)
+    whole = kronecker.compute_mean_kronecker_factors(module, x, y, batch_size=100)
     with torch.no_grad():
-        parts = kronecker.compute_kronecker_factors(
+        parts = kronecker.compute_mean_kronecker_factors(
             module.requires_grad_(False), x, y, batch_size=2
         )
     for name in whole:
@@ -154,8 +154,8 @@ def test_the_module_is_left_as_it_was_and_batch_norm_is_in_eval_mode():
     module = fill(nn.Sequential(*layers)).train()
     x, y = rows()
     before = {name: value.clone() for name, value in module.state_dict().items()}
-    one = kronecker.compute_kronecker_factors(module, x, y, batch_size=1)
-    many = kronecker.compute_kronecker_factors(module, x, y)
+    one = kronecker.compute_mean_kronecker_factors(module, x, y, batch_size=1)
+    many = kronecker.compute_mean_kronecker_factors(module, x, y)
     assert module.training and all(p.requires_grad and p.grad is None for p in module.parameters())
     assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
     assert not any(m._forward_hooks for m in module.modules())
@@ -200,9 +200,9 @@ def test_a_joined_layer_comes_back_in_its_own_shapes_and_types():
 def test_wrong_use_is_one_sentence():
     x, y = rows()
     with pytest.raises(UsageError, match="conv_scale 'ones': did you mean 'one'"):
-        kronecker.compute_kronecker_factors(mlp(), x, y, conv_scale="ones")
+        kronecker.compute_mean_kronecker_factors(mlp(), x, y, conv_scale="ones")
     with pytest.raises(UsageError, match="one label for each sample"):
-        kronecker.compute_kronecker_factors(mlp(), x[:0], y[:0])
+        kronecker.compute_mean_kronecker_factors(mlp(), x[:0], y[:0])
     with pytest.raises(UsageError, match="groups"):
         kronecker.find_factor_layers(nn.Sequential(nn.Conv2d(4, 4, 3, groups=2)))
 
@@ -220,7 +220,7 @@ def test_against_curvlinops():
         module, loss, list(module.parameters()), [(x, y)], check_deterministic=False, **how
     )
     operator.compute_kronecker_factors()
-    for name, layer in kronecker.compute_kronecker_factors(
+    for name, layer in kronecker.compute_mean_kronecker_factors(
         module, x, y, conv_scale="curvlinops"
     ).items():
         torch.testing.assert_close(
