@@ -101,7 +101,7 @@ def test_every_method_but_fadi_runs_on_the_hospitals():
 
 
 def test_missing_values_alone_reveal_the_hospital_and_with_it_the_disease():
-    """A guess from the missing values: the most frequent answer among training patients with the same values missing."""
+    """A guess from the missing values: the most frequent answer among training patients who lack the same values."""
     rows = list(csv.DictReader(HEART.open(encoding="utf-8")))
     findings = list(rows[0])[1:-1]
     gaps = [tuple(name for name in findings if not row[name]) for row in rows]

@@ -1,4 +1,4 @@
-"""A user's tables: a hospital's CSV with the usual faults, federated sums of its columns, and files that are refused."""
+"""A user's tables: a hospital's CSV with the usual faults, federated sums of its columns, and unusable files."""
 
 import csv
 import io
