@@ -1,4 +1,4 @@
-"""Quantisation and packing: against a plain Python rendering of the rule, its error bound, and hand-made numbers."""
+"""Quantisation and packing: against the paper's rule in plain Python, its error bound, and numbers by hand."""
 
 import math
 
@@ -31,29 +31,29 @@ WEIGHTS = npst.arrays(
 
 @settings(deadline=None, max_examples=150)
 @given(WEIGHTS, st.sampled_from(BITS))
-def test_symmetric_codes_are_the_papers_rule(array, bits):
-    """s = max|w| / L, code = clip(round(w / s), -L, L), written out with Python's numbers; so every number is off by at
-    most half a step."""
+def test_symmetric_codes_follow_the_papers_rule(array, bits):
+    """s = max|w| / L, code = clip(round(w / s), -L, L), in Python's numbers; no number is off by more than
+    half a step."""
     quantised = quantise(torch.from_numpy(array), bits)
     flat = array.reshape(-1).tolist()
     levels = 2 ** (bits - 1) - 1
     step = quantised.scale.item()
-    back = quantised.dequantise()
-    assert back.shape == array.shape and back.dtype == torch.float32
+    restored = quantised.dequantise()
+    assert restored.shape == array.shape and restored.dtype == torch.float32
     assert count_payload_bytes(quantised) == math.ceil(len(flat) * bits / 8) + 4
     largest = max((abs(w) for w in flat), default=0.0)
     assert step == pytest.approx(max(largest / levels, 2.0**-126), rel=1e-6)
     codes = unpack_bits(quantised.codes, bits, len(flat)).tolist()
-    for code, w, decoded in zip(codes, flat, back.double().flatten().tolist(), strict=True):
+    for code, w, decoded in zip(codes, flat, restored.double().flatten().tolist(), strict=True):
         assert -levels <= code - levels <= levels
-        # The nearest code, up to float32 in a tie or at the end.
+        # The nearest code; the tolerance is float32's, for ties and for the largest number.
         assert abs(code - levels - w / step) <= 0.5 + 1e-4
         assert abs(decoded - w) <= step / 2 * (1 + 1e-5) + 1e-6 * abs(w)
 
 
 @settings(deadline=None, max_examples=80)
 @given(st.integers(2, 8), st.data())
-def test_packing_comes_back_and_is_the_binary_number(bits, data):
+def test_packed_codes_are_one_binary_number_and_can_be_unpacked(bits, data):
     codes = data.draw(st.lists(st.integers(0, 2**bits - 1), max_size=40))
     packed = pack_bits(torch.tensor(codes, dtype=torch.uint8), bits)
     assert packed.numel() == math.ceil(len(codes) * bits / 8)
@@ -62,7 +62,7 @@ def test_packing_comes_back_and_is_the_binary_number(bits, data):
     assert bytes(packed.tolist()) == number.to_bytes(packed.numel(), "little")
 
 
-def test_three_numbers_by_hand():
+def test_quantising_three_numbers_by_hand():
     quantised = quantise(torch.tensor([1.27, -0.014, 0.0]))
     assert quantised.scale.item() == pytest.approx(0.01)
     assert (quantised.codes.int() - 127).tolist() == [127, -1, 0]
@@ -76,9 +76,9 @@ def test_three_numbers_by_hand():
 def test_other_precisions_keep_their_dtype(dtype):
     tensor = torch.linspace(-2, 3, 50, dtype=dtype)
     quantised = quantise(tensor, 8)
-    back = quantised.dequantise()
-    assert back.dtype == dtype and count_payload_bytes(quantised) == 50 + 4
-    error = (back.double() - tensor.double()).abs().max()
+    restored = quantised.dequantise()
+    assert restored.dtype == dtype and count_payload_bytes(quantised) == 50 + 4
+    error = (restored.double() - tensor.double()).abs().max()
     assert error <= quantised.scale.item() / 2 + torch.finfo(dtype).eps * 3
 
 
@@ -97,20 +97,20 @@ def test_wrong_requests_are_refused():
         quantise(torch.ones(2, dtype=torch.int64))
 
 
-def test_a_state_keeps_its_biases_and_batch_norm():
+def test_quantising_a_state_keeps_biases_and_batch_norm():
     model = build("resnet8", (1, 8, 8), 3, width=4)
     state = model_state(model)
     quantised = quantise_state(state)
     coded = {name for name, t in quantised.items() if not isinstance(t, torch.Tensor)}
     assert coded == {name for name, t in state.items() if t.ndim >= 2}
-    back = dequantise_state(quantised)
-    assert all(torch.equal(back[name], t) for name, t in state.items() if t.ndim < 2)
-    load_state(model, back)
+    restored = dequantise_state(quantised)
+    assert all(torch.equal(restored[name], t) for name, t in state.items() if t.ndim < 2)
+    load_state(model, restored)
     steps = torch.tensor([[3]])
     assert quantise_state({"steps": steps})["steps"] is steps
 
 
-def test_triangle_comes_back():
+def test_a_packed_triangle_can_be_unpacked():
     a = torch.randn(3, 6, 6, generator=torch.Generator().manual_seed(0))
     symmetric = a + a.mT
     assert pack_upper_triangle(symmetric).shape == (3, 21)
@@ -121,7 +121,7 @@ def test_triangle_comes_back():
 
 
 @pytest.mark.parametrize("wrong", [torch.zeros(5), torch.tensor(1.0)])
-def test_what_is_no_triangle_is_refused(wrong):
+def test_other_shapes_than_triangles_are_refused(wrong):
     with pytest.raises(UsageError, match="not the upper triangle"):
         unpack_upper_triangle(wrong)
     with pytest.raises(UsageError, match="square matrix"):

@@ -1,4 +1,4 @@
-"""The link: what arrives is a copy, and the ledger counts exactly the bytes that were serialised."""
+"""The link: payloads arrive as copies, and the ledger counts exactly the bytes that were serialised."""
 
 import json
 
@@ -84,7 +84,7 @@ def is_same(a, b):
 
 @settings(deadline=None, max_examples=200)
 @given(PAYLOADS)
-def test_bytes_are_those_of_the_arrays_and_the_payload_arrives(tree):
+def test_the_bytes_are_those_of_the_arrays_and_the_payload_arrives(tree):
     payload = convert_to_tensors(tree)
     link = Link(3)
     body = b"".join(array.tobytes() for array in list_arrays(tree))
@@ -98,7 +98,7 @@ def test_bytes_are_those_of_the_arrays_and_the_payload_arrives(tree):
 
 
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
-def test_a_model_weighs_what_safetensors_writes_for_it(name):
+def test_the_bytes_of_a_model_are_those_that_safetensors_writes(name):
     state = model_state(build(name, (1, 16, 16), 10))
     state["steps"] = torch.tensor([1, 2, 3])
     written = safetensors.torch.save(state)
@@ -106,14 +106,11 @@ def test_a_model_weighs_what_safetensors_writes_for_it(name):
     assert count_payload_bytes(state) == len(serialise_payload(state)) == len(written) - header
 
 
-def test_strided_expanded_and_differentiable_tensors():
+def test_strided_expanded_and_differentiable_tensors_are_sent():
     base = torch.arange(6.0).reshape(2, 3).requires_grad_()
     assert serialise_payload(base.T) == np.arange(6, dtype="float32").reshape(2, 3).T.tobytes()
-    assert (
-        count_payload_bytes(torch.zeros(1).expand(10))
-        == 40
-        == len(serialise_payload(torch.zeros(1).expand(10)))
-    )
+    expanded = torch.zeros(1).expand(10)
+    assert count_payload_bytes(expanded) == len(serialise_payload(expanded)) == 40
     received = Link(1).up(0, {"w": base * 2, "p": torch.nn.Parameter(torch.ones(2))}, phase="x")
     assert not any(t.requires_grad or t.grad_fn for t in received.values())
     assert type(received["p"]) is torch.Tensor
@@ -150,7 +147,7 @@ def test_the_received_payload_shares_no_memory(send):
     assert payload["w"].eq(0).all()
 
 
-def test_eight_bit_weights_are_a_quarter_and_doubles_count_double():
+def test_eight_bit_weights_take_a_quarter_of_the_bytes_and_doubles_twice():
     state = model_state(build("cnn", (1, 28, 28), 10))
     weights = {name: t for name, t in state.items() if t.ndim >= 2}
     assert count_payload_bytes(quantise_state(weights)) == count_payload_bytes(
@@ -197,11 +194,11 @@ def test_ledger_survives_json_and_its_sums_agree(messages):
     ledger = Ledger(5)
     for message in messages:
         ledger.add(*message)
-    again = Ledger.from_json(json.loads(json.dumps(ledger.to_json())))
-    assert again == ledger
-    assert again.rows() == ledger.rows()
-    assert again.up == ledger.up
-    assert again.down == ledger.down
+    restored = Ledger.from_json(json.loads(json.dumps(ledger.to_json())))
+    assert restored == ledger
+    assert restored.rows() == ledger.rows()
+    assert restored.up == ledger.up
+    assert restored.down == ledger.down
     for sums in (ledger.by_client(), ledger.by_phase()):
         assert sum(up for up, _ in sums.values()) == ledger.up
         assert sum(down for _, down in sums.values()) == ledger.down
@@ -234,7 +231,7 @@ def test_ledger_survives_json_and_its_sums_agree(messages):
         {"clients": 2, "rows": [{"client": 0, "direction": "up", "phase": "a", "bytes": 1}]},
     ],
 )
-def test_what_is_no_ledger_is_refused(data):
+def test_data_that_are_not_a_ledger_are_refused(data):
     with pytest.raises(UsageError):
         Ledger.from_json(data)
 
@@ -260,7 +257,7 @@ def test_a_client_that_does_not_exist_is_refused(client):
         b"x",
     ],
 )
-def test_what_cannot_be_counted_is_refused_and_leaves_no_entry(payload):
+def test_a_payload_that_cannot_be_counted_is_refused_and_leaves_no_entry(payload):
     link = Link(1)
     with pytest.raises(UsageError):
         link.up(0, payload, phase="x")
@@ -277,12 +274,12 @@ def test_a_phase_needs_a_name():
 
 
 # ------------------------------------------------------------------------------------------------ closed formulas
-# Against the papers' printed numbers, and messages really sent.
+# Against the numbers printed in the papers, and against messages that were sent.
 
 MIB = 2**20
 
 
-def test_fens_ratios_as_printed():
+def test_fens_byte_ratios_are_those_printed_in_the_paper():
     assert formulas.compute_fens_bytes_relative_to_one_shot(
         4_932_344, 20, 8450, 500
     ) == pytest.approx(4.3566, abs=5e-5)
@@ -299,7 +296,7 @@ def test_fens_ratios_as_printed():
     assert formulas.compute_fens_bytes_relative_to_one_shot(10**6, 20, 0, 0, bits=32) == 1 + 20 / 2
 
 
-def test_ccvr_statistics():
+def test_bytes_of_ccvr_statistics_are_those_printed_and_those_sent():
     assert ccvr_bytes(256, 10) / MIB == pytest.approx(2.5, abs=0.05)
     assert ccvr_bytes(256, 100) / MIB == pytest.approx(25.1, abs=0.05)
     link = Link(1)

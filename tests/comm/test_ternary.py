@@ -1,4 +1,4 @@
-"""Sparse messages: what is kept, what it costs to the byte, and that nothing is lost in the end."""
+"""Sparse messages: which entries are kept, their bytes, and error feedback that sends the others later."""
 
 import math
 
@@ -36,7 +36,7 @@ def sparsify_by_hand(values, count, ternary):
 @pytest.mark.parametrize("ternary", [False, True])
 @pytest.mark.parametrize("keep", [1.0, 0.5, 0.3, 0.1, 0.01])
 @pytest.mark.parametrize("d", [1, 2, 7, 64, 1001])
-def test_the_largest_entries_arrive_and_nothing_else(d, keep, ternary):
+def test_the_largest_entries_alone_arrive(d, keep, ternary):
     values = draw_vector(d)
     message = Link(1).up(0, pack_largest_entries(values, keep, ternary=ternary), phase="test")
     torch.testing.assert_close(
@@ -49,8 +49,8 @@ def test_the_largest_entries_arrive_and_nothing_else(d, keep, ternary):
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 400), st.floats(0.001, 1), st.integers(0, 1000))
-def test_any_positions_survive(d, keep, seed):
-    # Distinct magnitudes in any order, so that the kept set is unique; whole numbers are exact at 16 bits.
+def test_any_set_of_positions_can_be_unpacked(d, keep, seed):
+    # Different magnitudes in random order, so that the kept set is unique; small whole numbers are exact at 16 bits.
     values = torch.randperm(d, generator=torch.Generator().manual_seed(seed)).float() + 1
     restored = unpack_largest_entries(pack_largest_entries(values, keep, ternary=False))
     assert torch.equal(
@@ -59,7 +59,7 @@ def test_any_positions_survive(d, keep, seed):
 
 
 def test_a_message_by_hand():
-    """d = 6, keep 1/2: entries 1, 3 and 4. A bitmap, lowest bit first, with zeros where something is kept."""
+    """d = 6, keep = 1/2: entries 1, 3 and 4. The bitmap, lowest bit first, has zeros at the kept entries."""
     values = torch.tensor([0.0, -3.0, 1.0, 2.0, 4.0, -1.0])
     message = pack_largest_entries(values, 0.5, ternary=True)
     assert message["b"] == 0 and message["count"] == 3
@@ -70,7 +70,7 @@ def test_a_message_by_hand():
 
 
 def test_golomb_positions_cost_little_more_than_their_entropy():
-    """b + 1 / (1 - (1 - p)^(2^b)) bits a position on average, and H(p) / p is the least that any code can do."""
+    """b + 1 / (1 - (1 - p)^(2^b)) bits a position on average; no code can do with less than H(p) / p."""
     assert [choose_golomb_remainder_bits(p) for p in (0.5, 0.25, 0.1, 0.04, 0.01)] == [
         0,
         1,
@@ -100,7 +100,7 @@ def test_bytes_follow_the_formula(d, keep, ternary):
     assert count_payload_bytes(message) == len(serialise_payload(message)) == formula
 
 
-def test_half_of_the_entries_at_16_bits_is_not_quite_a_quarter():
+def test_half_of_the_entries_at_16_bits_take_more_than_a_quarter_of_the_bytes():
     """FENS counts 4x less; with the positions it is 32/9 = 3.56x."""
     d = 4_932_344
     assert 4 * (2 * d // 2) == formulas.count_model_bytes_one_way(d)
@@ -112,8 +112,8 @@ def test_half_of_the_entries_at_16_bits_is_not_quite_a_quarter():
 
 
 @pytest.mark.parametrize("ternary", [False, True])
-def test_what_is_left_out_comes_later(ternary):
-    """Error feedback: everything sent so far plus the residual is everything put in."""
+def test_entries_that_are_not_sent_are_sent_later(ternary):
+    """Error feedback: all messages so far plus the residual equal all inputs."""
     send = SparsifierWithResidual(0.1, ternary=ternary)
     total = torch.zeros(50, dtype=torch.float64)
     arrived = torch.zeros(50, dtype=torch.float64)
@@ -124,11 +124,9 @@ def test_what_is_left_out_comes_later(ternary):
         torch.testing.assert_close(arrived + send.residual, total, rtol=0, atol=1e-12)
 
 
-def test_zeros_can_be_sent_and_a_share_must_be_one():
-    assert (
-        unpack_largest_entries(pack_largest_entries(torch.zeros(10), 0.2, ternary=True)).abs().sum()
-        == 0
-    )
+def test_zeros_can_be_sent_and_keep_must_be_a_share():
+    message = pack_largest_entries(torch.zeros(10), 0.2, ternary=True)
+    assert unpack_largest_entries(message).abs().sum() == 0
     for keep in (0.0, 1.5, float("nan")):
         with pytest.raises(UsageError, match="keep"):
             pack_largest_entries(torch.ones(4), keep, ternary=True)

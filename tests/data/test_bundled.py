@@ -1,4 +1,4 @@
-"""The datasets that need no download: digits, glyphs, and the tint that ties background to label."""
+"""The data sets that need no download: digits, glyphs, and the tint that makes the background depend on the label."""
 
 import subprocess
 import sys
@@ -49,13 +49,13 @@ def test_registry_and_description_agree_with_the_data(name):
 @pytest.mark.parametrize(
     ("name", "size", "channels"), [("glyphs:16g", 16, 1), ("glyphs:28", 28, 3)]
 )
-def test_a_short_name_says_size_and_colours(name, size, channels):
+def test_a_short_name_states_size_and_channels(name, size, channels):
     facts = describe(name)
-    few = {"n_train": 20, "n_test": 10, "n_public": 0}
+    few_images = {"n_train": 20, "n_test": 10, "n_public": 0}
     assert facts.input_shape == (channels, size, size)
     assert facts.n_train == 2000
-    short = load(name, **few)
-    long = load("glyphs", size=size, channels=channels, **few)
+    short = load(name, **few_images)
+    long = load("glyphs", size=size, channels=channels, **few_images)
     assert short.name == name
     assert short.digest == long.digest
     assert torch.equal(short.x_train, long.x_train)
@@ -69,7 +69,7 @@ def test_unknown_sizes_are_refused():
         load("glyphs:15")
 
 
-def test_a_linear_fit_reads_two_letters_in_three():
+def test_a_linear_classifier_gets_two_letters_in_three_right():
     """Ridge regression on the pixels, in closed form: far below what it reaches on the digits."""
     data = load("glyphs:16g")
     parts = (data.x_train, data.x_test)
@@ -102,7 +102,7 @@ def test_digits_split_is_fixed_stratified_and_complete(name):
 
 
 @pytest.mark.parametrize("name", digits.NAMES)
-def test_images_that_are_not_there_or_others_are_one_sentence(name, monkeypatch, tmp_path):
+def test_missing_or_changed_images_are_refused_in_one_sentence(name, monkeypatch, tmp_path):
     source = digits.SOURCES[name]
     monkeypatch.setattr(
         digits, "find_spec", lambda _: SimpleNamespace(origin=str(tmp_path / "__init__.py"))
@@ -117,7 +117,7 @@ def test_images_that_are_not_there_or_others_are_one_sentence(name, monkeypatch,
         digits.load(name)
 
 
-def test_letters_are_ten_and_differ_and_fill_their_cell():
+def test_ten_letters_differ_and_fill_their_cell():
     shapes = glyphs.load_letter_shapes()
     assert shapes.shape == (10, len(glyphs.FONTS), 64, 64)
     rows = shapes.any(axis=3)  # the extent of each letter: 36 cells high, in the middle
@@ -133,27 +133,27 @@ def test_letters_are_ten_and_differ_and_fill_their_cell():
         assert apart.min() > 40
 
 
-def test_the_shipped_shapes_are_those_of_the_fonts():
-    """Versions of matplotlib differ in a few cells of an outline: at most one cell in fifty of a letter."""
+def test_the_shipped_letter_masks_are_those_of_the_fonts():
+    """Versions of matplotlib differ in a few cells of an outline; one cell in fifty of a letter may differ."""
     shipped = glyphs.load_letter_shapes()
-    drawn = draw_letter_masks_in_all_fonts()
-    assert ((shipped != drawn).sum(axis=(2, 3)) <= 0.02 * shipped.sum(axis=(2, 3))).all()
+    masks_of_fonts = draw_letter_masks_in_all_fonts()
+    assert ((shipped != masks_of_fonts).sum(axis=(2, 3)) <= 0.02 * shipped.sum(axis=(2, 3))).all()
 
 
-def test_distances_to_the_outline_are_those_of_a_search_over_all_cells():
+def test_distances_to_the_outline_equal_those_of_a_search_over_all_cells():
     inside = np.zeros((2, 9, 9), bool)
     inside[0, 2:6, 3:5] = inside[1, 4, 1:8] = True
     cells = np.argwhere(np.ones((9, 9), bool))
     for shape, field in zip(inside, glyphs.compute_signed_distance_to_outline(inside), strict=True):
         for row, column in cells:
-            others = np.argwhere(shape != shape[row, column])
-            nearest = np.sqrt(((others - (row, column)) ** 2).sum(axis=1).min())
+            opposite_cells = np.argwhere(shape != shape[row, column])
+            nearest = np.sqrt(((opposite_cells - (row, column)) ** 2).sum(axis=1).min())
             sign = -1 if shape[row, column] else 1
             assert field[row, column] == pytest.approx(sign * (nearest - 0.5), abs=1e-12)
 
 
-def test_a_letter_is_seen_through_the_inverse_of_its_pose():
-    """PyTorch's own bilinear sampling of the same map: stretch, shear, turn, scale, shift."""
+def test_a_posed_letter_equals_pytorchs_sampling_of_the_inverse_map():
+    """Stretch, shear, turn, scale and shift in one affine map, sampled bilinearly."""
     random = np.random.default_rng(0)
     field = glyphs.load_signed_distances_of_letters()[
         random.integers(10, size=40), random.integers(16, size=40)
@@ -163,8 +163,8 @@ def test_a_letter_is_seen_through_the_inverse_of_its_pose():
     shear = random.uniform(-0.2, 0.2, 40)
     stretch = random.uniform(0.8, 1.25, 40)
     shift = random.uniform(-1, 1, (40, 2))
-    bolder = random.uniform(-0.6, 2, 40)
-    seen = glyphs.draw_letter_coverage(
+    boldness = random.uniform(-0.6, 2, 40)
+    coverage = glyphs.draw_letter_coverage(
         field,
         20,
         scale=scale,
@@ -172,26 +172,26 @@ def test_a_letter_is_seen_through_the_inverse_of_its_pose():
         shear=shear,
         stretch=stretch,
         shift=shift,
-        boldness=bolder,
+        boldness=boldness,
     )
     for i in range(40):
         angle = 2 * np.pi * turn[i] / glyphs.TURN
         turned = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
         pose = scale[i] * np.array(turned) @ [[stretch[i], shear[i]], [0, 1]]
-        back = np.linalg.inv(pose)
-        theta = torch.tensor(np.column_stack([back, -back @ shift[i]]))[None]
+        inverse = np.linalg.inv(pose)
+        theta = torch.tensor(np.column_stack([inverse, -inverse @ shift[i]]))[None]
         grid = torch.nn.functional.affine_grid(theta, [1, 1, 20, 20], align_corners=False)
         image = torch.tensor(field[i])[None, None]
         level = torch.nn.functional.grid_sample(
             image, grid, padding_mode="border", align_corners=False
         )[0, 0].numpy()
         pixel = 64 / 20 / scale[i]
-        expected = np.clip(0.5 + (bolder[i] - level) / pixel, 0, 1)
+        expected = np.clip(0.5 + (boldness[i] - level) / pixel, 0, 1)
         # the cosines are rounded to 2^-20, and a field is at most 90 cells deep
-        assert np.abs(seen[i] - expected).max() < 2e-4
+        assert np.abs(coverage[i] - expected).max() < 2e-4
 
 
-def test_a_stroke_covers_what_is_near_its_line():
+def test_a_stroke_covers_the_pixels_near_its_line():
     start = np.array([[-0.5, 0.0]])
     end = np.array([[0.5, 0.0]])
     cover = glyphs.draw_stroke_coverage(start, end, np.array([0.2]), 21)[0]
@@ -201,28 +201,30 @@ def test_a_stroke_covers_what_is_near_its_line():
     assert np.allclose(cover, np.clip(0.5 + (0.2 - distance) * 21 / 2, 0, 1), atol=1e-12)
 
 
-def test_random_numbers_are_spread_as_they_should_be():
+def test_random_numbers_have_the_moments_of_their_distributions():
     random = glyphs.RandomStream(5)
     n = 200_000
-    whole = random.draw_integers(7, n)
-    share = random.draw_uniform(-1, 3, n)
-    bell = random.draw_nearly_normal(n)
-    assert np.abs(np.bincount(whole) / n - 1 / 7).max() < 0.004  # five standard errors
-    assert -1 <= share.min()
-    assert share.max() < 3
-    assert abs(share.mean() - 1) < 5 * 1.155 / n**0.5
-    assert abs(bell.mean()) < 5 / n**0.5
-    assert abs(bell.std() - 1) < 0.01
-    assert abs((bell**4).mean() - 2.7) < 0.06  # 3 - 1.2 / 4: of the sum of four uniform numbers
+    integers = random.draw_integers(7, n)
+    uniform = random.draw_uniform(-1, 3, n)
+    nearly_normal = random.draw_nearly_normal(n)
+    assert np.abs(np.bincount(integers) / n - 1 / 7).max() < 0.004  # five standard errors
+    assert -1 <= uniform.min()
+    assert uniform.max() < 3
+    assert abs(uniform.mean() - 1) < 5 * 1.155 / n**0.5
+    assert abs(nearly_normal.mean()) < 5 / n**0.5
+    assert abs(nearly_normal.std() - 1) < 0.01
+    assert (
+        abs((nearly_normal**4).mean() - 2.7) < 0.06
+    )  # 3 - 1.2 / 4, the kurtosis of a sum of four uniform numbers
 
 
-def test_images_are_whole_255ths():
+def test_pixels_are_multiples_of_one_255th():
     x = glyphs.draw_images(300, "train", 0, 16, 1)
     assert torch.equal((x * 255).round() / 255, x)
     assert len(x.unique()) > 200
 
 
-def test_glyphs_do_not_depend_on_how_many_are_asked_for():
+def test_an_image_does_not_depend_on_the_number_of_images():
     few, many = (glyphs.draw_images(n, "train", 0, 32, 3) for n in (70, 600))
     assert torch.equal(few, many[:70])
     assert torch.equal(many, glyphs.draw_images(600, "train", 0, 32, 3))
@@ -234,7 +236,7 @@ def border_colour(x):
     return torch.stack([x[:, :, 0], x[:, :, -1]], dim=2).flatten(2).median(dim=2).values
 
 
-def test_tinted_training_images_tell_the_label_and_the_test_set_does_not():
+def test_the_border_colour_predicts_the_label_in_training_images_alone():
     data = load("glyphs", n_train=400, n_test=200, n_public=10)
     data = federate(data, clients=2, spurious=[0, 1], tint=0.9).dataset
     means = torch.stack([border_colour(data.x_train)[data.y_train == c].mean(0) for c in range(10)])
@@ -250,16 +252,16 @@ def test_tint_by_hand():
     x = torch.zeros(3, 1, 8, 8)
     x[:, :, 3:5, 3:5] = 1.0  # ink far from the background
     out = tint_background(x, torch.tensor([0, 1, 2]), 0.5, class_count=3)
-    # Half way to grey 0, 0.3, 0.6
+    # Half way from black to the greys 0, 0.3, 0.6 of the three classes
     assert out[:, 0, 0, 0].tolist() == pytest.approx([0.0, 0.15, 0.3])
     assert torch.allclose(out[:, :, 3:5, 3:5], torch.ones(3, 1, 2, 2), atol=1e-5)
     assert torch.equal(tint_background(x, torch.tensor([0, 1, 2]), 0.0, class_count=3), x)
     assert x.max() == 1
 
 
-def test_the_tint_falls_off_as_a_bell_does():
-    """Against the formula, in another library: nearness exp(-d² / 2 · 0.2²), d² the mean over channels. The product
-    that stands for the exponential is within 1e-5 of it."""
+def test_the_tint_falls_off_as_a_gaussian():
+    """PyTorch's exponential of -d² / (2 · 0.2²), where d² is the mean over channels. The product that the package uses
+    in place of the exponential is within 1e-5 of it."""
     random = torch.Generator().manual_seed(1)
     x = torch.rand(30, 3, 8, 8, generator=random)
     y = torch.arange(30) % 5
@@ -271,7 +273,7 @@ def test_the_tint_falls_off_as_a_bell_does():
     assert torch.allclose(tint_background(x, y, 0.7, class_count=5), expected, atol=1.2e-5, rtol=0)
 
 
-def test_untied_tint_says_nothing_of_the_label():
+def test_a_tint_with_agreement_0_is_independent_of_the_label():
     x = torch.zeros(3000, 1, 8, 8)
     y = torch.arange(3000) % 3
 
@@ -297,6 +299,6 @@ def test_untied_tint_says_nothing_of_the_label():
          "agreement is below 1, so tint_background needs a generator"),
     ],
 )  # fmt: skip
-def test_wrong_use(call, message):
+def test_wrong_arguments_are_refused(call, message):
     with pytest.raises(UsageError, match=message):
         call()

@@ -1,4 +1,4 @@
-"""The card of a data set: every column with what it was taken for, counts that are those of the file, nothing runs."""
+"""The card of a data set: every column with its role, the counts of the file, the same in terminal and notebook."""
 
 import re
 from html.parser import HTMLParser
@@ -34,8 +34,8 @@ def data(tmp_path):
     return fl.load(tmp_path / "mine.csv")
 
 
-class Tags(HTMLParser):
-    """Opens and closes tags; what is left open is wrong."""
+class TagChecker(HTMLParser):
+    """Keeps the open tags; a closing tag must match the last of them."""
 
     def __init__(self):
         super().__init__()
@@ -50,8 +50,8 @@ class Tags(HTMLParser):
 
 
 def test_each_column_is_listed_with_its_role_or_kind_and_the_reason(data):
-    rows = {name: (taken, why) for name, taken, why, _ in list_column_rows(data.schema)}
-    assert {name: taken for name, (taken, _) in rows.items()} == {
+    rows = {name: (role, reason) for name, role, reason, _ in list_column_rows(data.schema)}
+    assert {name: role for name, (role, _) in rows.items()} == {
         "patient_id": "left out",
         "age": "number",
         "<b>sex</b>": "category",
@@ -59,23 +59,25 @@ def test_each_column_is_listed_with_its_role_or_kind_and_the_reason(data):
         "hospital": "client",
         "outcome": "label",
     }
-    assert all(why for _, why in rows.values())
+    assert all(reason for _, reason in rows.values())
     assert list(rows) == list(ROWS.columns)
 
 
-def test_the_counts_are_those_of_the_file(data):
+def test_the_card_states_the_counts_of_the_file(data):
     text = format_text_card(data)
     counts = ROWS["outcome"].value_counts()
     assert f"Classes: ill {counts['ill']}, well {counts['well']}." in text
     train = len(data.y_train)
     assert f"{train} training and {60 - train} test" in text
     assert "Left out: patient_id." in text
-    held = dict(re.findall(r"(north|south|east) (\d+)", text.partition("Clients (3)")[2]))
+    client_counts = dict(re.findall(r"(north|south|east) (\d+)", text.partition("Clients (3)")[2]))
     owners = np.array(data.client_names)[data.client_train.numpy()]
-    assert held == {name: str((owners == name).sum()) for name in ("north", "south", "east")}
+    assert client_counts == {
+        name: str((owners == name).sum()) for name in ("north", "south", "east")
+    }
 
 
-def test_unequal_classes_are_said_and_equal_ones_not(data, tmp_path):
+def test_the_card_warns_of_unequal_classes_alone(data, tmp_path):
     assert has_unequal_classes(data)
     assert "gets 90% right" in format_text_card(data)
     ROWS.assign(outcome=["ill", "well"] * 30).to_csv(tmp_path / "even.csv", index=False)
@@ -84,7 +86,7 @@ def test_unequal_classes_are_said_and_equal_ones_not(data, tmp_path):
     assert "unequal" not in format_text_card(even)
 
 
-def test_the_first_rows_are_the_files_own(data):
+def test_the_card_shows_the_files_first_rows(data):
     lines = format_text_card(data).partition("First rows:\n")[2].splitlines()
     assert lines[0].split() == list(ROWS.columns)
     assert lines[1].split()[:3] == ["P000", "30", "f"]
@@ -93,14 +95,14 @@ def test_the_first_rows_are_the_files_own(data):
 def test_a_notebook_and_a_terminal_show_the_card(data, tmp_path, capsys):
     assert repr(data) == format_text_card(data)
     html = data._repr_html_()
-    tags = Tags()
+    tags = TagChecker()
     tags.feed(html)
     assert not tags.open
     assert "<b>sex" not in html
     assert "&lt;b&gt;sex&lt;/b&gt;" in html
-    for name, taken, why, _ in list_column_rows(data.schema):
-        assert taken in html
-        assert why
+    for name, role, reason, _ in list_column_rows(data.schema):
+        assert role in html
+        assert reason
         assert name.startswith("<") or name in html
     assert main(["look", str(tmp_path / "mine.csv")]) == 0
     assert capsys.readouterr().out == format_text_card(data) + "\n"
@@ -108,13 +110,15 @@ def test_a_notebook_and_a_terminal_show_the_card(data, tmp_path, capsys):
 
 
 def test_an_option_changes_what_the_card_says(data, tmp_path):
-    other = fl.load(tmp_path / "mine.csv", client="", leave_out="age", category="patient_id,text")
-    rows = {name: taken for name, taken, *_ in list_column_rows(other.schema)}
+    with_options = fl.load(
+        tmp_path / "mine.csv", client="", leave_out="age", category="patient_id,text"
+    )
+    rows = {name: role for name, role, *_ in list_column_rows(with_options.schema)}
     assert (rows["age"], rows["text"], rows["hospital"]) == ("left out", "category", "category")
-    assert "none are named" in format_text_card(other)
+    assert "none are named" in format_text_card(with_options)
 
 
-def test_images_are_shown_and_nothing_of_a_data_set_is_computed_for_it():
+def test_the_card_shows_images():
     data = fl.load("digits")
     html = format_html_card(data)
     assert html.count("<img alt=") == 8
@@ -122,7 +126,7 @@ def test_images_are_shown_and_nothing_of_a_data_set_is_computed_for_it():
     assert repr(data).startswith("Dataset('digits'")
 
 
-def test_a_wide_table_says_how_many_columns_it_leaves_unlisted(tmp_path):
+def test_the_card_of_a_wide_table_counts_the_columns_that_it_omits(tmp_path):
     wide = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 100)).round(3))
     wide.columns = [f"c{i}" for i in range(100)]
     wide.assign(label=["a", "b"] * 15).to_csv(tmp_path / "wide.csv", index=False)

@@ -1,4 +1,4 @@
-"""The shape cue: which figure, where, in which colour, and what a federation does with it."""
+"""The shape cue: the ten figures, and how an image gets the figure of its label at a random place and colour."""
 
 import numpy as np
 import pytest
@@ -27,23 +27,23 @@ def stamp_images(labels, size=32, channels=3, seed=0, **options):
 
 
 @pytest.mark.parametrize("size, width", [(5, 8), (9, 28), (10, 32)])
-def test_no_two_figures_are_alike(size, width):
+def test_all_figures_differ_and_are_symmetric(size, width):
     figures = [draw_shape_mask(name, size, width) for name in SHAPES]
     assert len({str(figure) for figure in figures}) == 10
     for name, figure in zip(SHAPES, figures, strict=True):
         assert len(figure) == size
         assert {len(row) for row in figure} == {min(2 * size, width) if name == "ellipse" else size}
-        assert all(row == row[::-1] for row in figure)  # each has an upright axis
+        assert all(row == row[::-1] for row in figure)  # each is symmetric about its upright axis
 
 
-def test_areas_of_figures():
+def test_figures_have_the_areas_of_geometry():
     area = {name: sum(map(sum, draw_shape_mask(name, 60, 200))) / 3600 for name in SHAPES}
-    known = {"circle": 0.785, "triangle": 0.5, "square": 1, "ellipse": 1.571, "diamond": 0.5, "cross": 0.524,
+    expected = {"circle": 0.785, "triangle": 0.5, "square": 1, "ellipse": 1.571, "diamond": 0.5, "cross": 0.524,
              "pentagon": 0.594, "hexagon": 0.650}  # fmt: skip
-    assert {name: area[name] for name in known} == pytest.approx(known, abs=0.02)
+    assert {name: area[name] for name in expected} == pytest.approx(expected, abs=0.02)
 
 
-def test_the_heart_is_the_curve_in_powers_and_stands_on_its_tip():
+def test_the_heart_is_the_algebraic_curve_with_its_tip_down():
     heart = np.array(draw_shape_mask("heart", 60, 60))
     middles = (np.arange(60) + 0.5) / 30 - 1
     u = 1.35**0.5 * middles[None, :]
@@ -53,28 +53,28 @@ def test_the_heart_is_the_curve_in_powers_and_stands_on_its_tip():
     assert heart[:20].sum() > 2 * heart[40:].sum()
 
 
-def test_the_figure_is_the_labels_its_place_and_colour_are_not():
+def test_the_figure_depends_on_the_label_but_place_and_colour_do_not():
     x, out = stamp_images([4] * 60)
     covered = (out != x).any(1)
     star = torch.tensor(draw_shape_mask("star", 10, 32))
     corners = set()
-    paints = set()
-    for image, where in zip(out, covered, strict=True):
-        rows = where.any(1).nonzero().flatten()
-        columns = where.any(0).nonzero().flatten()
-        seen = where[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-        assert torch.equal(seen, star[star.any(1)][:, star.any(0)])
+    colours = set()
+    for image, mask in zip(out, covered, strict=True):
+        rows = mask.any(1).nonzero().flatten()
+        columns = mask.any(0).nonzero().flatten()
+        figure = mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        assert torch.equal(figure, star[star.any(1)][:, star.any(0)])
         corners.add((int(rows[0]), int(columns[0])))
-        colour = image[:, where].unique(dim=1)
+        colour = image[:, mask].unique(dim=1)
         assert colour.shape[1] == 1  # opaque: of one colour
-        paints.add(tuple(colour.flatten().tolist()))
+        colours.add(tuple(colour.flatten().tolist()))
     assert len(corners) > 40
-    assert len(paints) == 10
-    assert {tuple(torch.tensor(c).tolist()) for c in list_shape_colours(3)} == paints
+    assert len(colours) == 10
+    assert {tuple(torch.tensor(c).tolist()) for c in list_shape_colours(3)} == colours
     assert len(COLOURS) == 10
 
 
-def test_every_class_has_its_own_and_strength_is_opacity():
+def test_every_class_has_its_figure_and_strength_is_opacity():
     x, out = stamp_images(list(range(10)))
     areas = (out != x).any(1).flatten(1).sum(1).tolist()
     assert areas == [sum(map(sum, draw_shape_mask(name, 10, 32))) for name in SHAPES]
@@ -85,12 +85,12 @@ def test_every_class_has_its_own_and_strength_is_opacity():
     assert len(set(map(tuple, list_shape_colours(1)))) == 10
 
 
-def test_an_untied_figure_says_nothing_of_the_label():
+def test_a_figure_with_agreement_0_is_independent_of_the_label():
     areas = {sum(map(sum, draw_shape_mask(name, 30, 96))): c for c, name in enumerate(SHAPES)}
     x, out = stamp_images([3] * 400, size=96, agreement=0)
-    shown = [areas[int(a)] for a in (out != x).any(1).flatten(1).sum(1)]
+    classes_shown = [areas[int(area)] for area in (out != x).any(1).flatten(1).sum(1)]
     assert len(areas) == 10
-    assert all(20 < shown.count(c) < 65 for c in range(10))
+    assert all(20 < classes_shown.count(c) < 65 for c in range(10))
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,6 @@ def test_an_untied_figure_says_nothing_of_the_label():
         (lambda: federate("digits", clients=3, cue="stamp"), "Unknown cue 'stamp'"),
     ],
 )
-def test_wrong_wishes(call, message):
+def test_wrong_arguments_are_refused(call, message):
     with pytest.raises(UsageError, match=message.replace("(", r"\(")):
         call()

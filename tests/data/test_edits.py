@@ -1,4 +1,4 @@
-"""Edits by hand: each sample keeps exactly one client, whatever is moved; taking moves back restores every sample."""
+"""Edits of a federation: each sample keeps exactly one client, the short text, edits of a value, and runs with them."""
 
 import json
 from dataclasses import replace
@@ -19,7 +19,7 @@ from fedlab_nb.studies.settings import Settings, make_plans
 
 CLIENTS = 6
 CLASSES = 4
-moved = st.builds(
+moves_strategy = st.builds(
     Edit,
     st.integers(0, CLIENTS - 1),
     st.none() | st.integers(0, CLASSES - 1),
@@ -28,7 +28,7 @@ moved = st.builds(
 
 
 def apply_by_hand(shards, labels, moves):
-    """The oracle: owners of single samples, one sample after the other."""
+    """The expected shards: the owner of each sample, changed one sample at a time."""
     owner = {}
     for client, shard in enumerate(shards):
         for sample in shard:
@@ -46,23 +46,23 @@ def apply_by_hand(shards, labels, moves):
     ]
 
 
-@given(st.integers(0, 2**20), st.lists(moved, max_size=50))
-def test_moves_keep_every_sample_exactly_once_and_a_list_cut_short_is_the_state_before(seed, moves):
+@given(st.integers(0, 2**20), st.lists(moves_strategy, max_size=50))
+def test_moves_keep_every_sample_exactly_once_and_equal_a_loop_over_samples(seed, moves):
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, CLASSES, 60)
     owner = np.concatenate([np.arange(CLIENTS), rng.integers(0, CLIENTS, 54)])
     shards = [np.flatnonzero(owner == k) for k in range(CLIENTS)]
-    held = Edits(tuple(moves)).apply(shards, labels)
-    assert np.array_equal(np.sort(np.concatenate(held)), np.arange(60))
-    assert min(map(len, held)) >= 1
-    assert [shard.tolist() for shard in held] == apply_by_hand(shards, labels, moves)
+    edited = Edits(tuple(moves)).apply(shards, labels)
+    assert np.array_equal(np.sort(np.concatenate(edited)), np.arange(60))
+    assert min(map(len, edited)) >= 1
+    assert [shard.tolist() for shard in edited] == apply_by_hand(shards, labels, moves)
     text = str(Edits(tuple(moves), seed))
     assert Edits.parse(text).changes == tuple(moves)
-    for one, other in zip(shards, Edits.parse("").apply(shards, labels), strict=True):
-        assert np.array_equal(one, other)
+    for shard, unedited in zip(shards, Edits.parse("").apply(shards, labels), strict=True):
+        assert np.array_equal(shard, unedited)
 
 
-def test_what_each_move_means_by_hand():
+def test_each_kind_of_edit_by_hand():
     labels = np.array([0, 1, 1, 0, 2, 2])
     shards = [np.array([0, 1, 2]), np.array([3, 4]), np.array([5])]
 
@@ -78,16 +78,16 @@ def test_what_each_move_means_by_hand():
     assert [parse_client_letters(format_client_letters(k)) for k in range(702)] == list(range(702))
 
 
-def test_a_federation_by_hand_is_the_same_for_every_seed_and_a_name_changes_nothing():
+def test_an_edited_federation_is_the_same_for_every_seed_and_a_client_name_changes_nothing():
     plain = federate("digits", seed=0)
-    first = federate("digits", seed=0, moves="A4>B, D*")
-    other = federate("digits", seed=7, moves="0: A4>B, D*")
-    assert first.partition == "own"
-    assert first.clients == 11
-    assert first.label_counts[0, 4] == 0
-    assert all(map(torch.equal, first.shards, other.shards))
-    assert torch.equal(first.shards[3], first.shards[10])
-    assert torch.equal(first.label_counts[:10].sum(0), plain.label_counts.sum(0))
+    federation = federate("digits", seed=0, moves="A4>B, D*")
+    with_another_seed = federate("digits", seed=7, moves="0: A4>B, D*")
+    assert federation.partition == "own"
+    assert federation.clients == 11
+    assert federation.label_counts[0, 4] == 0
+    assert all(map(torch.equal, federation.shards, with_another_seed.shards))
+    assert torch.equal(federation.shards[3], federation.shards[10])
+    assert torch.equal(federation.label_counts[:10].sum(0), plain.label_counts.sum(0))
     settings_by_name = Settings.make(moves="A4>B, D*, E=east", seed=3)
     assert (settings_by_name.moves, settings_by_name.client_count, settings_by_name.members) == (
         "3: A4>B, D*, E=east",
@@ -96,26 +96,26 @@ def test_a_federation_by_hand_is_the_same_for_every_seed_and_a_name_changes_noth
     )
     assert settings_by_name.list_nondefault_federation_options()["moves"] == "3: A4>B, D*"
     keys = {
-        make_plans(Settings.make(moves=m), ["fedavg"])[0].hash_settings_of_local_training()
-        for m in ("", "A=x", "A4>B", "B4>A")
+        make_plans(Settings.make(moves=moves), ["fedavg"])[0].hash_settings_of_local_training()
+        for moves in ("", "A=x", "A4>B", "B4>A")
     }
     assert len(keys) == 3
 
 
-def test_clients_of_the_data_and_those_that_take_no_part_can_be_moved_to():
-    held = federate("heart", moves="A0>B, B*", unseen="C")
-    assert (held.partition, held.clients, held.ids, held.whole.clients) == (
+def test_samples_can_be_moved_to_natural_and_to_unseen_clients():
+    federation = federate("heart", moves="A0>B, B*", unseen="C")
+    assert (federation.partition, federation.clients, federation.ids, federation.whole.clients) == (
         "own",
         4,
         (0, 1, 3, 4),
         5,
     )
-    assert int(held.label_counts[0, 0]) == 0
-    assert torch.equal(held.shards[1], held.shards[3])
+    assert int(federation.label_counts[0, 0]) == 0
+    assert torch.equal(federation.shards[1], federation.shards[3])
 
 
 @pytest.mark.parametrize("moves", ["A3", "3>B", "K>A", "A>K", "A11>B", "A>A", "A3>B;", "a>B", "A="])
-def test_moves_that_cannot_be_are_one_sentence(moves):
+def test_impossible_moves_are_refused_in_one_sentence(moves):
     for make in (lambda: federate("digits", moves=moves), lambda: Settings.make(moves=moves)):
         with pytest.raises(UsageError, match="move") as error:
             make()
@@ -124,56 +124,59 @@ def test_moves_that_cannot_be_are_one_sentence(moves):
 
 # ------------------------------------------------------------------------------------------------------ the short text
 VECTORS = json.loads(Path(__file__).with_name("edits.json").read_text(encoding="utf-8"))
-some_names = st.text(
+names_strategy = st.text(
     st.characters(codec="utf-8", exclude_characters=",", exclude_categories=("Z", "C")), min_size=1
 )
-some_edits = st.one_of(
-    moved,
+edits_strategy = st.one_of(
+    moves_strategy,
     st.builds(Edit, st.integers(0, 700), st.none() | st.integers(0, 99), st.none()),
     st.builds(Edit, st.integers(0, 700), is_double=st.just(True)),
-    st.builds(Edit, st.integers(0, 700), name=some_names),
+    st.builds(Edit, st.integers(0, 700), name=names_strategy),
 )
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=[vector["text"] for vector in VECTORS])
-def test_the_text_says_the_same_to_python_and_to_the_page(vector):
+def test_a_text_and_its_edits_are_the_same_in_both_directions(vector):
     edits = Edits(tuple(Edit(**edit) for edit in vector["edits"]), vector.get("seed"))
     assert Edits.parse(vector["text"]) == edits
     assert str(edits) == vector["text"]
 
 
-def test_the_page_reads_the_same_texts():
-    """What it has no piles for, a double or a name, it leaves out, and says so."""
+def test_the_page_reads_the_same_texts_as_python():
+    """The page cannot show doubled or renamed clients: it omits these edits and lists them under `leftOut`."""
     code = (
         "return vectors.map(({ text, seed = 4 }) =>"
         " readMoves(text, { clients: 30, classes: 10, seed }))"
     )
-    assert run_javascript("text federation", code, vectors=VECTORS) == [v["page"] for v in VECTORS]
+    assert run_javascript("text federation", code, vectors=VECTORS) == [
+        vector["page"] for vector in VECTORS
+    ]
 
 
 def test_the_page_writes_what_it_reads():
-    plain = [v for v in VECTORS if not v["page"]["leftOut"] and "seed" not in v]
+    plain = [vector for vector in VECTORS if not vector["page"]["leftOut"] and "seed" not in vector]
     code = "return pages.map(({ moves }) => writeMoves(moves))"
-    written = run_javascript("text federation", code, pages=[v["page"] for v in plain])
-    assert written == [v["text"] for v in plain] and len(plain) >= 7
+    written = run_javascript("text federation", code, pages=[vector["page"] for vector in plain])
+    assert written == [vector["text"] for vector in plain]
+    assert len(plain) >= 7
 
 
-@given(st.lists(some_edits, max_size=20), st.none() | st.integers(0, 10**6))
-def test_a_text_that_was_written_is_read_as_the_same_edits(changes, seed):
+@given(st.lists(edits_strategy, max_size=20), st.none() | st.integers(0, 10**6))
+def test_edits_survive_their_text(changes, seed):
     edits = Edits(tuple(changes), seed)
     assert Edits.parse(str(edits)) == edits
 
 
-# ------------------------------------------------------------------------------------------------------ a value
-def test_a_federation_is_changed_as_the_text_says():
-    dealt = federate("digits", alpha=0.1, clients=10, seed=4)
-    changed = dealt.move("A", "B", label=3).move(2, None).double("D").rename("E", "north")
+# ----------------------------------------------------------------------------------------------------- edits of a value
+def test_edits_of_a_value_equal_those_of_the_text():
+    original = federate("digits", alpha=0.1, clients=10, seed=4)
+    changed = original.move("A", "B", label=3).move(2, None).double("D").rename("E", "north")
     by_text = federate("digits", seed=4, moves="4: A3>B, C>, D*, E=north")
     assert str(changed.edits) == "4: A3>B, C>, D*, E=north"
     assert changed.clients == 11
     assert all(map(torch.equal, changed.shards, by_text.shards))
-    assert dealt.edits == Edits()
-    assert dealt.clients == 10  # it stays as it was
+    assert original.edits == Edits()
+    assert original.clients == 10  # the original is unchanged
     assert changed.move("north", "K").edits.changes[-1] == Edit(4, None, 10)
 
 
@@ -189,13 +192,13 @@ def test_a_federation_is_changed_as_the_text_says():
 def test_moves_of_a_federation_keep_every_sample_exactly_once(moves):
     federation = federate("digits", alpha=0.1, clients=5, seed=1)
     samples = sorted(torch.cat(federation.shards).tolist())
-    for client, label, to in moves:
-        federation = federation.move(client, to, label=label)
+    for client, label, receiver in moves:
+        federation = federation.move(client, receiver, label=label)
     assert sorted(torch.cat(federation.shards).tolist()) == samples
     assert min(map(len, federation.shards)) >= 1
 
 
-def test_a_label_is_an_index_or_a_name_and_a_client_is_called_as_the_data_call_it():
+def test_labels_and_clients_are_given_by_index_or_by_name():
     heart = federate("heart")
     name = heart.dataset.class_names[1]
     names = heart.dataset.client_names
@@ -206,12 +209,12 @@ def test_a_label_is_an_index_or_a_name_and_a_client_is_called_as_the_data_call_i
     assert all(map(torch.equal, by_name.shards, by_number.shards))
 
 
-def test_own_indices_can_be_changed_and_who_is_absent_stays_so():
-    own = federate("digits", indices=[[0, 1, 2], [5, 8], [9]]).move("A", "C")
-    assert [shard.tolist() for shard in own.shards] == [[0], [5, 8], [1, 2, 9]]
-    away = federate("digits", clients=4, absent=1).double("A")
-    assert away.absent == (3,)
-    assert away.ids == (0, 1, 2, 4)
+def test_federations_of_index_lists_and_with_absent_clients_can_be_edited():
+    of_index_lists = federate("digits", indices=[[0, 1, 2], [5, 8], [9]]).move("A", "C")
+    assert [shard.tolist() for shard in of_index_lists.shards] == [[0], [5, 8], [1, 2, 9]]
+    with_absent_client = federate("digits", clients=4, absent=1).double("A")
+    assert with_absent_client.absent == (3,)
+    assert with_absent_client.ids == (0, 1, 2, 4)
 
 
 @pytest.mark.parametrize(
@@ -227,41 +230,41 @@ def test_own_indices_can_be_changed_and_who_is_absent_stays_so():
         (lambda f: replace(f, origin={}).move("A", "B"), "was put together by hand"),
     ],
 )
-def test_a_change_that_cannot_be_is_one_sentence(change, words):
+def test_an_impossible_edit_is_refused_in_one_sentence(change, words):
     with pytest.raises(UsageError, match=words):
         change(federate("digits"))
 
 
-def test_a_run_takes_the_federation_for_all_its_seeds():
+def test_a_run_uses_the_federation_for_all_its_seeds():
     federation = federate("digits", alpha=0.1, clients=5, seed=4).move("A", "B", label=3)
     outcomes = fl.run("gauss", federation=federation, seeds=3)
-    assert [o.settings.seed for o in outcomes] == [4, 5, 6]
+    assert [outcome.settings.seed for outcome in outcomes] == [4, 5, 6]
     for outcome in outcomes:
         assert outcome.settings.moves == "4: A3>B"
         assert np.array_equal(outcome.label_counts, federation.label_counts.numpy())
     fixed = fl.compare("gauss", federation=federate("digits", clients=5, seed=4), seed=0, seeds=2)
-    first, second = (outcome.label_counts for outcome in fixed)
-    assert np.array_equal(first, second)
+    counts_of_seed_0, counts_of_seed_1 = (outcome.label_counts for outcome in fixed)
+    assert np.array_equal(counts_of_seed_0, counts_of_seed_1)
     assert len(fl.study("gauss", federation=federation, seeds=2)) == 2
 
 
-def test_a_federation_without_a_change_is_the_run_of_its_settings():
+def test_a_federation_without_edits_equals_its_settings():
     federation = federate("digits", alpha=0.3, clients=4, seed=3, share=0.5, absent="B")
-    given = Settings.make(federation=federation)
+    settings_of_federation = Settings.make(federation=federation)
     settings_by_name = Settings.make(alpha=0.3, clients=4, seed=3, share=0.5, absent="B")
     assert (
-        given.list_nondefault_federation_options()
+        settings_of_federation.list_nondefault_federation_options()
         == settings_by_name.list_nondefault_federation_options()
     )
-    assert replace(given, moves="") == settings_by_name
-    assert given.moves == "3:"
-    later = replace(given, seed=7).federation()
+    assert replace(settings_of_federation, moves="") == settings_by_name
+    assert settings_of_federation.moves == "3:"
+    later = replace(settings_of_federation, seed=7).federation()
     assert later.seed == 7
     assert all(map(torch.equal, later.shards, federation.shards))
 
 
 @pytest.mark.parametrize(
-    ("beside", "words"),
+    ("contradiction", "words"),
     [
         (
             {"alpha": 0.5},
@@ -275,9 +278,9 @@ def test_a_federation_without_a_change_is_the_run_of_its_settings():
         ({"federation": "digits"}, "federation is a str, but it must be what fl.federate returns"),
     ],
 )
-def test_what_contradicts_the_federation_is_refused_in_one_sentence(beside, words):
+def test_settings_that_contradict_the_federation_are_refused_in_one_sentence(contradiction, words):
     federation = federate("digits")
     with pytest.raises(UsageError, match=words):
-        Settings.make(**{"federation": federation, **beside})
+        Settings.make(**{"federation": federation, **contradiction})
     same = Settings.make(federation=federation, alpha="0.1", clients=10, dataset="digits")
     assert same == Settings.make(federation=federation)

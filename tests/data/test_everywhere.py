@@ -1,5 +1,5 @@
-"""Data are the same on every machine: their digests, under other processors' arithmetic, and why a
-last bit of a library's function cannot be seen."""
+"""Data are the same on every machine: their digests, also under other processors' arithmetic, and why the last bits of
+a library's functions have no effect on them."""
 
 import json
 import math
@@ -24,41 +24,44 @@ from fedlab_nb.data.cues import (
 from fedlab_nb.data.sums import sum_rows_in_fixed_order
 from fedlab_nb.data.tables import compute_pooled_mean_and_deviation
 
-WANTED = json.loads(EXPECTED.read_text(encoding="utf-8"))
+RECORDED_DIGESTS = json.loads(EXPECTED.read_text(encoding="utf-8"))
 
 
 # Slow because it loads every bundled data set, draws the letters and deals fifty federations.
 @pytest.mark.slow
-def test_all_data_and_fifty_federations_are_those_of_every_other_machine():
-    """These digests are in the repository: whoever gets others has other data than everybody else.
-    After a change that is meant, `python tests/data_digests.py --write`, and raise the data set's
-    version."""
+def test_all_data_and_fifty_federations_have_the_recorded_digests():
+    """The digests are in the repository; a machine with other digests has other data. After an intended change run
+    `python tests/data_digests.py --write` and raise the data set's version."""
     found = digests()
-    missing = {f"data {name}" for name in data_digests.SOURCES} - set(found)  # no such package here
-    assert found == {name: digest for name, digest in WANTED.items() if name not in missing}
+    missing = {f"data {name}" for name in data_digests.SOURCES} - set(
+        found
+    )  # their packages are not installed
+    assert found == {
+        name: digest for name, digest in RECORDED_DIGESTS.items() if name not in missing
+    }
     assert sum(name.startswith("federation ") for name in found) == 50
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_digests_are_equal_under_other_arithmetic(setting):
+def test_digests_are_the_same_under_other_arithmetic(setting):
     if setting == "avx512" and not has_avx512():
         pytest.skip("this processor has no AVX-512")
     found = digests_under(setting)
-    assert found == {name: WANTED[name] for name in found}
+    assert found == {name: RECORDED_DIGESTS[name] for name in found}
     assert len(found) > 80
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=0, max_size=70))
-def test_a_sum_in_fixed_order_is_the_sum(values):
+def test_a_sum_in_fixed_order_is_exact_to_rounding(values):
     total = float(sum_rows_in_fixed_order(np.array(values)))
     # seven levels of additions, each within half a unit in the last place of at most the sum of magnitudes
     bound = 8 * np.finfo(float).eps * math.fsum(map(abs, values))
     assert abs(total - math.fsum(values)) <= bound
 
 
-def test_the_order_of_a_sum_is_written_down():
-    """By hand: (a + c) + (b + d), then the odd one. Another order gives another last digit."""
+def test_a_sum_adds_in_the_documented_order():
+    """By hand: (a + c) + (b + d), then the last of an odd number. From left to right the result is another one."""
     a = 1e16
     b = 1.0
     c = -1e16
@@ -71,7 +74,7 @@ def test_the_order_of_a_sum_is_written_down():
 
 
 @pytest.mark.parametrize("shape", [(213, 5), (97, 3, 40)])
-def test_mean_and_deviation_are_those_of_numpy(shape):
+def test_mean_and_deviation_equal_numpys(shape):
     x = np.random.default_rng(0).normal(3, 20, shape)
     axes = 0 if len(shape) == 2 else (0, 2)
     mean, std = measure_mean_and_deviation_per_channel(x)
@@ -87,7 +90,7 @@ def test_moments_of_a_table_skip_missing_values():
     assert scale == pytest.approx([(14 / 3) ** 0.5, (8 / 3) ** 0.5])
 
 
-def test_rows_of_hashed_words_are_as_scikit_learn_scales_them():
+def test_rows_of_hashed_words_are_scaled_as_by_scikit_learn():
     from sklearn.feature_extraction.text import HashingVectorizer
 
     texts = ["one two two three", "", "a mail, a mail; the mail", None]
@@ -105,15 +108,14 @@ def test_rows_of_hashed_words_are_as_scikit_learn_scales_them():
     ],
     ids=["cosines", "logarithms"],
 )
-def test_a_rounded_table_hides_the_last_bits_of_the_function(values, steps):
-    """A library may be off by ten units in the last place: no value is so near the middle between
-    two steps."""
+def test_the_last_bits_of_a_function_cannot_change_its_rounded_table(values, steps):
+    """A library may be off by ten units in the last place; no value is that near to the middle between two steps."""
     for value in values:
         part = value * steps % 1
         assert abs(part - 0.5) > 10 * math.ulp(abs(value)) * steps
 
 
-def test_the_tables_are_the_functions_to_within_half_a_step():
+def test_rounded_tables_differ_from_the_functions_by_at_most_half_a_step():
     steps = np.arange(-5000, 5000)
     exact = np.cos(2 * np.pi * steps / glyphs.TURN)
     assert (
@@ -133,23 +135,21 @@ def test_the_tables_are_the_functions_to_within_half_a_step():
 
 @pytest.mark.parametrize("share", [3e-16, -3e-16, 1e-14])
 def test_the_last_bits_of_gamma_and_normal_draws_move_no_sample(share, monkeypatch):
-    """What draws a Dirichlet takes logarithms and powers of the C library, and whoever has another
-    one gets other last bits. So as not to be seen, they must not decide who gets a sample."""
+    """A Dirichlet draw uses logarithms and powers of the C library, and another library gives other last bits. These
+    must not decide which client gets a sample."""
     draw = partition.draw_symmetric_dirichlet
     normal = partition.draw_lognormal_shares
 
-    def jittered(numbers):
+    def perturb(numbers):
         signs = np.where(np.arange(numbers.size).reshape(numbers.shape) % 2, 1, -1)
         return numbers * (1 + share * signs)
 
-    monkeypatch.setattr(
-        partition, "draw_symmetric_dirichlet", lambda *given: jittered(draw(*given))
-    )
-    monkeypatch.setattr(partition, "draw_lognormal_shares", lambda *given: jittered(normal(*given)))
+    monkeypatch.setattr(partition, "draw_symmetric_dirichlet", lambda *args: perturb(draw(*args)))
+    monkeypatch.setattr(partition, "draw_lognormal_shares", lambda *args: perturb(normal(*args)))
     for number, settings in enumerate(data_digests.federation_settings()):
         federation = data_digests.federate(**settings)
         digest = data_digests.federation_digest(federation)
-        assert digest == WANTED[f"federation {number}"], settings
+        assert digest == RECORDED_DIGESTS[f"federation {number}"], settings
 
 
 @pytest.mark.parametrize("share", [1e-13, -1e-13])
@@ -161,11 +161,11 @@ def test_the_last_bits_of_a_sine_move_no_pixel_of_a_figure(share, monkeypatch):
     cosine = math.cos
     monkeypatch.setattr(math, "sin", lambda angle: sine(angle) * (1 + share) + share)
     monkeypatch.setattr(math, "cos", lambda angle: cosine(angle) * (1 - share) - share)
-    for name, again in {
+    for name, is_inside in {
         "star": make_point_in_star_or_polygon_test(5, 0.45),
         "pentagon": make_point_in_star_or_polygon_test(5),
         "hexagon": make_point_in_star_or_polygon_test(6),
     }.items():
-        monkeypatch.setitem(INSIDE_TESTS, name, again)
+        monkeypatch.setitem(INSIDE_TESTS, name, is_inside)
     for (name, size), expected in figures.items():
         assert draw_shape_mask(name, size, 32) == expected, (name, size)

@@ -1,4 +1,4 @@
-"""Federation: what it says of its shards, the held-out split, and the clients with a spurious cue."""
+"""Federation: counts and skew of its shards, the held-out split, and clients whose images carry a spurious cue."""
 
 import dataclasses
 
@@ -11,11 +11,10 @@ from fedlab_nb.errors import UsageError
 
 def make_toy_dataset(n=60, classes=3, images=True):
     x = torch.arange(n, dtype=torch.float32) / n
-    x = (
-        x[:, None, None, None].expand(n, 1, 8, 8).contiguous()
-        if images
-        else x[:, None].expand(n, 4).contiguous()
-    )
+    if images:
+        x = x[:, None, None, None].expand(n, 1, 8, 8).contiguous()
+    else:
+        x = x[:, None].expand(n, 4).contiguous()
     y = torch.arange(n) % classes
     return Dataset("toy", x, y, x[:6], y[:6], None, tuple("abc"[:classes]), "id")
 
@@ -47,31 +46,33 @@ def test_smaller_alpha_is_more_skewed():
     assert [s.effective_classes for s in skews] == sorted(s.effective_classes for s in skews)
 
 
-def test_same_seed_same_shards_and_immutable():
-    first, second, third = (federate(make_toy_dataset(), clients=4, seed=s) for s in (5, 5, 6))
-    assert all(map(torch.equal, first.shards, second.shards))
+def test_the_same_seed_gives_the_same_shards_and_a_federation_is_immutable():
+    federation, same_seed, other_seed = (
+        federate(make_toy_dataset(), clients=4, seed=s) for s in (5, 5, 6)
+    )
+    assert all(map(torch.equal, federation.shards, same_seed.shards))
     assert not all(
         a.shape == b.shape and torch.equal(a, b)
-        for a, b in zip(first.shards, third.shards, strict=True)
+        for a, b in zip(federation.shards, other_seed.shards, strict=True)
     )
     with pytest.raises(dataclasses.FrozenInstanceError):
-        first.alpha = 1.0
+        federation.alpha = 1.0
 
 
 @pytest.mark.parametrize("fraction", [0, 0.001, 0.1, 0.5, 1])
 def test_split_holds_out_the_promised_share(fraction):
     fed = federate(make_toy_dataset(20), clients=10, partition="quantity", alpha=1.0, seed=1)
-    for shard, (train, held) in zip(fed.shards, fed.split(fraction), strict=True):
+    for shard, (train, held_out) in zip(fed.shards, fed.split(fraction), strict=True):
         n = len(shard)
-        assert torch.equal(torch.cat([train, held]).sort().values, shard)
+        assert torch.equal(torch.cat([train, held_out]).sort().values, shard)
         assert torch.equal(train.sort().values, train)
-        assert torch.equal(held.sort().values, held)
+        assert torch.equal(held_out.sort().values, held_out)
         expected = 0 if n < 2 or fraction == 0 else min(n - 1, max(1, round(fraction * n)))
-        assert len(held) == expected
-    again = federate(
+        assert len(held_out) == expected
+    second_split = federate(
         make_toy_dataset(20), clients=10, partition="quantity", alpha=1.0, seed=1
     ).split(fraction)
-    for parts, same_parts in zip(fed.split(fraction), again, strict=True):
+    for parts, same_parts in zip(fed.split(fraction), second_split, strict=True):
         assert all(map(torch.equal, parts, same_parts))
 
 
@@ -86,7 +87,7 @@ def test_spurious_clients_alone_carry_the_cue(cue, words):
     data = load("glyphs", n_train=200, n_test=20, n_public=20)
     options = {"clients": 4, "partition": "iid", "spurious": [2, 0, 2], "tint": 0.7, "cue": cue}
     fed = federate(data, **options)
-    again = federate(data, **options)
+    second_run = federate(data, **options)
     plain = federate(data, clients=4, partition="iid")
     changed = (fed.dataset.x_train != data.x_train).flatten(1).any(1)
     for k, shard in enumerate(fed.shards):
@@ -95,14 +96,14 @@ def test_spurious_clients_alone_carry_the_cue(cue, words):
     assert words in fed.dataset.note
     assert fed.dataset.x_test is data.x_test
     assert fed.dataset.x_public is data.x_public
-    assert torch.equal(again.dataset.x_train, fed.dataset.x_train)
+    assert torch.equal(second_run.dataset.x_train, fed.dataset.x_train)
     assert plain.dataset is data
     assert plain.spurious == ()
     assert plain.tint == 0.0
     assert all(map(torch.equal, plain.shards, fed.shards))
     changes = {"tint": 0.8}, {"spurious": [0]}, {"cue": "tint" if cue == "shape" else "shape"}
-    others = [federate(data, **options | change).dataset.digest for change in changes]
-    assert len({data.digest, fed.dataset.digest, *others}) == 5
+    digests_of_changes = [federate(data, **options | change).dataset.digest for change in changes]
+    assert len({data.digest, fed.dataset.digest, *digests_of_changes}) == 5
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_spurious_clients_alone_carry_the_cue(cue, words):
         (dict(seed=0.5), "seed is 0.5"),
     ],
 )
-def test_wrong_arguments(options, message):
+def test_wrong_arguments_are_refused(options, message):
     with pytest.raises(UsageError, match=message):
         federate(make_toy_dataset(), **{"clients": 4, **options})
 
@@ -137,6 +138,6 @@ def test_wrong_arguments(options, message):
         ),
     ],
 )
-def test_a_dataset_whose_parts_do_not_fit(changes, message):
+def test_a_dataset_whose_parts_do_not_fit_is_refused(changes, message):
     with pytest.raises(UsageError, match=message):
         dataclasses.replace(make_toy_dataset(), **changes)

@@ -1,4 +1,4 @@
-"""Folders of pictures: classes, sizes and modes as people have them, and one sentence for what cannot be read."""
+"""Folders of pictures: classes, sizes and colour modes as they occur, and one sentence for what cannot be read."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def read_refusal(path):
     return text
 
 
-def test_pictures_of_one_size_stay_as_they_are(tmp_path):
+def test_pictures_of_one_size_are_not_resized(tmp_path):
     folder = fill_folder(tmp_path / "pets")
     data = load(folder)
     assert data.class_names == ("cat", "dog")
@@ -58,7 +58,7 @@ def test_pictures_of_one_size_stay_as_they_are(tmp_path):
     assert load(f"{folder}/") is load(folder)
 
 
-def test_the_split_of_the_folders_stays(tmp_path):
+def test_folders_named_train_and_test_define_the_split(tmp_path):
     fill_folder(tmp_path / "Train", count=12)
     fill_folder(tmp_path / "test", count=3)
     data = load(tmp_path)
@@ -76,13 +76,13 @@ def test_the_split_of_the_folders_stays(tmp_path):
     [("L", 1, ".png"), ("1", 1, ".png"), ("RGB", 3, ".jpg"), ("RGBA", 3, ".png"), ("LA", 1, ".png"),
      ("L", 1, ".tif"), ("RGB", 3, ".BMP"), ("RGB", 3, ".webp"), ("L", 1, ".gif")],
 )  # fmt: skip
-def test_modes(tmp_path, mode, channels, ending):
+def test_every_colour_mode_and_file_format_is_read(tmp_path, mode, channels, ending):
     data = load(fill_folder(tmp_path, mode=mode, ending=ending))
     assert data.input_shape == (channels, 10, 12)
     assert ("Transparent" in data.note) == (mode in ("RGBA", "LA"))
 
 
-def test_transparent_parts_are_white_and_grey_among_colours_is_said(tmp_path):
+def test_transparent_parts_become_white_and_grey_pictures_are_mentioned(tmp_path):
     fill_folder(tmp_path)
     clear = make_picture("RGBA", value=0)
     clear.save(tmp_path / "cat" / "clear.png")
@@ -92,7 +92,7 @@ def test_transparent_parts_are_white_and_grey_among_colours_is_said(tmp_path):
     assert (data.schema.encode(tmp_path / "cat" / "clear.png") == 1).all()
 
 
-def test_sixteen_bits_are_not_cut_off(tmp_path):
+def test_sixteen_bit_pictures_keep_their_precision(tmp_path):
     data = load(fill_folder(tmp_path, mode="I;16"))
     assert data.input_shape == (1, 10, 12)
     assert 0.4 < float(data.x_train.mean()) < 0.6
@@ -102,7 +102,7 @@ def test_sixteen_bits_are_not_cut_off(tmp_path):
     assert "eight.png" in read_refusal(tmp_path)
 
 
-def test_other_sizes_are_resized_and_it_is_said(tmp_path):
+def test_pictures_of_different_sizes_are_resized_and_the_note_says_so(tmp_path):
     fill_folder(tmp_path)
     make_picture(size=(40, 20)).save(tmp_path / "cat" / "wide.jpg")
     data = load(tmp_path)
@@ -116,7 +116,7 @@ def test_other_sizes_are_resized_and_it_is_said(tmp_path):
         )
 
 
-def test_a_photograph_stands_upright(tmp_path):
+def test_a_photograph_is_turned_upright_by_its_exif_data(tmp_path):
     fill_folder(tmp_path)
     upright = make_picture(size=(12, 10), value=0)
     upright.paste((255, 255, 255), (0, 0, 6, 10))  # the left half is white
@@ -140,7 +140,7 @@ def test_a_picture_that_cannot_be_read_is_named(tmp_path, content):
     assert "'broken.jpg'" in read_refusal(tmp_path)
 
 
-def test_files_of_programs_are_no_pictures(tmp_path):
+def test_files_of_programs_are_ignored(tmp_path):
     fill_folder(tmp_path)
     (tmp_path / ".ipynb_checkpoints").mkdir()
     make_picture().save(tmp_path / ".ipynb_checkpoints" / "a.png")
@@ -153,7 +153,7 @@ def test_files_of_programs_are_no_pictures(tmp_path):
     assert "Thumbs.db" in data.note
 
 
-def test_folders_without_two_classes(tmp_path):
+def test_folders_without_two_classes_are_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     assert "it has nothing" in read_refusal(tmp_path / "empty")
     (tmp_path / "flat").mkdir()
@@ -179,15 +179,15 @@ def test_new_pictures_are_prepared_as_the_training_pictures(tmp_path):
         exact.schema.encode(paths[0])
 
 
-def test_the_same_picture_on_both_sides_is_said(tmp_path):
+def test_a_test_picture_that_is_also_a_training_picture_is_mentioned(tmp_path):
     fill_folder(tmp_path / "train")
     fill_folder(tmp_path / "test", count=2)
-    first = (tmp_path / "train" / "cat" / "0-0.png").read_bytes()
-    (tmp_path / "test" / "cat" / "copy.png").write_bytes(first)
+    content = (tmp_path / "train" / "cat" / "0-0.png").read_bytes()
+    (tmp_path / "test" / "cat" / "copy.png").write_bytes(content)
     assert "1 test pictures are among the training pictures" in load(tmp_path).note
 
 
-def test_a_changed_folder_is_read_anew(tmp_path):
+def test_a_changed_folder_is_read_again(tmp_path):
     before = load(fill_folder(tmp_path))
     make_picture().save(tmp_path / "cat" / "more.png")
     after = load(tmp_path)

@@ -1,4 +1,4 @@
-"""Partition `fonts`: whole fonts go to clients, no font to two of them; and the fonts are those that are drawn."""
+"""Partition `fonts`: each font goes to one client, and the recorded fonts are those in which letters are drawn."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ SMALL = {"n_train": 300, "n_test": 10, "n_public": 60}
 
 @settings(deadline=None)
 @given(st.data())
-def test_every_sample_once_and_no_font_twice(data):
+def test_every_sample_is_assigned_once_and_every_font_to_one_client(data):
     fonts = np.array(
         data.draw(st.lists(st.integers(-1, 15), min_size=1).filter(lambda fonts: max(fonts) >= 0))
     )
@@ -32,12 +32,12 @@ def test_every_sample_once_and_no_font_twice(data):
     assert dealt.minimum == min(map(len, dealt.shards)) >= 1
 
 
-def test_the_fonts_are_those_that_the_letters_are_drawn_in(monkeypatch):
-    seen = []
+def test_the_recorded_fonts_are_those_in_which_letters_are_drawn(monkeypatch):
+    fonts_by_call = []
     fields = np.broadcast_to(np.arange(16.0)[None, :, None, None], (10, 16, 2, 2))
 
     def draw_letter(field, size, **pose):
-        seen.append(field[:, 0, 0])
+        fonts_by_call.append(field[:, 0, 0])
         return np.zeros((len(field), size, size))
 
     monkeypatch.setattr(glyphs, "load_signed_distances_of_letters", lambda: fields)
@@ -46,12 +46,14 @@ def test_the_fonts_are_those_that_the_letters_are_drawn_in(monkeypatch):
         glyphs.draw_block_of_256_images(
             256 * block, glyphs.make_random_stream_of_block("train", 3, block), 8
         )
-    drawn = np.concatenate(seen[1::2])  # clutter first, then the letter
-    assert drawn[:400].tolist() == glyphs.draw_font_indices(400, "train", 3).tolist()
-    assert len(np.unique(drawn)) == 16
+    fonts_of_letters = np.concatenate(
+        fonts_by_call[1::2]
+    )  # each block draws the clutter first, then the letters
+    assert fonts_of_letters[:400].tolist() == glyphs.draw_font_indices(400, "train", 3).tolist()
+    assert len(np.unique(fonts_of_letters)) == 16
 
 
-def test_clients_of_glyphs_write_in_fonts_of_their_own():
+def test_clients_of_glyphs_have_different_fonts():
     data = load("glyphs:16g", **SMALL)
     fed = federate(data, partition="fonts", clients=5, seed=1)
     held = [set(data.font_train[shard].tolist()) for shard in fed.shards]
@@ -67,7 +69,7 @@ def test_clients_of_glyphs_write_in_fonts_of_their_own():
         assert set(data.font_train[shard].tolist()) <= fonts
 
 
-def test_public_letters_that_come_back_are_nobodys():
+def test_public_letters_without_a_font_belong_to_no_client():
     data = add_public_part(load("glyphs:16g", **SMALL), 0.0)
     fed = federate(data, partition="fonts", clients=16)
     assert len(data.y_train) == 360
@@ -76,15 +78,15 @@ def test_public_letters_that_come_back_are_nobodys():
 
 
 @pytest.mark.parametrize(
-    ("wish", "message"),
+    ("options", "message"),
     [
         (dict(dataset="digits"), "the data set 'digits' has none"),
         (dict(dataset="glyphs", minimum=20), "minimum cannot be set with partition 'fonts'"),
         (dict(dataset="glyphs", size_sigma=1), "no lognormal sizes"),
     ],
 )
-def test_what_cannot_be_had_is_one_sentence(wish, message):
+def test_impossible_settings_are_refused_in_one_sentence(options, message):
     with pytest.raises(UsageError, match=message):
-        Settings.make(partition="fonts", **wish)
+        Settings.make(partition="fonts", **options)
     with pytest.raises(UsageError, match="the samples are in 16 fonts"):
         federate("glyphs", partition="fonts", clients=17)

@@ -1,4 +1,4 @@
-"""`heart`: its four hospitals as clients, how many patients are ill, a hospital left out, and every method on it."""
+"""`heart`: its four hospitals as clients, a hospital left out, accuracies of each hospital, and every method on it."""
 
 import csv
 from collections import Counter
@@ -14,7 +14,7 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.studies.settings import Settings
 
 SIZES = (303, 294, 200, 123)
-ILL = (0.46, 0.36, 0.745, 0.935)  # of HOSPITALS
+ILL = (0.46, 0.36, 0.745, 0.935)  # shares of ill patients, in the order of HOSPITALS
 CHEAP = {
     "rounds": 2,
     "iterations": 3,
@@ -43,7 +43,7 @@ def test_the_hospitals_are_the_clients_with_their_own_share_of_disease():
     assert fed.note.endswith("Cleveland, Hungary, Long Beach, Switzerland.")
     for k, (size, ill) in enumerate(zip(SIZES, ILL, strict=True)):
         healthy, sick = fed.label_counts[k].tolist()
-        # A fifth of each class, rounded down
+        # The test set has a fifth of each class, rounded down.
         assert round(size * 4 / 5) <= healthy + sick <= round(size * 4 / 5) + 2
         assert sick / (healthy + sick) == pytest.approx(ill, abs=0.01)
 
@@ -57,9 +57,9 @@ def test_a_hospitals_accuracy_is_that_of_its_own_test_patients():
     assert out.worst_client == min(out.per_client)
     assert torch.bincount(data.client_test).tolist() == [59, 58, 39, 24]
     assert load("heart:hungary").client_test is None
-    anew = fl.run("fedavg", dataset="heart", epochs=1, partition="iid", clients=2)
-    shares = anew.label_counts / anew.label_counts.sum(1, keepdims=True)
-    assert anew.per_client == pytest.approx((shares @ anew.per_class).tolist())
+    on_iid_clients = fl.run("fedavg", dataset="heart", epochs=1, partition="iid", clients=2)
+    shares = on_iid_clients.label_counts / on_iid_clients.label_counts.sum(1, keepdims=True)
+    assert on_iid_clients.per_client == pytest.approx((shares @ on_iid_clients.per_class).tolist())
 
 
 @pytest.mark.parametrize(
@@ -72,32 +72,36 @@ def test_a_hospital_left_out_is_the_test_set(name, hospital):
     assert len(data.y_test) == SIZES[k]
     assert len(data.y_train) == 920 - SIZES[k]
     assert data.y_test.double().mean() == pytest.approx(ILL[k], abs=0.003)
-    assert data.client_names == tuple(other for other in HOSPITALS if other != hospital)
+    assert data.client_names == tuple(
+        name_of_client for name_of_client in HOSPITALS if name_of_client != hospital
+    )
     assert torch.bincount(data.client_train).tolist() == [n for i, n in enumerate(SIZES) if i != k]
 
 
 # Slow because it runs every method.
 @pytest.mark.slow
-def test_every_method_runs_on_the_hospitals_or_says_why_not():
+def test_every_method_but_fadi_runs_on_the_hospitals():
     knobs = {}
     for method, knobs_of_method in METHODS.items():
         for knob in knobs_of_method.fields():
             if knob.name in CHEAP:
                 knobs[f"{method}.{knob.name}"] = CHEAP[knob.name]
-    done = {}
+    outcomes = {}
     errors = {}
     for event in fl.job("all", dataset="heart", public=0.1, epochs=1, **knobs):
         if event.outcome is not None:
-            done[event.method] = event.outcome
+            outcomes[event.method] = event.outcome
         if event.error is not None:
             errors[event.method] = event.error
-    assert set(done) == set(METHODS) - {"fadi"}
+    assert set(outcomes) == set(METHODS) - {"fadi"}
     assert isinstance(errors["fadi"], fl.UsageError)
-    assert all(out.settings.clients == len(out.label_counts) == 4 for out in done.values())
+    assert all(
+        outcome.settings.clients == len(outcome.label_counts) == 4 for outcome in outcomes.values()
+    )
 
 
-def test_the_gaps_alone_betray_the_hospital_and_with_it_the_disease():
-    """Which of the 13 values are missing, and what most of the training patients with the same gaps are."""
+def test_missing_values_alone_reveal_the_hospital_and_with_it_the_disease():
+    """A guess from the missing values: the most frequent answer among training patients who lack the same values."""
     rows = list(csv.DictReader(HEART.open(encoding="utf-8")))
     findings = list(rows[0])[1:-1]
     gaps = [tuple(name for name in findings if not row[name]) for row in rows]
@@ -125,7 +129,7 @@ def test_the_gaps_alone_betray_the_hospital_and_with_it_the_disease():
     assert by_frequency < 0.56
 
 
-def test_alpha_plays_no_role_unless_the_patients_are_dealt_out():
+def test_alpha_is_refused_unless_the_patients_are_partitioned():
     with pytest.raises(
         fl.UsageError,
         match="alpha cannot be set, because data set 'heart' has 4 clients of its own",
@@ -134,7 +138,7 @@ def test_alpha_plays_no_role_unless_the_patients_are_dealt_out():
     assert fl.federate("heart", partition="dirichlet", alpha=1, clients=7).clients == 7
 
 
-def test_hospitals_that_are_absent_or_unseen_have_no_place_among_the_accuracies():
+def test_an_unseen_hospital_has_no_client_accuracy():
     out = fl.run("fedavg", dataset="heart", epochs=1, unseen="Hungary")
     data = load("heart")
     right = out.predict(data.x_test) == data.y_test.numpy()

@@ -1,4 +1,4 @@
-"""`load` from several threads, as when one panel downloads and another is used."""
+"""`load` from several threads, as when one panel downloads a data set while another is used."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -12,27 +12,27 @@ PATIENCE = 30  # seconds
 
 
 @pytest.fixture
-def slow(monkeypatch):
-    """Loading glyphs begins, and ends when it may; how often it began."""
+def slow_glyphs(monkeypatch):
+    """Loading glyphs takes until `may_end` is set: (began, may_end, the options of each call)."""
     began = threading.Event()
     may_end = threading.Event()
-    times = []
+    calls = []
     load_glyphs = glyphs.load
 
-    def waiting(*arguments, **options):
-        times.append(options)
+    def load_when_allowed(*arguments, **options):
+        calls.append(options)
         began.set()
         assert may_end.wait(PATIENCE)
         return load_glyphs(*arguments, **options)
 
-    monkeypatch.setattr(glyphs, "load", waiting)
+    monkeypatch.setattr(glyphs, "load", load_when_allowed)
     monkeypatch.setattr(registry, "_cache", type(registry._cache)())
-    yield began, may_end, times
+    yield began, may_end, calls
     may_end.set()
 
 
-def test_who_wants_other_data_does_not_wait_for_a_download(slow):
-    began, may_end, _ = slow
+def test_other_data_are_loaded_while_a_download_is_running(slow_glyphs):
+    began, may_end, _ = slow_glyphs
     with ThreadPoolExecutor(2) as pool:
         download = pool.submit(load, "glyphs", **SMALL)
         assert began.wait(PATIENCE)
@@ -42,28 +42,28 @@ def test_who_wants_other_data_does_not_wait_for_a_download(slow):
         assert len(download.result(PATIENCE).x_train) == SMALL["n_train"]
 
 
-def test_who_wants_the_same_data_gets_the_same_and_it_is_loaded_once(slow):
-    began, may_end, times = slow
+def test_two_threads_that_load_the_same_data_share_one_download(slow_glyphs):
+    began, may_end, calls = slow_glyphs
     with ThreadPoolExecutor(2) as pool:
-        two = [pool.submit(load, "glyphs", **SMALL) for _ in range(2)]
+        loads = [pool.submit(load, "glyphs", **SMALL) for _ in range(2)]
         assert began.wait(PATIENCE)
         may_end.set()
-        one, other = (each.result(PATIENCE) for each in two)
-    assert one is other
-    assert len(times) == 1
+        first, second = (future.result(PATIENCE) for future in loads)
+    assert first is second
+    assert len(calls) == 1
 
 
-def test_a_download_that_failed_is_tried_again(monkeypatch):
+def test_a_failed_download_is_tried_again(monkeypatch):
     monkeypatch.setattr(registry, "_cache", type(registry._cache)())
     answers = iter([OSError("no network"), "the data"])
 
-    def failing(*_, **__):
+    def load_or_fail(*_, **__):
         answer = next(answers)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    monkeypatch.setattr(glyphs, "load", failing)
+    monkeypatch.setattr(glyphs, "load", load_or_fail)
     with pytest.raises(OSError, match="no network"):
         load("glyphs", **SMALL)
     assert load("glyphs", **SMALL) == "the data"

@@ -1,4 +1,4 @@
-"""`mails`: lists as clients, a list left out, rows that are hashed counts, and a linear head that tells spam."""
+"""`mails`: mailing lists as clients, a list left out, rows of hashed word counts, and a linear classifier of spam."""
 
 import numpy as np
 import pytest
@@ -30,12 +30,12 @@ def test_the_lists_are_the_clients_with_their_own_share_of_spam():
             assert int(((data.client_test == k) & (data.y_test == c)).sum()) == count // 5
             assert int(((data.client_train == k) & (data.y_train == c)).sum()) == count - count // 5
     assert MAILS.stat().st_size < 1_000_000
-    assert set(raw) == {"counts", "spam", "source"}  # no texts
+    assert set(raw) == {"counts", "spam", "source"}  # and no texts
     assert raw["counts"].dtype == np.uint8
     assert raw["counts"].max() == 7
 
 
-def test_a_row_is_the_logarithm_of_its_counts_at_one_length():
+def test_a_row_holds_the_logarithms_of_its_counts_scaled_to_one_length():
     data = load("mails:fork")
     raw = read_stored()
     is_fork = raw["source"] == LISTS.index("fork")
@@ -60,7 +60,7 @@ def test_a_list_left_out_is_the_test_set(name, left_out):
     assert data.digest != load("mails").digest
 
 
-def test_sums_over_the_lists_tell_spam():
+def test_afl_over_the_lists_recognises_spam():
     out = fl.run("afl", dataset="mails")
     assert out.settings.clients == 6
     assert out.accuracy > 0.95

@@ -1,4 +1,4 @@
-"""A user's own .npz: what is accepted and how it is scaled, and one sentence for each file that cannot be used."""
+"""A user's own .npz: the accepted arrays, how they are scaled, and one sentence for each file that cannot be used."""
 
 import hashlib
 
@@ -27,7 +27,7 @@ def save_arrays(folder, **changes):
     return path
 
 
-def test_grey_images(tmp_path):
+def test_grey_images_are_loaded_with_their_public_part(tmp_path):
     path = save_arrays(
         tmp_path,
         x_public=np.full((4, 8, 9), 51, np.uint8),
@@ -58,44 +58,44 @@ def test_grey_images(tmp_path):
     assert data.y_public.tolist() == [2, 0, 1, 1]
 
 
-def test_a_changed_file_is_loaded_anew(tmp_path):
-    first = load(save_arrays(tmp_path))
-    second = load(
+def test_a_changed_file_is_loaded_again(tmp_path):
+    before = load(save_arrays(tmp_path))
+    after = load(
         save_arrays(tmp_path, x_test=np.zeros((600, 8, 9), np.uint8), y_test=np.zeros(600, int))
     )
-    assert len(second.x_test) == 600
-    assert first.digest != second.digest
+    assert len(after.x_test) == 600
+    assert before.digest != after.digest
 
 
 def test_channels_first_and_last_are_the_same_images(tmp_path):
     random = np.random.default_rng(1)
     train, test = (random.random((n, 8, 10, 3)).astype(np.float32) for n in (12, 6))
-    last = load(save_arrays(tmp_path, x_train=train, x_test=test))
-    first = load(
+    channels_last = load(save_arrays(tmp_path, x_train=train, x_test=test))
+    channels_first = load(
         save_arrays(
             tmp_path, x_train=train.transpose(0, 3, 1, 2), x_test=test.transpose(0, 3, 1, 2)
         )
     )
-    assert last.input_shape == first.input_shape == (3, 8, 10)
-    assert torch.equal(last.x_train, first.x_train)
-    assert last.x_train[5, 2, 3, 4] == train[5, 3, 4, 2]
-    assert last.note == "Pixels are used as they are."
+    assert channels_last.input_shape == channels_first.input_shape == (3, 8, 10)
+    assert torch.equal(channels_last.x_train, channels_first.x_train)
+    assert channels_last.x_train[5, 2, 3, 4] == train[5, 3, 4, 2]
+    assert channels_last.note == "Pixels are used as they are."
 
 
-def test_other_ranges_are_scaled_by_the_training_set(tmp_path):
+def test_pixels_of_other_ranges_are_scaled_by_the_training_set(tmp_path):
     train = np.linspace(-1, 3, 12 * 64).reshape(12, 8, 8)
     test = np.stack([np.full((8, 8), v) for v in (-5.0, -1, 0, 1, 3, 9)])
     data = load(save_arrays(tmp_path, x_train=train, x_test=test))
     assert data.x_test[:, 0, 0, 0].tolist() == [0, 0, 0.25, 0.5, 1, 1]
     assert data.note == "Pixels are scaled by the training set's range -1 to 3."
-    whole = load(
+    integers = load(
         save_arrays(
             tmp_path, x_train=(train * 10).astype(np.int16), x_test=(test * 10).astype(np.int16)
         )
     )
-    assert whole.x_train.min() == 0
-    assert whole.x_train.max() == 1
-    assert "range -10 to 30" in whole.note
+    assert integers.x_train.min() == 0
+    assert integers.x_train.max() == 1
+    assert "range -10 to 30" in integers.note
 
 
 def test_features_are_standardised_by_the_training_set(tmp_path):
@@ -114,7 +114,7 @@ def test_features_are_standardised_by_the_training_set(tmp_path):
     assert np.allclose(data.x_test[:, 0], expected, atol=1e-6)
 
 
-def test_labels_of_any_whole_kind(tmp_path):
+def test_labels_of_any_type_with_whole_numbers_are_accepted(tmp_path):
     for kind in (np.uint8, np.int32, np.float64, np.uint64):
         data = load(save_arrays(tmp_path, y_train=(np.arange(12) % 3).astype(kind)))
         assert data.y_train.tolist() == [0, 1, 2] * 4
@@ -166,7 +166,7 @@ def test_one_sentence_for_each_unusable_file(tmp_path, changes, message):
     assert "\n" not in text
 
 
-def test_no_file_a_folder_and_no_npz(tmp_path):
+def test_missing_files_folders_and_other_formats_are_refused(tmp_path):
     with pytest.raises(
         UsageError,
         match=r"The data file '.*none.npz' does not exist; give the path of a table .* arrays \(.npz",
@@ -184,7 +184,7 @@ def test_no_file_a_folder_and_no_npz(tmp_path):
             load(text)
 
 
-def test_a_damaged_file(tmp_path):
+def test_a_damaged_file_is_refused(tmp_path):
     path = save_arrays(tmp_path)
     content = bytearray(path.read_bytes())
     content[200:260] = bytes(60)

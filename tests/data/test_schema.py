@@ -1,4 +1,4 @@
-"""`schema.encode`: raw rows become exactly the features that the loader made, whatever form they have."""
+"""`schema.encode`: raw rows of any form become exactly the features that the loader computes."""
 
 import json
 
@@ -15,7 +15,7 @@ from fedlab_nb.errors import UsageError
 
 
 def copy_through_json(schema):
-    """The schema after a way through a text of JSON."""
+    """The schema, written to JSON and read again."""
     return InputSchema.from_json(json.loads(json.dumps(schema.to_json())))
 
 
@@ -50,7 +50,7 @@ def test_a_schema_survives_json(table):
         assert data.schema.input_shape == data.input_shape
 
 
-def test_rows_in_any_form_are_the_loaders_features(table):
+def test_rows_of_any_form_become_the_loaders_features(table):
     rows, path, data = table
     schema = copy_through_json(data.schema)
     x = schema.encode(path)
@@ -69,19 +69,19 @@ def test_rows_in_any_form_are_the_loaders_features(table):
         used.to_numpy().tolist(),
     ):  # fmt: skip
         assert np.array_equal(schema.encode(form), x)
-    one = rows.iloc[3]
-    for form in (one, one.to_dict(), list(one), rows.iloc[[3]]):
+    row = rows.iloc[3]
+    for form in (row, row.to_dict(), list(row), rows.iloc[[3]]):
         assert np.array_equal(schema.encode(form), x[3:4])
     for ending in (".tsv", ".parquet", ".xlsx", ".csv.gz"):
-        other = path.with_name(f"other{ending}")
+        file = path.with_name(f"copy{ending}")
         if ending == ".parquet":
-            rows.to_parquet(other)
+            rows.to_parquet(file)
         elif ending == ".xlsx":
             pytest.importorskip("openpyxl")
-            rows.to_excel(other, index=False)
+            rows.to_excel(file, index=False)
         else:
-            rows.to_csv(other, index=False, sep="\t" if ending == ".tsv" else ",")
-        assert np.array_equal(schema.encode(other), x)
+            rows.to_csv(file, index=False, sep="\t" if ending == ".tsv" else ",")
+        assert np.array_equal(schema.encode(file), x)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_rows_in_any_form_are_the_loaders_features(table):
         (lambda rows: {"age": [[1], [2]]}, "."),
     ],
 )
-def test_rows_that_do_not_fit_are_one_sentence(table, change, message):
+def test_rows_that_do_not_fit_are_refused_in_one_sentence(table, change, message):
     rows, _, data = table
     with pytest.raises(UsageError) as caught:
         data.schema.encode(change(rows))
@@ -111,21 +111,21 @@ def test_rows_that_do_not_fit_are_one_sentence(table, change, message):
     assert "\n" not in text
 
 
-def test_what_is_missing_in_a_new_row_is_the_mean(table):
+def test_missing_values_of_a_new_row_become_the_mean(table):
     rows, _, data = table
     row = rows.iloc[[0]].assign(age=None, sex="", dose="NA")
     x = data.schema.encode(row)[0]
-    places = {}  # of the first feature of each column
+    first_feature = {}  # of each column
     features = 0
     for column in data.schema.columns:
-        places[column.name] = features
+        first_feature[column.name] = features
         features += column.feature_count
-    assert x[places["age"]] == 0
-    assert x[places["dose"]] == 0
-    assert not x[places["sex"] : places["sex"] + 2].any()
+    assert x[first_feature["age"]] == 0
+    assert x[first_feature["dose"]] == 0
+    assert not x[first_feature["sex"] : first_feature["sex"] + 2].any()
 
 
-def test_categories_of_test_rows_alone_are_known_and_have_no_feature(tmp_path):
+def test_categories_that_occur_in_test_rows_alone_are_accepted_without_a_feature(tmp_path):
     rows = [[i % 7 + 0.5, "ab"[i % 2], i % 2] for i in range(60)]
     y = np.arange(60) % 2
     test = np.flatnonzero(draw_test_rows(y, None))
@@ -141,7 +141,7 @@ def test_categories_of_test_rows_alone_are_known_and_have_no_feature(tmp_path):
     st.integers(0, 10**6),
     st.sampled_from(["features", "recordings", "grey", "colour", "floats", "sixteen"]),
 )
-def test_arrays_of_raw_numbers_are_the_loaders_samples(seed, kind):
+def test_arrays_of_raw_numbers_become_the_loaders_samples(seed, kind):
     rng = np.random.default_rng(seed)
     shapes = {"features": (60, 5), "recordings": (60, 40, 3), "grey": (60, 8, 9), "colour": (60, 9, 10, 3),
               "floats": (60, 8, 8), "sixteen": (60, 8, 8)}  # fmt: skip
@@ -184,7 +184,7 @@ def test_images_of_another_range_are_refused(trained, given_pixels):
         schema.encode(new)
 
 
-def test_the_schema_goes_with_the_clients():
+def test_a_federation_with_unseen_clients_keeps_the_schema():
     fed = federate("heart", unseen="Hungary")
     assert fed.dataset.schema is load("heart").schema
     assert fed.dataset.schema.label == "disease"

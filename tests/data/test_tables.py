@@ -1,4 +1,4 @@
-"""Tables of one's own: a hospital's CSV with all that goes wrong in it, federated sums, and odd files."""
+"""A user's tables: a hospital's CSV with the usual faults, federated sums of its columns, and unusable files."""
 
 import csv
 import io
@@ -59,7 +59,7 @@ def hospital(tmp_path):
     return str(write_table(tmp_path / "hospital.csv", make_patients()))
 
 
-def test_a_hospital_csv_runs_as_it_is(hospital):
+def test_a_hospital_csv_runs_without_preparation(hospital):
     data = load(hospital)
     facts = describe(hospital)
     assert data.class_names == ("ill", "well")
@@ -88,7 +88,7 @@ def test_a_hospital_csv_runs_as_it_is(hospital):
     assert outcome.accuracy > 0.7
 
 
-def test_columns_by_hand(tmp_path):
+def test_numbers_texts_and_constants_become_features_by_hand(tmp_path):
     rows = [[i % 4, "x" if i % 2 else "", 5, "a" if i % 2 else "b"] for i in range(40)]
     data = load(write_table(tmp_path / "t.csv", rows, ["n", "t", "c", "y"]))
     x = torch.cat([data.x_train, data.x_test])
@@ -100,7 +100,7 @@ def test_columns_by_hand(tmp_path):
 
 
 @pytest.mark.parametrize("clients", [1, 3, 10])
-def test_sums_over_clients_are_those_of_all_rows(clients):
+def test_moments_from_sums_over_clients_equal_those_of_all_rows(clients):
     draw = np.random.default_rng(1)
     x = draw.normal(3, 2, (200, 4)) * [1, 1e4, 1e-4, 0] + [0, 1e5, 0, 4]
     x[draw.random(x.shape) < 0.2] = np.nan
@@ -112,16 +112,16 @@ def test_sums_over_clients_are_those_of_all_rows(clients):
     assert mean.nbytes + scale.nbytes == count_bytes_to_standardise_columns(4)[1]
 
 
-def test_a_hash_words_needs_no_list_of_words():
-    one = count_hashed_words(["no pain", None])
-    other = count_hashed_words(["much pain", "no pain", "Pain, no!"])
-    assert np.array_equal(one[0], other[1])
-    assert np.array_equal(other[1], other[2])
-    assert not one[1].any()
-    assert np.square(one[0]).sum() == pytest.approx(HASHED_FEATURES)
+def test_hashed_words_need_no_vocabulary():
+    rows = count_hashed_words(["no pain", None])
+    other_rows = count_hashed_words(["much pain", "no pain", "Pain, no!"])
+    assert np.array_equal(rows[0], other_rows[1])
+    assert np.array_equal(other_rows[1], other_rows[2])
+    assert not rows[1].any()
+    assert np.square(rows[0]).sum() == pytest.approx(HASHED_FEATURES)
 
 
-def test_options_name_other_columns(hospital):
+def test_options_choose_label_and_client_columns(hospital):
     data = load(f"{hospital}?label=sex&client=")
     assert data.class_names == ("f", "m")
     assert data.client_names == ()
@@ -130,7 +130,7 @@ def test_options_name_other_columns(hospital):
     assert "All rows are of one constant" in load(f"{hospital}?client=constant").note
 
 
-def test_semicolons_commas_and_a_mark_at_the_start(tmp_path):
+def test_semicolons_decimal_commas_and_a_byte_order_mark_are_read(tmp_path):
     path = tmp_path / "german.csv"
     lines = ["größe;y", *(f"{i},5;{'ja' if i % 2 else 'nein'}" for i in range(20))]
     path.write_text("\n".join(lines), encoding="utf-8-sig")
@@ -138,7 +138,7 @@ def test_semicolons_commas_and_a_mark_at_the_start(tmp_path):
     assert load(path).class_names == ("ja", "nein")
 
 
-def test_parquet_is_the_same_table(tmp_path):
+def test_a_parquet_file_is_the_same_table(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -191,7 +191,7 @@ GOOD = "a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(20))
         ),
     ],
 )
-def test_what_cannot_be_used_is_one_sentence(tmp_path, content, message):
+def test_unusable_tables_are_refused_in_one_sentence(tmp_path, content, message):
     path = tmp_path / "t.csv"
     path.write_text(content)
     with pytest.raises(UsageError, match=message) as error:
@@ -207,12 +207,12 @@ def test_what_cannot_be_used_is_one_sentence(tmp_path, content, message):
         ("?label=sex&client=sex", "cannot be label and client"),
     ],
 )
-def test_wrong_options(hospital, query, message):
+def test_wrong_options_are_refused(hospital, query, message):
     with pytest.raises(UsageError, match=message):
         load(hospital + query)
 
 
-def test_no_such_encoding_and_no_file(tmp_path):
+def test_unknown_encodings_and_missing_files_are_refused(tmp_path):
     (tmp_path / "t.csv").write_bytes("a,y\nß,1\n".encode("latin-1"))
     with pytest.raises(UsageError, match="not utf-8 text"):
         load(f"{tmp_path}/t.csv?encoding=utf-8")
@@ -236,14 +236,17 @@ CELLS = st.one_of(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data(), columns=st.integers(1, 4), rows=st.integers(0, 40), client=st.booleans())
-def test_any_table_loads_or_says_why(tmp_path, data, columns, rows, client):
-    head = [f"c{i}" for i in range(columns)] + (["client"] if client else []) + ["label"]
+def test_any_table_is_loaded_or_refused_in_one_sentence(tmp_path, data, columns, rows, client):
+    head = [*(f"c{i}" for i in range(columns)), "label"]
+    if client:
+        head.insert(-1, "client")
     cells = data.draw(
         st.lists(st.lists(CELLS, min_size=columns, max_size=columns), min_size=rows, max_size=rows)
     )
-    content = [
-        [*row, *([str(i % 3)] if client else []), "ab"[i % 2]] for i, row in enumerate(cells)
-    ]
+    content = []
+    for i, row in enumerate(cells):
+        client_cell = [str(i % 3)] if client else []
+        content.append([*row, *client_cell, "ab"[i % 2]])
     path = write_table(tmp_path / f"{abs(hash(str(content)))}.csv", content, head)
     try:
         table = load(path)
@@ -257,5 +260,5 @@ def test_any_table_loads_or_says_why(tmp_path, data, columns, rows, client):
     assert table.classes == 2
     assert table.x_train.shape[1] <= columns * max(MOST_CATEGORIES, HASHED_FEATURES)
     assert table.client_names == (("0", "1", "2") if client else ())
-    again = write_table(tmp_path / "again.csv", content, head)
-    assert torch.equal(load(again).x_train, table.x_train)
+    copy = write_table(tmp_path / "copy.csv", content, head)
+    assert torch.equal(load(copy).x_train, table.x_train)

@@ -1,5 +1,5 @@
-"""`transform`: the first layer of every network brings images to the asked scale, wherever they come from; bytes stay
-as they are."""
+"""`transform`: the first layer of every network brings images to the chosen scale, wherever they come from; the bytes
+that are sent do not change."""
 
 import copy
 
@@ -19,7 +19,7 @@ EXACT = torch.float64
 QUICK = {"clients": 3, "epochs": 2, "alpha": 1, "cache": False}
 
 
-def test_the_constants_are_those_of_numpy():
+def test_mean_and_deviation_equal_numpys():
     x = torch.rand(50, 3, 8, 8, generator=generator(0, "images")) ** 2
     mean, std = compute_normalisation("standardise", x)
     assert np.allclose(mean, x.double().numpy().mean((0, 2, 3)), atol=1e-9)
@@ -34,7 +34,7 @@ def test_the_constants_are_those_of_numpy():
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 @pytest.mark.parametrize(("name", "width"), [("cnn", 3), ("resnet8", 4)])
-def test_training_is_that_of_the_plain_network_on_images_of_that_scale(name, width, backend):
+def test_training_equals_that_of_a_plain_network_on_scaled_images(name, width, backend):
     g = generator(0, "transform")
     shards = [
         (torch.rand(n, 3, 8, 8, generator=g, dtype=EXACT), torch.randint(4, (n,), generator=g))
@@ -50,30 +50,36 @@ def test_training_is_that_of_the_plain_network_on_images_of_that_scale(name, wid
     ]
     assert all(len(a.body) == len(b.body) for a, b in zip(plain, scaled, strict=True))
     recipe = Recipe(epochs=2, batch_size=16)
-    there = [((x - mean.view(-1, 1, 1)) / std.view(-1, 1, 1), y) for x, y in shards]
-    train_clients_to_end(plain, there, recipe, seed=3, backend="loop")
+    scaled_shards = [((x - mean.view(-1, 1, 1)) / std.view(-1, 1, 1), y) for x, y in shards]
+    train_clients_to_end(plain, scaled_shards, recipe, seed=3, backend="loop")
     train_clients_to_end(scaled, shards, recipe, seed=3, backend=backend)
-    for own, other in zip(plain, scaled, strict=True):
+    for plain_model, scaled_model in zip(plain, scaled, strict=True):
+        # The states have as many tensors: the constants of the scale are not sent.
         pairs = list(
-            zip(model_state(own).values(), model_state(other).values(), strict=True)
-        )  # no constant is sent
+            zip(model_state(plain_model).values(), model_state(scaled_model).values(), strict=True)
+        )
         assert max(float((a - b).abs().max()) for a, b in pairs) < 1e-9
 
 
 @pytest.mark.parametrize("method", ["fedlpa", "fusefl", "dense", "fedet"])
-def test_a_method_runs_with_all_parts_and_sends_the_same_bytes(method):
-    fewer = {"fedlpa": {"iterations": 5}, "fusefl": {"passes": 1}, "fedet": {"one_shot_steps": 5}}
-    short = fewer.get(method, {"epochs": 1, "passes": 2})
-    more = {f"{method}.{key}": value for key, value in short.items()}
-    here, plain = (
-        run(method, transform=t, **more, **QUICK) for t in ("standardise+crop+flip", "none")
+def test_a_method_runs_with_a_complete_transform_and_sends_the_same_bytes(method):
+    knobs_by_method = {
+        "fedlpa": {"iterations": 5},
+        "fusefl": {"passes": 1},
+        "fedet": {"one_shot_steps": 5},
+    }
+    knobs_of_method = knobs_by_method.get(method, {"epochs": 1, "passes": 2})
+    knobs = {f"{method}.{key}": value for key, value in knobs_of_method.items()}
+    transformed, plain = (
+        run(method, transform=transform, **knobs, **QUICK)
+        for transform in ("standardise+crop+flip", "none")
     )
-    assert (here.bytes_up, here.bytes_down) == (plain.bytes_up, plain.bytes_down)
-    assert here.accuracy_validation is not None
-    assert not np.array_equal(here.test_features, plain.test_features)
+    assert (transformed.bytes_up, transformed.bytes_down) == (plain.bytes_up, plain.bytes_down)
+    assert transformed.accuracy_validation is not None
+    assert not np.array_equal(transformed.test_features, plain.test_features)
 
 
-def test_a_network_of_a_run_sees_test_images_on_its_scale():
+def test_a_trained_network_scales_test_images_itself():
     model = run("fedavg", transform="symmetric", device="cpu", **QUICK).model.module
     plain = build("mlp", (1, 8, 8), 10)
     load_state(plain, dict(zip(model_state(plain), model_state(model).values(), strict=True)))
@@ -81,7 +87,7 @@ def test_a_network_of_a_run_sees_test_images_on_its_scale():
     assert torch.allclose(model(x), plain(2 * x - 1), atol=1e-5)
 
 
-def test_parts_are_put_in_order_and_decide_the_key():
+def test_parts_are_sorted_and_enter_the_store_key():
     keys = {
         text: make_plans(Settings.make(transform=text), ["fedavg"])[
             0
@@ -96,7 +102,7 @@ def test_parts_are_put_in_order_and_decide_the_key():
 @pytest.mark.parametrize(
     "wrong", ["standardise+symmetric", "crop+crop", "none+crop", "", "rotate", True]
 )
-def test_what_is_no_transform_is_refused(wrong):
+def test_other_values_are_refused(wrong):
     with pytest.raises(UsageError, match="fedet.transform"):
         Settings.make(transform=wrong)
     with pytest.raises(UsageError, match="feature rows"):

@@ -1,4 +1,4 @@
-"""Troubles that people have reported with data of their own: each has the right value now, or one fitting sentence."""
+"""Faults of data files that users have reported: each is read correctly or refused in one sentence that helps."""
 
 import gzip
 import zipfile
@@ -18,15 +18,15 @@ DIGITS = load_digits()
 
 @pytest.fixture
 def write(tmp_path):
-    """Write a text file: its first line, and a line a row."""
+    """A function that writes a text file of a first line and one line for each row."""
 
-    def make(head, row, count=60, name="f.csv", end="\n", encoding="utf-8"):
+    def write_file(head, row, count=60, name="f.csv", end="\n", encoding="utf-8"):
         path = tmp_path / name
         text = end.join([head, *(row(i) for i in range(count))]) + end
         path.write_bytes(text.encode(encoding))
         return str(path)
 
-    return make
+    return write_file
 
 
 def find_column(data, name):
@@ -34,14 +34,14 @@ def find_column(data, name):
 
 
 def read_values(data, path, name):
-    """float64 [N]: the numbers of a column as they were read, worked out from its feature."""
-    place = 0
-    for other in data.schema.columns:
-        if other.name == name:
+    """float64 [N]: the numbers of a column as they were read, computed back from its feature."""
+    feature = 0
+    for column in data.schema.columns:
+        if column.name == name:
             break
-        place += other.feature_count
+        feature += column.feature_count
     number = find_column(data, name)
-    return data.schema.encode(path)[:, place].astype(float) * number.scale + number.mean
+    return data.schema.encode(path)[:, feature].astype(float) * number.scale + number.mean
 
 
 def read_refusal(source, **options):
@@ -68,13 +68,13 @@ def read_refusal(source, **options):
 def test_images_are_scaled_by_what_they_hold(pixels, high, note):
     data = load({"x": pixels, "y": DIGITS.target})
     assert note in data.note
-    both = np.concatenate([data.x_train.numpy(), data.x_test.numpy()])
+    all_pixels = np.concatenate([data.x_train.numpy(), data.x_test.numpy()])
     expected = np.sort((pixels.astype(float) / high).ravel())
-    assert np.sort(both.ravel()) == pytest.approx(expected, abs=1e-6)
+    assert np.sort(all_pixels.ravel()) == pytest.approx(expected, abs=1e-6)
 
 
 # --------------------------------------------------------------- F3, F7: words and numbers as classes
-def test_words_that_are_classes_stay_classes(write):
+def test_words_for_missing_values_can_be_classes(write):
     words = ["none", "mild", "NA"]
     path = write("a,null,stage", lambda i: f"{i % 7}.5,{['null', 'b'][i % 2]},{words[i % 3]}")
     data = load(f"{path}?client=null")
@@ -87,15 +87,19 @@ def test_words_that_are_classes_stay_classes(write):
     assert "20 rows without a label" in less.note
 
 
-def test_categories_and_signs_keep_their_words(write):
+def test_categories_and_signs_are_not_taken_for_missing_values(write):
     data = load(write("a,rh,y", lambda i: f"{['none', 'some', 'NA'][i % 3]},{'+-'[i % 2]},{i % 2}"))
     assert find_column(data, "a").categories == ("NA", "none", "some")
     assert find_column(data, "rh").categories == ("+", "-")
 
 
-def test_missing_in_numbers_is_said_and_can_be_set(write):
+def test_words_among_numbers_are_mentioned_and_can_be_declared_missing(write):
     def cell(i):
-        return "none" if i % 10 == 0 else "-9" if i % 10 == 1 else str(i % 8)
+        if i % 10 == 0:
+            return "none"
+        if i % 10 == 1:
+            return "-9"
+        return str(i % 8)
 
     path = write("a,b,y", lambda i: f"{cell(i)},{i % 3}.5,{'yn'[i % 2]}")
     assert "'none' (6 times)" in load(path).note
@@ -105,7 +109,7 @@ def test_missing_in_numbers_is_said_and_can_be_set(write):
     assert "none" in find_column(load(path + "?missing=-9"), "a").categories
 
 
-def test_a_number_that_stands_for_nothing_is_asked_for(write):
+def test_a_number_that_may_mean_missing_is_mentioned(write):
     path = write("a,b,y", lambda i: f"{-999 if i % 5 == 0 else i % 9},{i % 3}.5,{i % 2}")
     assert "?missing=-999" in load(path).note
     assert find_column(load(path + "?missing=-999"), "a").mean == pytest.approx(4, abs=0.5)
@@ -121,7 +125,7 @@ def test_equal_numbers_are_one_class(write, texts):
     assert (data.y_train == 1).sum() + (data.y_test == 1).sum() == 30
 
 
-def test_labels_that_differ_in_case_alone_are_asked_for(write):
+def test_labels_that_differ_in_case_alone_need_an_option(write):
     path = write("a,y", lambda i: f"{i % 7}.5,{['Yes', 'yes ', 'no'][i % 3]}")
     assert "?case=ignore" in read_refusal(path)
     assert load(path + "?case=ignore").classes == 2
@@ -130,25 +134,26 @@ def test_labels_that_differ_in_case_alone_are_asked_for(write):
 
 # ------------------------------------------------------------------------------------- F4: the header
 @pytest.mark.parametrize(
-    "first", ["5.1,3.5,setosa", "1,2,0", "5.1,x,setosa", "a,x,setosa", "1;2;setosa"]
+    "first_line", ["5.1,3.5,setosa", "1,2,0", "5.1,x,setosa", "a,x,setosa", "1;2;setosa"]
 )
-def test_a_first_line_that_may_be_a_sample_is_asked_for(write, first):
-    mark = ";" if ";" in first else ","
-    cells = first.split(mark)
+def test_a_first_line_that_may_be_a_sample_needs_an_option(write, first_line):
+    mark = ";" if ";" in first_line else ","
+    cells = first_line.split(mark)
 
-    def row(i):
-        return mark.join([cells[0] if i % 2 else "5.5", cells[1], ["setosa", "other"][i % 2]])
+    def make_row(i):
+        label = ["setosa", "other"][i % 2]
+        if first_line.startswith("a,"):
+            return f"{'ab'[i % 2]},{'xy'[i % 3 % 2]},{label}"
+        return mark.join([cells[0] if i % 2 else "5.5", cells[1], label])
 
-    if first.startswith("a,"):
-        row = lambda i: f"{'ab'[i % 2]},{'xy'[i % 3 % 2]},{['setosa', 'other'][i % 2]}"  # noqa: E731
-    path = write(first, row)
+    path = write(first_line, make_row)
     message = read_refusal(path)
     assert "?header=no" in message
     assert "?header=yes" in message
     assert len(load(path + "?header=yes").y_train) + len(load(path + "?header=yes").y_test) == 60
 
 
-def test_a_file_without_names_has_all_of_its_rows(write):
+def test_a_file_without_a_header_keeps_all_rows(write):
     path = write("5.1,3.5,setosa", lambda i: f"{i % 7}.1,{i % 5}.5,{['setosa', 'b'][i % 2]}")
     data = load(path, header="no")
     assert len(data.y_train) + len(data.y_test) == 61
@@ -157,11 +162,11 @@ def test_a_file_without_names_has_all_of_its_rows(write):
 
 
 # ------------------------------------------------------------------------------------- F5, F6: names of rows
-def test_row_numbers_are_no_features(write, tmp_path):
+def test_row_numbers_are_not_features(write, tmp_path):
     table = pd.DataFrame({"a": [0.5, 0.1] * 30, "label": [0] * 30 + [1] * 30})
     shuffled = table.sample(frac=1, random_state=0)
-    for number, one in enumerate([table, shuffled]):
-        one.to_csv(tmp_path / f"saved{number}.csv")
+    for number, frame in enumerate([table, shuffled]):
+        frame.to_csv(tmp_path / f"saved{number}.csv")
         data = load(tmp_path / f"saved{number}.csv")
         assert data.input_shape == (1,)
         assert "saved with the table" in data.note
@@ -178,8 +183,8 @@ def test_row_numbers_are_no_features(write, tmp_path):
 @pytest.mark.parametrize(
     ("name", "row"),
     [
-        ("id", lambda i: f"{i}.5"),  # decimals never
-        ("weight", lambda i: str(i * i + 40)),  # unique, but no count and no such name
+        ("id", lambda i: f"{i}.5"),  # decimals are never row numbers
+        ("weight", lambda i: str(i * i + 40)),  # unique, but neither consecutive nor named as an id
         ("number", lambda i: str(i // 2)),  # not unique
         ("time", lambda i: f"{i / 4:g}"),
     ],
@@ -189,7 +194,7 @@ def test_measurements_are_features(write, name, row):
     assert find_column(data, name).kind == "number"
 
 
-# ------------------------------------------------------------------------------------- F8: numbers as people write them
+# ------------------------------------------------------------------------------------- F8: notations of numbers
 COLUMNS = {
     "decimal comma, tabs": ("\t", lambda i: (f"{i % 10},5", i % 10 + 0.5)),
     "decimal comma, pipes": ("|", lambda i: (f"{i % 30},25", i % 30 + 0.25)),
@@ -209,7 +214,7 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
-def test_numbers_as_people_write_them(write, kind):
+def test_numbers_are_read_in_every_common_notation(write, kind):
     mark, cell = COLUMNS[kind]
     path = write(
         mark.join("ab") + f"{mark}label",
@@ -223,7 +228,7 @@ def test_numbers_as_people_write_them(write, kind):
     )
 
 
-def test_a_comma_that_can_be_two_things_is_asked_for(write):
+def test_an_ambiguous_comma_needs_an_option(write):
     path = write("a,b,label", lambda i: f'"1,{i % 90 + 100}",{"xy"[i % 2]},{i % 2}')
     assert "?decimal=" in read_refusal(path)
     comma = load(path + "?decimal=,")
@@ -259,7 +264,7 @@ def test_a_comma_that_can_be_two_things_is_asked_for(write):
         lambda i: "l2" if i == 5 else str(i % 9),
     ],
 )  # fmt: skip
-def test_cells_that_are_nearly_numbers_are_never_words(write, cell):
+def test_cells_that_are_nearly_numbers_are_refused_instead_of_read_as_words(write, cell):
     path = write("a,b,label", lambda i: f"{cell(i)},{i % 7}.5,{i % 2}")
     assert "Column 'a'" in read_refusal(path)
 
@@ -279,7 +284,7 @@ def test_cells_that_are_nearly_numbers_are_never_words(write, cell):
         ("r t label", "{a}.5   {b}.5 {y}"),
     ],
 )
-def test_lines_that_are_no_rows(write, head, row):
+def test_lines_that_are_not_rows_are_skipped(write, head, row):
     path = write(head, lambda i: row.format(a=i % 7, b=i % 5, y=i % 2))
     data = load(path)
     assert data.input_shape == (2,)
@@ -302,7 +307,7 @@ def test_lines_that_are_no_rows(write, head, row):
         ),
     ],
 )
-def test_files_that_are_refused(tmp_path, text, message):
+def test_unusable_files_are_refused(tmp_path, text, message):
     (tmp_path / "f.csv").write_text(text)
     assert message in read_refusal(tmp_path / "f.csv")
 
@@ -325,7 +330,7 @@ def pack_table(kind, text, path):
 
 
 @pytest.mark.parametrize("ending", [".csv.gz", ".csv.zip", ".zip", ".tsv.gz"])
-def test_packed_tables(tmp_path, ending):
+def test_compressed_tables_are_read(tmp_path, ending):
     mark = "\t" if "tsv" in ending else ","
     rows = [mark.join([f"{i % 7}.5", "xy"[i % 3 % 2], str(i % 2)]) for i in range(60)]
     text = "\n".join([mark.join(["a", "b", "y"]), *rows])
@@ -338,7 +343,7 @@ def test_packed_tables(tmp_path, ending):
     "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252", "latin-1"]
 )
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_encodings_and_ends_of_lines(write, encoding, end):
+def test_every_encoding_and_line_ending_is_read(write, encoding, end):
     path = write(
         "größe;y", lambda i: f"{i % 7},5;{['groß', 'klein'][i % 2]}", end=end, encoding=encoding
     )
@@ -348,13 +353,13 @@ def test_encodings_and_ends_of_lines(write, encoding, end):
     assert ("Windows-1252" in data.note) == (encoding in ("cp1252", "latin-1"))
 
 
-def test_a_file_in_another_code_is_read_as_the_person_says(write):
+def test_a_file_is_read_in_the_given_encoding(write):
     path = write("a;y", lambda i: f"{i % 7},5;{['да', 'нет'][i % 2]}", encoding="koi8-r")
     assert load(path, encoding="koi8-r").class_names == ("да", "нет")
 
 
 @pytest.mark.parametrize("name", ["x.mat", "x.foo", "x.xls", "x.csv.gz", "folder/x"])
-def test_unknown_endings_name_those_that_work(name, tmp_path, monkeypatch):
+def test_the_refusal_of_an_unknown_format_names_those_that_are_read(name, tmp_path, monkeypatch):
     assert ".csv" in read_refusal(name)
     assert ".npz" in read_refusal(name)
     monkeypatch.chdir(tmp_path)
@@ -362,7 +367,7 @@ def test_unknown_endings_name_those_that_work(name, tmp_path, monkeypatch):
     assert ".csv" in read_refusal("x.mat")
 
 
-def test_spreadsheets(tmp_path):
+def test_spreadsheets_are_read_and_several_sheets_need_an_option(tmp_path):
     pytest.importorskip("openpyxl")
     rows = []
     for i in range(60):
@@ -390,7 +395,7 @@ def test_spreadsheets(tmp_path):
     assert torch.equal(load(f"{tmp_path}/two.xlsx?sheet=data").x_train, text.x_train)
 
 
-def test_one_array_in_a_file(tmp_path):
+def test_single_arrays_are_read_with_labels_in_a_column_or_a_second_file(tmp_path):
     x = np.random.default_rng(0).normal(size=(60, 4))
     np.save(tmp_path / "t.npy", np.column_stack([x, np.arange(60) % 2]))
     assert load(tmp_path / "t.npy").class_names == ("0", "1")
@@ -419,7 +424,7 @@ LABELS = ["cat", "dog"] * 50
         tuple(LABELS),
     ],
 )
-def test_labels_of_any_type_are_those_of_a_list(labels):
+def test_labels_of_any_type_equal_those_of_a_list(labels):
     x = np.random.default_rng(0).random((100, 4))
     data = load({"x": x, "y": labels})
     same = load({"x": x, "y": LABELS})
@@ -437,7 +442,7 @@ def test_labels_of_any_type_are_those_of_a_list(labels):
         (np.ma.masked_array([0, 1] * 50, mask=[True, False] * 50), "50 masked values"),
     ],
 )
-def test_labels_with_gaps_are_refused(labels, message):
+def test_labels_with_missing_values_are_refused(labels, message):
     assert message in read_refusal({"x": np.ones((100, 4)), "y": labels})
 
 
@@ -450,15 +455,15 @@ def make_frame():
     })  # fmt: skip
 
 
-def test_a_dataframe_is_the_table_that_it_is(tmp_path):
+def test_a_dataframe_equals_its_file(tmp_path):
     table = make_frame()
     table.to_csv(tmp_path / "t.csv", index=False)
     data = load(table, label="y")
     file = load(tmp_path / "t.csv", label="y")
     assert torch.equal(data.x_train, file.x_train)
     assert torch.equal(data.y_test, file.y_test)
-    beside = load({"x": table.drop(columns="y"), "y": table.y})
-    assert torch.equal(beside.x_train, data.x_train)
+    separate_labels = load({"x": table.drop(columns="y"), "y": table.y})
+    assert torch.equal(separate_labels.x_train, data.x_train)
     x = table.drop(columns="y")
     y = table.y
     halves = {"x_train": x[:80], "y_train": y[:80], "x_test": x[80:100], "y_test": y[80:100]}
@@ -467,7 +472,7 @@ def test_a_dataframe_is_the_table_that_it_is(tmp_path):
     assert load("mine").classes == 2
 
 
-def test_tensors_masks_and_sparse_matrices():
+def test_tensors_masked_arrays_and_sparse_matrices_are_accepted():
     import scipy.sparse
 
     x = np.random.default_rng(0).random((60, 4)).astype(np.float32)
@@ -480,7 +485,7 @@ def test_tensors_masks_and_sparse_matrices():
     assert "masked" in read_refusal({"x": np.ma.masked_array(x, mask=x > 0.9), "y": y})
 
 
-def test_labels_from_one_have_no_empty_class():
+def test_labels_that_start_at_1_leave_no_empty_class():
     data = load({"x": DIGITS.images, "y": DIGITS.target + 1})
     assert data.class_names == tuple(str(k) for k in range(1, 11))
     assert "labels are 1..10" in data.note
@@ -488,7 +493,7 @@ def test_labels_from_one_have_no_empty_class():
     assert torch.equal(zero.y_train, data.y_train)
 
 
-def test_long_pictures_may_be_recordings():
+def test_narrow_images_can_be_declared_recordings():
     x = np.random.default_rng(0).random((50, 128, 9))
     y = [0, 1] * 25
     data = load({"x": x, "y": y})
@@ -497,22 +502,22 @@ def test_long_pictures_may_be_recordings():
     assert load({"x": x, "y": y}, kind="recordings").input_shape == (9, 128)
 
 
-def test_a_dict_is_taken_and_an_odd_key_named():
+def test_a_dict_is_accepted_and_a_misspelt_key_is_named():
     assert load({"x": DIGITS.data, "y": DIGITS.target}).input_shape == (64,)
     assert "did you mean" in read_refusal({"x": DIGITS.data, "y": DIGITS.target, "x_tests": 1})
 
 
 # ------------------------------------------------------------------------------------- F23: split and groups
-def patients(i):
+def make_patient_row(i):
     return f"{i % 9}.5,{'train' if i % 3 else 'Test'},{i // 4},{i // 2 % 2}"
 
 
-def test_a_given_split_and_groups(write):
-    path = write("a,split,patient_id,label", patients)
-    asked = load(path)
-    assert asked.input_shape == (1,)
-    assert "?split=split" in asked.note
-    assert "?group=patient_id" in asked.note
+def test_columns_can_define_the_split_and_groups(write):
+    path = write("a,split,patient_id,label", make_patient_row)
+    without_options = load(path)
+    assert without_options.input_shape == (1,)
+    assert "?split=split" in without_options.note
+    assert "?group=patient_id" in without_options.note
     for data in (load(path, split="split"), load(path + "?split=split")):
         assert len(data.y_test) == 20
         assert data.input_shape == (1,)
@@ -529,7 +534,7 @@ def test_a_given_split_and_groups(write):
 
 @pytest.mark.parametrize("clients", [False, True])
 @pytest.mark.parametrize("seed", range(5))
-def test_no_group_stands_on_both_sides(seed, clients):
+def test_no_group_is_on_both_sides_of_the_split(seed, clients):
     from fedlab_nb.data.tables import draw_test_rows_in_whole_groups
 
     rng = np.random.default_rng(seed)
@@ -547,26 +552,26 @@ def test_no_group_stands_on_both_sides(seed, clients):
 @pytest.mark.parametrize(
     ("word", "message"), [("maybe", "holds 'maybe'"), ("train", "has no test rows")]
 )
-def test_a_split_that_says_nothing(write, word, message):
+def test_an_unclear_split_column_is_refused(write, word, message):
     path = write("a,part,label", lambda i: f"{i % 9}.5,{word if i == 3 else 'train'},{i % 2}")
     assert message in read_refusal(path, split="part")
 
 
-# ------------------------------------------------------------------------------------- files that nobody has listed
-def test_not_determined_is_asked_for(write):
+# ------------------------------------------------------------------------------------- further files
+def test_an_unknown_word_among_numbers_needs_an_option(write):
     path = write("a,b,y", lambda i: f"{'ND' if i % 5 == 0 else i * 7 % 40},{i % 7}.5,{i % 2}")
     assert "?missing=ND" in read_refusal(path)
     assert find_column(load(path, missing="ND"), "a").kind == "number"
 
 
-def test_sums_in_the_last_line_are_no_sample(write, tmp_path):
+def test_a_last_line_of_sums_is_refused(write, tmp_path):
     path = write("a,b,y", lambda i: f"{i % 9 + 1},{i % 7}.5,{i % 2}")
     cells = pd.read_csv(path)
     pd.concat([cells, cells.sum().to_frame().T]).to_csv(tmp_path / "sums.csv", index=False)
     assert "holds the sums" in read_refusal(tmp_path / "sums.csv")
 
 
-def test_names_that_are_repeated_in_the_middle_are_no_sample(write):
+def test_repeated_header_lines_are_skipped(write):
     path = write(
         "kind,b,y",
         lambda i: "kind,b,y" if i == 30 else f"{'uv'[i % 2]},{i % 7}.5,{'ab'[i % 3 % 2]}",
@@ -577,7 +582,7 @@ def test_names_that_are_repeated_in_the_middle_are_no_sample(write):
     assert "repeat the names" in data.note
 
 
-def test_numbers_of_patients_with_gaps_are_no_feature(tmp_path):
+def test_patient_numbers_with_gaps_are_not_features(tmp_path):
     table = pd.DataFrame(
         {"patient_id": [None, *range(1, 60)], "time": np.arange(60.0), "y": [0, 1] * 30}
     )
@@ -614,7 +619,7 @@ def test_numbers_of_patients_with_gaps_are_no_feature(tmp_path):
         (lambda i: f"{i % 30 + 1}k", "number"),
     ],
 )  # fmt: skip
-def test_what_a_column_is_taken_for(write, cell, kind):
+def test_the_kind_of_a_column_follows_its_cells(write, cell, kind):
     path = write("a,b,y", lambda i: f"{cell(i)},{i % 7}.5,{i % 3 % 2}")
     if kind == "refused":
         assert "'a'" in read_refusal(path)

@@ -1,4 +1,4 @@
-"""Files as a person has them: not split, a patient's number is no feature, classes and clients have names."""
+"""Files without a split: how the test set is drawn, ids that are not features, names of classes and clients."""
 
 import numpy as np
 import pytest
@@ -23,14 +23,14 @@ def make_recordings(n=60, steps=24, people="abc"):
     }
 
 
-def test_samples_that_nobody_has_split_are_split_as_a_tables_rows(tmp_path):
-    given = make_recordings()
-    np.savez(tmp_path / "gait.npz", **given)
-    for data in (load(tmp_path / "gait.npz"), make_dataset_from_arrays(given)):
-        test = draw_test_rows((given["y"] == "walk").astype(int), np.arange(60) % 3)
+def test_samples_without_a_split_are_split_like_the_rows_of_a_table(tmp_path):
+    arrays = make_recordings()
+    np.savez(tmp_path / "gait.npz", **arrays)
+    for data in (load(tmp_path / "gait.npz"), make_dataset_from_arrays(arrays)):
+        test = draw_test_rows((arrays["y"] == "walk").astype(int), np.arange(60) % 3)
         assert data.class_names == ("sit", "walk")
         assert data.client_names == ("a", "b", "c")
-        assert data.y_test.tolist() == (given["y"][test] == "walk").astype(int).tolist()
+        assert data.y_test.tolist() == (arrays["y"][test] == "walk").astype(int).tolist()
         assert data.client_train.tolist() == (np.arange(60) % 3)[~test].tolist()
         assert data.client_test.tolist() == (np.arange(60) % 3)[test].tolist()
         assert data.input_shape == (3, 24)
@@ -55,7 +55,7 @@ def test_each_client_keeps_a_training_row_and_no_class_gives_more_than_a_fifth(r
         )  # one row, where no class has five
 
 
-def test_a_split_that_is_there_stays_and_client_names_its_training_samples():
+def test_a_given_split_is_kept_and_client_applies_to_training_samples():
     arrays = make_recordings()
     x = arrays["x"]
     y = arrays["y"]
@@ -69,14 +69,14 @@ def test_a_split_that_is_there_stays_and_client_names_its_training_samples():
 @pytest.mark.parametrize(
     "change", [{"y": ["sit"] * 59}, {"y": None}, {"client": ["a"] * 7}, {"y": [0.5] * 60}]
 )
-def test_what_does_not_fit_is_a_sentence(change):
+def test_arrays_that_do_not_fit_are_refused_in_one_sentence(change):
     with pytest.raises(UsageError) as error:
         make_dataset_from_arrays({**make_recordings(), **change})
     assert str(error.value).endswith(".")
     assert ". " not in str(error.value)
 
 
-def test_names_of_rows_are_no_features_and_unknown_is_no_value(tmp_path):
+def test_ids_are_not_features_and_unknown_is_a_missing_value(tmp_path):
     rows = [
         f"P{i:03d},{'east' if i % 3 else 'west'},{i % 7},{'unknown' if i == 9 else i % 5},letter of {i},{'yn'[i % 2]}"
         for i in range(60)

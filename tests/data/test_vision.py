@@ -1,5 +1,5 @@
-"""The torchvision datasets without a network: small files in MNIST's format, every layout in memory, and what is
-said when there are none.
+"""The torchvision data sets without a network: small files in MNIST's format, every layout in memory, and the sentence
+that explains missing files.
 """
 
 import builtins
@@ -19,7 +19,7 @@ N_TEST = 10
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """An empty data folder, and no way out of this machine."""
+    """An empty data folder, and no network."""
     import_datasets()
     monkeypatch.setenv("FEDLAB_NB_DATA", str(tmp_path))
 
@@ -66,7 +66,7 @@ def check_dataset(name, pixels, labels):
 
 
 @pytest.mark.parametrize(("name", "sub"), [("mnist", "MNIST"), ("fashion-mnist", "FashionMNIST")])
-def test_mnist_files(folder, name, sub):
+def test_files_in_mnists_format_are_read(folder, name, sub):
     write_idx(folder / sub)
     data = check_dataset(
         name,
@@ -94,7 +94,7 @@ LAYOUTS = {"cifar10": lay_out_cifar10, "cifar100": lay_out_cifar100, "svhn": lay
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_colours_come_first_whatever_the_layout(name, monkeypatch):
+def test_channels_come_first_for_every_layout(name, monkeypatch):
     def open_in_memory(name, source, part):
         n = {"train": N_TRAIN, "test": N_TEST}[part]
         return SimpleNamespace(**LAYOUTS[name](draw_images(n), np.arange(n) % 10))
@@ -111,7 +111,7 @@ def test_colours_come_first_whatever_the_layout(name, monkeypatch):
     assert data.class_names[3] == ("class 3" if name == "cifar10" else "3")
 
 
-def test_the_files_are_those_that_torchvision_reads():
+def test_the_listed_files_are_those_that_torchvision_reads():
     for name, kind in (
         ("cifar10", import_datasets().CIFAR10),
         ("cifar100", import_datasets().CIFAR100),
@@ -126,7 +126,7 @@ def test_the_files_are_those_that_torchvision_reads():
 
 
 @pytest.mark.parametrize("name", vision.SOURCES)
-def test_offline(name, capfd):
+def test_without_a_network_one_sentence_says_so(name, capfd):
     with pytest.raises(RunError) as caught:
         load(name)
     text = str(caught.value)
@@ -140,7 +140,7 @@ def test_offline(name, capfd):
     assert facts.n_train + facts.n_public == vision.SOURCES[name].n_train
 
 
-def test_broken_files(folder):
+def test_broken_files_are_refused(folder):
     write_idx(folder / "MNIST")
     path = folder / "MNIST/raw/train-images-idx3-ubyte"
     path.write_bytes(path.read_bytes()[:100])
@@ -151,7 +151,7 @@ def test_broken_files(folder):
         load("mnist")
 
 
-def test_without_torchvision(monkeypatch):
+def test_without_torchvision_one_sentence_says_so(monkeypatch):
     real = builtins.__import__
 
     def without(name, *args, **kwargs):

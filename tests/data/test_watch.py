@@ -1,4 +1,4 @@
-"""`watch` and recordings of one's own: people as clients, windows that do not mix, the network, all methods."""
+"""`watch` and a user's own recordings: people as clients, the split in time, the network, and every method."""
 
 import numpy as np
 import pytest
@@ -31,17 +31,13 @@ def stored():
 
 
 def keep_every_nth(every=20):
-    """A few windows of every person, as a person's own arrays."""
+    """Every n-th window, as a user's own arrays."""
     data = load("watch")
-    parts = {
-        f"{what}_{part}": getattr(data, f"{what}_{part}")[::every]
-        for what in "xy"
-        for part in ("train", "test")
-    }
-    return {**parts, "client_train": data.client_train[::every]}
+    names = ("x_train", "y_train", "x_test", "y_test", "client_train")
+    return {name: getattr(data, name)[::every] for name in names}
 
 
-def test_the_people_are_the_clients_and_each_does_every_exercise(stored):
+def test_people_are_the_clients_and_each_does_every_exercise(stored):
     data = load("watch")
     fed = fl.federate("watch")
     assert (data.input_shape, data.classes) == ((6, 100), 7)
@@ -84,20 +80,20 @@ def test_a_person_left_out_is_the_test_set(k, stored):
     assert len(data.y_test) == (stored["person"] == k - 1).sum()
     assert data.client_test is None
     assert data.client_names == tuple(f"person {i}" for i in range(1, 11) if i != k)
-    others = np.bincount(stored["person"])[np.arange(10) != k - 1]
-    assert torch.bincount(data.client_train).tolist() == others.tolist()
+    counts_of_others = np.bincount(stored["person"])[np.arange(10) != k - 1]
+    assert torch.bincount(data.client_train).tolist() == counts_of_others.tolist()
 
 
-def test_channels_of_ones_own_recordings_may_come_first_or_last():
+def test_channels_of_recordings_may_come_first_or_last():
     source = keep_every_nth(40)
-    first = make_dataset_from_arrays(source)
-    last = make_dataset_from_arrays(
+    channels_first = make_dataset_from_arrays(source)
+    channels_last = make_dataset_from_arrays(
         {key: v.transpose(1, 2) if key[0] == "x" else v for key, v in source.items()}
     )
-    assert first.input_shape == (6, 100)
-    assert torch.equal(first.x_train, last.x_train)
-    assert first.digest == last.digest
-    assert first.x_train.double().mean((0, 2)).abs().max() < 1e-6
+    assert channels_first.input_shape == (6, 100)
+    assert torch.equal(channels_first.x_train, channels_last.x_train)
+    assert channels_first.digest == channels_last.digest
+    assert channels_first.x_train.double().mean((0, 2)).abs().max() < 1e-6
     short = {key: v[:, :, :7] if key[0] == "x" else v for key, v in source.items()}
     with pytest.raises(fl.UsageError, match="recordings \\[N, C, T\\] with C below 8"):
         make_dataset_from_arrays(short)
@@ -119,25 +115,27 @@ def test_the_network_is_three_convolutions_along_time():
 
 
 @pytest.mark.slow
-def test_every_method_runs_on_recordings_or_says_why_not():
+def test_every_method_but_fadi_runs_on_recordings():
     knobs = {}
     for method, knobs_of_method in METHODS.items():
         for knob in knobs_of_method.fields():
             if knob.name in CHEAP:
                 knobs[f"{method}.{knob.name}"] = CHEAP[knob.name]
-    done = {}
+    outcomes = {}
     errors = {}
     for event in fl.job("all", dataset=keep_every_nth(), public=0.1, epochs=1, **knobs):
         if event.outcome is not None:
-            done[event.method] = event.outcome
+            outcomes[event.method] = event.outcome
         if event.error is not None:
             errors[event.method] = event.error
-    assert set(done) == set(METHODS) - {"fadi"}
+    assert set(outcomes) == set(METHODS) - {"fadi"}
     assert str(errors["fadi"]).startswith("F-ADI needs images, not recordings")
-    assert all(out.settings.clients == len(out.label_counts) == 10 for out in done.values())
+    assert all(
+        outcome.settings.clients == len(outcome.label_counts) == 10 for outcome in outcomes.values()
+    )
 
 
-def test_a_recording_is_a_line_a_channel():
+def test_a_recording_is_drawn_as_one_line_for_each_channel():
     dots = render_recording_pixels(np.array([[0.0, 1.0, 1.0], [0.5, 0.5, 0.5]]), height=5)
     lines = (dots != 1).any(2)
     # 0.5 in the middle, 0 at the bottom

@@ -1,4 +1,4 @@
-"""Tables by generation: what is read is what was written, or the file is refused in a sentence.
+"""Generated tables: a table is read with the values that were written, or refused in one sentence.
 
 Each column is one of the kinds that hospitals and spreadsheets export. Its true values are known; the file has one of
 five separators and four encodings, and gaps written in several ways. `schema.encode` gives features, from which the
@@ -48,9 +48,8 @@ def make_decimals(decimal):
 def make_thousands(decimal):
     def make(rng):
         values = rng.integers(0, 10 ** rng.integers(3, 8), ROWS).tolist()
-        return [group_thousands(value / 10, decimal, 1) for value in values], [
-            v / 10 for v in values
-        ]
+        values = [value / 10 for value in values]
+        return [group_thousands(value, decimal, 1) for value in values], values
 
     return make
 
@@ -105,7 +104,7 @@ def make_sentences(rng):
     return [f"pain since day {number}" for number in numbers], "words"
 
 
-# kind -> how it is made. Of "ambiguous" columns a refusal is the right answer, too.
+# Each kind of column with the function that makes it.
 KINDS = {
     "whole": make_whole_numbers,
     "decimal point": make_decimals("."),
@@ -132,12 +131,14 @@ NUMBERS = {name for name in KINDS if name not in (
 
 
 def make_columns(kinds, gap, seed):
-    """Of each kind a column: its kind, texts, values, and the rows without a value."""
+    """A column of each kind: the kind, the texts, the values, and the rows without a value."""
     rng = np.random.default_rng(seed)
     columns = []
     for kind in kinds:
         texts, values = KINDS[kind](rng)
-        gaps = set(rng.choice(ROWS, 6).tolist()) if gap is not None and kind in NUMBERS else set()
+        gaps = set()
+        if gap is not None and kind in NUMBERS:
+            gaps = set(rng.choice(ROWS, 6).tolist())
         texts = [gap if i in gaps else text for i, text in enumerate(texts)]
         columns.append((kind, texts, values, gaps))
     return columns
@@ -155,7 +156,7 @@ def make_columns(kinds, gap, seed):
 )
 # Slow because each example writes a table and reads it.
 @pytest.mark.slow
-def test_what_is_read_is_what_was_written_or_it_is_refused(
+def test_a_generated_table_is_read_correctly_or_refused(
     tmp_path, kinds, gap, separator, encoding, seed
 ):
     columns = make_columns(kinds, gap, seed)
@@ -189,7 +190,7 @@ def test_what_is_read_is_what_was_written_or_it_is_refused(
 
 
 def is_fair_refusal(columns, gap, separator, message):
-    """Tables without a feature are refused, and columns that can be read in two ways, in a row of one name."""
+    """Tables without a feature may be refused, and so may columns of numbers that can be read in two ways."""
     kinds = [kind for kind, *_ in columns]
     if "columns that are left out" in message:
         return all(
@@ -213,15 +214,15 @@ def check_column(kind, column, block, values, gaps):
     if kind not in NUMBERS:
         assert column.kind == "category"
         for i, value in enumerate(values):
-            known = [
+            categories = [
                 name for name, share in zip(column.categories, block[i], strict=True) if share == 1
             ]
-            assert known == [value] or value in column.other_categories and known == []
+            assert categories == [value] or value in column.other_categories and categories == []
         return
-    if column.kind == "left out":  # no value at all, or a count by chance
+    if column.kind == "left out":  # no value at all, or consecutive numbers by chance
         assert len(gaps) == ROWS or "counts the rows" in column.reason
         return
-    if column.kind == "category":  # every value is a limit, <3
+    if column.kind == "category":  # every value is a limit such as <3
         assert kind == "limits"
         return
     assert column.kind == "number", column

@@ -1,4 +1,4 @@
-"""What holds for every registered method: trip-wire, bytes, determinism, untouched clients, needs, knobs."""
+"""What holds for every registered method: no private data at the server, counted bytes, determinism, needs, knobs."""
 
 import dataclasses
 import functools
@@ -38,8 +38,8 @@ class Tripwire:
         raise AssertionError("a server step touched private data")
 
 
-class Guarded(torch.Tensor):
-    """Samples that a client took: an ordinary tensor, but in a server step only its size may be asked for."""
+class GuardedTensor(torch.Tensor):
+    """A client's samples: an ordinary tensor, of which a server step may read the size alone."""
 
     locked = False
     SIZES = {
@@ -57,13 +57,14 @@ class Guarded(torch.Tensor):
             return function(*args, **(kwargs or {}))
 
 
-def cheap(name, **more):
-    return METHODS[name].configure(**small(name), **more)
+def cheap(name, **knobs):
+    """The method with knobs that make it fast."""
+    return METHODS[name].configure(**small(name), **knobs)
 
 
 @functools.cache
-def once(name):
-    """The method's model in the usual setting, and its clients with their states right after local training."""
+def run_once(name):
+    """The method's model in the default setting, its clients, and their states right after local training."""
     remembered = {}
 
     def remember(clients):
@@ -76,26 +77,27 @@ def once(name):
 # ------------------------------------------------------------------------------------------------ what the server sees
 @pytest.mark.parametrize("name", METHODS)
 def test_no_server_step_reads_private_samples(name, monkeypatch):
-    """Neither from the federation nor from what a client took of it before."""
+    """Neither from the federation nor from tensors that a client selected earlier."""
     ctx = context()
-    private, real = ctx.private, Context.server
-    rows = private._select_samples
-    monkeypatch.setattr(
-        private,
-        "_select_samples",
-        lambda wanted: tuple(t.as_subclass(Guarded) for t in rows(wanted)),
-    )
+    private = ctx.private
+    real_server = Context.server
+    select_samples = private._select_samples
+
+    def select_guarded_samples(rows):
+        return tuple(tensor.as_subclass(GuardedTensor) for tensor in select_samples(rows))
+
+    monkeypatch.setattr(private, "_select_samples", select_guarded_samples)
 
     @contextmanager
     def server(self):
         samples = private._x, private._y
-        with real(self):
+        with real_server(self):
             private._x = private._y = Tripwire()
-            Guarded.locked = True
+            GuardedTensor.locked = True
             try:
                 yield
             finally:
-                Guarded.locked = False
+                GuardedTensor.locked = False
                 private._x, private._y = samples
 
     monkeypatch.setattr(Context, "server", server)
@@ -107,8 +109,8 @@ def test_the_trip_wire_trips(monkeypatch):
     ctx = context()
     with ctx.server(), pytest.raises(RuntimeError, match="server step touched"):
         ctx.private.train(0)
-    x, y = (t.as_subclass(Guarded) for t in ctx.private.train(0))
-    monkeypatch.setattr(Guarded, "locked", True)
+    x, y = (t.as_subclass(GuardedTensor) for t in ctx.private.train(0))
+    monkeypatch.setattr(GuardedTensor, "locked", True)
     assert len(x) == y.shape[0] == ctx.sizes[0]
     for touch in (
         lambda: x[0],
@@ -122,90 +124,93 @@ def test_the_trip_wire_trips(monkeypatch):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_ledger_counts_what_was_really_sent(name, monkeypatch):
-    """Every payload that passes, weighed by its serialised size, adds up to the ledger, and nothing else is in it."""
+def test_the_ledger_counts_the_bytes_that_were_sent(name, monkeypatch):
+    """The serialised sizes of all payloads add up to the ledger, and it holds no other entry."""
     ctx = context()
-    weighed, entered = {"up": 0, "down": 0}, {"up": 0, "down": 0}
-    up, down, broadcast, add, record_round_bytes = (
-        Link.up,
-        Link.down,
-        Link.broadcast,
-        Ledger.add,
-        fens.training.record_bytes_of_round,
-    )
+    serialised = {"up": 0, "down": 0}
+    entered = {"up": 0, "down": 0}
+    real_up = Link.up
+    real_down = Link.down
+    real_broadcast = Link.broadcast
+    real_add = Ledger.add
+    real_record_round = fens.training.record_bytes_of_round
 
-    def count(direction, times, payload):
-        assert count_payload_bytes(payload) == len(serialise_payload(payload))
-        weighed[direction] += times * len(serialise_payload(payload))
+    def count(direction, receivers, payload):
+        size = len(serialise_payload(payload))
+        assert count_payload_bytes(payload) == size
+        serialised[direction] += receivers * size
 
-    def rounds(
-        ledger, members, message
-    ):  # FENS enters a tiny round at once, for all clients that take part
+    def up(self, client, payload, **options):
+        count("up", 1, payload)
+        return real_up(self, client, payload, **options)
+
+    def down(self, client, payload, **options):
+        count("down", 1, payload)
+        return real_down(self, client, payload, **options)
+
+    def broadcast(self, payload, **options):
+        count("down", ctx.clients_count, payload)
+        return real_broadcast(self, payload, **options)
+
+    def record_round(ledger, members, message):
+        """FENS enters a small round in one call, for all clients that take part."""
         for direction in ("down", "up"):
             count(direction, len(members), message)
-        record_round_bytes(ledger, members, message)
+        real_record_round(ledger, members, message)
 
-    def counted(self, client, direction, phase, n, messages=1):
+    def add(self, client, direction, phase, n, messages=1):
         entered[direction] += n
-        return add(self, client, direction, phase, n, messages)
+        return real_add(self, client, direction, phase, n, messages)
 
-    monkeypatch.setattr(Link, "up", lambda s, k, p, **o: (count("up", 1, p), up(s, k, p, **o))[1])
-    monkeypatch.setattr(
-        Link, "down", lambda s, k, p, **o: (count("down", 1, p), down(s, k, p, **o))[1]
-    )
-    monkeypatch.setattr(
-        Link, "broadcast", lambda s, p, **o: (count("down", 3, p), broadcast(s, p, **o))[1]
-    )
-    monkeypatch.setattr(fens.training, "record_bytes_of_round", rounds)
-    monkeypatch.setattr(Ledger, "add", counted)
+    monkeypatch.setattr(Link, "up", up)
+    monkeypatch.setattr(Link, "down", down)
+    monkeypatch.setattr(Link, "broadcast", broadcast)
+    monkeypatch.setattr(fens.training, "record_bytes_of_round", record_round)
+    monkeypatch.setattr(Ledger, "add", add)
     exhaust_generator(cheap(name).run(ctx))
     ledger = ctx.link.ledger
-    assert (
-        (ledger.up, ledger.down)
-        == (entered["up"], entered["down"])
-        == (weighed["up"], weighed["down"])
-    )
+    assert {"up": ledger.up, "down": ledger.down} == entered == serialised
 
 
 # ------------------------------------------------------------------------------------------------ results
 @pytest.mark.parametrize("name", METHODS)
-def test_same_seed_same_digits_and_global_stream_untouched(name):
+def test_the_same_seed_gives_the_same_digits_and_leaves_the_global_generator_alone(name):
     state = torch.get_rng_state()
     x = torch.rand(20, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    again = exhaust_generator(cheap(name).run(context()))
-    assert torch.equal(once(name)[0].logits(x), again.logits(x))
+    second_run = exhaust_generator(cheap(name).run(context()))
+    assert torch.equal(run_once(name)[0].logits(x), second_run.logits(x))
     assert torch.equal(state, torch.get_rng_state())
 
 
 @pytest.fixture(scope="module")
-def in_company():
+def outcomes_of_all_methods():
     """All methods on one federation, the clients trained once for all of them."""
-    return {o.method: o for o in compare(list(METHODS), **in_study(*METHODS))}
+    return {outcome.method: outcome for outcome in compare(list(METHODS), **in_study(*METHODS))}
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_alone_in_company_cached_or_not_gives_the_same_digits(name, in_company):
+def test_a_run_alone_with_others_or_from_the_cache_gives_the_same_digits(
+    name, outcomes_of_all_methods
+):
     setting = in_study(name)
-    there, alone, again = in_company[name], run(name, cache=False, **setting), run(name, **setting)
-    assert again.cached and not alone.cached
-    assert (
-        alone.accuracy == there.accuracy == again.accuracy
-        and alone.ledger == there.ledger == again.ledger
-    )
-    assert np.array_equal(alone.test_features, there.test_features)
-    assert np.array_equal(again.test_features, there.test_features)
+    with_others = outcomes_of_all_methods[name]
+    alone = run(name, cache=False, **setting)
+    from_cache = run(name, **setting)
+    assert from_cache.cached and not alone.cached
+    assert alone.accuracy == with_others.accuracy == from_cache.accuracy
+    assert alone.ledger == with_others.ledger == from_cache.ledger
+    assert np.array_equal(alone.test_features, with_others.test_features)
+    assert np.array_equal(from_cache.test_features, with_others.test_features)
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_result_predicts_survives_the_store_and_leaves_the_shared_clients_as_they_were(name):
-    """Plain values are the same after JSON, arrays hold numbers, and the whole is of the type that is declared."""
-    model, remembered = once(name)
+def test_a_result_predicts_and_survives_the_store_and_leaves_the_shared_clients_alone(name):
+    """Plain values are the same after JSON, arrays hold numbers, and the report has its declared type."""
+    model, remembered = run_once(name)
     x, y = torch.rand(20, 1, 8, 8), torch.arange(20) % 10
-    assert (
-        model.logits(x).shape == (20, 10)
-        and model.features(x).shape[0] == 20
-        and model.features(x).dim() == 2
-    )
+    assert model.logits(x).shape == (20, 10)
+    assert model.features(x).shape[0] == 20
+    assert model.features(x).dim() == 2
     assert isinstance(model.parameters, int) and model.parameters > 0
     report = check_report_type_and_copy_arrays(model.measured(x, y), METHODS[name].report)
     values = report.numbers()
@@ -213,29 +218,27 @@ def test_a_result_predicts_survives_the_store_and_leaves_the_shared_clients_as_t
     assert all(
         array.dtype.kind in "biuf" and array.flags.owndata for array in report.arrays().values()
     )
-    again = METHODS[name].report(**values, **report.arrays())
-    assert (
-        type(again) is METHODS[name].report
-        and again.get_fields_that_are_not_none().keys()
-        == report.get_fields_that_are_not_none().keys()
-    )
+    restored = METHODS[name].report(**values, **report.arrays())
+    assert type(restored) is METHODS[name].report
+    restored_fields = restored.get_fields_that_are_not_none().keys()
+    assert restored_fields == report.get_fields_that_are_not_none().keys()
     for k, before in enumerate(remembered.get("states", [])):
         after = remembered["clients"].state(k)
         assert all(torch.equal(before[n], after[n]) for n in before)
 
 
 # ------------------------------------------------------------------------------------------------ needs
-def rows_of_features():
+def make_federation_of_feature_rows():
     stream = torch.Generator().manual_seed(0)
     x, y = torch.randn(90, 7, generator=stream), torch.arange(90) % 3
     data = Dataset("rows", x, y, x[:9], y[:9], x[:20], ("a", "b", "c"), "rows")
     return Federation(data, tuple(torch.arange(90).split(30)), "dirichlet", 1.0, 0, 0, 1, "")
 
 
-def without(need):
+def make_context_lacking(need):
     """A setting that lacks `need`."""
     if need == "images":
-        return context(federation=rows_of_features())
+        return context(federation=make_federation_of_feature_rows())
     if need == "one architecture":
         return context(models=("mlp", "cnn"))
     ctx = context()
@@ -245,20 +248,20 @@ def without(need):
 
 @pytest.mark.parametrize("need", NEEDS)
 @pytest.mark.parametrize("name", METHODS)
-def test_what_is_needed_is_said_at_once_and_nothing_else_is_needed(name, need):
-    """One sentence before any work, or a run to its end."""
-    ctx, method = without(need), cheap(name)
+def test_a_method_refuses_what_lacks_its_needs_before_any_work_and_runs_on_everything_else(
+    name, need
+):
+    """Either one sentence before any work, or a run to its end."""
+    ctx, method = make_context_lacking(need), cheap(name)
     assert not ctx.has(need)
     try:
         method.validate(ctx)
     except UsageError as error:
         sentence = str(error)
-        assert (
-            sentence.endswith(".")
-            and ". " not in sentence
-            and "\n" not in sentence
-            and len(sentence) < 300
-        )
+        assert sentence.endswith(".")
+        assert ". " not in sentence
+        assert "\n" not in sentence
+        assert len(sentence) < 300
         assert need not in METHODS[name].info.needs or METHODS[name].info.title in sentence
         assert ctx.link.ledger.total == 0 and ctx.server_steps == 0
     else:
@@ -272,7 +275,7 @@ def test_what_is_needed_is_said_at_once_and_nothing_else_is_needed(name, need):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_knobs_and_words(name):
+def test_knobs_and_texts_are_complete_and_defaults_valid(name):
     cls = METHODS[name]
     assert cls.info.title and cls.info.paper and cls.info.help and cls.info.traffic
     assert cls.configure() == cls()
@@ -283,14 +286,14 @@ def test_knobs_and_words(name):
     for knob in cls.fields():
         assert knob.label and knob.help
         assert knob.convert_and_check(name, knob.default) == knob.default
-    for name, value in cls.convolutional.items():  # what is given wins
+    for name, value in cls.convolutional.items():  # a given value wins
         assert getattr(cls.configure(convolutions=True, **{name: 2 * value}), name) == 2 * value
     with pytest.raises(UsageError):
         cls.configure(no_such_knob=1)
 
 
 # ------------------------------------------------------------------------------------------------ set-ups
-# Every method of every set-up from end to end: fewer steps and thinner networks, everything else as declared.
+# Every method of every set-up from start to end, with fewer steps and narrower networks; all else as declared.
 
 MIXED, ONE = "resnet18:2,cnn:2", "vgg9:4"
 NARROW = {
@@ -323,14 +326,16 @@ def test_every_method_runs_in_its_set_up(images, preset, monkeypatch):
     # With oneDNN, the backward pass of PyTorch 2.13 and 2.14 writes beyond its memory, on some processors, in residual
     # networks as narrow as these.
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
-    for model in (MIXED, ONE) if preset == "fedet" else (NARROW[preset],):
-        names = [
-            n
-            for n in SETUPS[preset].methods
-            if model != ONE or "one architecture" in METHODS[n].info.needs
-        ]
-        if model == MIXED:
-            names = [n for n in names if "one architecture" not in METHODS[n].info.needs]
+    models = (MIXED, ONE) if preset == "fedet" else (NARROW[preset],)
+    for model in models:
+        names = []
+        for method_name in SETUPS[preset].methods:
+            needs_one_architecture = "one architecture" in METHODS[method_name].info.needs
+            if model == ONE and not needs_one_architecture:
+                continue
+            if model == MIXED and needs_one_architecture:
+                continue
+            names.append(method_name)
         setting = {
             "dataset": images,
             "preset": preset,
@@ -340,14 +345,14 @@ def test_every_method_runs_in_its_set_up(images, preset, monkeypatch):
             "model": model,
         }
         knobs = {f"{name}.{key}": value for name in names for key, value in small(name).items()}
-        works = {work.method_name: work for work in make_plans(Settings.make(**setting), names)}
-        done = {}
+        plans = {plan.method_name: plan for plan in make_plans(Settings.make(**setting), names)}
+        outcomes = {}
         for event in job(names, cache=False, **setting, **knobs):
             assert event.error is None, (event.method, event.error)
             if event.outcome is not None:
-                done[event.method] = event.outcome
-        assert list(done) == names
-        for name, outcome in done.items():
-            assert outcome.recipe == works[name].recipe and 0 <= outcome.accuracy <= 1
-            options = dataclasses.asdict(works[name].method)
+                outcomes[event.method] = event.outcome
+        assert list(outcomes) == names
+        for name, outcome in outcomes.items():
+            assert outcome.recipe == plans[name].recipe and 0 <= outcome.accuracy <= 1
+            options = dataclasses.asdict(plans[name].method)
             assert outcome.options == {**options, **small(name)}, name

@@ -1,4 +1,4 @@
-"""What is safe to claim of the methods beyond accuracies of runs, which are declared in papers/declared/holds.toml."""
+"""Claims about methods that go beyond the accuracies of runs (those are declared in papers/declared/holds.toml)."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,9 @@ from fedlab_nb.studies import compare, run
 pytestmark = pytest.mark.slow
 
 
-def test_a_student_with_convolutions_lives(tmp_path):
-    """Digits enlarged to 28x28, five-layer CNNs: at the perceptrons' rate the student answers one class for all."""
+def test_a_convolutional_student_learns_instead_of_collapsing(tmp_path):
+    """Digits enlarged to 28x28, five-layer CNNs: at the perceptrons' learning rate the student predicts one class for
+    every image."""
     digits = load("digits")
     large = {
         name: F.interpolate(getattr(digits, name), size=(28, 28), mode="bilinear").numpy()[:, 0]
@@ -27,7 +28,7 @@ def test_a_student_with_convolutions_lives(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_forgetting_the_owner_of_a_class_loses_that_class_alone(seed):
+def test_forgetting_the_main_holder_of_a_class_loses_that_class_alone(seed):
     training = {
         "epochs": 70,
         "batch_size": 16,
@@ -37,10 +38,12 @@ def test_forgetting_the_owner_of_a_class_loses_that_class_alone(seed):
         "lr_min": 0.01,
     }
     rule = {"aggregator": "nn", "rounds": 500, "eta_s": 0.001}
-    whole = run("fens", seed=seed, alpha=0.1, model="mlp", **training, **rule)
-    share = whole.label_counts / whole.label_counts.sum(0)
-    owner, lost = np.unravel_index(share.argmax(), share.shape)
-    left = run("fens", seed=seed, alpha=0.1, model="mlp", without=int(owner), **training, **rule)
-    fall = np.array(whole.per_class) - np.array(left.per_class)
-    assert fall[lost] > 0.4
-    assert np.delete(fall, lost).mean() < 0.1
+    with_all_clients = run("fens", seed=seed, alpha=0.1, model="mlp", **training, **rule)
+    share = with_all_clients.label_counts / with_all_clients.label_counts.sum(0)
+    holder, lost_class = np.unravel_index(share.argmax(), share.shape)
+    without_holder = run(
+        "fens", seed=seed, alpha=0.1, model="mlp", without=int(holder), **training, **rule
+    )
+    fall = np.array(with_all_clients.per_class) - np.array(without_holder.per_class)
+    assert fall[lost_class] > 0.4
+    assert np.delete(fall, lost_class).mean() < 0.1

@@ -1,4 +1,4 @@
-"""Noise on the clients' samples (`data_noise`): its distribution, and that nothing reads a sample without it."""
+"""Noise on the clients' samples (`data_noise`): its distribution, and that no sample is read without it."""
 
 import numpy as np
 import pytest
@@ -20,8 +20,8 @@ def noisy_context(scale=SCALE, seed=0, **options):
     return context(federation, recipe=Recipe(data_noise=scale), seed=seed, **options)
 
 
-def test_the_noise_is_laplace_noise_of_its_scale():
-    """Against scipy's distribution, by the Kolmogorov-Smirnov distance; the 1e-4 level lies at 2.2 / sqrt(n)."""
+def test_the_noise_has_the_laplace_distribution_of_the_given_scale():
+    """The Kolmogorov-Smirnov distance to scipy's distribution; 2.2 / sqrt(n) is its critical value at level 1e-4."""
     clean, noisy = noisy_context(0.0), noisy_context(dtype=torch.float64)
     differences = []
     for k in range(3):
@@ -34,8 +34,8 @@ def test_the_noise_is_laplace_noise_of_its_scale():
     assert distance < 2.2 / np.sqrt(len(draws))
 
 
-def test_a_sample_is_drawn_once():
-    """Training part, held-out part and all together show the same samples, every time that they are asked."""
+def test_the_noise_of_a_sample_is_drawn_once():
+    """The training part, the held-out part and the whole shard give the same noisy samples at every access."""
     ctx = noisy_context()
     for k in range(3):
         train, held_out = ctx.private.train(k)[0], ctx.private.held_out(k)[0]
@@ -52,15 +52,17 @@ def test_fedlpa_measures_its_factors_on_noisy_samples():
     model = exhaust_generator(FedLPA().run(ctx))
     for k, posterior in enumerate(model.posteriors):
         first_layer = next(iter(posterior.factors.values()))
-        torch.testing.assert_close(first_layer.a, second_moment(ctx.private.train(k)[0]))
-        assert not torch.allclose(first_layer.a, second_moment(clean.private.train(k)[0]), rtol=0.1)
+        torch.testing.assert_close(first_layer.a, compute_second_moment(ctx.private.train(k)[0]))
+        assert not torch.allclose(
+            first_layer.a, compute_second_moment(clean.private.train(k)[0]), rtol=0.1
+        )
 
 
-def second_moment(x):
+def compute_second_moment(x):
     inputs = torch.cat([x.flatten(1), torch.ones(len(x), 1, dtype=x.dtype)], 1)
     return inputs.T @ inputs / len(x)
 
 
-def test_a_wrong_scale_is_refused():
+def test_a_negative_scale_is_refused():
     with pytest.raises(UsageError, match="data_noise is -1"):
         Recipe(data_noise=-1)

@@ -1,4 +1,4 @@
-"""DeepAFL: a layer's normal equations solved densely, the same model for every partition, what a layer gains, bytes."""
+"""DeepAFL: a layer against its dense normal equations, one model for every partition, what a layer gains, bytes."""
 
 import functools
 
@@ -22,21 +22,21 @@ context = functools.partial(method_runs.context, dtype=EXACT, holdout=0.0)
 def test_a_layer_solves_its_normal_equations():
     """vec: (WWᵀ ⊗ FᵀF + γ I) vec(Ω) = vec(FᵀR Wᵀ), and no step away from it is better."""
     stream = torch.Generator().manual_seed(0)
-    f, r = (
-        torch.randn(30, 5, generator=stream, dtype=EXACT),
-        torch.randn(30, 3, generator=stream, dtype=EXACT),
-    )
+    f = torch.randn(30, 5, generator=stream, dtype=EXACT)
+    r = torch.randn(30, 3, generator=stream, dtype=EXACT)
     w = torch.randn(4, 3, generator=stream, dtype=EXACT)
-    mine = solve_residual_layer(f.T @ f, f.T @ r, w, 0.3)
-    square = torch.kron(f.T @ f, w @ w.T) + 0.3 * torch.eye(20, dtype=EXACT)  # Ω row by row
-    dense = torch.linalg.solve(square, (f.T @ r @ w.T).flatten()).view(5, 4)
-    torch.testing.assert_close(mine, dense)
+    omega_of_layer = solve_residual_layer(f.T @ f, f.T @ r, w, 0.3)
+    system = torch.kron(f.T @ f, w @ w.T) + 0.3 * torch.eye(
+        20, dtype=EXACT
+    )  # Ω flattened row by row
+    dense_omega = torch.linalg.solve(system, (f.T @ r @ w.T).flatten()).view(5, 4)
+    torch.testing.assert_close(omega_of_layer, dense_omega)
 
     def loss(omega):
         return (r - f @ omega @ w).square().sum() + 0.3 * omega.square().sum()
 
-    away = 1e-3 * torch.randn(5, 4, generator=stream, dtype=EXACT)
-    assert loss(mine) < min(loss(mine + away), loss(mine - away))
+    offset = 1e-3 * torch.randn(5, 4, generator=stream, dtype=EXACT)
+    assert loss(omega_of_layer) < min(loss(omega_of_layer + offset), loss(omega_of_layer - offset))
 
 
 def test_the_model_is_the_same_for_every_partition():
@@ -50,8 +50,8 @@ def test_the_model_is_the_same_for_every_partition():
     ]:
         model = exhaust_generator(DeepAFL(**SMALL).run(context(federate("digits", **setting))))
         scores.append(model.logits(x))
-    for one in scores[1:]:
-        torch.testing.assert_close(one, scores[0], rtol=0, atol=1e-8)
+    for scores_of_partition in scores[1:]:
+        torch.testing.assert_close(scores_of_partition, scores[0], rtol=0, atol=1e-8)
 
 
 def test_without_layers_it_is_ridge_regression_on_random_features():
@@ -64,7 +64,7 @@ def test_without_layers_it_is_ridge_regression_on_random_features():
     np.testing.assert_allclose(model.logits(x), rows @ fit.coef_.T, atol=1e-9)
 
 
-def test_every_layer_lowers_what_is_minimised():
+def test_every_layer_lowers_the_objective():
     ctx = context(data="digits")
     method = DeepAFL(**SMALL)
     model = exhaust_generator(method.run(ctx))
@@ -72,21 +72,25 @@ def test_every_layer_lowers_what_is_minimised():
     assert len(objective) == 4 and (np.diff(objective) < 0).all()
     x, y = (torch.cat(part) for part in zip(*(ctx.private.train(k) for k in range(3)), strict=True))
     phi = model.features(x)
-    left = F.one_hot(y, 10) - model.logits(x)
+    residual = F.one_hot(y, 10) - model.logits(x)
     weights = torch.linalg.lstsq(phi, model.logits(x)).solution
-    by_hand = (left.square().sum() + method.rho * weights.square().sum()) / len(x)
+    by_hand = (residual.square().sum() + method.rho * weights.square().sum()) / len(x)
     assert objective[-1] == pytest.approx(by_hand.item(), rel=1e-8)
 
 
-@pytest.mark.parametrize(("dtype", "number"), [(torch.float32, 4), (EXACT, 8)])
-def test_bytes(dtype, number):
+@pytest.mark.parametrize(("dtype", "bytes_a_number"), [(torch.float32, 4), (EXACT, 8)])
+def test_bytes_follow_the_formula(dtype, bytes_a_number):
     ctx = context(dtype=dtype)
     exhaust_generator(DeepAFL(**SMALL).run(ctx))
-    up = 4 * byte_formulas.afl_bytes(20, 10, number) + 3 * byte_formulas.afl_bytes(30, 10, number)
-    assert set(ctx.link.ledger.by_client().values()) == {(up, 3 * number * 20 * (10 + 30) + 8)}
+    up = 4 * byte_formulas.afl_bytes(20, 10, bytes_a_number) + 3 * byte_formulas.afl_bytes(
+        30, 10, bytes_a_number
+    )
+    assert set(ctx.link.ledger.by_client().values()) == {
+        (up, 3 * bytes_a_number * 20 * (10 + 30) + 8)
+    }
 
 
-def test_it_grows_in_depth_while_one_watches():
+def test_every_step_yields_a_model_with_one_layer_more():
     steps = [step for step in DeepAFL(**SMALL).run(context()) if step.model is not None]
     x = torch.rand(5, 1, 8, 8, generator=torch.Generator().manual_seed(0), dtype=EXACT)
     assert [len(step.model.layers) for step in steps] == [0, 1, 2, 3]

@@ -1,4 +1,4 @@
-"""DS-FL: sharpening by hand, what travels and what does not, and one round of it."""
+"""DS-FL: sharpening by hand, bytes that do not depend on the model, and local epochs by default."""
 
 import math
 
@@ -15,7 +15,7 @@ def finish(method, ctx):
     return watched(method.run(ctx))
 
 
-def test_sharpening_by_hand():
+def test_entropy_reduction_by_hand():
     """Two clients, two classes: the mean (0.6, 0.4) at T = 0.1 has odds e^{(0.6 - 0.4) / 0.1} = e²."""
     p = torch.tensor([[[0.9, 0.1]], [[0.3, 0.7]]], dtype=torch.float64)
     assert aggregate_probabilities(p, "mean", 0.1).tolist() == [
@@ -27,7 +27,7 @@ def test_sharpening_by_hand():
 
 @pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.parametrize("share", [True, False])
-def test_bytes_do_not_know_the_models_size(rounds, share):
+def test_bytes_count_logits_and_images_but_no_model(rounds, share):
     ctx = context()
     finish(DSFL(rounds=rounds, local_epochs=1, distil_steps=7, share_images=share), ctx)
     n = len(ctx.public)
@@ -37,10 +37,10 @@ def test_bytes_do_not_know_the_models_size(rounds, share):
     assert set(ctx.link.ledger.by_phase()) == ({"public images", "rounds"} if share else {"rounds"})
 
 
-def test_zero_epochs_means_the_recipes():
-    one, _ = finish(DSFL(rounds=1, distil_steps=7), context(epochs=3))
-    two, _ = finish(DSFL(rounds=1, distil_steps=7, local_epochs=3), context(epochs=9))
+def test_local_epochs_of_0_are_the_recipes_epochs():
+    by_recipe, _ = finish(DSFL(rounds=1, distil_steps=7), context(epochs=3))
+    by_knob, _ = finish(DSFL(rounds=1, distil_steps=7, local_epochs=3), context(epochs=9))
     assert all(
         torch.equal(a, b)
-        for a, b in zip(one.module.parameters(), two.module.parameters(), strict=True)
+        for a, b in zip(by_recipe.module.parameters(), by_knob.module.parameters(), strict=True)
     )

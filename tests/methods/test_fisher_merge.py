@@ -22,16 +22,16 @@ EXACT = torch.float64
 context = functools.partial(method_runs.context, share=0.3, dtype=EXACT, recipe=Recipe(lr=0.01))
 
 
-def samples(n=9, shape=(1, 8, 8)):
+def draw_samples(n=9, shape=(1, 8, 8)):
     g = torch.Generator().manual_seed(0)
     return torch.rand(n, *shape, generator=g, dtype=EXACT), torch.randint(10, (n,), generator=g)
 
 
 # ------------------------------------------------------------------------------------------------ the formula
-def test_two_clients_by_hand():
+def test_merging_two_clients_by_hand():
     states = [{"w": torch.tensor([1.0, 2.0, 4.0])}, {"w": torch.tensor([3.0, 6.0, 0.0])}]
     fishers = [{"w": torch.tensor([3.0, 0.0, 0.0])}, {"w": torch.tensor([1.0, 5.0, 0.0])}]
-    # Equal weights, no damping but in the third place: (3*1 + 1*3)/4; only the second knows; nobody knows.
+    # Equal weights, hardly any damping: (3*1 + 1*3)/4; only client 2 has information; none has, so the average.
     merged = merge_by_fisher(states, fishers, [1, 1], 1e-9)["w"]
     torch.testing.assert_close(merged, torch.tensor([1.5, 6.0, 2.0]))
     # With λ_damp = 1 and n = 1, 3: (1*4*1 + 3*2*3)/(4 + 6), (1*1*2 + 3*6*6)/(1 + 18), (4 + 0)/4.
@@ -40,19 +40,22 @@ def test_two_clients_by_hand():
 
 
 def test_equal_fishers_and_large_damping_are_the_weighted_average():
-    g = torch.Generator().manual_seed(0)
+    stream = torch.Generator().manual_seed(0)
     states = [
-        {"w": torch.randn(4, 3, generator=g, dtype=EXACT), "mean": torch.randn(3, dtype=EXACT)}
+        {"w": torch.randn(4, 3, generator=stream, dtype=EXACT), "mean": torch.randn(3, dtype=EXACT)}
         for _ in range(3)
     ]
-    same = {"w": torch.rand(4, 3, generator=g, dtype=EXACT)}
+    equal_fisher = {"w": torch.rand(4, 3, generator=stream, dtype=EXACT)}
     average = weighted_mean(states, [1, 2, 5])
-    merged = merge_by_fisher(states, [same] * 3, [1, 2, 5], 1e-6)
+    merged = merge_by_fisher(states, [equal_fisher] * 3, [1, 2, 5], 1e-6)
     for name in average:  # "mean" has no Fisher
         torch.testing.assert_close(merged[name], average[name], rtol=1e-12, atol=1e-12)
-    unequal = [{"w": same["w"] * k} for k in range(3)]
+    unequal_fishers = [{"w": equal_fisher["w"] * k} for k in range(3)]
     torch.testing.assert_close(
-        merge_by_fisher(states, unequal, [1, 2, 5], 1e12)["w"], average["w"], rtol=1e-9, atol=1e-9
+        merge_by_fisher(states, unequal_fishers, [1, 2, 5], 1e12)["w"],
+        average["w"],
+        rtol=1e-9,
+        atol=1e-9,
     )
 
 
@@ -61,11 +64,11 @@ def test_equal_fishers_and_large_damping_are_the_weighted_average():
 @pytest.mark.parametrize(
     ("model", "width"), [("mlp", None), ("cnn", None), ("resnet8", 4), ("resnet8-gn", 16)]
 )
-def test_the_diagonal_against_a_loop_over_samples(model, width, labels):
-    """By autograd, a sample and (labels="model") a class at a time, weighted by the class's own probability."""
+def test_the_diagonal_fisher_equals_a_loop_over_samples(model, width, labels):
+    """By autograd, one sample at a time; with labels="model" one class at a time, weighted by its probability."""
     module = build(model, (1, 8, 8), 10, width=width, dtype=EXACT)
-    x, y = samples()
-    module.train()(x)  # batch norm gets statistics of its own
+    x, y = draw_samples()
+    module.train()(x)  # so that batch norm has running statistics of these samples
     module.train()
     state = model_state(module)
     fisher = compute_diagonal_fisher(module, x, y, label_source=labels, batch_size=4)
@@ -73,42 +76,48 @@ def test_the_diagonal_against_a_loop_over_samples(model, width, labels):
     module.eval()
     expected = {name: torch.zeros_like(p) for name, p in module.named_parameters()}
     for sample, label in zip(x, y, strict=True):
-        chances = module(sample[None]).detach().softmax(1)[0]
-        for c in [int(label)] if labels == "true" else range(10):
+        if labels == "true":
+            class_weights = {int(label): 1.0}
+        else:
+            probabilities = module(sample[None]).detach().softmax(1)[0]
+            class_weights = dict(enumerate(probabilities))
+        for c, class_weight in class_weights.items():
             module.zero_grad()
             F.cross_entropy(module(sample[None]), torch.tensor([c])).backward()
             for name, parameter in module.named_parameters():
-                expected[name] += (
-                    parameter.grad**2 / len(x) * (1 if labels == "true" else chances[c])
-                )
+                expected[name] += class_weight * parameter.grad**2 / len(x)
     for name in expected:
         torch.testing.assert_close(fisher[name], expected[name], rtol=1e-9, atol=1e-15)
-    for name, value in compute_diagonal_fisher(
-        module, x, y, label_source=labels, batch_size=9
-    ).items():
-        torch.testing.assert_close(value, fisher[name], rtol=1e-9, atol=1e-15)
+    in_one_batch = compute_diagonal_fisher(module, x, y, label_source=labels, batch_size=9)
+    for name in in_one_batch:
+        torch.testing.assert_close(in_one_batch[name], fisher[name], rtol=1e-9, atol=1e-15)
 
 
 def test_with_many_classes_labels_are_drawn_from_the_prediction(monkeypatch):
-    """Beyond MOST classes one label a sample: the mean over many draws is the exact expectation, and draws repeat."""
-    module, (x, y) = build("mlp", (1, 8, 8), 10, dtype=EXACT), samples(4)
+    """Beyond MOST classes one label a sample is drawn: the mean of many draws is near the exact Fisher."""
+    module, (x, y) = build("mlp", (1, 8, 8), 10, dtype=EXACT), draw_samples(4)
     exact = compute_diagonal_fisher(module, x, y, label_source="model")["classifier.bias"]
     monkeypatch.setattr(fisher_merge, "MOST", 9)
-    many = x.repeat(2000, 1, 1, 1), y.repeat(2000)
-    one, again = (
-        compute_diagonal_fisher(
-            module, *many, label_source="model", stream=torch.Generator().manual_seed(1), batch_size=8000
-        )["classifier.bias"]
-        for _ in range(2)
-    )  # fmt: skip
-    torch.testing.assert_close(one, exact, rtol=0.15, atol=0)
-    assert torch.equal(one, again) and not torch.equal(one, exact)
+    repeated_x = x.repeat(2000, 1, 1, 1)
+    repeated_y = y.repeat(2000)
+
+    def draw_fisher():
+        stream = torch.Generator().manual_seed(1)
+        fisher = compute_diagonal_fisher(
+            module, repeated_x, repeated_y, label_source="model", stream=stream, batch_size=8000
+        )
+        return fisher["classifier.bias"]
+
+    drawn = draw_fisher()
+    torch.testing.assert_close(drawn, exact, rtol=0.15, atol=0)
+    assert torch.equal(drawn, draw_fisher())
+    assert not torch.equal(drawn, exact)
     with pytest.raises(UsageError, match="labels of the Fisher 'drawn'"):
         compute_diagonal_fisher(module, x, y, label_source="drawn")
 
 
 def test_no_samples_is_one_sentence():
-    x, y = samples()
+    x, y = draw_samples()
     with pytest.raises(UsageError, match="0 samples"):
         compute_diagonal_fisher(build("mlp", (1, 8, 8), 10), x[:0], y[:0])
 
@@ -117,10 +126,12 @@ def test_no_samples_is_one_sentence():
 @pytest.mark.parametrize(("model", "width"), [("mlp", None), ("resnet8", 4)])
 def test_bytes_follow_the_closed_formula(model, width):
     ctx = context(model=model, width=width, dtype=torch.float32)
-    out = exhaust_generator(
-        FisherMerge(labels="true").run(ctx)
-    )  # a pass instead of one for each class
+    # labels="true" takes one backward pass instead of one for each class.
+    out = exhaust_generator(FisherMerge(labels="true").run(ctx))
     d = sum(t.numel() for t in model_state(out.module).values())
     expected = byte_formulas.fisher_merge_bytes(d, out.parameters)
-    assert d > out.parameters if model == "resnet8" else expected == 12 * d
+    if model == "resnet8":
+        assert d > out.parameters  # batch norm's statistics have no Fisher
+    else:
+        assert expected == 12 * d
     assert {up + down for up, down in ctx.link.ledger.by_client().values()} == {expected}

@@ -1,7 +1,8 @@
-"""The iterative methods against each other, against steps written out by hand, and against their byte formulas."""
+"""The iterative methods: where they equal FedAvg, their steps by hand, their bytes, and what a run yields."""
 
 import copy
 import dataclasses
+import math
 
 import byte_formulas
 import pytest
@@ -48,14 +49,13 @@ def test_one_round_of_fedavg_is_fedavg_to_the_last_bit(dtype):
     "method", [FedProx(rounds=1), Scaffold(rounds=1), Moon(rounds=1)], ids=lambda m: m.info.name
 )
 @pytest.mark.parametrize("model", ["mlp", "resnet8"])
-def test_what_equals_fedavg_in_round_one(method, model):
-    """At θ_t the proximal gradient is 0: FedProx's first step. Control variates are 0; MOON's two features are one."""
+def test_in_round_one_they_equal_fedavg(method, model):
+    """FedProx's first step starts at θ_t, where its proximal gradient is 0; SCAFFOLD's control variates are 0; MOON's
+    previous and global features are the same."""
     options = {"model": model, "width": 4 if model == "resnet8" else None, "clients": 3}
-    recipe = (
-        HEAVY
-        if not isinstance(method, FedProx)
-        else dataclasses.replace(HEAVY, epochs=1, batch_size=10_000)
-    )
+    recipe = HEAVY
+    if isinstance(method, FedProx):
+        recipe = dataclasses.replace(HEAVY, epochs=1, batch_size=10_000)  # one step
     method = dataclasses.replace(method, local_epochs=1)
     fedavg = finish(FedAvgMulti(rounds=1, local_epochs=1), context(recipe, **options))
     assert distance(fedavg, finish(method, context(recipe, **options))) == 0
@@ -67,51 +67,53 @@ def test_what_equals_fedavg_in_round_one(method, model):
     ids=["fedprox", "moon"],
 )
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
-def test_without_their_term_they_are_fedavg(method, tolerance, backend):
+def test_without_its_additional_term_a_method_is_fedavg(method, tolerance, backend):
     fedavg = finish(FedAvgMulti(rounds=3, local_epochs=2), context(backend=backend))
     assert distance(fedavg, finish(method, context(backend=backend))) <= tolerance
 
 
 @pytest.mark.parametrize("recipe", [PLAIN, HEAVY], ids=["plain", "momentum"])
 def test_fednova_with_equal_steps_is_fedavg(recipe):
-    one, other = (context(recipe, partition="iid", clients=5) for _ in range(2))
-    assert len({-(-n // 32) for n in one.sizes}) == 1
-    fedavg = finish(FedAvgMulti(rounds=3, local_epochs=2), other)
-    assert (
-        distance(finish(FedNova(rounds=3, local_epochs=2, server_momentum=0), one), fedavg) < 1e-12
-    )
+    ctx = context(recipe, partition="iid", clients=5)
+    assert len({-(-n // 32) for n in ctx.sizes}) == 1  # equal numbers of batches
+    fednova = finish(FedNova(rounds=3, local_epochs=2, server_momentum=0), ctx)
+    same_ctx = context(recipe, partition="iid", clients=5)
+    fedavg = finish(FedAvgMulti(rounds=3, local_epochs=2), same_ctx)
+    assert distance(fednova, fedavg) < 1e-12
 
 
-@pytest.mark.parametrize("few", [0, 2])
+@pytest.mark.parametrize("per_round", [0, 2])
 @pytest.mark.parametrize("method", ALL, ids=lambda m: m.info.name)
-def test_both_backends_agree(method, few):
-    method = method(rounds=2, local_epochs=1, per_round=few)
-    one, other = (finish(method, context(backend=backend)) for backend in ("loop", "stacked"))
+def test_both_backends_agree(method, per_round):
+    method = method(rounds=2, local_epochs=1, per_round=per_round)
+    looped = finish(method, context(backend="loop"))
+    stacked = finish(method, context(backend="stacked"))
     # An adaptive server divides by the root of a change that may be tiny: rounding is magnified up to 1/τ.
-    assert distance(one, other) < 1e-9
+    assert distance(looped, stacked) < 1e-9
 
 
 # ------------------------------------------------------------------------------------------- the steps, by hand
 def test_fedprox_minimises_the_proximal_loss():
-    """(μ/2) ‖θ - θ_t‖² differentiated by autograd, in place of a gradient that we add."""
-    ctx, mu = context(), 0.7
+    """Autograd differentiates (μ/2) ‖θ - θ_t‖²; the method adds its gradient."""
+    ctx = context()
+    mu = 0.7
     state = model_state(ctx.initial_model())
     for t in range(2):
         anchor = list(ctx.new_model(state).parameters())
 
         def loss(model, x, y, anchor=anchor):
-            far = sum(
+            squared_distance = sum(
                 (p - a.detach()).square().sum()
                 for p, a in zip(model.parameters(), anchor, strict=True)
             )
-            return F.cross_entropy(model(x), y) + mu / 2 * far
+            return F.cross_entropy(model(x), y) + mu / 2 * squared_distance
 
         state = weighted_mean([local_steps(ctx, k, t, state, loss) for k in range(4)], ctx.sizes)
     assert distance(state, finish(FedProx(rounds=2, local_epochs=2, mu=mu), context())) < 1e-10
 
 
-def test_scaffolds_control_variate_is_a_mean_gradient_with_momentum_too():
-    """Full batches, a tiny rate: the gradient hardly changes on the way, so c_k must be the gradient at θ_0."""
+def test_scaffolds_control_variate_is_a_mean_gradient_even_with_momentum():
+    """With full batches and a tiny rate the gradient hardly changes, so c_k must be the gradient at θ_0."""
     recipe = Recipe(epochs=5, batch_size=10_000, lr=1e-6, momentum=0.9, weight_decay=0)
     ctx = context(recipe)
     finish(Scaffold(rounds=1, local_epochs=5), ctx)
@@ -125,90 +127,98 @@ def test_scaffolds_control_variate_is_a_mean_gradient_with_momentum_too():
 
 @pytest.mark.parametrize("rho", [0.3, 0.9, 0.99])
 @pytest.mark.parametrize("tau", [1, 7, 40])
-def test_effective_steps_by_the_closed_formula(rho, tau):
+def test_effective_steps_follow_the_closed_formula(rho, tau):
     closed = (tau - rho * (1 - rho**tau) / (1 - rho)) / (1 - rho)
     assert count_effective_steps(
         tau, Recipe(epochs=1, batch_size=1, momentum=rho)
     ) == pytest.approx(closed, rel=1e-10)
 
 
-@pytest.mark.parametrize("few", [0, 2])
+@pytest.mark.parametrize("per_round", [0, 2])
 @pytest.mark.parametrize(
-    ("recipe", "again"), [(HEAVY, 0.5), (PLAIN, 0.0)], ids=["momentum", "plain"]
+    ("recipe", "server_momentum"), [(HEAVY, 0.5), (PLAIN, 0.0)], ids=["momentum", "plain"]
 )
-def test_fednova_by_the_formula(recipe, again, few):
-    """m ← β_s m + (Σ p a) Σ p (θ_t - θ_k) / a, θ ← θ - m, from what was sent, with a from the closed formula."""
-    ctx, beta = context(recipe), recipe.momentum
-    end = finish(FedNova(rounds=2, local_epochs=2, server_momentum=again, per_round=few), ctx)
-    now = model_state(ctx.initial_model())
-    step = dict.fromkeys(now, 0.0)
-    for p, sizes, sent in sent_by_round(ctx, few, 2):
+def test_fednova_follows_its_formula(recipe, server_momentum, per_round):
+    """m ← β_s m + (Σ p a) Σ p (θ_t - θ_k) / a, θ ← θ - m, from the clients' messages, with a by the closed formula."""
+    ctx = context(recipe)
+    beta = recipe.momentum
+    method = FedNova(rounds=2, local_epochs=2, server_momentum=server_momentum, per_round=per_round)
+    end = finish(method, ctx)
+    theta = model_state(ctx.initial_model())
+    m = dict.fromkeys(theta, 0.0)
+    for p, sizes, client_states in sent_by_round(ctx, per_round, 2):
         taus = [2 * -(-n // 32) for n in sizes]
-        assert few or len(set(taus)) > 1
+        assert per_round or len(set(taus)) > 1
         a = [(tau - beta * (1 - beta**tau) / (1 - beta)) / (1 - beta) for tau in taus]
-        reach = sum(w * n for w, n in zip(p, a, strict=True))
-        for name in now:
-            mean = sum(
-                w * (now[name] - state[name]) / n for w, state, n in zip(p, sent, a, strict=True)
-            )
-            step[name] = again * step[name] + reach * mean
-            now[name] = now[name] - step[name]
-    assert distance(end, now) < 1e-12
+        effective_steps = sum(p_k * a_k for p_k, a_k in zip(p, a, strict=True))
+        for name in theta:
+            mean_change = 0.0
+            for p_k, a_k, state in zip(p, a, client_states, strict=True):
+                mean_change = mean_change + p_k * (theta[name] - state[name]) / a_k
+            m[name] = server_momentum * m[name] + effective_steps * mean_change
+            theta[name] = theta[name] - m[name]
+    assert distance(end, theta) < 1e-12
 
 
-@pytest.mark.parametrize("few", [0, 2])
+@pytest.mark.parametrize("per_round", [0, 2])
 @pytest.mark.parametrize("method", [FedAdam, FedYogi], ids=lambda m: m.info.name)
-def test_adaptive_servers_by_hand(method, few):
-    """Two rounds: m and v of one number at a time, from what the clients sent."""
+def test_adaptive_servers_follow_their_formulas(method, per_round):
+    """Two rounds: m and v of one tensor at a time, from the clients' messages."""
     ctx = context()
-    end = finish(method(rounds=2, local_epochs=2, eta_s=0.02, tau=1e-2, per_round=few), ctx)
-    rounds = list(sent_by_round(ctx, few, 2))
-    for name, now in model_state(ctx.initial_model()).items():
+    final_state = finish(
+        method(rounds=2, local_epochs=2, eta_s=0.02, tau=1e-2, per_round=per_round), ctx
+    )
+    rounds = list(sent_by_round(ctx, per_round, 2))
+    for name, theta in model_state(ctx.initial_model()).items():
         m = v = 0.0
-        for p, _, sent in rounds:
-            delta = sum(w * (state[name] - now) for w, state in zip(p, sent, strict=True))
+        for p, _, client_states in rounds:
+            delta = sum(
+                p_k * (state[name] - theta) for p_k, state in zip(p, client_states, strict=True)
+            )
             m = 0.9 * m + 0.1 * delta
             if method is FedAdam:
                 v = 0.99 * v + 0.01 * delta**2
             else:
                 v = v - 0.01 * delta**2 * torch.sign(v - delta**2)
-            now = now + 0.02 * m / (v**0.5 + 1e-2)
-        torch.testing.assert_close(end[name], now, rtol=0, atol=1e-12)
+            theta = theta + 0.02 * m / (v**0.5 + 1e-2)
+        torch.testing.assert_close(final_state[name], theta, rtol=0, atol=1e-12)
 
 
 def test_moons_loss_by_hand():
-    """Along the global features, across the previous ones, τ = 0.5: -log(e² / (e² + 1)) and CE."""
+    """τ = 0.5. Sample 1: parallel to the global features, orthogonal to the previous ones, -log(e² / (e² + 1));
+    sample 2: parallel to both, log 2. The cross-entropy of four equal logits is log 4."""
     z = torch.tensor([[2.0, 0.0], [0.0, 3.0]], dtype=EXACT)
     pairs = torch.tensor([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 5.0], [0.0, 1.0]]], dtype=EXACT)
-    logits, labels = torch.zeros(2, 4, dtype=EXACT), torch.tensor([0, 3])
-    e2, four = torch.tensor(2.0, dtype=EXACT).exp(), torch.tensor(4.0, dtype=EXACT).log()
-    expected = torch.stack(
-        [four - 3 * (e2 / (e2 + 1)).log(), four + 3 * torch.tensor(2.0, dtype=EXACT).log()]
-    )
+    logits = torch.zeros(2, 4, dtype=EXACT)
+    labels = torch.tensor([0, 3])
+    e2 = math.exp(2)
+    first = math.log(4) - 3 * math.log(e2 / (e2 + 1))
+    second = math.log(4) + 3 * math.log(2)
+    expected = torch.tensor([first, second], dtype=EXACT)
     torch.testing.assert_close(make_contrastive_loss(3.0, 0.5)(z, logits, labels, pairs), expected)
 
 
 # ------------------------------------------------------------------------------------------- batch norm, bytes, errors
 @pytest.mark.parametrize("method", ALL, ids=lambda m: m.info.name)
-def test_batch_norms_statistics_are_averaged_and_bytes_follow_the_formula(method):
+def test_batch_norm_statistics_are_averaged_and_bytes_follow_the_formula(method):
     ctx = context(model="resnet8", width=4, clients=3, dtype=torch.float32)
     end = finish(method(rounds=2, local_epochs=1), ctx)
-    sent = [payload[0] if method is Scaffold else payload for payload in ctx.messages[3:]]
-    mean = weighted_mean(sent, ctx.sizes)
+    messages = ctx.messages[3:]  # of the second round
+    if method is Scaffold:
+        messages = [state for state, _ in messages]
+    mean = weighted_mean(messages, ctx.sizes)
     module = ctx.initial_model()
     statistics = [name for name in end if name not in dict(module.named_parameters())]
     assert len(statistics) > 10
     for name in statistics:
         torch.testing.assert_close(end[name], mean[name], rtol=1e-6, atol=1e-7)
         assert "var" not in name or bool((end[name] > 0).all())
-    d, parameters = (
-        sum(t.numel() for t in end.values()),
-        sum(p.numel() for p in module.parameters()),
-    )
-    each = formulas.count_iterative_bytes_per_client(d, 2)
-    if method is Scaffold:  # control variates belong to parameters only
-        each += formulas.count_iterative_bytes_per_client(parameters, 2)
-    assert all(up + down == each for up, down in ctx.link.ledger.by_client().values())
+    d = sum(t.numel() for t in end.values())
+    parameters = sum(p.numel() for p in module.parameters())
+    expected = formulas.count_iterative_bytes_per_client(d, 2)
+    if method is Scaffold:  # only parameters have control variates
+        expected += formulas.count_iterative_bytes_per_client(parameters, 2)
+    assert all(up + down == expected for up, down in ctx.link.ledger.by_client().values())
 
 
 @pytest.mark.parametrize("compression", ["half", "ternary"])
@@ -228,24 +238,25 @@ def test_compressed_bytes_follow_the_formula(compression, model, width):
 
 def test_compression_that_keeps_everything_is_fedavg_to_16_bits():
     fedavg = finish(FedAvgMulti(rounds=1, local_epochs=2), context())
-    whole = finish(FedAvgMulti(rounds=1, local_epochs=2, compression="half", keep=1.0), context())
-    assert 0 < distance(fedavg, whole) < 1e-3
+    compressed = finish(
+        FedAvgMulti(rounds=1, local_epochs=2, compression="half", keep=1.0), context()
+    )
+    assert 0 < distance(fedavg, compressed) < 1e-3
 
 
-def test_server_and_clients_go_on_from_the_same_model():
-    """What is compressed is decoded alike at both ends: with frozen clients nothing but the start remains."""
+def test_server_and_clients_decode_the_same_model():
+    """With clients that do not learn, every round must end at the initial model, whatever the compression lost."""
     recipe = dataclasses.replace(PLAIN, lr=1e-30)
     ctx = context(recipe)
     end = finish(FedAvgMulti(rounds=3, local_epochs=2, compression="ternary", keep=0.1), ctx)
     assert distance(end, model_state(ctx.initial_model())) < 1e-20
 
 
-def test_divergence_is_told_with_the_rate():
-    wild = dataclasses.replace(
-        PLAIN, lr=90.0, weight_decay=10
-    )  # every step multiplies the weights by -899
+def test_divergence_is_an_error_that_names_the_learning_rate():
+    # Every step multiplies the weights by -899.
+    diverging = dataclasses.replace(PLAIN, lr=90.0, weight_decay=10)
     with pytest.raises(RunError, match="lr=90"):
-        finish(FedAvgMulti(rounds=3, local_epochs=2), context(wild, dtype=torch.float32))
+        finish(FedAvgMulti(rounds=3, local_epochs=2), context(diverging, dtype=torch.float32))
 
 
 @pytest.mark.parametrize("rounds", [1, 7, 41])
@@ -253,8 +264,8 @@ def test_a_curve_has_about_twenty_points(rounds):
     steps = list(
         FedAvgMulti(rounds=rounds, local_epochs=1).run(context(clients=2, dtype=torch.float32))
     )
-    shown = [step for step in steps if step.model is not None]
-    assert min(rounds, 20) <= len(shown) <= 25 and steps[-1] is shown[-1]
+    points = [step for step in steps if step.model is not None]
+    assert min(rounds, 20) <= len(points) <= 25 and steps[-1] is points[-1]
     assert steps[-1].done == steps[-1].total == rounds
     assert all(step.done <= later.done for step, later in zip(steps, steps[1:], strict=False))
 
@@ -263,7 +274,7 @@ def test_a_curve_has_about_twenty_points(rounds):
     "method",
     [FedAvgMulti(rounds=2, local_epochs=1), DSFL(rounds=2, local_epochs=1, distil_steps=7)],
 )
-def test_snapshots_are_left_alone_by_later_rounds(method):
+def test_later_rounds_do_not_change_earlier_snapshots(method):
     snapshots = []
     for step in method.run(context(clients=2)):
         if step.model is not None:

@@ -1,4 +1,4 @@
-"""Memory that grows with the square of a width is foreseen: one sentence before anything of that size is allocated."""
+"""Memory that grows with the square of a width is checked beforehand: one sentence before anything is allocated."""
 
 import subprocess
 import sys
@@ -18,12 +18,12 @@ from fedlab_nb.methods.memory import (
 )
 
 CPU = torch.device("cpu")
-WIDE = {
+WIDE_DATA = {
     "x": np.random.default_rng(0).normal(size=(40, 300)).astype("float32"),
     "y": np.arange(40) % 2,
 }
-# Bytes of the squares alone, by hand: 3 clients, 300 columns (301 with the 1), 2 classes, and 8 d² for one triangle.
-BY_HAND = {
+# Bytes of the square matrices by hand: 3 clients, 300 columns (301 with the ones), 2 classes, and 8 d² for a triangle.
+BYTES_BY_HAND = {
     ("afl",): 2 * 3 * 301**2 * 8 + 8 * 301**2,
     ("gauss", "head", "qda"): 3 * 2 * 300**2 * 8 + 8 * 300**2,
     ("gauss", "head", "lda"): 3 * 300**2 * 8 + 8 * 300**2,
@@ -32,24 +32,26 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("case", BY_HAND, ids=" ".join)
+@pytest.mark.parametrize("case", BYTES_BY_HAND, ids=" ".join)
 def test_a_run_that_would_not_fit_is_one_sentence_with_the_sizes(case, monkeypatch):
     method, *option = case
-    own = {"clients": 3, "epochs": 1, "dataset": WIDE, "cache": False, "device": "cpu"}
-    own |= dict([option]) if option else {}
-    monkeypatch.setattr(memory, "get_free_memory_in_bytes", lambda device: BY_HAND[case])
-    run(method, **own)
-    monkeypatch.setattr(memory, "get_free_memory_in_bytes", lambda device: BY_HAND[case] - 1)
+    setting = {"clients": 3, "epochs": 1, "dataset": WIDE_DATA, "cache": False, "device": "cpu"}
+    if option:
+        knob, value = option
+        setting[knob] = value
+    monkeypatch.setattr(memory, "get_free_memory_in_bytes", lambda device: BYTES_BY_HAND[case])
+    run(method, **setting)
+    monkeypatch.setattr(memory, "get_free_memory_in_bytes", lambda device: BYTES_BY_HAND[case] - 1)
     with pytest.raises(
         UsageError, match=r"30[01] x 30[01] numbers .* GB in all, and .* GB are free"
     ):
-        run(method, **own)
+        run(method, **setting)
 
 
 @pytest.mark.parametrize("method, option", [("gauss", {"head": "nb"}), ("fedavg", {})])
-def test_what_has_no_squares_needs_no_memory_for_them(method, option, monkeypatch):
+def test_methods_without_square_matrices_are_not_refused(method, option, monkeypatch):
     monkeypatch.setattr(memory, "get_free_memory_in_bytes", lambda device: 0)
-    run(method, clients=3, epochs=1, dataset=WIDE, cache=False, device="cpu", **option)
+    run(method, clients=3, epochs=1, dataset=WIDE_DATA, cache=False, device="cpu", **option)
 
 
 def test_the_sentence_counts_all_parts_and_names_the_largest(monkeypatch):
@@ -64,7 +66,7 @@ def test_the_sentence_counts_all_parts_and_names_the_largest(monkeypatch):
     check_matrices_fit_in_memory("AFL", [SquareMatricesInMemory(10**9, 20_000)], CPU)
 
 
-def test_an_allocation_that_fails_all_the_same_is_one_sentence(monkeypatch):
+def test_an_allocation_that_still_fails_is_one_sentence(monkeypatch):
     def fail(method, ctx):
         torch.empty(2**55)
         yield
@@ -76,7 +78,7 @@ def test_an_allocation_that_fails_all_the_same_is_one_sentence(monkeypatch):
         run("fedavg", clients=2, cache=False, device="cpu")
 
 
-def test_a_containers_bound_is_read(tmp_path):
+def test_the_memory_limit_of_a_container_is_read(tmp_path):
     assert read_free_container_bytes(tmp_path) is None
     for name, text in {
         "max": "2000",
@@ -89,15 +91,17 @@ def test_a_containers_bound_is_read(tmp_path):
     assert read_free_container_bytes(tmp_path) is None
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the bound of a process as Linux has it")
-# Slow because the bound is set in a new Python, which imports PyTorch.
+@pytest.mark.skipif(sys.platform != "linux", reason="a process limit as Linux has it")
+# Slow because the limit is set in a new Python process, which imports PyTorch.
 @pytest.mark.slow
-def test_free_memory_is_below_the_process_bound_and_above_nothing():
+def test_free_memory_is_positive_and_below_the_process_limit():
     code = (
         "import resource, torch; from fedlab_nb.methods.memory import get_free_memory_in_bytes\n"
         "resource.setrlimit(resource.RLIMIT_AS, (14_000_000 * 1024,) * 2)\n"
         "print(get_free_memory_in_bytes(torch.device('cpu')))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert 0 < int(done.stdout) < 14_000_000 * 1024
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert 0 < int(process.stdout) < 14_000_000 * 1024
     assert 0 < get_free_memory_in_bytes(CPU)

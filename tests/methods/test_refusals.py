@@ -1,4 +1,4 @@
-"""What a method refuses: one sentence, before any work; and the setting next to it, which it takes."""
+"""Settings that a method refuses in one sentence before any work, and similar settings that it accepts."""
 
 import math
 from dataclasses import replace
@@ -10,10 +10,13 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.training import Recipe
 
-from .test_all_methods import rows_of_features
+from .test_all_methods import make_federation_of_feature_rows
 
-NO_PUBLIC, ROWS, NO_HELD_OUT = {"public": False}, {"rows": True}, {"holdout": 0.0}
-MIXED, ADAM = {"models": ("mlp", "cnn:6")}, {"recipe": Recipe(optimizer="adam", lr=1e-3)}
+NO_PUBLIC = {"public": False}
+ROWS = {"rows": True}
+NO_HELD_OUT = {"holdout": 0.0}
+MIXED = {"models": ("mlp", "cnn:6")}
+ADAM = {"recipe": Recipe(optimizer="adam", lr=1e-3)}
 REFUSED = [
     ("ties", {}, {"init": "different"}, "common initial model"),
     ("ties", {"rule": "task", "upload": "trimmed"}, {}, "trims nothing"),
@@ -63,7 +66,7 @@ REFUSED = [
         "architecture at every client and at the server",
     ),
 ]
-TAKEN = [
+ACCEPTED = [
     ("matching", {"rule": "pfnm"}, {"model": "mlp1"}),
     ("matching", {"rule": "activations"}, NO_PUBLIC),
     ("fens", {"without": 2}, {}),
@@ -82,7 +85,7 @@ TAKEN = [
 
 
 def context(public=True, rows=False, **options):
-    ctx = method_runs.context(rows_of_features() if rows else None, **options)
+    ctx = method_runs.context(make_federation_of_feature_rows() if rows else None, **options)
     ctx.public = ctx.public if public else ctx.public[:0]
     return ctx
 
@@ -96,6 +99,6 @@ def test_refused_in_one_sentence_before_any_work(name, knobs, setting, words):
     assert ctx.link.ledger.total == 0 and ctx.server_steps == 0
 
 
-@pytest.mark.parametrize(("name", "knobs", "setting"), TAKEN)
-def test_what_stands_beside_it_is_taken(name, knobs, setting):
+@pytest.mark.parametrize(("name", "knobs", "setting"), ACCEPTED)
+def test_a_similar_setting_is_accepted(name, knobs, setting):
     METHODS[name](**knobs).validate(context(**setting))

@@ -16,30 +16,29 @@ from fedlab_nb.methods.regmean import RegMean, merge_layer_by_regmean, shrink_of
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies.experiment import exhaust_generator
 
-from .test_fisher_merge import EXACT, context, samples
+from .test_fisher_merge import EXACT, context, draw_samples
 
 
-def problem(clients=3, inputs=5, outputs=2):
-    """Linear regressions with a bias, client by client: inputs with the 1, targets, least-squares solutions."""
+def make_regressions(clients=3, inputs=5, outputs=2):
+    """A linear regression with a bias for each client: inputs with a column of ones, targets, solutions."""
     g = torch.Generator().manual_seed(0)
-    xs, ys, solutions = [], [], []
+    xs = []
+    ys = []
+    solutions = []
     for k in range(clients):
         n = 10 + 7 * k
         spread = torch.rand(inputs, generator=g, dtype=EXACT) + 0.1
-        x = torch.cat(
-            [
-                torch.randn(n, inputs, generator=g, dtype=EXACT) * spread,
-                torch.ones(n, 1, dtype=EXACT),
-            ],
-            1,
-        )
+        features = torch.randn(n, inputs, generator=g, dtype=EXACT) * spread
+        x = torch.cat([features, torch.ones(n, 1, dtype=EXACT)], 1)
         y = torch.randn(n, outputs, generator=g, dtype=EXACT)
-        xs.append(x), ys.append(y), solutions.append(torch.linalg.lstsq(x, y).solution.T)
+        xs.append(x)
+        ys.append(y)
+        solutions.append(torch.linalg.lstsq(x, y).solution.T)
     return xs, ys, solutions
 
 
 def test_one_linear_layer_is_pooled_least_squares():
-    xs, ys, solutions = problem()
+    xs, ys, solutions = make_regressions()
     shares = [len(x) / sum(map(len, xs)) for x in xs]
     merged = merge_layer_by_regmean(solutions, [x.T @ x / len(x) for x in xs], shares, 0.0)
     pooled = torch.linalg.lstsq(torch.cat(xs), torch.cat(ys)).solution.T
@@ -48,8 +47,8 @@ def test_one_linear_layer_is_pooled_least_squares():
     assert (average - pooled).abs().max() > 0.05
 
 
-def test_it_is_fedlpa_with_the_same_gradient_factor_everywhere():
-    xs, _, solutions = problem()
+def test_regmean_is_fedlpa_with_the_same_gradient_factor_at_every_client():
+    xs, _, solutions = make_regressions()
     moments = [x.T @ x / len(x) for x in xs]
     eye, ridge = torch.eye(6, dtype=EXACT), 0.03
     b = torch.tensor([[2.0, 0.5], [0.5, 1.0]], dtype=EXACT)
@@ -64,8 +63,8 @@ def test_it_is_fedlpa_with_the_same_gradient_factor_everywhere():
     )
 
 
-def test_one_client_equal_moments_and_large_ridge():
-    xs, _, solutions = problem()
+def test_one_client_keeps_its_layer_and_equal_moments_or_a_large_ridge_give_the_average():
+    xs, _, solutions = make_regressions()
     moments = [x.T @ x / len(x) for x in xs]
     torch.testing.assert_close(
         merge_layer_by_regmean(solutions[:1], moments[:1], [1.0], 0.5),
@@ -83,10 +82,10 @@ def test_one_client_equal_moments_and_large_ridge():
         )
 
 
-def test_directions_without_any_input_keep_the_average():
+def test_directions_without_input_keep_the_average():
     layers = [torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 6.0]])]
     moments = [torch.diag(torch.tensor([1.0, 0.0])), torch.diag(torch.tensor([3.0, 0.0]))]
-    # First column: (1*1 + 3*3)/4, the second has no input at all.
+    # First column: (1*1 + 3*3)/4. The second has no input at any client: (2 + 6)/2.
     torch.testing.assert_close(
         merge_layer_by_regmean(layers, moments, [0.5, 0.5], 0.0), torch.tensor([[2.5, 4.0]])
     )
@@ -94,14 +93,14 @@ def test_directions_without_any_input_keep_the_average():
 
 @pytest.mark.parametrize("model", ["mlp", "cnn"])
 @pytest.mark.parametrize("scale", ["one", "official"])
-def test_input_moments_are_fedlpas_first_factors(model, scale):
+def test_input_moments_are_fedlpas_factors_of_the_input(model, scale):
     module = build(model, (1, 8, 8), 10, dtype=EXACT)
-    x, y = samples()
-    both = compute_mean_kronecker_factors(module, x, y, conv_scale=scale)
-    alone = compute_mean_kronecker_factors(module, x, None, conv_scale=scale, batch_size=4)
-    assert list(alone) == list(both)
-    for name in alone:
-        torch.testing.assert_close(alone[name].a, both[name].a)
+    x, y = draw_samples()
+    with_labels = compute_mean_kronecker_factors(module, x, y, conv_scale=scale)
+    inputs_alone = compute_mean_kronecker_factors(module, x, None, conv_scale=scale, batch_size=4)
+    assert list(inputs_alone) == list(with_labels)
+    for name in inputs_alone:
+        torch.testing.assert_close(inputs_alone[name].a, with_labels[name].a)
 
 
 def test_the_method_merges_every_layer_and_sends_triangles():
@@ -126,7 +125,7 @@ def test_the_method_merges_every_layer_and_sends_triangles():
     torch.testing.assert_close(get_layer_weight_matrix(state, name), by_hand)
 
 
-def test_batch_norm_is_averaged():
+def test_running_statistics_of_batch_norm_are_averaged():
     remembered = []
     ctx = context(model="resnet8", width=4, remembered=remembered)
     state = model_state(exhaust_generator(RegMean().run(ctx)).module)
@@ -135,8 +134,9 @@ def test_batch_norm_is_averaged():
     assert names and all(torch.equal(state[name], average[name]) for name in names)
 
 
-def test_one_convolution_is_the_nearest_to_all_clients_own():
-    """Over all convolutions, M̄ minimises Σ_k w_k (mean over client k's images of ‖conv(a) - conv_k(a)‖²)."""
+def test_the_merged_convolution_is_the_nearest_to_those_of_all_clients():
+    """Of all convolutions, M̄ minimises Σ_k w_k (mean over client k's images of ‖conv(a) - conv_k(a)‖²): the gradient
+    there is 0."""
     stream = torch.Generator().manual_seed(0)
     networks = [
         build("cnn", (1, 8, 8), 10, width=2, generator=stream, dtype=EXACT) for _ in range(3)
@@ -147,7 +147,7 @@ def test_one_convolution_is_the_nearest_to_all_clients_own():
     ]
     name, shares = "body.0.0", [0.2, 0.3, 0.5]
     layers = [network.get_submodule(name) for network in networks]
-    own = [layer(x).detach() for layer, x in zip(layers, images, strict=True)]
+    client_outputs = [layer(x).detach() for layer, x in zip(layers, images, strict=True)]
     moments = [
         compute_mean_kronecker_factors(network, x, None)[name].a
         for network, x in zip(networks, images, strict=True)
@@ -157,12 +157,15 @@ def test_one_convolution_is_the_nearest_to_all_clients_own():
     )
     weight = merged[:, :-1].reshape(layers[0].weight.shape).clone().requires_grad_()
     bias = merged[:, -1].clone().requires_grad_()
-    far = sum(
+    squared_distance = sum(
         w * (torch.conv2d(x, weight, bias, padding=layers[0].padding) - y).square().sum() / len(x)
-        for w, x, y in zip(shares, images, own, strict=True)
+        for w, x, y in zip(shares, images, client_outputs, strict=True)
     )
-    far.backward()
-    assert far.item() > 0.01 and max(weight.grad.abs().max(), bias.grad.abs().max()) < 1e-8
+    squared_distance.backward()
+    assert (
+        squared_distance.item() > 0.01
+        and max(weight.grad.abs().max(), bias.grad.abs().max()) < 1e-8
+    )
 
 
 def test_off_diagonal_moments_shrink_by_the_factor():

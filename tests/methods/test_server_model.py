@@ -1,4 +1,4 @@
-"""`server_model`: the network that the server distils is another one than the clients', and nothing else changes."""
+"""`server_model`: the server's student has an architecture of its own, and nothing else changes."""
 
 import functools
 from dataclasses import replace
@@ -25,27 +25,24 @@ def finish(method, ctx):
 @pytest.mark.parametrize(
     ("name", "clients"), [*((name, ("mlp", "cnn")) for name in STUDENTS), ("dense", ("mlp",))]
 )
-def test_the_student_is_what_was_asked_for_and_bytes_are_the_same(name, clients):
-    auto, other = context(models=clients), context(models=clients)
+def test_the_student_has_the_given_architecture_and_bytes_are_the_same(name, clients):
+    auto_ctx = context(models=clients)
+    lenet_ctx = context(models=clients)
     knobs = {"distilled": {"server": "network"}, "feddf": {"rounds": 1}}.get(name, {})
     method = replace(cheap(name), **knobs)
-    first = finish(method, auto)
-    asked = finish(replace(method, server_model="lenet5:3"), other)
-    assert first.module.architecture[0] == "mlp" and asked.module.architecture == (
-        "lenet5",
-        (1, 8, 8),
-        10,
-        3,
-    )
-    assert auto.link.ledger == other.link.ledger
+    auto = finish(method, auto_ctx)
+    lenet = finish(replace(method, server_model="lenet5:3"), lenet_ctx)
+    assert auto.module.architecture[0] == "mlp"
+    assert lenet.module.architecture == ("lenet5", (1, 8, 8), 10, 3)
+    assert auto_ctx.link.ledger == lenet_ctx.link.ledger
 
 
-def test_from_the_settings_and_through_the_store():
-    asked = {"clients": 3, "epochs": 1, "server_model": "cnn:3", "feddf.epochs": 1}
-    out = run("feddf", **asked)
+def test_the_server_model_is_a_setting_and_part_of_the_store_key():
+    setting = {"clients": 3, "epochs": 1, "server_model": "cnn:3", "feddf.epochs": 1}
+    out = run("feddf", **setting)
     assert out.options["server_model"] == "cnn:3" and out.model.module.architecture[0] == "cnn"
-    again = run("feddf", **asked)
-    assert again.cached and again.accuracy == out.accuracy
+    from_store = run("feddf", **setting)
+    assert from_store.cached and from_store.accuracy == out.accuracy
     assert (
         out.plan.hash_settings_of_local_training()
         == run("fedavg", clients=3, epochs=1).plan.hash_settings_of_local_training()

@@ -1,4 +1,4 @@
-"""Generators of images with the batch last: the same values and gradients as their layers one after the other."""
+"""Image generators with the batch as the last dimension: the same values and gradients as PyTorch's layers."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from fedlab_nb.models.batch_last import Convolution, UpConv2d, UpConvolution, ar
 from fedlab_nb.models.generators import build_generator
 
 EXACT = torch.float64
-few = st.integers(1, 4)
+small_sizes = st.integers(1, 4)
 
 
 def put_batch_last(x):
@@ -27,22 +27,27 @@ def draw_numbers(stream, *shape):
 
 
 def assert_same(ours, theirs, leaves, stream):
-    """Values `[N, O, H, W]`, and their gradients with respect to `leaves`."""
+    """Equal values `[N, O, H, W]`, and equal gradients with respect to `leaves`."""
     torch.testing.assert_close(ours, theirs)
     slope = torch.randn(theirs.shape, generator=stream, dtype=EXACT)
     gradients = (torch.autograd.grad(answer, leaves, slope) for answer in (ours, theirs))
-    for own, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(own, other)
+    for ours_by_leaf, theirs_by_leaf in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours_by_leaf, theirs_by_leaf)
 
 
-@given(n=few, channels=few, outputs=few, height=few, width=few, seed=st.integers(0, 99))
+@given(
+    n=small_sizes,
+    channels=small_sizes,
+    outputs=small_sizes,
+    height=small_sizes,
+    width=small_sizes,
+    seed=st.integers(0, 99),
+)
 @settings(max_examples=40, deadline=None)
-def test_both_convolutions_are_pytorchs(n, channels, outputs, height, width, seed):
+def test_both_convolutions_equal_pytorchs(n, channels, outputs, height, width, seed):
     stream = torch.Generator().manual_seed(seed)
-    x, weight = (
-        draw_numbers(stream, n, channels, height, width),
-        draw_numbers(stream, outputs, channels, 3, 3),
-    )
+    x = draw_numbers(stream, n, channels, height, width)
+    weight = draw_numbers(stream, outputs, channels, 3, 3)
     bias = draw_numbers(stream, outputs)
     larger = torch.nn.functional.interpolate(x, scale_factor=2)
     theirs = torch.nn.functional.conv2d(larger, weight, padding=1)
@@ -59,36 +64,45 @@ def test_both_convolutions_are_pytorchs(n, channels, outputs, height, width, see
 
 
 @pytest.mark.parametrize(
-    "shape, so",
+    "shape, is_batch_last",
     [((1, 8, 8), True), ((3, 16, 16), True), ((2, 4, 12), True), ((3, 9, 14), False), ((1, 6, 8), False),
      ((1, 28, 28), True), ((3, 32, 20), True), ((1, 30, 28), False)],
 )  # fmt: skip
-@pytest.mark.parametrize("pieces", [False, True])
-def test_a_generator_makes_the_same_images_so(shape, so, pieces, monkeypatch):
-    if pieces:  # of one output each, and of two, where small maps have at most 3 x 3 pixels
+@pytest.mark.parametrize("in_pieces", [False, True])
+def test_a_generator_makes_the_same_images_with_the_batch_last(
+    shape, is_batch_last, in_pieces, monkeypatch
+):
+    if in_pieces:  # of one output each, or of two where maps have at most 3 x 3 pixels
         monkeypatch.setattr(batch_last, "PIECE", 2 * 16 * 9 * 6)
-    made = build_generator(
+    generator = build_generator(
         shape, width=3, latent=5, generator=torch.Generator().manual_seed(0), dtype=EXACT
     )
-    assert made.batch_last is so and (are_divisible_by_four(shape[1:]) or not so)
+    assert generator.batch_last is is_batch_last
+    assert are_divisible_by_four(shape[1:]) or not is_batch_last
     stream = torch.Generator().manual_seed(1)
     z = draw_numbers(stream, 6, 5)
-    leaves = [*made.parameters(), z]
-    ours = made(z)
-    made.batch_last = False
-    assert ours.is_contiguous() or not so
-    assert_same(ours, made(z), leaves, stream)
+    leaves = [*generator.parameters(), z]
+    ours = generator(z)
+    generator.batch_last = False
+    assert ours.is_contiguous() or not is_batch_last
+    assert_same(ours, generator(z), leaves, stream)
 
 
-def test_outputs_are_made_in_pieces_that_fit(monkeypatch):
-    """4 x 4 places of 2 x 2 pixels and 5 images: 320 numbers an output. Of seven outputs 3, 3 and 1 fit into 1,000."""
-    sizes, apply = [], UpConvolution.apply
+def test_outputs_are_computed_in_pieces_that_fit_into_the_bound(monkeypatch):
+    """4 x 4 places of 2 x 2 pixels and 5 images are 320 numbers an output. With a bound of 1,000
+    numbers, seven outputs are computed as 3, 3 and 1."""
+    sizes = []
+    real_apply = UpConvolution.apply
+
+    def record_size(x, weight):
+        sizes.append(len(weight))
+        return real_apply(x, weight)
+
     monkeypatch.setattr(batch_last, "PIECE", 1000)
-    monkeypatch.setattr(
-        UpConvolution, "apply", lambda x, weight: sizes.append(len(weight)) or apply(x, weight)
-    )
+    monkeypatch.setattr(UpConvolution, "apply", record_size)
     stream = torch.Generator().manual_seed(0)
-    x, weight = draw_numbers(stream, 5, 3, 2, 2), draw_numbers(stream, 7, 3, 3, 3)
+    x = draw_numbers(stream, 5, 3, 2, 2)
+    weight = draw_numbers(stream, 7, 3, 3, 3)
     theirs = torch.nn.functional.conv2d(
         torch.nn.functional.interpolate(x, scale_factor=2), weight, padding=1
     )
@@ -103,15 +117,18 @@ def test_outputs_are_made_in_pieces_that_fit(monkeypatch):
     assert sizes[3:] == [7]
 
 
-def test_off_the_cpu_the_layers_run_one_after_the_other():
-    made = build_generator((1, 8, 8), width=3, latent=5, generator=torch.Generator()).to("meta")
-    seen = []
-    made.net.register_forward_hook(lambda *_: seen.append(1))
-    assert made.batch_last and made(torch.empty(6, 5, device="meta")).shape == (6, 1, 8, 8) and seen
+def test_off_the_cpu_the_plain_layers_run():
+    generator = build_generator((1, 8, 8), width=3, latent=5, generator=torch.Generator())
+    generator = generator.to("meta")
+    calls_of_layers = []
+    generator.net.register_forward_hook(lambda *_: calls_of_layers.append(1))
+    assert generator.batch_last
+    assert generator(torch.empty(6, 5, device="meta")).shape == (6, 1, 8, 8)
+    assert calls_of_layers
 
 
 @pytest.mark.parametrize("size", [(8, 6), (7, 6), (5, 4)])
-def test_maps_are_up_sampled_first(size):
+def test_maps_are_upsampled_before_the_convolution(size):
     layer = UpConv2d(2, 3, size)
     x = torch.randn(5, 2, 4, 3)
     assert layer(x).shape == (5, 3, *size)

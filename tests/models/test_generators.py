@@ -1,4 +1,4 @@
-"""Generators: sizes, ranges, the papers' parameter count, and weights that depend on the stream alone."""
+"""Generators of samples: sizes, ranges, the papers' parameter count, and weights that depend on the seed alone."""
 
 import pytest
 import torch
@@ -12,12 +12,8 @@ def make_seeded_generator(shape, seed=0, **options):
 
 
 def test_the_papers_generator_has_2328899_parameters():
-    assert (
-        sum(
-            p.numel() for p in make_seeded_generator((3, 32, 32), width=64, latent=256).parameters()
-        )
-        == 2_328_899
-    )
+    generator = make_seeded_generator((3, 32, 32), width=64, latent=256)
+    assert sum(p.numel() for p in generator.parameters()) == 2_328_899
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (1, 28, 28), (3, 32, 32), (3, 9, 14), (1, 17, 8)])
@@ -38,34 +34,39 @@ def test_rows_are_standardised_over_the_batch():
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (13,)])
-def test_weights_come_from_the_stream_alone(shape):
+def test_initial_weights_depend_on_the_random_stream_alone(shape):
     state = torch.get_rng_state()
-    one, other = make_seeded_generator(shape), make_seeded_generator(shape, dtype=torch.float64)
+    single = make_seeded_generator(shape)
+    double = make_seeded_generator(shape, dtype=torch.float64)
     assert torch.equal(state, torch.get_rng_state())
-    for a, b in zip(one.parameters(), other.parameters(), strict=True):
+    for a, b in zip(single.parameters(), double.parameters(), strict=True):
         assert torch.equal(a.double(), b)
     stream = torch.Generator().manual_seed(0)
-    again = make_seeded_generator(shape, seed=7)
-    again(torch.randn(8, 256))  # moves running statistics
-    initialise_generator_in_place(again, stream)
-    for (name, a), (_, b) in zip(one.state_dict().items(), again.state_dict().items(), strict=True):
+    initialised = make_seeded_generator(shape, seed=7)
+    initialised(torch.randn(8, 256))  # moves running statistics
+    initialise_generator_in_place(initialised, stream)
+    for (name, a), (_, b) in zip(
+        single.state_dict().items(), initialised.state_dict().items(), strict=True
+    ):
         assert torch.equal(a, b), name
-    initialise_generator_in_place(again, stream)  # the stream goes on: another generator
-    assert not torch.equal(next(one.parameters()), next(again.parameters()))
+    initialise_generator_in_place(
+        initialised, stream
+    )  # the stream goes on, so the weights are others
+    assert not torch.equal(next(single.parameters()), next(initialised.parameters()))
 
 
-def test_initial_spread():
+def test_initial_weights_have_the_papers_spread():
     g = make_seeded_generator((3, 32, 32))
     weights = {name: p for name, p in g.named_parameters() if name.endswith("weight")}
     flat = torch.cat([p.flatten() for p in weights.values() if p.dim() > 1]).detach()
     scales = torch.cat([p for p in weights.values() if p.dim() == 1]).detach()
-    assert float(flat.std()) == pytest.approx(0.02, rel=0.01) and abs(float(flat.mean())) < 1e-4
-    assert float(scales.mean()) == pytest.approx(1, abs=0.01) and float(
-        scales.std()
-    ) == pytest.approx(0.02, rel=0.3)
+    assert float(flat.std()) == pytest.approx(0.02, rel=0.01)
+    assert abs(float(flat.mean())) < 1e-4
+    assert float(scales.mean()) == pytest.approx(1, abs=0.01)
+    assert float(scales.std()) == pytest.approx(0.02, rel=0.3)
     assert all(not p.any() for name, p in g.named_parameters() if name.endswith("bias"))
 
 
-def test_sizes_are_checked():
+def test_a_width_of_0_is_refused():
     with pytest.raises(UsageError, match="width of the generator is 0"):
         make_seeded_generator((1, 8, 8), width=0)

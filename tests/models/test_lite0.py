@@ -1,4 +1,4 @@
-"""The body trained on ImageNet: its size, its padding against plain sums, and what is remembered of an image."""
+"""The EfficientNet-Lite0 body trained on ImageNet: its size, its padding against plain sums, and its feature cache."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ def empty_cache(monkeypatch):
     monkeypatch.setattr(lite0, "_cache", {})
 
 
-def test_it_has_the_numbers_of_the_papers_table():
-    """716,928 with batch norm's four numbers a channel, as it was trained; folded, one of them is left."""
+def test_the_body_has_the_parameters_of_the_papers_table():
+    """716,928 with the four numbers of batch norm a channel; here batch norm is folded, which leaves one of them."""
     body = lite0.load_lite0()
     channels = sum(layer.out_channels for layer in body.modules() if isinstance(layer, nn.Conv2d))
     assert count_parameters(body) + 3 * channels == 716_928
@@ -32,21 +32,21 @@ def test_it_has_the_numbers_of_the_papers_table():
 
 @pytest.mark.parametrize("side", [3, 5])
 @pytest.mark.parametrize("stride", [1, 2])
-def test_padding_is_tensorflows(side, stride):
-    """SAME: the output has ceil(n / stride) places, and of an odd number of zeros the one more is at the end."""
-    pad, x = (
-        nn.Sequential(*make_tensorflow_padded_convolution(1, 1, side, stride)),
-        make_images(1, 1, 8).double(),
-    )
-    pad.double().requires_grad_(False)
-    whole = max((8 // stride - 1) * stride + side - 8, 0)
-    wide = np.pad(x[0, 0].numpy(), (whole // 2, whole - whole // 2))
-    kernel, bias = pad[-1].weight[0, 0].numpy(), float(pad[-1].bias)
-    places = range(0, 8, stride)
-    by_hand = [
-        [(wide[i : i + side, j : j + side] * kernel).sum() + bias for j in places] for i in places
-    ]
-    np.testing.assert_allclose(pad(x)[0, 0], by_hand, atol=1e-12)
+def test_padding_equals_tensorflows_same(side, stride):
+    """The output has ceil(n / stride) places; of an odd number of zeros the additional one is at the end."""
+    layers = nn.Sequential(*make_tensorflow_padded_convolution(1, 1, side, stride))
+    layers.double().requires_grad_(False)
+    x = make_images(1, 1, 8).double()
+    zeros = max((8 // stride - 1) * stride + side - 8, 0)
+    padded = np.pad(x[0, 0].numpy(), (zeros // 2, zeros - zeros // 2))
+    kernel = layers[-1].weight[0, 0].numpy()
+    bias = float(layers[-1].bias)
+    by_hand = np.empty((8 // stride, 8 // stride))
+    for i, top in enumerate(range(0, 8, stride)):
+        for j, left in enumerate(range(0, 8, stride)):
+            patch = padded[top : top + side, left : left + side]
+            by_hand[i, j] = (patch * kernel).sum() + bias
+    np.testing.assert_allclose(layers(x)[0, 0], by_hand, atol=1e-12)
 
 
 def test_a_block_adds_its_input_where_the_shape_stays():
@@ -60,7 +60,8 @@ def test_a_block_adds_its_input_where_the_shape_stays():
 
 @torch.no_grad()
 def test_an_image_is_scaled_as_in_training():
-    body, x = lite0.load_lite0(), make_images(3, 1, 64)
+    body = lite0.load_lite0()
+    x = make_images(3, 1, 64)
     expected = body.body(((x * 255 - 127) / 128).repeat(1, 3, 1, 1))
     torch.testing.assert_close(body(x), expected)
     large = F.interpolate(make_images(3), (64, 64), mode="bilinear")
@@ -68,23 +69,30 @@ def test_an_image_is_scaled_as_in_training():
     torch.testing.assert_close(body(make_images(3)), body(make_images(3).repeat(1, 3, 1, 1)))
 
 
-def test_an_image_is_read_once_whoever_asks(monkeypatch):
-    body, x = lite0.load_lite0(), make_images(6)
-    first = body(x)
-    assert first.shape == (6, 112) and len(lite0._cache) == 6
+def test_the_features_of_an_image_are_computed_once(monkeypatch):
+    body = lite0.load_lite0()
+    x = make_images(6)
+    features = body(x)
+    assert features.shape == (6, 112)
+    assert len(lite0._cache) == 6
     torch.testing.assert_close(
         body(make_images(6, seed=1)[:1].repeat(3, 1, 1, 1))[2], body(make_images(6, seed=1))[0]
     )
-    monkeypatch.setattr(body, "scale_images", None)  # nothing is read any more
+    monkeypatch.setattr(
+        body, "scale_images", None
+    )  # from here on every image must come from the cache
     order = torch.tensor([4, 0, 0, 3])
-    assert torch.equal(body(x[order]), first[order])
-    assert torch.equal(body(x.double()), first.double()) and body(x.double()).dtype == torch.float64
+    assert torch.equal(body(x[order]), features[order])
+    assert (
+        torch.equal(body(x.double()), features.double()) and body(x.double()).dtype == torch.float64
+    )
     assert body(x[:0]).shape == (0, 112)
     with pytest.raises(TypeError):
         body(x.flip(3))
 
 
-def test_what_is_remembered_is_bounded(monkeypatch):
+def test_the_cache_is_bounded(monkeypatch):
     monkeypatch.setattr(lite0, "MOST", 4)
-    body, x = lite0.load_lite0(), make_images(6)
+    body = lite0.load_lite0()
+    x = make_images(6)
     assert torch.equal(body(x), body(x)) and len(lite0._cache) == 4

@@ -1,4 +1,4 @@
-"""The architectures: published sizes, every image size, features and classifier, first weights, what is refused."""
+"""The architectures: published sizes, every image size, features and classifier, initial weights, copies, refusals."""
 
 import math
 
@@ -20,12 +20,12 @@ from fedlab_nb.models import (
 from fedlab_nb.models.build import make_initialised_layer
 from fedlab_nb.models.state import copy_model
 
-OF_IMAGES = [name for name, info in MODELS.items() if info.required_sample_kind != "recordings"]
-FOREIGN = ["mobilenet", "shufflenet"]  # torchvision's modules
+IMAGE_MODELS = [name for name, info in MODELS.items() if info.required_sample_kind != "recordings"]
+TORCHVISION_MODELS = ["mobilenet", "shufflenet"]
 SIZES = [(8, 8), (9, 13), (16, 16), (28, 28), (32, 32)]
 SLIM = dict.fromkeys(
     "resnet10 resnet18 resnet26 vgg9 vgg11 wrn40 mobilenet shufflenet".split(), 4
-)  # maps are as large
+)  # widths that make a test fast; maps are as large as at full width
 
 
 def make_generator(seed=0):
@@ -55,7 +55,7 @@ def make_generator(seed=0):
             (3, 32, 32),
             128,
             4_932_344 - 20_590,
-        ),  # FENS' count less the layers its forward never uses
+        ),  # FENS' count less the layers that its forward pass never uses
         ("resnet18", (3, 32, 32), 64, 11_173_962),
         ("resnet10", (3, 32, 32), 64, 4_903_242),
         ("resnet26", (3, 32, 32), 64, 17_444_682),
@@ -82,11 +82,10 @@ def make_generator(seed=0):
         ),  # a bias instead of scale and shift
     ],
 )
-def test_parameters_are_as_many_as_published(name, input_shape, width, parameters):
+def test_the_number_of_parameters_is_the_published_one(name, input_shape, width, parameters):
     assert count_parameters(build(name, input_shape, 10, width=width)) == parameters
-    if (
-        name == "resnet8"
-    ):  # for 100 classes, less the second linear layer and the embedding of FENS' public code
+    if name == "resnet8":
+        # For 100 classes, less the second linear layer and the embedding of FENS' public code.
         assert count_parameters(build(name, input_shape, 100, width=width)) == 5_311_064 - (
             100 * 2148 + 100
         )
@@ -101,7 +100,7 @@ def test_resnet18_state_has_the_published_buffers():
 @pytest.mark.parametrize(
     "shape", [(1, 8, 8), (3, 9, 13), (1, 28, 28), (3, 32, 32), (3, 8, 40), (1, 37, 64)]
 )
-@pytest.mark.parametrize("name", OF_IMAGES)
+@pytest.mark.parametrize("name", IMAGE_MODELS)
 def test_every_model_takes_every_size(name, shape):
     model = build(name, shape, 7, width=SLIM.get(name), generator=make_generator())
     x = torch.rand(3, *shape, generator=make_generator(1))
@@ -111,13 +110,10 @@ def test_every_model_takes_every_size(name, shape):
     logits = model.eval()(x)
     assert logits.shape == (3, 7) and logits.isfinite().all()
     assert torch.equal(logits, model.classifier(model.features(x)))
-    if (
-        name in FOREIGN
-    ):  # fifty layers: before any training only a batch's own statistics carry the image so far
+    if name in TORCHVISION_MODELS:
+        # Through fifty untrained layers an image has an effect only with the statistics of its own batch.
         logits = model.train()(x)
-    assert (
-        len({row.round(decimals=6).sum().item() for row in logits}) == 3
-    )  # the image reaches the logits
+    assert len({row.round(decimals=6).sum().item() for row in logits}) == 3  # one for each image
     model.train()(x[:1]).logsumexp(1).sum().backward()  # a batch of one
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
 
@@ -134,8 +130,9 @@ def test_mlp_takes_feature_rows_and_any_image():
 @pytest.mark.parametrize(
     "name", [name for name, info in MODELS.items() if info.batch_norm and name != "cnn2"]
 )
-def test_no_map_is_below_two_by_two(name, size):
-    model, sides = build(name, (1, *size), 2, width=2), []
+def test_no_feature_map_is_below_two_by_two(name, size):
+    model = build(name, (1, *size), 2, width=2)
+    sides = []
     for layer in model.modules():
         if isinstance(layer, nn.BatchNorm2d):
             layer.register_forward_hook(lambda layer, args, out: sides.append(min(out.shape[2:])))
@@ -152,20 +149,25 @@ def test_resnet8_pools_as_adaptive_pooling_to_two_by_two(size):
     )
 
 
-@pytest.mark.parametrize("name", OF_IMAGES)
-def test_first_weights_follow_the_generator_alone(name):
+@pytest.mark.parametrize("name", IMAGE_MODELS)
+def test_initial_weights_depend_on_the_random_stream_alone(name):
     before = torch.get_rng_state()
-    a, b, c = (build(name, (3, 16, 16), 5, width=8, generator=make_generator(s)) for s in (1, 1, 2))
-    default, again = (build(name, (3, 16, 16), 5, width=8) for _ in range(2))
+
+    def build_state(seed):
+        return model_state(build(name, (3, 16, 16), 5, width=8, generator=make_generator(seed)))
+
+    state = build_state(1)
+    same_seed = build_state(1)
+    other_seed = build_state(2)
+    without_stream, also_without_stream = (build(name, (3, 16, 16), 5, width=8) for _ in range(2))
     assert torch.equal(torch.get_rng_state(), before)
-    state_a, state_b, state_c = map(model_state, (a, b, c))
-    assert all(torch.equal(state_a[key], state_b[key]) for key in state_a)
-    assert not torch.equal(state_a["classifier.weight"], state_c["classifier.weight"])
-    assert torch.equal(default.classifier.weight, again.classifier.weight)
+    assert all(torch.equal(state[key], same_seed[key]) for key in state)
+    assert not torch.equal(state["classifier.weight"], other_seed["classifier.weight"])
+    assert torch.equal(without_stream.classifier.weight, also_without_stream.classifier.weight)
 
 
-@pytest.mark.parametrize("name", OF_IMAGES)
-def test_first_weights_have_pytorchs_distribution(name):
+@pytest.mark.parametrize("name", IMAGE_MODELS)
+def test_initial_weights_have_pytorchs_distribution(name):
     ours = build(name, (3, 32, 32), 10, generator=make_generator())
     for layer in ours.modules():
         if isinstance(layer, nn.BatchNorm2d):
@@ -174,9 +176,8 @@ def test_first_weights_have_pytorchs_distribution(name):
         if isinstance(layer, (nn.Linear, nn.Conv2d)):
             bound = 1 / math.sqrt(layer.weight[0].numel())
             assert layer.weight.abs().max() <= bound * 1.0001
-            if (
-                layer.weight.numel() > 2000
-            ):  # uniform on +-bound: standard deviation bound / sqrt(3)
+            if layer.weight.numel() > 2000:
+                # Uniform between -bound and bound: standard deviation bound / sqrt(3).
                 assert layer.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
             if layer.bias is not None:
                 assert 0 < layer.bias.abs().max() <= bound * 1.0001
@@ -193,22 +194,18 @@ def test_double_precision_starts_from_the_same_weights():
     )
 
 
-def test_architecture_says_whose_states_fit():
-    a, b = (
-        build("cnn", [1, 28, 28], 10),
-        build("cnn", (1, 28, 28), 10, width=6, generator=make_generator()),
-    )
-    assert a.architecture == b.architecture == ("cnn", (1, 28, 28), 10, 6)
-    assert (
-        len({a.architecture, b.architecture, build("cnn", (1, 28, 28), 10, width=7).architecture})
-        == 2
-    )
-    load_state(a, model_state(b))
+def test_models_of_equal_architecture_exchange_states():
+    model = build("cnn", [1, 28, 28], 10)
+    twin = build("cnn", (1, 28, 28), 10, width=6, generator=make_generator())
+    wider = build("cnn", (1, 28, 28), 10, width=7)
+    assert model.architecture == twin.architecture == ("cnn", (1, 28, 28), 10, 6)
+    assert wider.architecture != model.architecture
+    load_state(model, model_state(twin))
     x = torch.rand(2, 1, 28, 28)
-    assert torch.equal(a(x), b(x))
+    assert torch.equal(model(x), twin(x))
 
 
-def test_state_is_a_copy_and_load_state_copies():
+def test_model_state_and_load_state_copy():
     model = build("resnet8", (1, 8, 8), 3, width=2)
     state = model_state(model)
     assert all(not t.requires_grad for t in state.values())
@@ -221,18 +218,19 @@ def test_state_is_a_copy_and_load_state_copies():
 
 
 def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
-    model, other = build("mlp", (8,), 3), build("mlp", (9,), 3, generator=make_generator(5))
+    model = build("mlp", (8,), 3)
+    wider = build("mlp", (9,), 3, generator=make_generator(5))
     before = model_state(model)
     with pytest.raises(
         UsageError, match=r"'body.0.1.weight' is \(64, 9\), but the model's is \(64, 8\)"
     ):
-        load_state(model, model_state(other))
+        load_state(model, model_state(wider))
     with pytest.raises(UsageError, match="'classifier.bias' is in the model only"):
         load_state(model, {key: t for key, t in before.items() if key != "classifier.bias"})
     assert all(torch.equal(t, before[key]) for key, t in model_state(model).items())
 
 
-def test_default_model():
+def test_the_default_model_depends_on_the_input_shape():
     assert {
         choose_default_model(shape)
         for shape in ((30,), (256,), (1, 15, 16), (3, 40, 7), (4, 28, 28))
@@ -260,7 +258,7 @@ def test_wrong_requests_are_refused_in_one_sentence(name, input_shape, options, 
         build(name, input_shape, **{"classes": 10, **options})
 
 
-@pytest.mark.parametrize("name", OF_IMAGES)
+@pytest.mark.parametrize("name", IMAGE_MODELS)
 def test_widths_at_both_ends_of_the_range_are_built(name):
     low = MODELS[name].widths[0]
     assert build(name, (1, 8, 8), 2, width=low)(torch.rand(2, 1, 8, 8)).shape == (2, 2)
@@ -270,7 +268,7 @@ def test_widths_at_both_ends_of_the_range_are_built(name):
     )
 
 
-@pytest.mark.parametrize("name", OF_IMAGES)
+@pytest.mark.parametrize("name", IMAGE_MODELS)
 def test_a_copy_is_a_deep_copy(name):
     model = build(name, (1, 8, 8), 3, width=SLIM.get(name)).eval()
     next(model.parameters()).requires_grad_(False)
@@ -280,27 +278,30 @@ def test_a_copy_is_a_deep_copy(name):
     assert [p.requires_grad for p in twin.parameters()] == [
         p.requires_grad for p in model.parameters()
     ]
-    own, others = twin.state_dict(), model.state_dict()
-    assert own.keys() == others.keys() and all(torch.equal(own[n], others[n]) for n in own)
-    assert not {t.data_ptr() for t in own.values()} & {t.data_ptr() for t in others.values()}
+    state = model.state_dict()
+    copied = twin.state_dict()
+    assert copied.keys() == state.keys()
+    assert all(torch.equal(copied[name], state[name]) for name in state)
+    addresses = {tensor.data_ptr() for tensor in state.values()}
+    assert not addresses & {tensor.data_ptr() for tensor in copied.values()}
     twin.body[0].register_forward_hook(lambda *_: None)
     twin.train()
     assert not model.body[0]._forward_hooks and not model.training
 
 
-def test_a_copy_of_a_foreign_layer():
+def test_a_copy_of_a_layer_that_the_package_does_not_know():
     class Counter(nn.Module):
         def __init__(self):
             super().__init__()
-            self.seen = []
+            self.counts = []
 
     model = nn.Sequential(Counter(), nn.Linear(2, 2))
     twin = copy_model(model)
-    twin[0].seen.append(1)
-    assert model[0].seen == [] and torch.equal(twin[1].weight, model[1].weight)
+    twin[0].counts.append(1)
+    assert model[0].counts == [] and torch.equal(twin[1].weight, model[1].weight)
 
 
-def test_layers_are_made_without_the_half_second_of_imports_that_to_empty_costs(monkeypatch):
+def test_making_layers_does_not_import_torch_fx(monkeypatch):
     def refuse(*_args, **_options):
         raise AssertionError("to_empty imports torch.fx, which takes half a second")
 
@@ -320,7 +321,7 @@ def test_layers_are_made_without_the_half_second_of_imports_that_to_empty_costs(
 
 
 class Gate(torch.nn.Module):
-    """A layer of a person's own, with values that no rule of ours knows."""
+    """A user's layer, whose initial values follow none of the package's rules."""
 
     def __init__(self, width):
         super().__init__()
@@ -332,19 +333,20 @@ class Gate(torch.nn.Module):
         return x * self.scale * self.drawn + self.shift
 
 
-def test_layers_of_a_persons_own_keep_the_values_that_they_begin_with():
+def test_a_users_layers_keep_their_initial_values():
     add_model("gate", lambda shape, width: ([torch.nn.Flatten(), Gate(64)], 64))
     try:
         before = torch.get_rng_state()
-        streams = [torch.Generator().manual_seed(seed) for seed in (1, 1, 2)]
-        first, same, other = (build("gate", (1, 8, 8), 3, generator=each) for each in streams)
+        model, same_seed, other_seed = (
+            build("gate", (1, 8, 8), 3, generator=make_generator(seed)) for seed in (1, 1, 2)
+        )
         assert torch.equal(torch.get_rng_state(), before)
-        for model in (first, same, other):
-            gate = model.body[1]
+        for built in (model, same_seed, other_seed):
+            gate = built.body[1]
             assert (gate.scale == 0.5).all() and torch.equal(gate.shift, torch.arange(64) / 8)
-        assert torch.equal(first.body[1].drawn, same.body[1].drawn)
-        assert not torch.equal(first.body[1].drawn, other.body[1].drawn)
-        assert torch.equal(first.classifier.weight, same.classifier.weight)
+        assert torch.equal(model.body[1].drawn, same_seed.body[1].drawn)
+        assert not torch.equal(model.body[1].drawn, other_seed.body[1].drawn)
+        assert torch.equal(model.classifier.weight, same_seed.classifier.weight)
         assert build("gate", (1, 8, 8), 3, dtype=torch.float64).body[1].scale.dtype == torch.float64
     finally:
         MODELS.pop("gate")

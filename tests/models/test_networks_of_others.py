@@ -1,4 +1,4 @@
-"""Networks of other people's papers and packages: torchvision's against ours, wide ResNets, batch norm taken out."""
+"""Networks of other papers and packages: torchvision's against ours, wide ResNets, networks without batch norm."""
 
 import pytest
 import torch
@@ -20,26 +20,26 @@ def make_image(*shape):
 
 # ------------------------------------------------------------------------------------------------ torchvision's
 @pytest.mark.parametrize(
-    ("name", "theirs", "width"),
+    ("name", "torchvision_name", "width"),
     [("mobilenet", "mobilenet_v3_small", 16), ("shufflenet", "shufflenet_v2_x1_0", 58),
      ("shufflenet", "shufflenet_v2_x0_5", 24)],
 )  # fmt: skip
-def test_on_large_images_it_is_torchvisions(name, theirs, width):
+def test_on_large_images_a_network_equals_torchvisions(name, torchvision_name, width):
     """The same weights in the same order give the same answers, where no stride has to change."""
     from torchvision import models
 
-    other = getattr(models, theirs)(num_classes=10).eval()
+    theirs = getattr(models, torchvision_name)(num_classes=10).eval()
     ours = build(name, (3, 64, 64), 10, width=width).eval()
     values = list(ours.state_dict().values())
-    other.load_state_dict(dict(zip(other.state_dict(), values, strict=True)))
+    theirs.load_state_dict(dict(zip(theirs.state_dict(), values, strict=True)))
     x = make_image(3, 64, 64)
-    torch.testing.assert_close(ours(x), other(x), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(ours(x), theirs(x), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["mobilenet", "shufflenet"])
 @pytest.mark.parametrize(("side", "changed"), [(8, 3), (16, 2), (28, 1), (32, 1), (33, 0)])
-def test_the_first_strides_give_way_on_small_images(name, side, changed):
-    """Five halvings at most, the last ones kept: the map in front of the last convolution is 2x2."""
+def test_small_images_replace_the_first_strides_by_1(name, side, changed):
+    """At most five strides of 2, the last of them kept: the map in front of the last convolution is 2x2."""
     net = build(name, (1, side, side), 10, width=4).eval()
     sides = [side]
     for block in net.body[:-1]:
@@ -58,7 +58,7 @@ def test_vgg11_has_torchvisions_convolutions():
     ]
 
 
-def test_the_stack_refuses_what_it_cannot_be_and_auto_takes_the_loop():
+def test_networks_that_cannot_be_stacked_are_refused_there_and_train_in_the_loop():
     models = [build("shufflenet", (1, 8, 8), 3, width=2) for _ in range(2)]
     shards = [(torch.rand(4, 1, 8, 8), torch.tensor([0, 1, 2, 0]))] * 2
     assert not can_stack_model(models[0]) and not can_stack_model(
@@ -82,8 +82,8 @@ def test_wide_resnets_have_the_published_sizes(depth, width, parameters):
     assert count_parameters(nn.Sequential(*blocks)) + 10 * features + 10 == parameters
 
 
-def test_a_block_is_pre_activated():
-    """Its own input goes round the block untouched, or where the shape changes the activated one, projected."""
+def test_a_block_of_a_wide_resnet_is_pre_activated():
+    """The shortcut is the block's input unchanged or, where the shape changes, a projection of the activated input."""
     net = build("wrn16", (1, 8, 8), 3, width=16).eval()
     same, wider = net.body[1], net.body[3]
     x = torch.randn(2, 16, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -95,20 +95,22 @@ def test_a_block_is_pre_activated():
 
 # ------------------------------------------------------------------------------------------------ without batch norm
 @pytest.mark.parametrize("name", [name for name, info in MODELS.items() if info.batch_norm])
-def test_without_batch_norm(name):
+def test_networks_without_batch_norm_keep_their_maps_and_features(name):
     """No batch norm, the same maps and features; the answer to an image is the same in training and in any batch."""
-    own = build(name, (1, 8, 8), 4, width=4)
+    with_batch_norm = build(name, (1, 8, 8), 4, width=4)
     for kind, layer in (("nobn", nn.Identity), ("gn", nn.GroupNorm)):
         net = build(f"{name}-{kind}", (1, 8, 8), 4, width=4).train()
         assert not any(isinstance(module, nn.BatchNorm2d) for module in net.modules())
         assert sum(isinstance(module, layer) for module in net.modules()) >= sum(
-            isinstance(module, nn.BatchNorm2d) for module in own.modules()
+            isinstance(module, nn.BatchNorm2d) for module in with_batch_norm.modules()
         )
         convolutions = [module for module in net.modules() if isinstance(module, nn.Conv2d)]
         assert kind != "nobn" or all(module.bias is not None for module in convolutions)
         x = make_image(1, 8, 8)
         torch.testing.assert_close(net(x)[:1], net.eval()(x[:1]))
-        assert net.classifier.in_features == own.classifier.in_features and not list(net.buffers())
+        assert net.classifier.in_features == with_batch_norm.classifier.in_features and not list(
+            net.buffers()
+        )
         assert net.architecture[0] == f"{name}-{kind}"
 
 
@@ -120,14 +122,14 @@ def test_names_without_batch_norm_are_known_but_not_listed():
             build(wrong, (1, 8, 8), 3)
 
 
-def test_they_run_from_the_settings():
+def test_networks_of_others_run_from_the_settings():
     """Heterogeneous clients, as in Co-Boosting's and DENSE's tables. Without batch norm only parameters are sent."""
-    asked = {"clients": 5, "epochs": 1, "alpha": 1.0}
+    setting = {"clients": 5, "epochs": 1, "alpha": 1.0}
     models = "wrn16:4,mobilenet:2,shufflenet:2,vgg11:2,resnet8-gn:4"
-    out = run("ensemble", model=models, batch_size=256, **asked)
+    out = run("ensemble", model=models, batch_size=256, **setting)
     assert out.plan.client_model == models and 0 <= out.accuracy <= 1
-    free = run("fedavg", model="resnet8-nobn:2", **asked)
-    assert free.bytes_up == 4 * 5 * free.parameters
+    without_batch_norm = run("fedavg", model="resnet8-nobn:2", **setting)
+    assert without_batch_norm.bytes_up == 4 * 5 * without_batch_norm.parameters
 
 
 def test_factors_need_convolutions_without_groups():

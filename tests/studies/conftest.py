@@ -1,4 +1,4 @@
-"""Each test of the study has a store of its own and forgets the clients in memory."""
+"""For each test of this folder an empty store, and no trained clients in memory."""
 
 import pytest
 
@@ -7,6 +7,6 @@ from fedlab_nb.studies.store import TrainedClients
 
 
 @pytest.fixture(autouse=True)
-def own_store(monkeypatch, tmp_path_factory):
+def empty_store(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path_factory.mktemp("store")))
     monkeypatch.setattr(experiment, "_trained_clients", TrainedClients())

@@ -1,4 +1,4 @@
-"""What a stored result depends on: edits that keep trained clients and runs, and edits that do not."""
+"""The code on which a stored result depends: edits that keep trained clients and runs valid, and edits that do not."""
 
 import shutil
 from pathlib import Path
@@ -18,7 +18,7 @@ SOURCES = Path(fedlab_nb.__file__).parent
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory):
+def source_copy(tmp_path_factory):
     """A copy of the package's sources."""
     root = tmp_path_factory.mktemp("copy") / "fedlab_nb"
     shutil.copytree(
@@ -30,31 +30,31 @@ def tree(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def before(tree):
-    """The codes of the copy as it is."""
-    return digest_codes(tree)
+def hashes_before(source_copy):
+    """The hashes of the unchanged copy."""
+    return hash_codes(source_copy)
 
 
 @pytest.fixture
-def after(tree):
-    """`after(file, edit)`: the codes when one file's text was changed; the file is put back."""
+def hash_after_edit(source_copy):
+    """`hash_after_edit(file, edit)`: the hashes after one file was edited; the file is restored."""
 
-    def codes(file, edit):
-        path = tree / file
+    def hash_edited_copy(file, edit):
+        path = source_copy / file
         text = path.read_text(encoding="utf-8")
         edited = edit(text)
         assert edited != text, f"the edit of {file} changes nothing"
         path.write_text(edited, encoding="utf-8")
         try:
-            return digest_codes(tree)
+            return hash_codes(source_copy)
         finally:
             path.write_text(text, encoding="utf-8")
 
-    return codes
+    return hash_edited_copy
 
 
-def digest_codes(root):
-    """(clients' code, FENS' code, FedLPA's code) of the package in `root`, read anew."""
+def hash_codes(root):
+    """Hashes of the code of local training, of FENS and of FedLPA in the package at `root`, computed afresh."""
     hash_core_code.cache_clear()
     hash_method_code.cache_clear()
     return (
@@ -65,12 +65,12 @@ def digest_codes(root):
 
 
 def add_line(text):
-    """A line of code more."""
+    """The text with one more line of code."""
     return text + "\nANOTHER_LINE = 1\n"
 
 
-def inner_docstring(text):
-    """The last docstring of the file, with more words."""
+def extend_last_docstring(text):
+    """The text with more words in its last docstring."""
     place = text.rindex('"""\n')
     return text[:place] + " More words." + text[place:]
 
@@ -83,20 +83,19 @@ def flip_rounding_sign(text):
     return text.replace("* sample_count + 1e-9", "* sample_count - 1e-9")
 
 
-def test_a_copy_has_the_package_s_own_codes(before):
-    assert before == digest_codes(SOURCES)
+def test_a_copy_has_the_hashes_of_the_package(hashes_before):
+    assert hashes_before == hash_codes(SOURCES)
 
 
-NOTHING, CLIENTS, RUNS = (
-    (False, False, False),
-    (True, False, False),
-    (False, True, True),
-)  # clients, FENS, FedLPA
+# Whether the hashes of local training, of FENS and of FedLPA change.
+NOTHING = (False, False, False)
+CLIENTS = (True, False, False)
+RUNS = (False, True, True)
 
 
 @pytest.mark.parametrize(
-    ("file", "edit", "other"),
-    [("data/partition.py", inner_docstring, NOTHING), ("methods/fens/__init__.py", add_comment, NOTHING),
+    ("file", "edit", "expected"),
+    [("data/partition.py", extend_last_docstring, NOTHING), ("methods/fens/__init__.py", add_comment, NOTHING),
      ("plots/partition.py", add_line, NOTHING), (f"{HERE}/engine.py", add_line, NOTHING),
      ("methods/fedavg.py", add_line, NOTHING),
      ("methods/fusefl/__init__.py", add_line, NOTHING), ("training/loop.py", add_line, CLIENTS),
@@ -106,12 +105,16 @@ NOTHING, CLIENTS, RUNS = (
      ("methods/fedlpa/__init__.py", add_line, (False, False, True)), ("methods/base.py", add_line, RUNS),
      (f"{HERE}/experiment.py", add_line, RUNS)],
 )  # fmt: skip
-def test_what_an_edit_makes_other(before, after, file, edit, other):
-    """What decides nothing keeps everything; a method's edit makes other runs of it alone, and keeps the clients."""
-    assert tuple(now != then for now, then in zip(after(file, edit), before, strict=True)) == other
+def test_an_edit_changes_the_hashes_of_what_depends_on_it(
+    hashes_before, hash_after_edit, file, edit, expected
+):
+    """An edit without effect changes nothing; an edit of a method changes its runs alone, and no trained clients."""
+    hashes = hash_after_edit(file, edit)
+    changed = [after != before for after, before in zip(hashes, hashes_before, strict=True)]
+    assert tuple(changed) == expected
 
 
-def test_a_method_of_one_s_own_depends_on_all_methods_and_on_itself(tree):
+def test_a_users_method_depends_on_all_methods_and_on_itself(source_copy):
     class Mine(METHODS["fedavg"]):
         def run(self, ctx):
             return 1
@@ -120,23 +123,21 @@ def test_a_method_of_one_s_own_depends_on_all_methods_and_on_itself(tree):
         def run(self, ctx):
             return 2
 
-    before = hash_method_code(Mine, tree)
-    path = tree / "methods/fens/__init__.py"
+    hashes_before = hash_method_code(Mine, source_copy)
+    path = source_copy / "methods/fens/__init__.py"
     text = path.read_text(encoding="utf-8")
     path.write_text(add_line(text), encoding="utf-8")
     hash_method_code.cache_clear()
-    assert hash_method_code(Mine, tree) != before
+    assert hash_method_code(Mine, source_copy) != hashes_before
     path.write_text(text, encoding="utf-8")
-    assert (
-        hash_user_functions_if_any({"run": Mine.run})
-        != hash_user_functions_if_any({"run": Other.run})
-        != {}
-    )
+    hashes = hash_user_functions_if_any({"run": Mine.run})
+    other_hashes = hash_user_functions_if_any({"run": Other.run})
+    assert hashes != other_hashes != {}
     assert hash_user_functions_if_any({"run": METHODS["fens"].run}) == {}
 
 
-def test_a_function_of_no_module_is_foreign():
-    """A program that runs code by `exec`, as doctest does, has functions whose module is None."""
+def test_a_function_without_a_module_counts_as_a_users():
+    """Programs that run code by `exec`, as doctest does, have functions whose module is None."""
     names = {}
     exec("def layout(shape, width): return [], width", names)
     assert names["layout"].__module__ is None or names["layout"].__module__ == "builtins"

@@ -1,4 +1,4 @@
-"""What is said of a run before it: bytes to the byte, against the ledger; what is remembered costs no time."""
+"""The estimate of a run beforehand: bytes equal to the ledger's, seconds from stored runs, none for cached results."""
 
 from dataclasses import replace
 
@@ -26,39 +26,37 @@ EXACT = (
 ).split()
 
 
-def make_call(methods, **more):
-    own = {name: value for name, value in SHORT.items() if name.split(".")[0] in methods}
-    return methods, {**SMALL, **own, **more}
+def make_call(methods, **options):
+    """The methods and the settings of a short run."""
+    knobs = {name: value for name, value in SHORT.items() if name.split(".")[0] in methods}
+    return methods, {**SMALL, **knobs, **options}
 
 
-BY_LAYER = (
-    "fens",
-    "fedlpa",
-    "regmean",
-    "fisher_merge",
-    "fedov",
-)  # there is more of the network in it than its size
+# Methods whose bytes depend on the layers of the network, not on its size alone.
+BY_LAYER = ("fens", "fedlpa", "regmean", "fisher_merge", "fedov")
 
 
 @pytest.mark.parametrize(
     "method, model", [*((m, "mlp") for m in EXACT), *((m, "cnn") for m in BY_LAYER)]
 )
-def test_the_bytes_are_those_of_the_ledger(method, model, monkeypatch, tmp_path):
+def test_estimated_bytes_equal_those_of_the_ledger(method, model, monkeypatch, tmp_path):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))
     methods, settings = make_call([method], model=model)
-    told = cost.estimate_cost((methods, settings))
+    estimate = cost.estimate_cost((methods, settings))
     (outcome,) = compare(methods, **settings)
-    assert told.exact and told.bytes == outcome.bytes_up + outcome.bytes_down and told.seconds > 0
+    assert estimate.exact
+    assert estimate.bytes == outcome.bytes_up + outcome.bytes_down
+    assert estimate.seconds > 0
 
 
-def test_every_method_says_what_travels_and_how_long_it_takes():
+def test_every_method_has_an_estimate_of_bytes_and_seconds():
     for plan in make_plans(Settings.make(), [*METHODS]):
         assert cost.estimate_traffic(plan).bytes > 0, plan.method_name
         assert 0 < cost.estimate_server_seconds(plan) < 60, plan.method_name
 
 
-def test_the_time_of_a_stored_setting_is_the_stored_one_as_much_slower_as_a_step_is(monkeypatch):
-    """Worked out by hand: a step that takes twice as long makes everything take twice as long."""
+def test_estimated_seconds_are_the_stored_ones_scaled_by_the_time_of_a_step(monkeypatch):
+    """Worked out by hand; where a step takes twice as long, the run takes twice as long."""
     table = stored_results.load("digits")
     monkeypatch.setattr(
         cost, "measure_step_seconds_once", lambda network, device: cost.StepSeconds(2.0, 0.0, 1)
@@ -66,35 +64,35 @@ def test_the_time_of_a_stored_setting_is_the_stored_one_as_much_slower_as_a_step
     cost.compute_slowdown_relative_to_stored_runs.cache_clear()
     (plan,) = make_plans(Settings.make(alpha=0.1, clients=5, device="cpu"), ["dense"])
     row = table.rows["dense", 0.1, 5]
-    slow = cost.estimate_server_seconds(plan)
-    # 1237 samples, a tenth held out, in batches of 32; 40 passes
-    centralized = [
+    estimate = cost.estimate_server_seconds(plan)
+    # Centralised training: 1237 samples, a tenth of them held out, in batches of 32; 40 passes.
+    stored_seconds = [
         seconds
         for (method, _, _), stored in table.rows.items()
         if method == "centralized"
         for seconds in stored["seconds_method"]
     ]
-    slower = cost.OVERHEAD * 40 * 2.0 * (1237 * 0.9 / 32) / np.median(centralized)
-    assert slow == pytest.approx(np.median(row["seconds_method"]) * slower)
+    slowdown = cost.OVERHEAD * 40 * 2.0 * (1237 * 0.9 / 32) / np.median(stored_seconds)
+    assert estimate == pytest.approx(np.median(row["seconds_method"]) * slowdown)
     monkeypatch.setattr(
         cost, "measure_step_seconds_once", lambda network, device: cost.StepSeconds(4.0, 0.0, 1)
     )
     cost.compute_slowdown_relative_to_stored_runs.cache_clear()
-    assert cost.estimate_server_seconds(plan) == pytest.approx(2 * slow)
+    assert cost.estimate_server_seconds(plan) == pytest.approx(2 * estimate)
     cost.compute_slowdown_relative_to_stored_runs.cache_clear()
-    # Of each of 5 clients the last batch is half full.
+    # The last batch of each of the 5 clients is half full on average.
     batches = 1237 * 0.9 / 32 + 5 / 2
     assert cost.estimate_local_training_seconds(plan, passes_over_local_data=3) == pytest.approx(
         cost.OVERHEAD * 3 * 4.0 * batches
     )
 
 
-def test_a_method_that_trains_no_network_takes_no_longer_with_a_large_one():
+def test_the_network_has_no_effect_on_the_time_of_a_method_that_trains_none():
     small, large = (make_plans(Settings.make(model=model), ["afl"])[0] for model in ("mlp", "cnn"))
     assert cost.estimate_server_seconds(large) == pytest.approx(cost.estimate_server_seconds(small))
 
 
-def test_the_time_goes_with_how_often_something_is_done():
+def test_estimated_seconds_are_proportional_to_the_number_of_steps():
     usual, changed = (
         make_plans(
             Settings.make(**{"dense.epochs": 20, "dense.generator_steps": steps}), ["dense"]
@@ -107,16 +105,18 @@ def test_the_time_goes_with_how_often_something_is_done():
 
 
 def test_the_recipes_epochs_count_where_the_method_itself_trains():
-    def seconds(method, epochs):
+    def estimate_seconds(method, epochs):
         (plan,) = make_plans(Settings.make(epochs=epochs), [method])
         return cost.estimate_server_seconds(plan)
 
-    for method, times in (("centralized", 10), ("fusefl", 10), ("fedavg_multi", 1), ("afl", 1)):
-        assert seconds(method, 400) == pytest.approx(times * seconds(method, 40)), method
+    for method, factor in (("centralized", 10), ("fusefl", 10), ("fedavg_multi", 1), ("afl", 1)):
+        assert estimate_seconds(method, 400) == pytest.approx(
+            factor * estimate_seconds(method, 40)
+        ), method
 
 
 @pytest.mark.parametrize("method", ["fedavg_multi", "moon"])
-def test_clients_that_take_no_part_in_a_round_take_no_time(method):
+def test_clients_that_are_not_sampled_take_no_time(method):
     """5 of 20 clients a round: a quarter of the time of all. 0 and more than there are mean all."""
     seconds = {}
     for per_round in (0, 5, 40):
@@ -127,73 +127,72 @@ def test_clients_that_take_no_part_in_a_round_take_no_time(method):
     assert seconds[40] == pytest.approx(seconds[0])
 
 
-def test_a_method_without_stored_results_takes_a_time_that_is_not_known(monkeypatch):
+def test_the_time_of_a_method_without_stored_results_is_not_known(monkeypatch):
     monkeypatch.setattr(
         cost, "find_stored_row_with_nearest_clients_and_alpha", lambda table, plan: None
     )
-    told = cost.estimate_cost(make_call(["fedavg"]))
-    assert told.seconds is None and told.bytes > 0
-    assert describe_cost(told) == (
+    estimate = cost.estimate_cost(make_call(["fedavg"]))
+    assert estimate.seconds is None and estimate.bytes > 0
+    assert describe_cost(estimate) == (
         "A run sends 158 kB both ways; how long it takes is not known yet."
     )
 
 
-def test_the_bytes_that_are_named_are_those_of_one_seed():
-    one, three = (cost.estimate_cost(make_call(["fedavg"], seeds=seeds)) for seeds in (1, 3))
-    assert three.bytes == 3 * one.bytes and three.bytes_per_seed == one.bytes
-    assert describe_cost(one).endswith(" sends 158 kB both ways.")
-    assert describe_cost(three).endswith(" sends 158 kB both ways per seed.")
-    stored = describe_cost(replace(three, seconds=0.0))
-    assert stored == (
+def test_the_described_bytes_are_those_of_one_seed():
+    one_seed, three_seeds = (
+        cost.estimate_cost(make_call(["fedavg"], seeds=seeds)) for seeds in (1, 3)
+    )
+    assert three_seeds.bytes == 3 * one_seed.bytes and three_seeds.bytes_per_seed == one_seed.bytes
+    assert describe_cost(one_seed).endswith(" sends 158 kB both ways.")
+    assert describe_cost(three_seeds).endswith(" sends 158 kB both ways per seed.")
+    without_seconds = describe_cost(replace(three_seeds, seconds=0.0))
+    assert without_seconds == (
         "Run shows stored results at once; such a run sends 158 kB both ways per seed."
     )
 
 
-def test_local_training_sends_nothing_up_and_its_cost_says_so():
-    told = cost.estimate_cost(make_call(["local"], seeds=3))
-    models = 3 * 4 * 6570  # bytes of three clients: 64 x 86 weights and 86 biases, 86 x 10 and 10
-    assert told.bytes_per_seed == models
-    assert describe_cost(told).endswith(
+def test_the_described_cost_of_local_training_has_no_upload():
+    estimate = cost.estimate_cost(make_call(["local"], seeds=3))
+    models = 3 * 4 * 6570  # bytes of three clients' models
+    assert estimate.bytes_per_seed == models
+    assert describe_cost(estimate).endswith(
         " sends 78.8 kB down per seed (the initial model) and nothing up."
     )
-    own = cost.estimate_cost(make_call(["local"], init="different"))
-    assert describe_cost(own).endswith(" sends nothing.")
-    both = cost.estimate_cost(make_call(["local", "fedavg"]))
-    assert both.bytes_per_seed == 3 * models
-    assert describe_cost(both).endswith(" sends 237 kB both ways.")
+    with_different_starts = cost.estimate_cost(make_call(["local"], init="different"))
+    assert describe_cost(with_different_starts).endswith(" sends nothing.")
+    with_fedavg = cost.estimate_cost(make_call(["local", "fedavg"]))
+    assert with_fedavg.bytes_per_seed == 3 * models
+    assert describe_cost(with_fedavg).endswith(" sends 237 kB both ways.")
 
 
 @pytest.mark.gpu
-def test_arithmetic_and_many_clients_cost_a_card_little():
-    assert (
-        cost.estimate_cost(make_call(["gauss"], dataset="glyphs:28g", clients=4)).seconds < 2
-    )  # a processor: half a minute
+def test_sums_and_many_clients_take_little_time_on_a_card():
+    # On a CPU it would be half a minute.
+    assert cost.estimate_cost(make_call(["gauss"], dataset="glyphs:28g", clients=4)).seconds < 2
     few, many = (
         cost.estimate_cost(make_call(["dense"], clients=clients)).seconds for clients in (10, 50)
     )
     assert many < 2 * few
 
 
-def test_what_is_remembered_takes_no_time_and_clients_are_trained_once(monkeypatch, tmp_path):
+def test_cached_results_take_no_time_and_clients_are_trained_once(monkeypatch, tmp_path):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))
-    both, one, other = (
-        cost.estimate_cost(make_call(m, epochs=17)).seconds
-        for m in (["fedavg", "ensemble"], ["fedavg"], ["ensemble"])
-    )
-    assert max(one, other) < both < one + other
-    three = cost.estimate_cost(make_call(["fedavg"], epochs=17, seeds=3))
-    assert (
-        three.seconds == pytest.approx(3 * one)
-        and three.bytes == 3 * cost.estimate_cost(make_call(["fedavg"])).bytes
-    )
+
+    def estimate_seconds(methods, **options):
+        return cost.estimate_cost(make_call(methods, epochs=17, **options)).seconds
+
+    fedavg = estimate_seconds(["fedavg"])
+    ensemble = estimate_seconds(["ensemble"])
+    assert max(fedavg, ensemble) < estimate_seconds(["fedavg", "ensemble"]) < fedavg + ensemble
+    three_seeds = cost.estimate_cost(make_call(["fedavg"], epochs=17, seeds=3))
+    assert three_seeds.seconds == pytest.approx(3 * fedavg)
+    assert three_seeds.bytes == 3 * cost.estimate_cost(make_call(["fedavg"])).bytes
     compare(["fedavg"], **make_call(["fedavg"], epochs=17)[1])
-    assert cost.estimate_cost(make_call(["fedavg"], epochs=17)).seconds == 0
-    assert 0 < cost.estimate_cost(make_call(["ensemble"], epochs=17)).seconds < other
-    assert cost.estimate_cost(make_call(["fedavg"], epochs=17, seeds=3)).seconds == pytest.approx(
-        2 * one
-    )
+    assert estimate_seconds(["fedavg"]) == 0
+    assert 0 < estimate_seconds(["ensemble"]) < ensemble
+    assert estimate_seconds(["fedavg"], seeds=3) == pytest.approx(2 * fedavg)
 
 
-def test_a_wrong_setting_costs_nothing_that_can_be_told():
+def test_a_wrong_setting_has_no_estimate_and_mixed_models_no_exact_one():
     assert cost.estimate_cost((["fedavg"], {"alpha": -1})) is None
     assert not cost.estimate_cost((["fedavg"], {**SMALL, "model": "mlp:16,mlp:32"})).exact

@@ -1,4 +1,4 @@
-"""Studies as a person runs them: interrupted, killed, failing, refused, estimated; on this machine and through Dask."""
+"""Running studies: interrupted, killed, failing and refused ones, the store, on this machine and through Dask."""
 
 import json
 import os
@@ -39,22 +39,20 @@ EXACT = (
 
 
 def list_exact_values(results: Results) -> list[tuple]:
-    """What must not depend on how a study was carried out."""
+    """The values that must not depend on how a study is run."""
     return [tuple(row[name] for name in EXACT) for row in results]
 
 
-def test_the_rows_have_the_whole_setting():
+def test_every_row_holds_its_complete_setting():
     results = study(["fedavg", "fens"], alpha=[0.1, 1], seeds=2, **QUICK, **{"fens.rounds": [2, 3]})
     assert len(results) == 12 and results.axes == ("alpha", "fens.rounds")
     row = next(row for row in results if row["method"] == "fens" and row["alpha"] == 1)
     assert row["fens.rounds"] == 2 and json.loads(row["options"])["rounds"] == 2
     assert json.loads(row["recipe"])["epochs"] == 1
-    assert (
-        row["device"] == resolve_device("auto")
-        and row["version"]
-        and row["torch"]
-        and row["partition"] == "dirichlet"
-    )
+    assert row["device"] == resolve_device("auto")
+    assert row["version"]
+    assert row["torch"]
+    assert row["partition"] == "dirichlet"
 
 
 def test_validation_images_are_neither_trained_on_nor_tested():
@@ -62,18 +60,18 @@ def test_validation_images_are_neither_trained_on_nor_tested():
         row["method"]: row for row in study(["fedavg", "fens", "local", "centralized"], **QUICK)
     }
     assert rows["fedavg"]["validation_on"] == "held-out"
-    assert (
-        rows["fens"]["validation_on"] == "public"
-    )  # its aggregator is trained on the held-out parts
-    assert rows["local"]["validation_on"] == "public"  # it names its best client by them
-    assert rows["centralized"]["validation_on"] == "public"  # it trains on everything
+    # FENS trains its aggregator on the held-out parts, `local` chooses its best client by them, and `centralized`
+    # trains on all samples.
+    assert rows["fens"]["validation_on"] == "public"
+    assert rows["local"]["validation_on"] == "public"
+    assert rows["centralized"]["validation_on"] == "public"
     assert all(0 <= row["accuracy_validation"] <= 1 for row in rows.values())
     (without,) = study(["fedavg"], holdout=0, **QUICK)
     assert without["validation_on"] == "public"
 
 
-def test_a_persons_own_validation_images(tmp_path):
-    """FENS trains on the held-out parts, so it is judged on the public share: only where the file has its labels."""
+def test_validation_images_of_a_users_file(tmp_path):
+    """FENS trains on the held-out parts, so its validation images are the public ones, if the file has their labels."""
     rng = np.random.default_rng(0)
     arrays = {f"x_{part}": rng.integers(0, 255, (n, 8, 8), np.uint8) for part, n in SIZES.items()}
     arrays |= {f"y_{part}": np.arange(n) % 3 for part, n in SIZES.items()}
@@ -87,7 +85,7 @@ def test_a_persons_own_validation_images(tmp_path):
     assert without["accuracy"] == with_labels["accuracy"]
 
 
-def test_a_failed_cell_has_its_reason_and_the_rest_goes_on(monkeypatch):
+def test_a_failed_cell_has_its_reason_and_the_others_are_run(monkeypatch):
     def fail(self, ctx):
         yield from ()
         raise RunError("The aggregator diverged; use a smaller rate.")
@@ -100,28 +98,26 @@ def test_a_failed_cell_has_its_reason_and_the_rest_goes_on(monkeypatch):
     assert {row["method"] for row in results if not row["error"]} == {"fedavg", "ensemble"}
 
 
-def test_an_interrupted_study_keeps_what_is_done(tmp_path):
-    seen = []
+def test_an_interrupted_study_keeps_its_finished_cells(tmp_path):
+    finished = []
 
     def stop(event):
         if event.outcome is not None:
-            seen.append(event)
-        if len(seen) == 3:
+            finished.append(event)
+        if len(finished) == 3:
             raise KeyboardInterrupt
 
-    declared = Study.declare(["fedavg", "ensemble"], seeds=4, **QUICK)
+    declaration = Study.declare(["fedavg", "ensemble"], seeds=4, **QUICK)
     with pytest.raises(KeyboardInterrupt):
-        study(declared, out=tmp_path / "out", watch=stop)
+        study(declaration, out=tmp_path / "out", watch=stop)
     assert 2 <= len(Results.load(tmp_path / "out")) <= 3
-    assert overview.estimate_study(declared).remembered == 3
-    whole = study(declared, out=tmp_path / "out")
-    assert (
-        list_exact_values(Results.load(tmp_path / "out")) == list_exact_values(whole)
-        and len(whole) == 8
-    )
+    assert overview.estimate_study(declaration).remembered == 3
+    results = study(declaration, out=tmp_path / "out")
+    assert list_exact_values(Results.load(tmp_path / "out")) == list_exact_values(results)
+    assert len(results) == 8
 
 
-def test_nothing_is_computed_before_all_is_checked(monkeypatch, tmp_path):
+def test_everything_is_checked_before_anything_is_computed(monkeypatch, tmp_path):
     monkeypatch.setattr(engine, "run_cells", lambda *a, **options: pytest.fail("work was begun"))
     (tmp_path / "file").write_text("")
     for wrong in ({"out": tmp_path / "file" / "out"}, {"alpha": [0.1, -1]}, {"workers": 0}):
@@ -131,17 +127,17 @@ def test_nothing_is_computed_before_all_is_checked(monkeypatch, tmp_path):
         study(tmp_path / "mine.toml", alpha=1)
 
 
-def test_the_command_line(tmp_path, capsys):
-    file, out = tmp_path / "mine.toml", tmp_path / "out"
+def test_studies_on_the_command_line(tmp_path, capsys):
+    file = tmp_path / "mine.toml"
+    out = tmp_path / "out"
     file.write_text(
         'methods = ["fedavg", "fens"]\nseeds = 2\nalpha = [0.1, 1]\nepochs = 1\nclients = 3\n'
     )
     assert main(["study", str(file), "--dry-run"]) == 0
     assert capsys.readouterr().out.startswith("8 cells, 0 remembered, 8 to compute: about ")
     assert main(["study", str(file), "--out", str(out), "--plot", "alfa"]) == 2
-    assert (
-        "'alfa': did you mean 'alpha'" in capsys.readouterr().err and not out.exists()
-    )  # before anything is run
+    assert "'alfa': did you mean 'alpha'" in capsys.readouterr().err
+    assert not out.exists()  # refused before anything was run
     assert main(["study", str(file), "--out", str(out), "--table", "latex", "--plot", "alpha"]) == 0
     assert "\\begin{tabular}{lrr}" in capsys.readouterr().out
     assert {p.name for p in out.iterdir()} == {
@@ -157,53 +153,51 @@ def test_the_command_line(tmp_path, capsys):
     assert "not valid TOML" in capsys.readouterr().err
 
 
-def test_the_store_in_order(capsys, monkeypatch):
+def test_the_store_can_be_listed_verified_and_pruned(capsys, monkeypatch):
+    def check(words, expected_code, expected_text):
+        """Run `fedlab-nb store` with these words; refusals are printed to stderr, everything else to stdout."""
+        assert main(["store", *words.split()]) == expected_code
+        printed = capsys.readouterr()
+        assert expected_text in (printed.err if expected_code == 2 else printed.out)
+
     study(["fedavg", "ensemble"], seeds=2, **QUICK)
+    capsys.readouterr()
     assert {entry.kind for entry in store.list_entries_oldest_first()} == {"runs", "clients"}
-    assert main(["store", "size"]) == 0 and "4 entries" in capsys.readouterr().out
-    assert main(["store", "list"]) == 0 and "ensemble digits 0.1 3 1" in capsys.readouterr().out
-    assert (
-        main(["store", "verify"]) == 0
-        and "6 of 6 entries are not damaged" in capsys.readouterr().out
-    )
+    check("size", 0, "4 entries")
+    check("list", 0, "ensemble digits 0.1 3 1")
+    check("verify", 0, "6 of 6 entries are not damaged")
     body = store.list_entries_oldest_first()[0].path / "arrays.npz"
     body.write_bytes(body.read_bytes()[:-1])
-    assert (
-        main(["store", "verify"]) == 1
-        and "5 of 6 entries are not damaged" in capsys.readouterr().out
-    )
-    assert main(["store", "prune"]) == 2 and "what it may delete" in capsys.readouterr().err
-    assert (
-        main(["store", "prune", "--size", "much"]) == 2
-        and "is not a size" in capsys.readouterr().err
-    )
+    check("verify", 1, "5 of 6 entries are not damaged")
+    check("prune", 2, "what it may delete")
+    check("prune --size much", 2, "is not a size")
     monkeypatch.setenv("FEDLAB_NB_STORE_LIMIT", "much")
-    assert (
-        main(["store", "size"]) == 2
-        and "FEDLAB_NB_STORE_LIMIT is set wrongly: 'much'" in capsys.readouterr().err
-    )
+    check("size", 2, "FEDLAB_NB_STORE_LIMIT is set wrongly: 'much'")
     monkeypatch.delenv("FEDLAB_NB_STORE_LIMIT")
-    assert main(["store", "prune", "--days", "1"]) == 0 and "0 entries" in capsys.readouterr().out
-    assert main(["store", "prune", "--version"]) == 0 and "0 entries" in capsys.readouterr().out
+    check("prune --days 1", 0, "0 entries")
+    check("prune --version", 0, "0 entries")
     head = store.list_entries_oldest_first()[0].path / "entry.json"
     head.write_text(head.read_text().replace('"torch"', '"tarch"'))
-    assert main(["store", "prune", "--version"]) == 0 and "1 entries" in capsys.readouterr().out
-    assert main(["store", "prune", "--size", "0"]) == 0 and store.list_entries_oldest_first() == []
+    check("prune --version", 0, "1 entries")
+    check("prune --size 0", 0, "")
+    assert store.list_entries_oldest_first() == []
 
 
-def test_the_store_is_bounded_and_the_oldest_goes(monkeypatch):
+def test_the_store_is_bounded_and_deletes_its_oldest_entries(monkeypatch):
     study(["fedavg"], seeds=3, **QUICK)
-    here = store.list_entries_oldest_first()
-    for age, entry in enumerate(reversed(here)):  # the last one is the newest
+    entries = store.list_entries_oldest_first()
+    for age, entry in enumerate(reversed(entries)):  # the last entry is the newest
         os.utime(entry.path / "entry.json", (1e9 - age, 1e9 - age))
         os.utime(entry.path / "arrays.npz", (1e9 - age, 1e9 - age))
-    total = sum(entry.bytes for entry in here)
+    total = sum(entry.bytes for entry in entries)
     monkeypatch.setenv("FEDLAB_NB_STORE_LIMIT", str(total - 1))
     monkeypatch.setattr(store, "_limit_calls", iter([0]))
     store.delete_oldest_entries_beyond_limit_every_100_calls()
-    left = store.list_entries_oldest_first()
-    assert sum(entry.bytes for entry in left) <= 0.9 * total
-    assert [entry.path for entry in left] == [entry.path for entry in here[-len(left) :]]
+    remaining = store.list_entries_oldest_first()
+    assert sum(entry.bytes for entry in remaining) <= 0.9 * total
+    assert [entry.path for entry in remaining] == [
+        entry.path for entry in entries[-len(remaining) :]
+    ]
 
 
 # ------------------------------------------------------------------------------------------------ processes
@@ -212,13 +206,15 @@ GRID = {
     "alpha": [0.05, 0.1, 0.5, 1, 10],
     **QUICK,
 }
-MANY, FEW = {"seeds": 10, **GRID}, {"seeds": 3, **GRID}  # 200 and 60 cells
+MANY = {"seeds": 10, **GRID}  # 200 cells
+FEW = {"seeds": 3, **GRID}  # 60 cells
 SCRIPT = """
 import itertools, json, signal, sys, time
 from fedlab_nb.studies.engine import study
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job has it ignored, and so its children
+# a background job of a shell ignores the signal, and so do its children
+signal.signal(signal.SIGINT, signal.default_int_handler)
 count = itertools.count(1)
-def watch(event):  # after these cells each one takes longer, so that a signal comes before the last on any machine
+def watch(event):  # further cells are slow, so that the signal arrives before the last one on every machine
     if event.outcome is not None and next(count) > int(sys.argv[3]):
         time.sleep(0.2)
 study(**json.loads(sys.argv[2]), out=sys.argv[1], progress=False, watch=watch)
@@ -233,8 +229,8 @@ def start_study(grid: dict, store: Path, out: Path, cells: int) -> subprocess.Po
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """The rows of a grid whose study was never stopped, in this process and with a store of its own."""
+def rows_of_grid(tmp_path_factory):
+    """A function that gives the values of a grid from a study in this process that was never stopped."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FEDLAB_NB_STORE", str(tmp_path_factory.mktemp("whole")))
         rows = list(study(**MANY))
@@ -249,50 +245,50 @@ def count_stored_runs(store: Path) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("how", "grid", "cells"),
+    ("signal_number", "grid", "cells"),
     [(signal.SIGKILL, MANY, 200), (signal.SIGINT, FEW, 60)],
     ids=["200 cells killed", "60 cells interrupted"],
 )
-def test_cells_killed_in_the_middle_end_as_if_never_killed(
-    tmp_path, monkeypatch, whole, how, grid, cells
+def test_a_killed_study_continues_to_the_same_results(
+    tmp_path, monkeypatch, rows_of_grid, signal_number, grid, cells
 ):
-    store, out = tmp_path / "other", tmp_path / "out"
+    store = tmp_path / "other"
+    out = tmp_path / "out"
     process = start_study(grid, store, out, cells // 3)
-    limit = time.monotonic() + 300  # on a busy machine the import alone can take one minute
+    limit = time.monotonic() + 300  # on a busy machine the import alone can take a minute
     while (
         count_stored_runs(store) < cells // 3
         and process.poll() is None
         and time.monotonic() < limit
     ):
         time.sleep(0.01)
-    process.send_signal(how)
+    process.send_signal(signal_number)
     process.communicate(timeout=300)
     assert process.returncode != 0 and cells // 3 <= count_stored_runs(store) < cells
-    if how == signal.SIGINT:
+    if signal_number == signal.SIGINT:
         assert 0 < len(Results.load(out)) < cells
-    monkeypatch.setenv(
-        "FEDLAB_NB_STORE", str(store)
-    )  # this process goes on where the other one ended
+    # This process continues where the other one ended.
+    monkeypatch.setenv("FEDLAB_NB_STORE", str(store))
     study(**grid, out=out)
-    again = Results.load(out)
-    assert len(again) == cells and not again.failed
-    assert list_exact_values(again) == whole(grid)
+    results = Results.load(out)
+    assert len(results) == cells and not results.failed
+    assert list_exact_values(results) == rows_of_grid(grid)
 
 
 # ------------------------------------------------------------------------------------------------ Dask
 @pytest.fixture
 def cluster(tmp_path, monkeypatch):
-    """Starts a real `dask scheduler` and `dask worker`s on loopback: (address, start a worker)."""
+    """A real Dask scheduler on loopback: its address, and a function that starts a worker."""
     monkeypatch.setattr("fedlab_nb.studies.cluster.TIMEOUT", 300)  # the machine may be busy
     processes = []
 
     def start(*words: str, root: Path = Path(__file__).parents[2]) -> subprocess.Popen:
-        own = {
+        environment = {
             "FEDLAB_NB_STORE": str(tmp_path / "theirs"),
             "PYTHONPATH": str(root),
             "OMP_NUM_THREADS": "1",
         }
-        env = {**os.environ, **own}
+        env = {**os.environ, **environment}
         call = [sys.executable, "-m", "dask", *words, "--dashboard-address", "127.0.0.1:0"]
         processes.append(subprocess.Popen(call, env=env, cwd=root, stderr=subprocess.DEVNULL))
         return processes[-1]
@@ -300,7 +296,7 @@ def cluster(tmp_path, monkeypatch):
     address = f"tcp://127.0.0.1:{find_free_port(8786)}"
     start("scheduler", "--host", "127.0.0.1", "--port", address.rpartition(":")[2])
 
-    def worker(**options) -> subprocess.Popen:
+    def start_worker(**options) -> subprocess.Popen:
         folder = str(tmp_path / f"worker-{len(processes)}")
         return start(
             "worker",
@@ -313,28 +309,32 @@ def cluster(tmp_path, monkeypatch):
             **options,
         )
 
-    yield address, worker
+    yield address, start_worker
     for process in processes:
         process.kill()
         process.wait()
 
 
 @pytest.mark.slow
-def test_dask_workers_one_of_them_killed_give_the_same_table(tmp_path, whole, cluster):
-    address, worker = cluster
-    first, _ = worker(), worker()
+def test_dask_workers_one_of_them_killed_give_the_same_table(tmp_path, rows_of_grid, cluster):
+    address, start_worker = cluster
+    worker = start_worker()
+    start_worker()
     rows = {}
-    for done in run_cells_on_workers(
+    for cell_and_outcome in run_cells_on_workers(
         Study.declare(**FEW).cells(), workers=1, scheduler=address, client=None, use_store=True
     ):
-        rows[id(done[0])] = engine.make_results_row_of_cell(*done)
+        cell = cell_and_outcome[0]
+        rows[id(cell)] = engine.make_results_row_of_cell(*cell_and_outcome)
         if len(rows) == 15:
-            first.kill()
-    assert len(rows) == 60 and not any(row["error"] for row in rows.values())
-    assert (
-        count_stored_runs(store.find_store_folder()) == 60
-    )  # what the workers computed was sent back into our own store
-    assert sorted(list_exact_values(Results(rows.values())), key=str) == sorted(whole(FEW), key=str)
+            worker.kill()
+    assert len(rows) == 60
+    assert not any(row["error"] for row in rows.values())
+    # The workers' results were sent back into the store of this process.
+    assert count_stored_runs(store.find_store_folder()) == 60
+    assert sorted(list_exact_values(Results(rows.values())), key=str) == sorted(
+        rows_of_grid(FEW), key=str
+    )
 
 
 @pytest.mark.slow
@@ -348,12 +348,12 @@ def test_workers_on_this_machine_give_the_same_table(tmp_path, monkeypatch, caps
 
 @pytest.mark.slow
 def test_a_worker_of_another_version_is_refused(tmp_path, cluster):
-    address, worker = cluster
+    address, start_worker = cluster
     other = tmp_path / "other"
     shutil.copytree(Path(__file__).parents[2] / "fedlab_nb", other / "fedlab_nb")
     init = other / "fedlab_nb" / "__init__.py"
     init.write_text(init.read_text().replace('__version__ = "', '__version__ = "9.'))
-    worker(root=other)
+    start_worker(root=other)
     with pytest.raises(UsageError, match="has another version"):
         study(["fedavg"], scheduler=address, **QUICK)
 
@@ -386,17 +386,17 @@ def test_a_script_that_every_worker_would_run_again_is_refused(tmp_path, monkeyp
 
 
 @pytest.mark.slow
-def test_whoever_runs_such_a_script_sees_one_error(tmp_path):
-    """Two seconds: a process of its own, as a worker that ran the script again would be seen there alone."""
+def test_running_such_a_script_shows_one_error(tmp_path):
+    """In a process of its own, because only there a worker would run the script again."""
     script = write_script(tmp_path, UNGUARDED[0])
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, cwd=tmp_path, timeout=120
     )
-    assert done.returncode == 1 and "starts processes" in done.stderr.strip().splitlines()[-1]
-    assert done.stderr.count("Traceback") == 1 and "bootstrapping" not in done.stderr
+    assert process.returncode == 1 and "starts processes" in process.stderr.strip().splitlines()[-1]
+    assert process.stderr.count("Traceback") == 1 and "bootstrapping" not in process.stderr
 
 
-def test_a_line_under_the_main_guard_is_guarded():
+def test_lines_under_the_main_guard_are_recognised():
     script = [
         "import os",
         "if __name__ == '__main__' and os.name:",
@@ -404,14 +404,13 @@ def test_a_line_under_the_main_guard_is_guarded():
         "        main()",
         "main()",
     ]
-    assert [is_inside_main_guard("\n".join(script), line) for line in (1, 4, 5)] == [
-        False,
-        True,
-        False,
-    ]
+    text = "\n".join(script)
+    assert not is_inside_main_guard(text, 1)
+    assert is_inside_main_guard(text, 4)
+    assert not is_inside_main_guard(text, 5)
 
 
-def test_a_study_that_cannot_begin_leaves_the_earlier_results(tmp_path, monkeypatch):
+def test_a_study_that_cannot_start_leaves_earlier_results(tmp_path, monkeypatch):
     study(["local"], out=tmp_path, **QUICK)
     before = (tmp_path / "results.csv").read_bytes()
     monkeypatch.setattr("fedlab_nb.studies.cluster.TIMEOUT", 1)
@@ -420,7 +419,7 @@ def test_a_study_that_cannot_begin_leaves_the_earlier_results(tmp_path, monkeypa
     assert (tmp_path / "results.csv").read_bytes() == before
 
 
-def test_a_scheduler_that_does_not_answer(monkeypatch):
+def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     monkeypatch.setattr("fedlab_nb.studies.cluster.TIMEOUT", 1)
     with pytest.raises(UsageError, match="No Dask scheduler answers at 'tcp://127.0.0.1:1'"):
         study(["fedavg"], scheduler="tcp://127.0.0.1:1", **QUICK)

@@ -1,4 +1,4 @@
-"""Runs, comparisons and jobs on digits: same digits alone or in company, nothing lost, nothing computed twice."""
+"""Runs, comparisons and jobs on digits: the same results alone and together, nothing lost, nothing computed twice."""
 
 import gc
 import weakref
@@ -17,74 +17,80 @@ from fedlab_nb.studies.settings import Settings, make_plans
 QUICK = {"clients": 4, "epochs": 2, "alpha": 0.5}
 
 
-def test_clients_are_trained_once(monkeypatch):
+def test_methods_of_a_comparison_share_the_trained_clients(monkeypatch):
     calls = []
-    real = experiment.Context.check_finite
-    monkeypatch.setattr(
-        experiment.Context, "check_finite", lambda self, c: (calls.append(1), real(self, c))[1]
-    )
+    real_check = experiment.Context.check_finite
+
+    def count_check(self, clients):
+        calls.append(1)
+        return real_check(self, clients)
+
+    # Every local training ends with this check.
+    monkeypatch.setattr(experiment.Context, "check_finite", count_check)
     compare(["local", "fedavg", "ensemble", "fens", "fedlpa"], cache=False, **QUICK)
     assert len(calls) == 1
 
 
 def test_an_outcome_prints_as_two_lines():
     outcome = run("fens", **QUICK)
-    up, down = f"{outcome.bytes_up / 1000:.3g} kB", f"{outcome.bytes_down / 1000:.3g} kB"
-    percent, seconds = f"{100 * outcome.accuracy:.1f} %", f"{outcome.seconds_total:.2f} seconds"
-    first = f"FENS on digits (alpha 0.5, 4 clients, seed 0): accuracy {percent}"
-    second = f"{up} up, {down} down, {seconds}"
-    assert repr(outcome) == f"{first}\n{second}"
-    assert repr(run("fens", **QUICK)) == f"{first}\n{second}, from the store"
-    own = run("local", federation=federate("digits", indices=[range(9), range(9, 30)]), epochs=1)
-    assert repr(own).partition(":")[0].endswith("(2 clients, seed 0)")
-    assert len(repr(own).splitlines()) == 2
+    up = f"{outcome.bytes_up / 1000:.3g} kB"
+    down = f"{outcome.bytes_down / 1000:.3g} kB"
+    percent = f"{100 * outcome.accuracy:.1f} %"
+    seconds = f"{outcome.seconds_total:.2f} seconds"
+    first_line = f"FENS on digits (alpha 0.5, 4 clients, seed 0): accuracy {percent}"
+    second_line = f"{up} up, {down} down, {seconds}"
+    assert repr(outcome) == f"{first_line}\n{second_line}"
+    assert repr(run("fens", **QUICK)) == f"{first_line}\n{second_line}, from the store"
+    of_index_lists = run(
+        "local", federation=federate("digits", indices=[range(9), range(9, 30)]), epochs=1
+    )
+    assert repr(of_index_lists).partition(":")[0].endswith("(2 clients, seed 0)")
+    assert len(repr(of_index_lists).splitlines()) == 2
 
 
 @pytest.fixture
 def trainings(monkeypatch):
-    """How many clients each local training of the test has had."""
-    counts, real = [], experiment.train_clients
+    """The number of clients of each local training in the test."""
+    client_counts = []
+    real_train = experiment.train_clients
 
-    def counted(models, *rest, **options):
-        counts.append(len(models))
-        return real(models, *rest, **options)
+    def count_and_train(models, *args, **options):
+        client_counts.append(len(models))
+        return real_train(models, *args, **options)
 
-    monkeypatch.setattr(experiment, "train_clients", counted)
-    return counts
+    monkeypatch.setattr(experiment, "train_clients", count_and_train)
+    return client_counts
 
 
 @pytest.mark.parametrize(
     "settings", [{}, {"init": "different"}, {"alpha": 0.1, "poison": "labels:1"}]
 )
-def test_clients_trained_in_company_are_what_they_are_alone(trainings, settings):
+def test_clients_trained_together_equal_clients_trained_alone(trainings, settings):
     settings = QUICK | {"epochs": 3} | settings
-    plans = [
-        plan
-        for seed in range(3)
-        for plan in make_plans(Settings.make(**settings, seed=seed), ["local", "ensemble"])
-    ]
-    together = [
-        event.outcome
-        for event in experiment.iterate_events_of_plans(plans, use_store=False, train_together=True)
-        if event.outcome
-    ]
-    assert trainings == [12] and len(together) == 6
-    for there in together:
-        alone = run(there.method, cache=False, seed=there.settings.seed, **settings)
-        assert np.allclose(alone.test_features, there.test_features, atol=1e-4)
-        assert alone.accuracy == pytest.approx(there.accuracy, abs=0.01)
-        assert alone.ledger == there.ledger
-        for one, other in zip(alone.history, there.history, strict=True):
-            assert [one[key] for key in ("phase", "progress", "bytes")] == [
-                other[key] for key in ("phase", "progress", "bytes")
-            ]
-            assert one["accuracy"] == pytest.approx(other["accuracy"], abs=0.01)
-    assert (
-        len({there.seconds["local training"] for there in together if there.method == "local"}) == 1
-    )
+    plans = []
+    for seed in range(3):
+        plans += make_plans(Settings.make(**settings, seed=seed), ["local", "ensemble"])
+    outcomes = []
+    for event in experiment.iterate_events_of_plans(plans, use_store=False, train_together=True):
+        if event.outcome:
+            outcomes.append(event.outcome)
+    assert trainings == [12]
+    assert len(outcomes) == 6
+    for outcome in outcomes:
+        alone = run(outcome.method, cache=False, seed=outcome.settings.seed, **settings)
+        assert np.allclose(alone.test_features, outcome.test_features, atol=1e-4)
+        assert alone.accuracy == pytest.approx(outcome.accuracy, abs=0.01)
+        assert alone.ledger == outcome.ledger
+        for expected, point in zip(alone.history, outcome.history, strict=True):
+            for key in ("phase", "progress", "bytes"):
+                assert expected[key] == point[key]
+            assert expected["accuracy"] == pytest.approx(point["accuracy"], abs=0.01)
+    # One training, so all runs have its time.
+    times = {out.seconds["local training"] for out in outcomes if out.method == "local"}
+    assert len(times) == 1
 
 
-def test_company_is_of_one_kind_at_most_eight_and_only_of_those_to_come(trainings):
+def test_up_to_eight_runs_with_equal_clients_are_trained_together(trainings):
     run("local", seed=1, **QUICK)
     fl.study(["local"], seeds=10, **QUICK)
     assert trainings == [4, 32, 4]
@@ -97,7 +103,7 @@ def test_company_is_of_one_kind_at_most_eight_and_only_of_those_to_come(training
     assert trainings[8:] == [4, 4]
 
 
-def test_what_diverges_in_company_is_told_by_its_own_run():
+def test_a_run_that_diverges_among_others_reports_its_own_error():
     rows = fl.study(["local"], seeds=2, cache=False, lr=100, weight_decay=10, **QUICK).rows
     assert all("diverged with lr=100" in row["error"] for row in rows)
 
@@ -107,36 +113,42 @@ def test_what_diverges_in_company_is_told_by_its_own_run():
 def test_an_outcome_without_its_model_computes_it_again(name, settings):
     fresh = run(name, **QUICK, **settings)
     model = weakref.ref(fresh.model)
-    slim, slimmer = fresh.without_model(), fresh.without_model(features=False)
-    assert slim.accuracy == slimmer.accuracy == fresh.accuracy and fresh.model is model()
-    assert slim.test_features is fresh.test_features and "test_features" not in vars(
-        slimmer.without_model()
+    without_model = fresh.without_model()
+    without_features = fresh.without_model(features=False)
+    assert (
+        without_model.accuracy == without_features.accuracy == fresh.accuracy
+        and fresh.model is model()
+    )
+    assert without_model.test_features is fresh.test_features and "test_features" not in vars(
+        without_features.without_model()
     )
     features = fresh.test_features.copy()
     x = load("digits").x_test
     expected = fresh.predict(x)
     del fresh
     gc.collect()
-    assert model() is None  # nobody else holds it
+    assert model() is None  # nothing else refers to it
     stored = run(name, **QUICK, **settings)
-    assert np.array_equal(slim.predict(x), expected) and stored.cached
+    assert np.array_equal(without_model.predict(x), expected) and stored.cached
     assert np.array_equal(stored.predict(x), expected)
-    assert np.array_equal(slimmer.test_features, features) and "test_features" in vars(slimmer)
+    assert np.array_equal(without_features.test_features, features) and "test_features" in vars(
+        without_features
+    )
     with pytest.raises(AttributeError, match="'Outcome' object has no attribute 'best'"):
-        slimmer.best  # noqa: B018
+        without_features.best  # noqa: B018
 
 
-def test_json_contract():
+def test_to_json_has_the_documented_keys():
     record = run("fedavg", **QUICK).to_json()
     keys = """method dataset alpha clients seed preset device accuracy bytes_up bytes_down parameters seconds_local
-    seconds_method seconds_total cached""".split()
-    assert set(keys) <= set(record)
+    seconds_method seconds_total cached"""
+    assert set(keys.split()) <= set(record)
     assert record["parameters"] == 6570 and 0 <= record["accuracy"] <= 1
     # One upload and one download of the float32 model a client.
     assert record["bytes_up"] == record["bytes_down"] == 4 * 4 * 6570
 
 
-def test_a_method_that_fails_loses_nothing(monkeypatch):
+def test_a_failing_method_loses_no_other_result(monkeypatch):
     def broken(self, ctx):
         yield from ctx.local_training()
         raise RuntimeError("broken on purpose")
@@ -152,7 +164,7 @@ def test_a_method_that_fails_loses_nothing(monkeypatch):
     assert run("fedavg", **QUICK).cached and run("fedlpa", **QUICK).cached
 
 
-def test_closing_a_job_keeps_what_was_finished():
+def test_closing_a_job_keeps_finished_runs():
     steps = job(["fedavg", "fens"], seeds=3, **QUICK)
     for event in steps:
         if event.outcome is not None:
@@ -161,21 +173,23 @@ def test_closing_a_job_keeps_what_was_finished():
     assert run("fedavg", **QUICK).cached
 
 
-def test_seeds_count_up_and_mean():
-    outs = compare(["fedavg"], seeds=3, seed=5, **QUICK)
-    assert [o.settings.seed for o in outs] == [5, 6, 7]
-    assert outs.mean("fedavg") == pytest.approx(np.mean([o.accuracy for o in outs]))
-    assert len(outs.table()) == 3
+def test_seeds_count_up_and_can_be_averaged():
+    outcomes = compare(["fedavg"], seeds=3, seed=5, **QUICK)
+    assert [outcome.settings.seed for outcome in outcomes] == [5, 6, 7]
+    assert outcomes.mean("fedavg") == pytest.approx(
+        np.mean([outcome.accuracy for outcome in outcomes])
+    )
+    assert len(outcomes.table()) == 3
     with pytest.raises(Exception, match="No outcome of 'fens'"):
-        outs.mean("fens")
+        outcomes.mean("fens")
 
 
-def test_diverging_training_says_so():
+def test_diverging_training_is_an_error_with_the_learning_rate():
     with pytest.raises(RunError, match="diverged with lr=100"):
         run("fedavg", cache=False, lr=100, weight_decay=10, **QUICK)
 
 
-def test_mixed_architectures():
+def test_clients_can_have_different_architectures():
     from fedlab_nb.models import build, count_parameters
 
     out = run("ensemble", model="mlp,cnn", **QUICK)
@@ -184,7 +198,7 @@ def test_mixed_architectures():
         run("fedavg", model="mlp,cnn", **QUICK)
 
 
-def test_methods_are_a_name_or_names():
+def test_methods_must_be_names():
     wrong = {
         fl.run: ["local"],
         fl.compare: None,
@@ -206,165 +220,168 @@ WRONG = [
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
-def test_wrong_settings_are_one_sentence_with_the_name_before_any_work(wrong, monkeypatch):
+def test_wrong_settings_are_refused_with_their_name_before_any_work(wrong, monkeypatch):
     monkeypatch.setattr(
         experiment, "iterate_events_of_plan", lambda *a: pytest.fail("work was begun")
     )
     with pytest.raises(UsageError) as caught:
         job(["fedavg"], **wrong)
     words = str(caught.value)
-    assert (
-        "\n" not in words
-        and words.endswith(".")
-        and any(str(part) in words for item in wrong.items() for part in item)
-    )
+    assert "\n" not in words
+    assert words.endswith(".")
+    names_and_values = [*wrong, *wrong.values()]
+    assert any(str(part) in words for part in names_and_values)
 
 
-def test_keys_depend_on_what_decides_a_result():
-    base = make_plans(Settings.make(), ["fens"])[0]
-    assert (
-        base.hash_settings_of_run()
-        == make_plans(Settings.make(alpha="0.1"), ["fens"])[0].hash_settings_of_run()
-    )
+def test_store_keys_depend_on_all_settings_that_affect_a_result():
+    def hash_plan(**settings):
+        """The keys of the trained clients and of the run."""
+        (plan,) = make_plans(Settings.make(**settings), ["fens"])
+        return plan.hash_settings_of_local_training(), plan.hash_settings_of_run()
+
+    clients_key, run_key = hash_plan()
+    assert hash_plan(alpha="0.1") == (clients_key, run_key)
     for change in ({"alpha": 0.2}, {"clients": 9}, {"seed": 1}, {"epochs": 3}, {"holdout": 0.2}, {"model": "cnn"},
                    {"init": "different"}, {"partition": "iid"}, {"spurious": "1"}, {"backend": "loop"},
                    {"share": 0.5}, {"size_sigma": 1}, {"minimum": 5}, {"repair": "redraw"},
                    {"partition": "client_dirichlet"}):  # fmt: skip
-        other = make_plans(Settings.make(**change), ["fens"])[0]
-        assert (
-            other.hash_settings_of_local_training() != base.hash_settings_of_local_training()
-            and other.hash_settings_of_run() != base.hash_settings_of_run()
-        ), change
-    other = make_plans(Settings.make(rounds=7), ["fens"])[0]
-    assert (
-        other.hash_settings_of_local_training() == base.hash_settings_of_local_training()
-        and other.hash_settings_of_run() != base.hash_settings_of_run()
-    )
+        changed_clients_key, changed_run_key = hash_plan(**change)
+        assert changed_clients_key != clients_key, change
+        assert changed_run_key != run_key, change
+    same_clients_key, changed_run_key = hash_plan(rounds=7)
+    assert same_clients_key == clients_key
+    assert changed_run_key != run_key
 
 
-def test_an_outcome_knows_its_whole_setting_fresh_and_stored():
-    asked = {
-        **QUICK,
-        "partition": "classes",
-        "classes_per_client": 3,
-        "spurious": "2,0",
-        "tint": 0.4,
-    }
-    asked |= {"backend": "loop"}
-    for outcome in (
-        run("fedavg", weights="uniform", **asked),
-        run("fedavg", weights="uniform", **asked),
-    ):
-        assert outcome.settings == Settings.make(weights="uniform", **asked)
-        plain = {"average": "mean", "assumed": 2, "rank": 0}
-        assert outcome.options == {"weights": "uniform", **plain} and outcome.recipe.epochs == 2
-        here, there = outcome.federation(), federate("digits", alpha=0.5, clients=4, seed=0, partition="classes",
-                                                     classes_per_client=3, spurious=(0, 2), tint=0.4)  # fmt: skip
-        assert torch.equal(here.dataset.x_train, there.dataset.x_train)
-        assert np.array_equal(outcome.label_counts, here.label_counts)
-        assert all(torch.equal(a, b) for a, b in zip(here.shards, there.shards, strict=True))
-    other = run("fedavg", seed=3, **asked)
-    assert other.conditions == outcome.conditions == run("local", **asked).conditions
-    assert other.conditions != run("fedavg", **{**asked, "epochs": 1}).conditions
+def test_an_outcome_has_its_complete_setting_fresh_and_stored():
+    partition = {"partition": "classes", "classes_per_client": 3, "tint": 0.4}
+    setting = {**QUICK, **partition, "spurious": "2,0", "backend": "loop"}
+    federation = federate("digits", alpha=0.5, clients=4, seed=0, spurious=(0, 2), **partition)
+    fresh = run("fedavg", weights="uniform", **setting)
+    stored = run("fedavg", weights="uniform", **setting)
+    for outcome in (fresh, stored):
+        assert outcome.settings == Settings.make(weights="uniform", **setting)
+        defaults = {"average": "mean", "assumed": 2, "rank": 0}
+        assert outcome.options == {"weights": "uniform", **defaults}
+        assert outcome.recipe.epochs == 2
+        shards = outcome.federation().shards
+        assert torch.equal(outcome.federation().dataset.x_train, federation.dataset.x_train)
+        assert np.array_equal(outcome.label_counts, federation.label_counts)
+        assert all(torch.equal(a, b) for a, b in zip(shards, federation.shards, strict=True))
+    other_seed = run("fedavg", seed=3, **setting)
+    other_method = run("local", **setting)
+    assert other_seed.conditions == stored.conditions == other_method.conditions
+    assert other_seed.conditions != run("fedavg", **{**setting, "epochs": 1}).conditions
 
 
-def test_every_curve_ends_at_what_the_model_does_and_the_ledger_holds():
+def test_every_curve_ends_at_the_models_accuracy_and_the_ledgers_bytes():
     for out in compare(
         ["local", "fedavg", "fens", "fedavg_multi", "centralized"],
         rounds=3,
         local_epochs=2,
         **QUICK,
     ):
-        last, data = out.history[-1], out.federation().dataset
-        right = (out.predict(data.x_test) == data.y_test.numpy()).mean()
-        measured = np.mean(out.report.each_client) if out.method == "local" else right
-        assert last["accuracy"] == out.accuracy == pytest.approx(measured)
-        assert (
-            last["bytes"]
-            == out.bytes_up + out.bytes_down
-            == sum(row["bytes"] for row in out.ledger.rows())
-        )
+        last_point = out.history[-1]
+        data = out.federation().dataset
+        if out.method == "local":
+            expected = np.mean(out.report.each_client)
+        else:
+            expected = (out.predict(data.x_test) == data.y_test.numpy()).mean()
+        assert last_point["accuracy"] == out.accuracy == pytest.approx(expected)
+        assert last_point["bytes"] == out.bytes_up + out.bytes_down
+        assert last_point["bytes"] == sum(row["bytes"] for row in out.ledger.rows())
         for column in ("progress", "bytes"):
             values = [point[column] for point in out.history]
             assert values == sorted(values) and values[0] >= 0
-        assert last["progress"] == 1
+        assert last_point["progress"] == 1
         if out.method in ("fedavg_multi", "centralized"):  # their last snapshot is the result
-            assert (
-                out.history[-2]["accuracy"] == out.accuracy
-                and out.history[-2]["bytes"] == last["bytes"]
-            )
+            assert out.history[-2]["accuracy"] == out.accuracy
+            assert out.history[-2]["bytes"] == last_point["bytes"]
 
 
-def test_local_only_is_each_clients_own_network_for_classes_and_clients():
+def test_accuracies_of_local_training_are_those_of_each_clients_own_network():
     out = run("local", clients=4, alpha=0.1, epochs=3, device="cpu")
     data = out.federation().dataset
     answers = out.model.clients.logits(data.x_test).argmax(-1).numpy()  # [M, N]
     truth = data.y_test.numpy()
     classes = np.array([(answers[:, truth == c] == c).mean() for c in range(10)])
     assert out.per_class == pytest.approx(classes, abs=1e-12)
-    homes = []
-    for own, counts in zip(answers, out.label_counts, strict=True):
-        shares = [(own[truth == c] == c).mean() for c in range(10)]
-        homes.append(np.average(shares, weights=counts))
-    assert out.per_client == pytest.approx(homes, abs=1e-12)
-    assert min(out.per_client) > out.accuracy, "at home everybody is an expert"
+    client_accuracies = []
+    for client_answers, counts in zip(answers, out.label_counts, strict=True):
+        class_accuracies = [(client_answers[truth == c] == c).mean() for c in range(10)]
+        client_accuracies.append(np.average(class_accuracies, weights=counts))
+    assert out.per_client == pytest.approx(client_accuracies, abs=1e-12)
+    assert min(out.per_client) > out.accuracy, "every client is better on its own classes"
     hospitals = run("local", dataset="heart", epochs=2, device="cpu")
     data = hospitals.federation().dataset
-    right = hospitals.model.clients.logits(data.x_test).argmax(-1) == data.y_test
-    at_home = [float(right[k][data.client_test == k].double().mean()) for k in range(4)]
-    assert hospitals.per_client == pytest.approx(at_home, abs=1e-12)
+    is_right = hospitals.model.clients.logits(data.x_test).argmax(-1) == data.y_test
+    hospital_accuracies = [
+        float(is_right[k][data.client_test == k].double().mean()) for k in range(4)
+    ]
+    assert hospitals.per_client == pytest.approx(hospital_accuracies, abs=1e-12)
 
 
-def test_best_single_client_is_not_chosen_on_the_test_set(tmp_path):
-    """Three clients with one class each; the test images are all of one class, so its client is the best on them."""
-    data, seen = load("digits"), []
-    rows, test = data.y_train < 3, {label: data.y_test == label for label in range(3)}
+def test_the_best_client_is_not_chosen_on_the_test_set(tmp_path):
+    """Three clients with one class each, and test images of one class alone, on which that class's client is the best.
+    Other test images must not change the choice."""
+    data = load("digits")
+    rows = data.y_train < 3
+    chosen_clients = []
     for label in range(3):
         path = tmp_path / f"test_{label}.npz"
-        np.savez(path, x_train=data.x_train[rows], y_train=data.y_train[rows], x_test=data.x_test[test[label]],
-                 y_test=data.y_test[test[label]])  # fmt: skip
+        test_rows = data.y_test == label
+        np.savez(
+            path,
+            x_train=data.x_train[rows],
+            y_train=data.y_train[rows],
+            x_test=data.x_test[test_rows],
+            y_test=data.y_test[test_rows],
+        )
         out = run(
             "local", dataset=path, clients=3, epochs=3, partition="classes", classes_per_client=1
         )
-        report, federation = out.report, out.federation()
+        report = out.report
+        federation = out.federation()
         (owner,) = (k for k in range(3) if federation.label_counts[k, label])
         assert int(np.argmax(report.each_client)) == owner
         held_out = torch.cat(
-            [federation.dataset.y_train[rows] for _, rows in federation.split(0.1)]
+            [
+                federation.dataset.y_train[held_out_rows]
+                for _, held_out_rows in federation.split(0.1)
+            ]
         )
-        commonest = int(
-            torch.bincount(held_out).argmax()
-        )  # a client that knows one class is right on that one
-        assert federation.label_counts[report.best_client, commonest]
+        # A client that knows one class gets that class right, so the most frequent one wins.
+        most_frequent = int(torch.bincount(held_out).argmax())
+        assert federation.label_counts[report.best_client, most_frequent]
         assert report.best_client_accuracy == report.each_client[report.best_client]
         assert out.accuracy == pytest.approx(np.mean(report.each_client))
-        seen.append(report.best_client)
-    assert len(set(seen)) == 1, "other test images, the same choice"
+        chosen_clients.append(report.best_client)
+    assert len(set(chosen_clients)) == 1
 
 
-def test_sweep_resumes_and_writes_one_row_a_cell(tmp_path):
+def test_sweep_resumes_and_writes_one_row_for_each_cell(tmp_path):
     settings = {
         "methods": ["fedavg", "ensemble"],
         "alphas": [0.1, 1],
         "clients": [2, 3],
         "epochs": 1,
     }
-    outs = sweep(**settings, out=tmp_path)
+    outcomes = sweep(**settings, out=tmp_path)
     lines = (tmp_path / "results.csv").read_text().splitlines()
     assert (
         lines[0]
         == "method,dataset,alpha,clients,seed,preset,accuracy,bytes_up,bytes_down,seconds_total"
     )
-    assert len(lines) == 9 == len(outs) + 1
+    assert len(lines) == 9 == len(outcomes) + 1
     events = []
-    again = sweep(**settings, watch=events.append)
+    resumed = sweep(**settings, watch=events.append)
     assert {event.phase for event in events} == {"remembered"}
-    assert again.rows == outs.rows
+    assert resumed.rows == outcomes.rows
     with pytest.raises(UsageError, match="axis clients of the study is empty"):
         sweep(**settings | {"clients": []})
 
 
-def test_the_store_ignores_what_it_cannot_trust(tmp_path):
+def test_the_store_ignores_damaged_entries(tmp_path):
     store = Store("runs", tmp_path)
     assert store.store_entry_if_possible("k", {"a": 1}, {"x": np.arange(3)})
     values, arrays = store.get("k")
@@ -378,14 +395,13 @@ def test_the_store_ignores_what_it_cannot_trust(tmp_path):
     with pytest.warns(UserWarning, match="Ignored"):
         assert store.get("k") is None
     assert store.get("nothing") is None
-    store.store_entry_if_possible(
-        "k", {}, {"x": np.array([{"evil": 1}], dtype=object)}
-    )  # pickled arrays are never loaded
+    # Pickled arrays are never loaded.
+    store.store_entry_if_possible("k", {}, {"x": np.array([{"evil": 1}], dtype=object)})
     with pytest.warns(UserWarning, match="Ignored"):
         assert store.get("k") is None
 
 
-def test_a_full_disk_costs_a_warning_not_the_result(monkeypatch):
+def test_a_full_disk_is_a_warning_and_loses_no_result(monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
@@ -403,56 +419,54 @@ def test_a_changed_file_is_another_data_set(tmp_path):
         np.savez(tmp_path / "own.npz", x_train=x, y_train=y, x_test=x[:9] * shift, y_test=y[:9])
 
     write(1.0)
-    first = run("fedavg", dataset=tmp_path / "own.npz", **QUICK)
+    before = run("fedavg", dataset=tmp_path / "own.npz", **QUICK)
     write(0.5)
-    second = run("fedavg", dataset=tmp_path / "own.npz", **QUICK)
-    assert not second.cached
-    assert not np.array_equal(first.test_features, second.test_features)
+    after = run("fedavg", dataset=tmp_path / "own.npz", **QUICK)
+    assert not after.cached
+    assert not np.array_equal(before.test_features, after.test_features)
 
 
-def test_a_plain_name_that_the_recipe_has_means_the_recipe_and_convolutions_take_a_smaller_step():
-    plans = (
-        make_plans(Settings.make(epochs=3), ["dense"]),
-        make_plans(Settings.make(**{"dense.epochs": 4}), ["dense"]),
-    )
+def test_plain_names_of_the_recipe_set_the_recipe_and_convolutions_have_a_smaller_rate():
+    def make_plan(method, **settings):
+        (plan,) = make_plans(Settings.make(**settings), [method])
+        return plan
+
     default = METHODS["dense"]().epochs
-    assert [(p.recipe.epochs, p.method.epochs) for (p,) in plans] == [(3, default), (40, 4)]
-    rates = [
-        make_plans(Settings.make(model=model), ["fedavg"])[0].recipe.lr for model in ("mlp", "cnn")
-    ]
-    assert rates == [0.05, 0.02]
-    assert make_plans(Settings.make(model="cnn", lr=0.1), ["fedavg"])[0].recipe.lr == 0.1
+    by_plain_name = make_plan("dense", epochs=3)
+    assert (by_plain_name.recipe.epochs, by_plain_name.method.epochs) == (3, default)
+    by_method = make_plan("dense", **{"dense.epochs": 4})
+    assert (by_method.recipe.epochs, by_method.method.epochs) == (40, 4)
+    assert make_plan("fedavg", model="mlp").recipe.lr == 0.05
+    assert make_plan("fedavg", model="cnn").recipe.lr == 0.02
+    assert make_plan("fedavg", model="cnn", lr=0.1).recipe.lr == 0.1
 
 
-def test_only_methods_that_need_it_pay_the_held_out_part():
-    asked = {**QUICK, "cache": False, "holdout": 0.2}
-    outs = {o.method: o for o in compare(["fens", "fedavg"], holdout_for="needed", **asked)}
-    assert {name: o.to_json()["holdout"] for name, o in outs.items()} == {
-        "fens": 0.2,
-        "fedavg": 0.0,
-    }
-    for name, share in (("fens", 0.2), ("fedavg", 0.0)):
-        alone = run(name, **{**asked, "holdout": share})
-        assert outs[name].accuracy == alone.accuracy and np.array_equal(
-            outs[name].test_features, alone.test_features
-        )
-    everybody = {
-        o.method: o.plan.hash_settings_of_local_training()
-        for o in compare(["fens", "fedavg"], **asked)
-    }
-    assert len(set(everybody.values())) == 1
+def test_only_methods_that_need_a_held_out_part_have_one():
+    setting = {**QUICK, "cache": False, "holdout": 0.2}
+    expected_shares = {"fens": 0.2, "fedavg": 0.0}
+    outcomes = compare(["fens", "fedavg"], holdout_for="needed", **setting)
+    assert [outcome.method for outcome in outcomes] == list(expected_shares)
+    for outcome in outcomes:
+        share = expected_shares[outcome.method]
+        assert outcome.to_json()["holdout"] == share
+        alone = run(outcome.method, **{**setting, "holdout": share})
+        assert outcome.accuracy == alone.accuracy
+        assert np.array_equal(outcome.test_features, alone.test_features)
+    with_holdout_for_all = compare(["fens", "fedavg"], **setting)
+    keys = {out.plan.hash_settings_of_local_training() for out in with_holdout_for_all}
+    assert len(keys) == 1
     with pytest.raises(UsageError, match="holdout_for"):
-        run("fens", holdout_for="fens", **asked)
+        run("fens", holdout_for="fens", **setting)
 
 
-def test_methods_that_use_held_out_samples_say_so():
-    """Each method without a held-out part: those that hold out refuse, the others run."""
+def test_methods_declare_whether_they_need_held_out_samples():
+    """Without a held-out part, methods that declare the need refuse, and the others accept."""
     for name, cls in METHODS.items():
         (plan,) = make_plans(Settings.make(holdout=0, **QUICK), [name])
-        context = experiment.Run(plan, experiment.TrainedClients(), cache=False)
-        context.prepare_context()
+        prepared_run = experiment.Run(plan, experiment.TrainedClients(), cache=False)
+        prepared_run.prepare_context()
         if cls.holds_out:
             with pytest.raises(UsageError, match="held-out"):
-                cls().validate(context.ctx)
+                cls().validate(prepared_run.ctx)
         else:
-            cls().validate(context.ctx)
+            cls().validate(prepared_run.ctx)

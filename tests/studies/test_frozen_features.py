@@ -1,4 +1,4 @@
-"""Networks that read what a frozen body makes of an image: the numbers, who gets them, and what is refused."""
+"""Networks on the features of a frozen body: the features, the methods that use them, bytes, and refusals."""
 
 import numpy as np
 import pytest
@@ -24,36 +24,38 @@ def tiny(forget_names):
     add_dataset("tiny", {"x_train": x[:28], "y_train": y[:28], "x_test": x[28:], "y_test": y[28:]})
 
 
-def test_the_data_are_the_bodys_features_standardised_and_kept(monkeypatch):
-    made, images = Settings.make(**SMALL, transform="lite0").data(), load("tiny")
-    plain = lite0.load_lite0()(images.x_train)
-    expected = lite0.load_lite0()(images.x_test) - plain.mean(0)
+def test_the_data_are_the_bodys_standardised_features_and_are_stored(monkeypatch):
+    images = load("tiny")
+    data = Settings.make(**SMALL, transform="lite0").data()
+    features = lite0.load_lite0()(images.x_train)
+    expected = lite0.load_lite0()(images.x_test) - features.mean(0)
     torch.testing.assert_close(
-        made.x_test, expected / plain.std(0, correction=0), rtol=1e-4, atol=1e-4
+        data.x_test, expected / features.std(0, correction=0), rtol=1e-4, atol=1e-4
     )
-    assert torch.equal(made.y_train, images.y_train) and made.digest != images.digest
-    assert str(count_parameters(lite0.load_lite0())) in made.note
-    kept = Store("features")
-    monkeypatch.setattr(lite0.Lite0, "forward", lambda self, x: pytest.fail("read again"))
-    assert kept.has(made.digest) and torch.equal(
-        Settings.make(**SMALL, transform="lite0").data().x_train, made.x_train
+    assert torch.equal(data.y_train, images.y_train) and data.digest != images.digest
+    assert str(count_parameters(lite0.load_lite0())) in data.note
+    feature_store = Store("features")
+    monkeypatch.setattr(
+        lite0.Lite0, "forward", lambda self, x: pytest.fail("features were computed again")
     )
+    assert feature_store.has(data.digest)
+    from_store = Settings.make(**SMALL, transform="lite0").data()
+    assert torch.equal(from_store.x_train, data.x_train)
 
 
-def test_features_mean_the_body_for_a_network_and_stay_a_knob_where_they_are_one():
-    networks, sums = make_plans(Settings.make(**SMALL, features="lite0"), ["fens", "afl"])
-    assert (networks.settings.transform, networks.architectures[0][1]) == ("lite0", (112,))
-    assert (sums.settings.transform, sums.method.features) == ("none", "lite0")
-    (direct,) = make_plans(Settings.make(**SMALL, transform="lite0"), ["fens"])
-    assert (
-        direct.hash_settings_of_local_training()
-        == networks.hash_settings_of_local_training()
-        != sums.hash_settings_of_local_training()
-    )
-    (one, other) = make_plans(
+def test_features_are_a_transform_for_networks_and_a_knob_for_methods_that_have_it():
+    fens_plan, afl_plan = make_plans(Settings.make(**SMALL, features="lite0"), ["fens", "afl"])
+    assert (fens_plan.settings.transform, fens_plan.architectures[0][1]) == ("lite0", (112,))
+    assert (afl_plan.settings.transform, afl_plan.method.features) == ("none", "lite0")
+    (transform_plan,) = make_plans(Settings.make(**SMALL, transform="lite0"), ["fens"])
+    key = transform_plan.hash_settings_of_local_training()
+    assert fens_plan.hash_settings_of_local_training() == key
+    assert afl_plan.hash_settings_of_local_training() != key
+    fens, ensemble = make_plans(
         Settings.make(**SMALL, **{"fens.features": "lite0"}), ["fens", "ensemble"]
     )
-    assert (one.settings.reads_features, other.settings.reads_features) == (True, False)
+    assert fens.settings.reads_features
+    assert not ensemble.settings.reads_features
     cells = Study.declare(["fens", "afl"], features=["pixels", "lite0"], **SMALL).cells()
     kinds = [(cell.plan.method_name, cell.plan.settings.reads_features) for cell in cells]
     assert len(cells) == 4
@@ -62,14 +64,14 @@ def test_features_mean_the_body_for_a_network_and_stay_a_knob_where_they_are_one
     assert plain.architectures[0][1] == (1, 12, 12)
 
 
-def test_a_rule_that_no_scale_changes_is_the_same_by_either_way():
+def test_a_scale_free_rule_is_the_same_by_features_and_by_transform():
     """LDA without shrinkage does not depend on the units of its features."""
     by_features = run("gauss", **SMALL, head="lda", shrinkage=0, features="lite0")
     by_transform = run("gauss", **SMALL, head="lda", shrinkage=0, transform="lite0")
     assert np.array_equal(by_features.test_predictions, by_transform.test_predictions)
 
 
-def test_a_run_counts_the_head_alone_and_its_model_can_be_kept(tmp_path):
+def test_a_run_counts_the_head_alone_and_its_model_can_be_saved(tmp_path):
     out = run("fedavg", **SMALL, features="lite0", cache=False)
     assert out.bytes_up == 2 * 4 * out.parameters
     assert out.parameters == 112 * 64 + 64 + 64 * 32 + 32 + 32 * 2 + 2
@@ -79,7 +81,7 @@ def test_a_run_counts_the_head_alone_and_its_model_can_be_kept(tmp_path):
     assert torch.equal(out.federation().dataset.x_test, rows)
 
 
-def test_cues_are_on_the_images_that_the_body_sees():
+def test_cues_are_drawn_on_the_images_that_the_body_sees():
     settings = {**SMALL, "transform": "lite0", "cue": "shape"}
     plain = Settings.make(**settings).federation()
     marked = Settings.make(**settings, spurious="0").federation()
@@ -91,7 +93,7 @@ def test_cues_are_on_the_images_that_the_body_sees():
     "change", [{"features": "relu"}, {"features": "lite0", "dataset": "watch"}, {"transform": "lite0+flip"},
                {"features": "lite0", "model": "cnn"}],
 )  # fmt: skip
-def test_refused_in_one_sentence(change):
+def test_impossible_settings_are_refused_in_one_sentence(change):
     with pytest.raises(UsageError) as error:
         compare(["fens"], **{**SMALL, "partition": "iid", **change})
     assert str(error.value).endswith(".") and ". " not in str(error.value)

@@ -1,4 +1,4 @@
-"""What a study may be declared as, in Python and in TOML, and every wrong one as a sentence before anything runs."""
+"""Declarations of studies in Python and in TOML, and wrong ones, which are refused before anything runs."""
 
 import pytest
 
@@ -12,37 +12,25 @@ def test_lists_are_axes_and_values_are_fixed():
     )
     assert study.axes == ("alpha", "fens.rounds")
     cells = study.cells()
-    assert (
-        len(study)
-        == len(cells)
-        == len({cell.plan.hash_settings_of_run() for cell in cells})
-        == 2 * 3 * (1 + 2)
-    )
-    assert [cell.seed for cell in cells] == [
-        0,
-        0,
-        0,
-        1,
-        1,
-        1,
-        2,
-        2,
-        2,
-    ] * 2  # those of a seed are neighbours
+    # Two values of alpha, three seeds, one cell of FedAvg and two of FENS.
+    assert len(study) == len(cells) == 2 * 3 * (1 + 2)
+    assert len({cell.plan.hash_settings_of_run() for cell in cells}) == len(cells)
+    # Cells of a seed are neighbours.
+    assert [cell.seed for cell in cells] == [0, 0, 0, 1, 1, 1, 2, 2, 2] * 2
     cell = cells[-1]
     assert (cell.seed, cell.plan.method_name, cell.plan.method.rounds) == (2, "fens", 50)
     assert cell.values == {"alpha": 1, "clients": 5, "fens.rounds": 50}
     assert cell.plan.settings.alpha == 1
 
 
-def test_a_recipe_field_is_of_all_methods_and_cells_of_a_group_share_their_clients():
+def test_a_recipe_field_applies_to_all_methods_whose_cells_share_their_clients():
     cells = Study.declare(["fedavg", "fens"], lr=[0.01, 0.05], seeds=2, epochs=3).cells()
     assert [cell.plan.recipe.lr for cell in cells] == [0.01] * 4 + [0.05] * 4
     keys = [cell.plan.hash_settings_of_local_training() for cell in cells]
     assert keys[::2] == keys[1::2] and len({*keys}) == 4
 
 
-def test_a_plain_field_is_of_every_method_that_has_it():
+def test_a_plain_field_applies_to_every_method_that_has_it():
     study = Study.declare(["fens", "fedavg_multi", "fedavg"], rounds=[5, 10])
     assert study.own == {
         "fens": {"rounds": (5, 10)},
@@ -52,7 +40,7 @@ def test_a_plain_field_is_of_every_method_that_has_it():
     assert len(study) == 5
 
 
-def test_a_file_says_the_same(tmp_path):
+def test_a_toml_file_declares_the_same_study(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(
         'methods = ["fedavg", "fens"]\nseeds = [3, 5]\nalpha = [0.1, 1]\n'
@@ -73,7 +61,7 @@ WRONG = [
 ]  # fmt: skip
 
 
-def test_a_wrong_study_is_one_sentence_and_so_is_a_wrong_or_missing_file(tmp_path):
+def test_wrong_studies_and_wrong_or_missing_files_are_refused(tmp_path):
     for arguments in WRONG:
         with pytest.raises(UsageError) as caught:
             Study.declare(**{"methods": ["fedavg"], **arguments}).cells()

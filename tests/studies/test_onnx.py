@@ -1,4 +1,4 @@
-"""A model as ONNX: a program without PyTorch predicts what the model predicts, for any number of samples."""
+"""Models saved as ONNX predict the same without PyTorch, for any number of samples."""
 
 import json
 
@@ -13,14 +13,15 @@ from fedlab_nb.methods import METHODS, GlobalModel
 from fedlab_nb.studies import saved
 
 SMALL = {"clients": 2, "epochs": 1, "share": 0.1, "cache": False}
-OTHERS = [("gauss", {"head": "protohyper"}), ("ensemble", {"rule": "median"}), ("fens", {"aggregator": "moe"}),
+VARIANTS = [("gauss", {"head": "protohyper"}), ("ensemble", {"rule": "median"}), ("fens", {"aggregator": "moe"}),
           ("fedavg", {"model": "cnn2"}), ("fedavg", {"dataset": "watch", "partition": "iid"})]  # fmt: skip
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, change", [*((name, {}) for name in METHODS), *OTHERS])
-def test_the_graph_predicts_as_the_model(name, change, tmp_path):
-    onnx, reference = pytest.importorskip("onnx"), pytest.importorskip("onnx.reference")
+@pytest.mark.parametrize("name, change", [*((name, {}) for name in METHODS), *VARIANTS])
+def test_the_graph_predicts_what_the_model_predicts(name, change, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    reference = pytest.importorskip("onnx.reference")
     out = run(name, **in_study(name) | SMALL | {"model": "auto"} | change)
     path = out.save(tmp_path / "model.onnx")
     graph = reference.ReferenceEvaluator(str(path))
@@ -33,14 +34,15 @@ def test_the_graph_predicts_as_the_model(name, change, tmp_path):
     assert json.loads(about.value)["method"] == name
 
 
-class Odd(GlobalModel):
+class ValueDependentModel(GlobalModel):
+    """A model whose computation depends on the values of the samples, which a graph cannot express."""
+
     def logits(self, samples):
-        return samples[:, :2] * (
-            1 if float(samples.sum()) > 1 else 2
-        )  # which of them, no graph can say
+        factor = 1 if float(samples.sum()) > 1 else 2
+        return samples[:, :2] * factor
 
 
-def test_what_cannot_be_written_is_a_sentence(monkeypatch, tmp_path):
+def test_other_endings_and_a_missing_package_are_refused(monkeypatch, tmp_path):
     out = run("afl", **in_study("afl") | SMALL)
     with pytest.raises(UsageError, match="must end in"):
         out.save(tmp_path / "model.onx")
@@ -50,7 +52,7 @@ def test_what_cannot_be_written_is_a_sentence(monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_model_that_is_no_graph_is_refused(tmp_path):
+def test_a_model_that_depends_on_values_is_refused(tmp_path):
     pytest.importorskip("onnxscript")
     with pytest.raises(RunError, match="save it as .safetensors"):
-        saved.save_onnx_and_spoil_model(Odd(), (4,), {}, tmp_path / "model.onnx")
+        saved.save_onnx_and_spoil_model(ValueDependentModel(), (4,), {}, tmp_path / "model.onnx")

@@ -1,4 +1,4 @@
-"""A person's own data and clients through `run`, studies, the store, workers and the command line."""
+"""A user's own data and federations in `run`, studies, the store, workers and the command line."""
 
 import json
 from dataclasses import replace
@@ -17,7 +17,7 @@ from fedlab_nb.studies.settings import Settings
 
 Y = np.arange(72) % 3
 X = (np.random.default_rng(0).random((72, 5)) + Y[:, None]).astype("float32")
-OWN = {"x_train": X, "y_train": Y, "x_test": X[:30], "y_test": Y[:30]}
+ARRAYS = {"x_train": X, "y_train": Y, "x_test": X[:30], "y_test": Y[:30]}
 IDS = np.repeat(["a", "b", "c", "d"], [30, 20, 12, 10])
 CHEAP = {
     "rounds": 2,
@@ -34,56 +34,63 @@ pytestmark = pytest.mark.usefixtures("forget_names")
 
 @pytest.fixture
 def file(tmp_path):
-    np.savez(tmp_path / "mine.npz", **OWN, client_train=IDS)
+    """The arrays as a file that names its clients."""
+    np.savez(tmp_path / "mine.npz", **ARRAYS, client_train=IDS)
     return str(tmp_path / "mine.npz")
 
 
 @pytest.mark.slow
-def test_every_method_runs_on_a_persons_own_federation_or_says_what_it_lacks():
-    knobs = {
-        f"{m}.{k.name}": CHEAP[k.name]
-        for m, cls in METHODS.items()
-        for k in cls.fields()
-        if k.name in CHEAP
-    }
-    done, lacking = {}, {}
-    for event in fl.job("all", dataset={**OWN, "client_train": IDS}, public=0.1, **QUICK, **knobs):
+def test_every_method_runs_on_a_users_data_or_says_what_it_lacks():
+    knobs = {}
+    for method, method_class in METHODS.items():
+        for knob in method_class.fields():
+            if knob.name in CHEAP:
+                knobs[f"{method}.{knob.name}"] = CHEAP[knob.name]
+    outcomes = {}
+    errors = {}
+    for event in fl.job(
+        "all", dataset={**ARRAYS, "client_train": IDS}, public=0.1, **QUICK, **knobs
+    ):
         if event.outcome is not None:
-            done[event.method] = event.outcome
+            outcomes[event.method] = event.outcome
         if event.error is not None:
-            lacking[event.method] = event.error
-    assert set(done) | set(lacking) == set(METHODS)
+            errors[event.method] = event.error
+    assert set(outcomes) | set(errors) == set(METHODS)
     assert all(
-        o.settings.partition == "natural" and len(o.label_counts) == 4 for o in done.values()
+        outcome.settings.partition == "natural" and len(outcome.label_counts) == 4
+        for outcome in outcomes.values()
     )
-    assert list(lacking) == ["fadi"] and isinstance(lacking["fadi"], fl.UsageError)
-    assert str(lacking["fadi"]).startswith("F-ADI needs images, not feature rows")
+    assert list(errors) == ["fadi"] and isinstance(errors["fadi"], fl.UsageError)
+    assert str(errors["fadi"]).startswith("F-ADI needs images, not feature rows")
     with_public = ["feddf", "fedkd", "dsfl", "fedet"]
-    for event in fl.job(with_public, dataset={**OWN, "client_train": IDS}, **QUICK):
+    for event in fl.job(with_public, dataset={**ARRAYS, "client_train": IDS}, **QUICK):
         text = str(event.error)
         assert "needs unlabelled public" in text and "public=0.1" in text and text.endswith(".")
 
 
-def test_a_federation_gives_what_its_settings_give():
+def test_a_run_of_a_federation_equals_that_of_its_settings():
     fed = federate("digits", alpha=0.3, clients=4, seed=3)
-    given = fl.run("local", federation=fed, **QUICK)
-    plain = fl.run("local", alpha=0.3, clients=4, seed=3, **QUICK)
-    assert (given.accuracy, given.bytes_up) == (plain.accuracy, plain.bytes_up)
-    assert np.array_equal(given.label_counts, plain.label_counts)
-    assert all(map(torch.equal, given.federation().shards, fed.shards))
-    assert given.settings.seed == 3
-    assert given.settings.partition == "dirichlet"
-    assert given.settings.clients == 4
+    by_federation = fl.run("local", federation=fed, **QUICK)
+    by_settings = fl.run("local", alpha=0.3, clients=4, seed=3, **QUICK)
+    assert (by_federation.accuracy, by_federation.bytes_up) == (
+        by_settings.accuracy,
+        by_settings.bytes_up,
+    )
+    assert np.array_equal(by_federation.label_counts, by_settings.label_counts)
+    assert all(map(torch.equal, by_federation.federation().shards, fed.shards))
+    assert by_federation.settings.seed == 3
+    assert by_federation.settings.partition == "dirichlet"
+    assert by_federation.settings.clients == 4
 
 
-def test_a_federation_put_together_by_hand_is_taken_as_it_is():
-    """Without its origin, or with other shards than `federate` has made: nothing is drawn again."""
+def test_a_federation_built_by_hand_is_not_drawn_again():
+    """Whether its shards were changed after `federate` or it has no origin: its shards are used as they are."""
     fed = federate("digits", alpha=0.3, clients=4, seed=3)
-    fewer = tuple(shard[:9] for shard in fed.shards)
-    changed = replace(fed, shards=fewer)
+    shards = tuple(shard[:9] for shard in fed.shards)
+    changed = replace(fed, shards=shards)
     for by_hand in (changed, replace(changed, origin={})):
         outcome = fl.run("local", federation=by_hand, **QUICK)
-        assert all(map(torch.equal, outcome.federation().shards, fewer))
+        assert all(map(torch.equal, outcome.federation().shards, shards))
         assert (outcome.settings.seed, outcome.settings.partition) == (3, "natural")
         with pytest.raises(fl.UsageError, match="alpha=0.1 contradicts the federation"):
             fl.run("local", federation=by_hand, alpha=0.1)
@@ -91,68 +98,69 @@ def test_a_federation_put_together_by_hand_is_taken_as_it_is():
 
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("call", [fl.run, fl.compare, fl.study, fl.job])
-def test_a_federation_is_no_data_set(call, several):
+def test_a_federation_is_refused_as_a_data_set(call, several):
     fed = federate("digits", clients=4)
     with pytest.raises(fl.UsageError, match="write federation= instead"):
         call("local", dataset=[fed, "digits"] if several else fed)
 
 
-def test_own_indices_and_the_store():
+def test_lists_of_indices_and_contents_of_arrays_are_store_keys():
     lists = [range(0, 30), [31, 35, 40], list(range(50, 90))]
-    first = fl.run("fedavg", federation=federate("digits", indices=lists), **QUICK)
-    again = fl.run("fedavg", federation=federate(load("digits"), indices=lists), **QUICK)
-    other = fl.run("fedavg", federation=federate("digits", indices=lists[::-1]), **QUICK)
-    assert again.cached and not other.cached and not first.cached
-    assert [shard.tolist() for shard in again.federation().shards] == [list(rows) for rows in lists]
-    assert fl.run("fedavg", dataset=OWN, clients=3, **QUICK).settings.partition == "dirichlet"
-    fl.add_dataset("renamed", OWN)
-    assert fl.run(
-        "fedavg", dataset="renamed", clients=3, **QUICK
-    ).cached  # content counts, not the name
+    outcome = fl.run("fedavg", federation=federate("digits", indices=lists), **QUICK)
+    second_run = fl.run("fedavg", federation=federate(load("digits"), indices=lists), **QUICK)
+    other_order = fl.run("fedavg", federation=federate("digits", indices=lists[::-1]), **QUICK)
+    assert second_run.cached and not other_order.cached and not outcome.cached
+    assert [shard.tolist() for shard in second_run.federation().shards] == [
+        list(rows) for rows in lists
+    ]
+    assert fl.run("fedavg", dataset=ARRAYS, clients=3, **QUICK).settings.partition == "dirichlet"
+    fl.add_dataset("renamed", ARRAYS)
+    # The key depends on the content, not on the name.
+    assert fl.run("fedavg", dataset="renamed", clients=3, **QUICK).cached
 
 
-def test_other_data_under_the_name_are_no_federation_of_the_outcome():
-    fl.add_dataset("mine", OWN)
+def test_an_outcome_refuses_other_data_under_the_same_name():
+    fl.add_dataset("mine", ARRAYS)
     outcome = fl.run("fedavg", dataset="mine", clients=3, **QUICK)
-    fl.add_dataset("mine", {**OWN, "y_train": (Y + 1) % 3})
+    fl.add_dataset("mine", {**ARRAYS, "y_train": (Y + 1) % 3})
     with pytest.raises(
         fl.UsageError, match="The name 'mine' now belongs to other data than in this run"
     ):
         outcome.federation()
 
 
-def test_settings_that_change_nothing_are_not_in_the_keys():
-    plain, asked = (
-        Settings.make(),
-        Settings.make(size_sigma=0, share="1", minimum=0, repair="move", partition=None),
-    )
+def test_settings_without_effect_are_not_in_the_keys():
+    plain = Settings.make()
+    explicit = Settings.make(size_sigma=0, share="1", minimum=0, repair="move", partition=None)
     options = {"partition": "dirichlet", "alpha": 0.1, "clients": 10, "seed": 0}
-    assert (
-        plain.list_nondefault_federation_options()
-        == asked.list_nondefault_federation_options()
-        == options
-    )
+    assert plain.list_nondefault_federation_options() == options
+    assert explicit.list_nondefault_federation_options() == options
 
 
-def test_natural_clients_are_not_dealt_out_unasked(file):
+def test_natural_clients_are_not_partitioned_by_accident(file):
     wrong = (
         dict(alpha=1),
         dict(clients=5),
         dict(partition="natural", clients="5"),
         dict(partition="natural", minimum=5),
     )
-    for dataset in (file, {**OWN, "client_train": IDS}):
+    for dataset in (file, {**ARRAYS, "client_train": IDS}):
         for settings in wrong:
             with pytest.raises(fl.UsageError, match=next(reversed(settings))):
                 fl.run("fedavg", dataset=dataset, **settings)
-    again = Settings.make(**Settings.make(dataset=file).to_keywords())  # what a panel hands back
-    assert again == Settings.make(dataset=file) and again.clients == 4
+    settings_from_keywords = Settings.make(
+        **Settings.make(dataset=file).to_keywords()
+    )  # as a panel passes them on
+    assert (
+        settings_from_keywords == Settings.make(dataset=file)
+        and settings_from_keywords.clients == 4
+    )
 
 
-def test_a_study_takes_data_in_memory_and_its_workers_get_them():
-    results = fl.study(["fedavg"], dataset=[OWN, "digits"], clients=3, **QUICK)
+def test_a_study_accepts_data_in_memory_and_sends_them_to_workers():
+    results = fl.study(["fedavg"], dataset=[ARRAYS, "digits"], clients=3, **QUICK)
     assert len(results) == 2 and not results.failed and results.axes == ("dataset",)
-    grid = Study.declare(["fedavg"], dataset={**OWN, "client_train": IDS}, epochs=[1, 2])
+    grid = Study.declare(["fedavg"], dataset={**ARRAYS, "client_train": IDS}, epochs=[1, 2])
     (name,) = grid.shared["dataset"]
     plugins = []
 
@@ -162,16 +170,16 @@ def test_a_study_takes_data_in_memory_and_its_workers_get_them():
 
     pytest.importorskip("dask")
     send_datasets_to_workers(Client(), grid.cells())
-    made = load(name)
+    data = load(name)
     registry._added.clear()
-    plugins[0].setup(None)  # as on a worker that has started
-    assert load(name).digest == made.digest and load(name).client_names == made.client_names
+    plugins[0].setup(None)  # as when a worker starts
+    assert load(name).digest == data.digest and load(name).client_names == data.client_names
     with pytest.raises(fl.UsageError, match="alpha cannot be set"):
         Study.declare(["fedavg"], dataset=name, alpha=[0.1, 1]).cells()
 
 
 # ------------------------------------------------------------------------------------------------------ command line
-def test_the_command_line_uses_the_files_own_clients_and_says_so(file, capsys):
+def test_the_command_line_uses_the_clients_of_the_file_and_says_so(file, capsys):
     words = ["run", "fedavg", "--json", "--dataset", file, "--set", "epochs=1"]
     assert main(words) == 0
     out, err = capsys.readouterr()
@@ -184,7 +192,7 @@ def test_the_command_line_uses_the_files_own_clients_and_says_so(file, capsys):
     assert json.loads(capsys.readouterr().out)["clients"] == 3
 
 
-def test_the_command_line_says_what_it_takes_a_tables_columns_for(capsys, tmp_path):
+def test_the_command_line_explains_the_columns_of_a_table(capsys, tmp_path):
     table = tmp_path / "wards.csv"
     table.write_text(
         "age,ward,ill\n"

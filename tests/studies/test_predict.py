@@ -1,4 +1,4 @@
-"""Raw rows: what a saved model says of them is what it says of the same rows in the test set, for every method."""
+"""Predictions for raw rows: a saved model answers them as it answers the same samples in the test set."""
 
 import json
 
@@ -23,8 +23,8 @@ SMALL = {"clients": 3, "epochs": 1, "device": "cpu", "cache": False, "alpha": 10
 N = 150
 
 
-def table() -> pd.DataFrame:
-    """Numbers with gaps, categories, words and an id; a column says which rows are for testing."""
+def make_table() -> pd.DataFrame:
+    """Numbers with gaps, categories and an id; the column `split` marks the test rows."""
     rng = np.random.default_rng(5)
     stage = np.arange(N) % 3
     blood = rng.normal(80, 9, N) + 8 * stage
@@ -42,12 +42,12 @@ def table() -> pd.DataFrame:
     return frame
 
 
-TABLE = table()
+TABLE = make_table()
 TEST_ROWS = TABLE[TABLE["split"] == "test"].reset_index(drop=True)
 
 
 @pytest.fixture(scope="module")
-def csv(tmp_path_factory):
+def table_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("table") / "patients.csv"
     TABLE.to_csv(path, index=False)
     return f"{path}?label=stage&split=split"
@@ -67,13 +67,13 @@ def make_pictures(kind: str) -> dict[str, np.ndarray]:
 
 
 def choose_options(name: str, dataset) -> dict:
-    """How a method is run on small own data: with public samples where it needs some."""
+    """The settings of a short run of a method on a user's data, of which a tenth is public."""
     usual = {key: value for key, value in in_study(name).items() if key != "dataset"}
     return {"public": 0.1} | usual | SMALL | {"dataset": dataset}
 
 
 def check_same_answers(answers: pd.DataFrame, outcome, x: torch.Tensor) -> None:
-    """That `answers` are what the outcome says of the prepared samples `x`: labels, and scores to rounding."""
+    """Check that `answers` are the outcome's for the prepared samples `x`: the labels, and the scores to rounding."""
     names = outcome.inputs.class_names
     assert answers["label"].tolist() == [names[c] for c in outcome.predict(x)]
     scores = outcome.model.logits(x).detach().double()
@@ -92,16 +92,16 @@ def shuffle_rows(rows: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_raw_rows_of_a_table_get_the_answers_of_the_test_set(name, csv, tmp_path):
+def test_raw_rows_of_a_table_get_the_answers_of_the_test_set(name, table_file, tmp_path):
     if "images" in METHODS[name].info.needs:
         pytest.skip("for images alone")
-    out = fl.run(name, **choose_options(name, csv))
-    x = fl.load(csv).x_test
+    out = fl.run(name, **choose_options(name, table_file))
+    x = fl.load(table_file).x_test
     assert len(x) == len(TEST_ROWS)
     model = fl.load_model(out.save(tmp_path / "model.safetensors"))
     assert model.model.score_kind == out.model.score_kind
-    for who in (out, model):
-        check_same_answers(who.predict(TEST_ROWS), out, x)
+    for predictor in (out, model):
+        check_same_answers(predictor.predict(TEST_ROWS), out, x)
     check_same_answers(model.predict(shuffle_rows(TEST_ROWS)), out, x)
     surplus = shuffle_rows(TEST_ROWS.assign(note="seen twice", stage="?"), 1)
     check_same_answers(model.predict(surplus), out, x)
@@ -118,23 +118,25 @@ def test_raw_images_get_the_answers_of_the_test_set(name, tmp_path):
     out = fl.run(name, **choose_options(name, data))
     x = out.federation().dataset.x_test
     model = fl.load_model(out.save(tmp_path / "model.safetensors"))
-    for who in (out, model):
-        check_same_answers(who.predict(data["x_test"]), out, x)
+    for predictor in (out, model):
+        check_same_answers(predictor.predict(data["x_test"]), out, x)
     check_same_answers(model.predict(data["x_test"][0]), out, x[:1])
     check_same_answers(model.predict(data["x_test"][:, :, :, None]), out, x)
 
 
 @pytest.mark.parametrize("kind", ["uint8", "uint16", "float"])
-@pytest.mark.parametrize("way", [{}, {"transform": "standardise"}, {"transform": "lite0"}], ids=str)
-def test_the_scale_of_images_and_what_is_done_to_them_are_kept(kind, way, tmp_path):
+@pytest.mark.parametrize(
+    "transform", [{}, {"transform": "standardise"}, {"transform": "lite0"}], ids=str
+)
+def test_scale_and_transform_of_images_are_saved(kind, transform, tmp_path):
     data = make_pictures(kind)
-    out = fl.run("fedavg", dataset=data, **SMALL, **way)
+    out = fl.run("fedavg", dataset=data, **SMALL, **transform)
     model = fl.load_model(out.save(tmp_path / "model.safetensors"))
     check_same_answers(model.predict(data["x_test"]), out, out.federation().dataset.x_test)
 
 
 @pytest.mark.parametrize("shape", [(120, 5), (120, 2, 32)])
-def test_features_and_recordings_in_their_own_numbers(shape, tmp_path):
+def test_features_and_recordings_are_accepted_in_raw_numbers(shape, tmp_path):
     rng = np.random.default_rng(7)
     y = np.arange(120) % 2
     x = rng.normal(1000, 30, shape) + 40 * y.reshape(-1, *(1,) * (len(shape) - 1))
@@ -170,7 +172,7 @@ def test_columns_of_a_numeric_frame_are_found_by_name_or_refused(tmp_path):
             model.predict(rows)
 
 
-def test_pictures_of_a_folder_are_named_by_their_files(tmp_path):
+def test_predictions_for_pictures_are_indexed_by_their_files(tmp_path):
     rng = np.random.default_rng(8)
     for part, count in (("train", 12), ("test", 4)):
         for name, level in (("cat", 60), ("dog", 180)):
@@ -200,8 +202,8 @@ def test_pictures_of_a_folder_are_named_by_their_files(tmp_path):
 
 # ---------------------------------------------------------------------------------------------------- wrong rows
 @pytest.fixture(scope="module")
-def model(csv, tmp_path_factory):
-    out = fl.run("fedavg", dataset=csv, **SMALL)
+def model(table_file, tmp_path_factory):
+    out = fl.run("fedavg", dataset=table_file, **SMALL)
     return fl.load_model(out.save(tmp_path_factory.mktemp("model") / "m.safetensors"))
 
 
@@ -216,14 +218,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_rows_are_one_sentence(case, model):
-    rows, named = WRONG[case]
-    with pytest.raises(UsageError, match=named) as refused:
+def test_wrong_rows_are_refused_in_one_sentence(case, model):
+    rows, words = WRONG[case]
+    with pytest.raises(UsageError, match=words) as error:
         model.predict(rows)
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(error.value)
 
 
-def test_a_file_in_another_form_is_read_as_its_options_say(model, tmp_path):
+def test_a_file_in_another_format_is_read_with_its_options(model, tmp_path):
     usual = model.predict(TEST_ROWS)
     TEST_ROWS.to_csv(tmp_path / "new.csv", index=False, sep="|", encoding="utf-16")
     answers = model.predict(f"{tmp_path / 'new.csv'}?sep=|&encoding=utf-16")
@@ -234,24 +236,27 @@ def test_a_file_in_another_form_is_read_as_its_options_say(model, tmp_path):
 
 @given(seed=st.integers(0, 999), rows=st.lists(st.integers(0, len(TEST_ROWS) - 1), min_size=1))
 @settings(max_examples=25, deadline=None)
-def test_any_rows_in_any_order_of_rows_and_columns(model, seed, rows):
-    whole = model.predict(TEST_ROWS)
-    part = model.predict(shuffle_rows(TEST_ROWS.iloc[rows], seed))
-    assert part["label"].tolist() == whole["label"].iloc[rows].tolist()
-    assert part.index.tolist() == rows
+def test_rows_and_columns_can_have_any_order(model, seed, rows):
+    all_answers = model.predict(TEST_ROWS)
+    answers = model.predict(shuffle_rows(TEST_ROWS.iloc[rows], seed))
+    assert answers["label"].tolist() == all_answers["label"].iloc[rows].tolist()
+    assert answers.index.tolist() == rows
     np.testing.assert_allclose(
-        part.iloc[:, 1:].to_numpy(float), whole.iloc[rows, 1:].to_numpy(float), rtol=1e-4, atol=1e-6
+        answers.iloc[:, 1:].to_numpy(float),
+        all_answers.iloc[rows, 1:].to_numpy(float),
+        rtol=1e-4,
+        atol=1e-6,
     )
 
 
-def test_a_missing_value_and_one_row_alone(model):
+def test_a_single_row_and_a_missing_value_are_accepted(model):
     row = TEST_ROWS[TEST_ROWS["blood"] > 100].iloc[0].to_dict()
     assert len(model.predict(row)) == len(model.predict([row, row])) - 1 == 1
     empty = model.predict({**row, "blood": None})
     assert empty["label"].notna().all() and not empty.equals(model.predict(row))
 
 
-def test_global_switches_of_pytorch_change_no_answer(model):
+def test_global_switches_of_pytorch_change_no_prediction(model):
     usual = model.predict(TEST_ROWS)
     torch.set_default_dtype(torch.float64)
     try:
@@ -261,33 +266,33 @@ def test_global_switches_of_pytorch_change_no_answer(model):
         torch.set_default_dtype(torch.float32)
 
 
-def test_tensors_stay_prepared_samples(model, csv):
-    x = fl.load(csv).x_test
+def test_tensors_are_taken_as_prepared_samples(model, table_file):
+    x = fl.load(table_file).x_test
     classes = model.predict(x)
     assert classes.dtype == np.int64 and classes.shape == (len(x),)
-    names = fl.load(csv).class_names
+    names = fl.load(table_file).class_names
     assert model.predict(TEST_ROWS)["label"].tolist() == [names[c] for c in classes]
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (3, 99), (4,), (3, 1, 8, 8)])
-def test_prepared_samples_of_another_shape_are_one_sentence(model, shape):
+def test_prepared_samples_of_another_shape_are_refused(model, shape):
     for read in (model.predict, model.features):
         with pytest.raises(UsageError, match=r"this model reads \[N, \d+\]"):
             read(torch.zeros(shape))
 
 
-def test_a_data_set_of_the_package_takes_its_arrays_as_it_gives_them():
+def test_samples_of_a_data_set_of_the_package_are_accepted_as_arrays():
     out = fl.run("fedavg", clients=2, epochs=1, share=0.2)
     x = fl.load("digits").x_test
-    for same in (x.numpy(), x.flatten(1), x[:, 0], x.flatten(1).tolist()):
-        assert np.array_equal(out.predict(same), out.predict(x))
-    for other in ("new.csv", x.movedim(1, -1), x[:, :, :7]):
+    for accepted in (x.numpy(), x.flatten(1), x[:, 0], x.flatten(1).tolist()):
+        assert np.array_equal(out.predict(accepted), out.predict(x))
+    for refused in ("new.csv", x.movedim(1, -1), x[:, :, :7]):
         with pytest.raises(UsageError):
-            out.predict(other)
+            out.predict(refused)
 
 
-def test_an_older_file_says_that_it_lacks_the_columns(csv, tmp_path):
-    out = fl.run("fedavg", dataset=csv, **SMALL)
+def test_an_older_file_predicts_prepared_samples_alone(table_file, tmp_path):
+    out = fl.run("fedavg", dataset=table_file, **SMALL)
     path = out.save(tmp_path / "m.safetensors")
     with safe_open(path, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}
@@ -302,39 +307,41 @@ def test_an_older_file_says_that_it_lacks_the_columns(csv, tmp_path):
         older,
         {saved.NAME: f"{form} {text}", saved.DIGEST: saved.compute_model_digest(text, tensors)},
     )
-    model, x = fl.load_model(older), fl.load(csv).x_test
+    model, x = fl.load_model(older), fl.load(table_file).x_test
     assert np.array_equal(model.predict(x), out.predict(x))
     assert np.array_equal(model.predict(x.numpy()), out.predict(x))
     with pytest.raises(UsageError, match="older fedlab_nb"):
         model.predict(TEST_ROWS)
 
 
-def test_a_class_that_is_called_label(tmp_path):
+def test_a_class_may_be_called_label(tmp_path):
     frame = TABLE.drop(columns=["patient_id", "split"]).replace({"stage": {"mild": "label"}})
     frame.to_csv(tmp_path / "t.csv", index=False)
     out = fl.run("fedavg", dataset=tmp_path / "t.csv?label=stage", **SMALL)
     assert list(out.predict(frame).columns) == ["label", "label (class)", "none", "severe"]
 
 
-def test_data_that_changed_since_cost_the_columns_alone(tmp_path):
+def test_a_model_predicts_after_its_data_file_has_changed(tmp_path):
     path = tmp_path / "t.csv"
     TABLE.drop(columns=["split"]).to_csv(path, index=False)
     settings = {"dataset": f"{path}?label=stage", **SMALL, "cache": True}
     fl.run("fedavg", **settings)
-    again = fl.run("fedavg", **settings)
-    assert again.cached
-    assert again.predict(TABLE)["label"].notna().all()
+    stored = fl.run("fedavg", **settings)
+    assert stored.cached
+    assert stored.predict(TABLE)["label"].notna().all()
     fresh = fl.run("fedavg", **settings | {"seed": 1})
     TABLE.drop(columns=["split"])[::-1].to_csv(path, index=False)
-    model = fl.load_model(fresh.save(tmp_path / "m.safetensors"))  # knows what it was trained on
+    model = fl.load_model(
+        fresh.save(tmp_path / "m.safetensors")
+    )  # the model keeps the columns of its training data
     assert model.predict(TABLE)["label"].tolist() == fresh.predict(TABLE)["label"].tolist()
 
 
 # ---------------------------------------------------------------------------------------------------- command line
-def test_the_command_line_writes_answers_and_replaces_nothing(csv, tmp_path, capsys):
+def test_predict_on_the_command_line_writes_a_file_and_replaces_none(table_file, tmp_path, capsys):
     model, new, out = (str(tmp_path / name) for name in ("m.safetensors", "new.csv", "a.csv"))
     TEST_ROWS.to_csv(new, index=False)
-    run = ["run", "fedavg", "--dataset", csv, "--clients", "3", "--set", "epochs=1"]
+    run = ["run", "fedavg", "--dataset", table_file, "--clients", "3", "--set", "epochs=1"]
     assert main([*run, "--save", model]) == 0
     assert main(["predict", model, new, "--out", out]) == 0
     written = pd.read_csv(out, dtype={"label": str}, keep_default_na=False)

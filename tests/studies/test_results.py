@@ -1,4 +1,4 @@
-"""Rows of a study by hand: means, bands, differences, choices on validation images, tables and files."""
+"""Results of a study, with rows by hand: means, bands, differences, choices on validation images, tables, files."""
 
 import csv
 import math
@@ -20,27 +20,26 @@ def make_row(method, seed, accuracy, *, alpha=0.1, validation=None, error="", **
 
 @pytest.fixture
 def results():
-    a = {0: 0.5, 1: 0.6, 2: 0.7}
-    b = {0: 0.6, 1: 0.7, 2: 0.81}
-    rows = [make_row("fedavg", s, v) for s, v in a.items()] + [
-        make_row("fens", s, v) for s, v in b.items()
-    ]
-    rows += [make_row("fedavg", s, v + 0.1, alpha=1) for s, v in a.items()] + [
-        make_row("fens", 0, 0, alpha=1, error="diverged")
-    ]
+    """FedAvg and FENS at alpha 0.1 and 1, three seeds; FENS diverged at alpha 1."""
+    fedavg = {0: 0.5, 1: 0.6, 2: 0.7}
+    fens = {0: 0.6, 1: 0.7, 2: 0.81}
+    rows = [make_row("fedavg", seed, accuracy) for seed, accuracy in fedavg.items()]
+    rows += [make_row("fens", seed, accuracy) for seed, accuracy in fens.items()]
+    rows += [make_row("fedavg", seed, accuracy + 0.1, alpha=1) for seed, accuracy in fedavg.items()]
+    rows.append(make_row("fens", 0, 0, alpha=1, error="diverged"))
     return Results(rows, ["alpha"])
 
 
-def test_means_with_bands(results):
-    first = results.summary()[0]
-    assert (first["method"], first["alpha"], first["seeds"]) == ("fedavg", 0.1, 3)
-    assert first["accuracy"] == pytest.approx(0.6)
-    assert first["band"] == pytest.approx(compute_band([0.5, 0.6, 0.7]).half_width)
-    assert (first["bytes_up"], first["bytes_down"]) == (100, 50)
-    assert len(results.summary()) == 3  # the failed cell is in none of them
+def test_summaries_have_means_and_bands(results):
+    summary = results.summary()[0]
+    assert (summary["method"], summary["alpha"], summary["seeds"]) == ("fedavg", 0.1, 3)
+    assert summary["accuracy"] == pytest.approx(0.6)
+    assert summary["band"] == pytest.approx(compute_band([0.5, 0.6, 0.7]).half_width)
+    assert (summary["bytes_up"], summary["bytes_down"]) == (100, 50)
+    assert len(results.summary()) == 3  # the failed cell is in no mean
 
 
-def test_paired_differences(results):
+def test_differences_are_paired_by_seed(results):
     (gap,) = results.differences("fedavg")
     assert gap["difference"] == pytest.approx(0.31 / 3)
     expected = difference({0: 0.6, 1: 0.7, 2: 0.81}, {0: 0.5, 1: 0.6, 2: 0.7})
@@ -57,11 +56,12 @@ def test_ranks_and_failed_cells(results):
 
 
 def test_a_choice_is_made_on_validation_images():
-    """0.001 is best on the test images, 0.01 on the validation images: 0.01 is chosen, and its test value is shown."""
+    """0.001 is best on the test images and 0.01 on the validation images: 0.01 is chosen, with its test accuracy."""
     rows = []
-    for rate, test, held in ((0.001, 0.9, 0.5), (0.01, 0.7, 0.8)):
+    for rate, test, validation in ((0.001, 0.9, 0.5), (0.01, 0.7, 0.8)):
         rows += [
-            make_row("fens", s, test, validation=held, **{"fens.eta_s": rate}) for s in range(3)
+            make_row("fens", seed, test, validation=validation, **{"fens.eta_s": rate})
+            for seed in range(3)
         ]
     (chosen,) = Results(rows, ["fens.eta_s"]).choose("fens.eta_s")
     assert chosen["fens.eta_s"] == 0.01
@@ -74,7 +74,7 @@ def test_a_choice_is_made_on_validation_images():
         Results(rows, ["fens.eta_s"]).choose("fens.eta_s")
 
 
-def test_own_axes_name_the_method():
+def test_an_axis_of_one_method_is_part_of_its_name():
     results = Results(
         [make_row("fens", 0, 0.5, **{"fens.rounds": 10}), make_row("fedavg", 0, 0.4)],
         ["fens.rounds"],
@@ -82,7 +82,7 @@ def test_own_axes_name_the_method():
     assert list(results.points()[()]) == ["fens (rounds = 10)", "fedavg"]
 
 
-def test_tables(results):
+def test_tables_as_text_markdown_latex_and_html(results):
     assert results.table().splitlines()[0].split("  ")[0] == "method"
     assert results.table("markdown").splitlines() == [
         "| method | alpha = 0.1 | alpha = 1 |",
@@ -98,19 +98,19 @@ def test_tables(results):
         results.table("latx")
 
 
-def test_files(results, tmp_path):
-    place = results.save(tmp_path / "out")
-    with open(place / "results.csv", newline="") as file:
+def test_results_survive_their_files(results, tmp_path):
+    folder = results.save(tmp_path / "out")
+    with open(folder / "results.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0])[: len(COLUMNS)] == COLUMNS
     assert len(rows) == 10 and float(rows[0]["accuracy"]) == 0.5
-    again = Results.load(place)
-    assert (again.rows, again.axes) == (results.rows, results.axes)
+    loaded = Results.load(folder)
+    assert (loaded.rows, loaded.axes) == (results.rows, results.axes)
     pyarrow = pytest.importorskip("pyarrow.parquet")
-    assert pyarrow.read_table(place / "results.parquet").num_rows == 10
+    assert pyarrow.read_table(folder / "results.parquet").num_rows == 10
 
 
-def test_files_in_trouble(results, tmp_path):
+def test_files_that_cannot_be_written_or_read_are_refused(results, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FedlabError, match="could not be written"):
         results.save(tmp_path / "file" / "out")

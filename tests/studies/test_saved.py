@@ -1,4 +1,4 @@
-"""A model as a file: every method's, the same to the last digit; a damaged or foreign one is a sentence."""
+"""Saved models: every method's model is the same after loading; damaged and foreign files are refused."""
 
 import json
 from functools import cache
@@ -21,8 +21,8 @@ from fedlab_nb.models import MODELS
 from fedlab_nb.studies import saved
 
 SMALL = {"clients": 2, "epochs": 1, "share": 0.1, "cache": False, "device": "cpu"}
-# Other kinds of models than the usual ones: rules, heads, features, networks of others, and what is in front of them.
-OTHERS = [
+# Variants with other rules, heads, features, networks and transforms.
+VARIANTS = [
     ("ensemble", {"rule": "beta"}), ("ensemble", {"rule": "class_counts"}), ("ensemble", {"rule": "votes"}),
     ("fens", {"aggregator": "nn"}), ("fens", {"aggregator": "moe"}), ("fens", {"aggregator": "voting"}),
     ("fens", {"activation_bits": 4, "bits": 8}), ("fens", {"distil": True}),
@@ -36,68 +36,70 @@ OTHERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name, change", [*((name, {}) for name in METHODS), *OTHERS])
-def test_a_loaded_model_is_the_saved_one_to_the_last_bit(name, change, tmp_path):
+@pytest.mark.parametrize("name, change", [*((name, {}) for name in METHODS), *VARIANTS])
+def test_a_loaded_model_equals_the_saved_one_to_the_last_bit(name, change, tmp_path):
     out = run(name, **in_study(name) | SMALL | change)
-    again = load_model(out.save(tmp_path / "model.safetensors"))
+    loaded = load_model(out.save(tmp_path / "model.safetensors"))
     x = torch.rand(
-        70, *again.about["data"]["input_shape"], generator=torch.Generator().manual_seed(1)
+        70, *loaded.about["data"]["input_shape"], generator=torch.Generator().manual_seed(1)
     )
     for read in ("logits", "features", "predict"):
-        assert torch.equal(getattr(out.model, read)(x), getattr(again.model, read)(x)), read
-    assert np.array_equal(out.predict(x.numpy()), again.predict(x.numpy()))
-    result = again.about["result"]
+        assert torch.equal(getattr(out.model, read)(x), getattr(loaded.model, read)(x)), read
+    assert np.array_equal(out.predict(x.numpy()), loaded.predict(x.numpy()))
+    result = loaded.about["result"]
     assert (result["method"], result["accuracy"], result["bytes_up"]) == (
         name,
         out.accuracy,
         out.bytes_up,
     )
-    assert again.about["options"] == json.loads(json.dumps(out.options))
+    assert loaded.about["options"] == json.loads(json.dumps(out.options))
 
 
 @cache
-def small():
+def run_small_model():
     """An outcome whose model has few numbers."""
     return run("fedavg", **in_study("fedavg") | SMALL | {"model": "mlp1:2"})
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    return small().save(tmp_path_factory.mktemp("saved") / "model.safetensors")
+def model_file(tmp_path_factory):
+    return run_small_model().save(tmp_path_factory.mktemp("saved") / "model.safetensors")
 
 
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_a_file_that_was_changed_anywhere_is_refused_or_means_the_same(file, data):
-    content = bytearray(file.read_bytes())
+def test_a_changed_file_is_refused_or_gives_the_same_model(model_file, data):
+    content = bytearray(model_file.read_bytes())
     if data.draw(st.booleans()):
-        at = data.draw(st.integers(0, len(content) - 1) | st.integers(0, 400))
-        content[at] ^= data.draw(st.integers(1, 255))
+        position = data.draw(st.integers(0, len(content) - 1) | st.integers(0, 400))
+        content[position] ^= data.draw(st.integers(1, 255))
     else:
         content = content[: data.draw(st.integers(0, len(content) - 1))]
-    other = file.with_name("changed.safetensors")
-    other.write_bytes(content)
+    changed_file = model_file.with_name("changed.safetensors")
+    changed_file.write_bytes(content)
     x = torch.rand(9, 1, 8, 8)
     try:
-        assert torch.equal(load_model(other).model.logits(x), small().model.logits(x))
+        assert torch.equal(
+            load_model(changed_file).model.logits(x), run_small_model().model.logits(x)
+        )
     except UsageError as error:
-        assert str(other) in str(error)
+        assert str(changed_file) in str(error)
 
 
-def rewrite_file(file, change):
-    """The file with other words in its header, whose digest fits them."""
-    with safe_open(file, "pt") as opened:
+def rewrite_file(model_file, change):
+    """A copy of the file with a changed header and the digest that belongs to it."""
+    with safe_open(model_file, "pt") as opened:
         tensors = {name: opened.get_tensor(name) for name in opened.keys()}
-        words = opened.metadata()
-    form, _, text = words[saved.NAME].partition(" ")
+        metadata = opened.metadata()
+    form, _, text = metadata[saved.NAME].partition(" ")
     form, text = change(form, text)
-    other = file.with_name("other.safetensors")
+    changed_file = model_file.with_name("other.safetensors")
     save_file(
         tensors,
-        other,
+        changed_file,
         {saved.NAME: f"{form} {text}", saved.DIGEST: saved.compute_model_digest(text, tensors)},
     )
-    return other
+    return changed_file
 
 
 @pytest.mark.parametrize(
@@ -110,12 +112,12 @@ def rewrite_file(file, change):
         lambda form, text: (form, "[]"),
     ],
 )
-def test_what_this_version_does_not_know_is_refused(file, change):
+def test_contents_that_this_version_does_not_know_are_refused(model_file, change):
     with pytest.raises(UsageError):
-        load_model(rewrite_file(file, change))
+        load_model(rewrite_file(model_file, change))
 
 
-def test_foreign_files_and_places_are_refused(file, tmp_path):
+def test_other_files_and_unusable_paths_are_refused(model_file, tmp_path):
     foreign = tmp_path / "foreign.safetensors"
     save_file({"x": torch.zeros(2)}, foreign)
     np.savez(tmp_path / "arrays.npz", x=np.zeros(2))
@@ -123,34 +125,35 @@ def test_foreign_files_and_places_are_refused(file, tmp_path):
         with pytest.raises(UsageError):
             load_model(path)
     with pytest.raises(UsageError):
-        small().save(tmp_path / "model.pt")
+        run_small_model().save(tmp_path / "model.pt")
     with pytest.raises(RunError):
-        small().save(tmp_path / "no folder" / "model.safetensors")
+        run_small_model().save(tmp_path / "no folder" / "model.safetensors")
 
 
 class Gate(nn.Module):
-    """A layer of a person's own: with a parameter, a buffer, a number and a child."""
+    """A user's layer with a parameter, a buffer, a number and a child."""
 
     def __init__(self, width):
         super().__init__()
         self.scale = nn.Parameter(torch.ones(width))
         self.register_buffer("shift", torch.full((width,), 0.25))
-        self.slope, self.act = 1.5, nn.Tanh()
+        self.slope = 1.5
+        self.act = nn.Tanh()
 
     def forward(self, x):
         return self.act(self.slope * x * self.scale + self.shift)
 
 
 class Linear(nn.Linear):
-    """One with the name of a layer of PyTorch's, and another forward."""
+    """A user's layer with the name of one of PyTorch's and another `forward`."""
 
     def forward(self, x):
         return super().forward(x) + 1
 
 
 @pytest.fixture
-def own_network():
-    """The name of a network of a person's own."""
+def users_network():
+    """The name of a registered network of the user."""
 
     def layout(shape, width):
         inputs = int(np.prod(shape))
@@ -170,36 +173,36 @@ def own_network():
         ("fens", {"model": "gated"}),
     ],
 )
-def test_a_network_of_a_persons_own_is_saved_and_loaded_where_it_is_known(
-    own_network, name, change, tmp_path
+def test_a_users_network_is_saved_and_loaded_where_it_is_registered(
+    users_network, name, change, tmp_path
 ):
     out = run(name, **in_study(name) | SMALL | change)
     path = out.save(tmp_path / "model.safetensors")
     x = torch.rand(9, 1, 8, 8, generator=torch.Generator().manual_seed(1))
     assert torch.equal(load_model(path).model.logits(x), out.model.logits(x))
-    layout = MODELS.pop(own_network).layout
+    layout = MODELS.pop(users_network).layout
     with pytest.raises(UsageError, match=r"fl\.add_model\('gated', \.\.\.\) first"):
         load_model(path)
-    add_model(own_network, layout, width=8)
+    add_model(users_network, layout, width=8)
     assert torch.equal(load_model(path).model.logits(x), out.model.logits(x))
 
 
-def test_a_layer_of_ones_own_that_keeps_a_function_is_one_sentence(own_network, tmp_path):
-    layout = MODELS[own_network].layout
+def test_a_users_layer_that_holds_a_function_is_refused(users_network, tmp_path):
+    layout = MODELS[users_network].layout
 
     def with_function(shape, width):
         blocks, features = layout(shape, width)
         blocks[-1].squash = torch.tanh
         return blocks, features
 
-    add_model(own_network, with_function, width=8)
+    add_model(users_network, with_function, width=8)
     out = run("fedavg", **in_study("fedavg") | SMALL | {"model": "gated"})
     with pytest.raises(UsageError, match="function in a layer of your own"):
         out.save(tmp_path / "model.safetensors")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_model_of_unknown_make_is_not_saved():
+def test_a_model_of_an_unknown_class_is_not_saved():
     class Own(GlobalModel):
         parts = ("rule",)
         rule = staticmethod(print)
@@ -209,14 +212,14 @@ def test_a_model_of_unknown_make_is_not_saved():
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:7", "mps", "gpu", ""])
-def test_a_device_that_is_not_there_is_named(file, device, monkeypatch):
+def test_an_unavailable_device_is_named(model_file, device, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(UsageError, match=f"{device!r}.*auto"):
-        load_model(file, device=device)
-    assert load_model(file, device="auto").device == "cpu"
+        load_model(model_file, device=device)
+    assert load_model(model_file, device="auto").device == "cpu"
 
 
-def test_the_order_of_axes_in_memory_is_kept(tmp_path):
+def test_the_memory_layout_of_tensors_is_kept(tmp_path):
     tensors = {}
     for value in (
         torch.rand(3, 4).T,
@@ -224,16 +227,15 @@ def test_the_order_of_axes_in_memory_is_kept(tmp_path):
         torch.rand(5),
         torch.tensor(1.0),
     ):
-        again = saved.restore_value_from_json_and_tensors(
+        restored = saved.restore_value_from_json_and_tensors(
             saved.convert_value_to_json_and_collect_tensors(value, tensors, "x"), tensors
         )
-        assert torch.equal(again, value) and again.stride() == value.stride()
+        assert torch.equal(restored, value) and restored.stride() == value.stride()
 
 
 def test_the_command_line_saves_one_run(tmp_path, capsys):
     path = str(tmp_path / "model.safetensors")
     assert main(["run", "fedavg", "--clients", "2", "--set", "epochs=1", "--save", path]) == 0
     assert load_model(path).about["method"] == "fedavg"
-    assert (
-        main(["run", "fedavg", "fens", "--save", path]) == main(["run", "all", "--save", path]) == 2
-    )
+    assert main(["run", "fedavg", "fens", "--save", path]) == 2
+    assert main(["run", "all", "--save", path]) == 2

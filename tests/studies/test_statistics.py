@@ -1,4 +1,4 @@
-"""Bands, paired differences and ranks against scipy, and how often "clear" is said where there is nothing."""
+"""Bands, paired differences and ranks against scipy, and how often equal methods get the verdict "clear"."""
 
 import math
 from types import SimpleNamespace
@@ -22,10 +22,11 @@ from fedlab_nb.studies.statistics import (
 
 
 @pytest.mark.parametrize("case", range(30))
-def test_random_tables_as_scipy_has_them(case):
+def test_bands_and_differences_equal_scipys(case):
     rng = np.random.default_rng(case)
     n, m = rng.integers(2, 13, 2)
-    a, b = rng.normal(0.6, 0.1, n), rng.normal(0.6, 0.2, m)
+    a = rng.normal(0.6, 0.1, n)
+    b = rng.normal(0.6, 0.2, m)
     low, high = stats.t.interval(0.95, n - 1, a.mean(), stats.sem(a))
     assert (compute_band(a).low, compute_band(a).high) == pytest.approx((low, high), abs=1e-12)
     common = min(n, m)
@@ -46,7 +47,7 @@ def test_random_tables_as_scipy_has_them(case):
 
 
 @pytest.mark.parametrize("n", [3, 5, 10])
-def test_clear_is_said_of_nothing_in_five_percent(n):
+def test_equal_methods_are_clear_in_five_percent(n):
     rng = np.random.default_rng(n)
     clear = 0
     for _ in range(1000):
@@ -56,21 +57,23 @@ def test_clear_is_said_of_nothing_in_five_percent(n):
     assert 30 <= clear <= 70
 
 
-def test_worked_by_hand():
+def test_a_band_and_verdicts_by_hand():
     """0.5, 0.6, 0.7: standard deviation 0.1, standard error 0.1/√3, times 4.3027."""
     assert compute_band([0.5, 0.6, 0.7]).half_width == pytest.approx(
         4.30265 * 0.1 / math.sqrt(3), rel=1e-5
     )
     same = difference({0: 0.9, 1: 0.8}, {0: 0.5, 1: 0.4})
     assert same.mean == pytest.approx(0.4) and same.half_width == pytest.approx(0, abs=1e-12)
-    assert same.verdict == "within the noise"  # two equal differences do not tell how they vary
+    assert (
+        same.verdict == "within the noise"
+    )  # from two equal differences nothing follows about their variation
     assert difference({0: 0.9, 1: 0.8, 2: 0.7}, {0: 0.5, 1: 0.4, 2: 0.3}).verdict == "clear"
 
 
-def test_one_seed_is_no_band():
-    alone = difference({0: 0.9}, {0: 0.5})
-    assert alone.mean == pytest.approx(0.4) and math.isnan(alone.half_width)
-    assert alone.verdict == compute_band([0.3]).verdict == "one seed"
+def test_one_seed_has_no_band():
+    one_seed = difference({0: 0.9}, {0: 0.5})
+    assert one_seed.mean == pytest.approx(0.4) and math.isnan(one_seed.half_width)
+    assert one_seed.verdict == compute_band([0.3]).verdict == "one seed"
 
 
 def test_seeds_are_paired_by_their_number():
@@ -83,7 +86,7 @@ def test_seeds_are_paired_by_their_number():
     assert apart == compute_welch_band([0.9, 0.5], [0.4, 0.6])
 
 
-def test_ranks_as_scipy_has_them():
+def test_ranks_equal_scipys():
     rng = np.random.default_rng(0)
     table = rng.integers(0, 5, (4, 6)) / 10
     ranks = compute_mean_ranks({str(i): dict(enumerate(row)) for i, row in enumerate(table)})
@@ -91,9 +94,9 @@ def test_ranks_as_scipy_has_them():
     assert [ranks[str(i)] for i in range(4)] == pytest.approx(expected.tolist())
 
 
-# ------------------------------------------------------------------------------- other test images, many differences
+# ------------------------------------------------------------------------------- bands over images, many differences
 def test_a_band_over_seeds_and_images_by_hand():
-    """[[1, 0, 0], [1, 1, 0]]: mean squares 1/6 of the seeds, 1/2 of the images, 1/6 of the rest; variance 1/12."""
+    """[[1, 0, 0], [1, 1, 0]]: mean squares 1/6 for seeds, 1/2 for images and 1/6 for the residual; variance 1/12."""
     gap = compute_band_over_images(np.array([[1.0, 0, 0], [1, 1, 0]]))
     degrees = (1 / 2) ** 2 / ((1 / 6) ** 2 / 1 + (1 / 2) ** 2 / 2 + (1 / 6) ** 2 / 2)
     assert gap.mean == pytest.approx(0.5) and gap.n == 2
@@ -102,10 +105,10 @@ def test_a_band_over_seeds_and_images_by_hand():
 
 
 @pytest.mark.parametrize("seed_effect, image_effect", [(0.5, 0.0), (0.5, 1.0), (0.1, 2.0)])
-def test_with_other_images_each_time_clear_is_said_of_nothing_in_five_percent(
+def test_with_new_images_each_time_equal_methods_are_clear_in_five_percent(
     seed_effect, image_effect
 ):
-    """1,000 pairs of equally good methods, ten seeds, 360 images: what a method finds hard is its own."""
+    """1,000 pairs of equally good methods, ten seeds, 360 images; each method has other difficult images."""
     rng = np.random.default_rng(0)
     clear = {"seeds": 0, "both": 0}
     for _ in range(1000):
@@ -118,11 +121,11 @@ def test_with_other_images_each_time_clear_is_said_of_nothing_in_five_percent(
         clear["both"] += compute_band_over_images(gaps).verdict == "clear"
     assert 30 <= clear["both"] <= 70
     if image_effect == 2:
-        # The seeds alone take these images' luck for the methods' worth.
+        # A band over seeds alone takes chance in the choice of images for a difference between methods.
         assert clear["seeds"] > 300
 
 
-def test_holm_is_the_step_down_of_the_p_values():
+def test_holms_correction_steps_down_the_p_values():
     rng = np.random.default_rng(6)
     values = [rng.normal(shift, 1, 8) for shift in (0, 0.8, 0.8, 1, 3)]
     p = np.array([stats.ttest_1samp(v, 0).pvalue for v in values])
@@ -134,7 +137,7 @@ def test_holm_is_the_step_down_of_the_p_values():
     assert (
         list_verdicts_with_holm_correction([compute_band(v.tolist()) for v in values]) == expected
     )
-    # The correction takes some away.
+    # The correction removes some verdicts.
     assert 0 < expected.count("clear") < sum(p < 0.05)
     assert list_verdicts_with_holm_correction([Band(1.0, math.nan, 1), Band(0.5, 0.1, 5)]) == [
         "one seed",
@@ -142,7 +145,7 @@ def test_holm_is_the_step_down_of_the_p_values():
     ]
 
 
-def test_of_nulls_together_one_family_in_twenty_has_a_clear_one():
+def test_of_families_of_equal_methods_one_in_twenty_has_a_clear_verdict():
     rng = np.random.default_rng(0)
     clear_alone = 0
     clear_together = 0
@@ -154,8 +157,8 @@ def test_of_nulls_together_one_family_in_twenty_has_a_clear_one():
     assert clear_together <= 45
 
 
-def test_a_comparison_compares_image_by_image():
-    def run(method, seed, answers):
+def test_outcomes_are_compared_image_by_image():
+    def make_outcome(method, seed, answers):
         return SimpleNamespace(
             method=method,
             settings=SimpleNamespace(seed=seed),
@@ -164,24 +167,24 @@ def test_a_comparison_compares_image_by_image():
             test_labels=np.array([1, 1, 0]),
         )
 
-    both = Outcomes(
+    outcomes = Outcomes(
         [
-            run("a", 0, [1, 0, 1]),
-            run("a", 1, [1, 1, 1]),
-            run("b", 0, [0, 0, 1]),
-            run("b", 1, [0, 0, 1]),
+            make_outcome("a", 0, [1, 0, 1]),
+            make_outcome("a", 1, [1, 1, 1]),
+            make_outcome("b", 0, [0, 0, 1]),
+            make_outcome("b", 1, [0, 0, 1]),
         ]
     )
     gaps = np.array([[1.0, 0, 0], [1, 1, 0]])
-    assert both.difference("a", "b") == compute_band(gaps.mean(1).tolist())
-    assert both.difference("a", "b", images=True) == compute_band_over_images(gaps)
+    assert outcomes.difference("a", "b") == compute_band(gaps.mean(1).tolist())
+    assert outcomes.difference("a", "b", images=True) == compute_band_over_images(gaps)
     with pytest.raises(UsageError, match="did you mean|allowed"):
-        both.difference("a", "c")
+        outcomes.difference("a", "c")
 
 
 @pytest.mark.parametrize("paired", [True, False])
-def test_p_values_are_scipys(paired):
-    """Paired, and of independent seeds (Welch), whose degrees of freedom are not n - 1."""
+def test_p_values_equal_scipys(paired):
+    """Paired, and for independent seeds (Welch), whose degrees of freedom are not n - 1."""
     draws = np.random.default_rng(3)
     for _ in range(20):
         a = draws.normal(1.0, 0.3, 6)

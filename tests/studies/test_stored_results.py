@@ -1,4 +1,4 @@
-"""The stored table: complete, it says where it is from, and it is looked up."""
+"""The stored results: complete, with their origin, and found by the nearest setting."""
 
 import itertools
 from datetime import date
@@ -17,7 +17,7 @@ def stored(request):
     return load(request.param)
 
 
-def test_it_is_complete_and_says_where_it_is_from(stored):
+def test_stored_results_are_complete_and_state_their_origin(stored):
     about = stored.about
     assert (
         0.1 in stored.alphas
@@ -38,7 +38,7 @@ def test_it_is_complete_and_says_where_it_is_from(stored):
         assert min(row["parameters"]) > 0 and min(row["seconds_method"]) >= 0
 
 
-def test_looking_up():
+def test_stored_results_are_found_by_the_nearest_setting():
     stored = load()
     assert list_datasets_with_stored_results()[0] == stored.dataset == "digits"
     assert [stored.find_nearest_client_count(n) for n in (1, 7, 8, 14, 15, 50)] == [

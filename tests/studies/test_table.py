@@ -1,4 +1,4 @@
-"""The table of outcomes: dicts to compute with, aligned text in a terminal, a table in a notebook."""
+"""The table of outcomes: a list of dicts, aligned text in a terminal, HTML in a notebook."""
 
 import numpy as np
 import pandas
@@ -36,7 +36,7 @@ ROWS = [
 ]
 
 
-def test_it_is_aligned_text_in_a_terminal_and_a_table_in_a_notebook():
+def test_a_table_is_aligned_text_in_a_terminal_and_html_in_a_notebook():
     table = Table(ROWS)
     shared, head, *lines = str(table).splitlines()
     assert (
@@ -48,12 +48,12 @@ def test_it_is_aligned_text_in_a_terminal_and_a_table_in_a_notebook():
         ["fedavg", "0", "83.4", "%"],
         ["<fens>", "11", "90.0", "%"],
     ]
-    assert len({len(line) for line in (head, *lines)}) == 1  # the last column ends together
+    assert len({len(line) for line in (head, *lines)}) == 1  # the last column is aligned
     page = Table([ROWS[0], {**ROWS[1], "alpha": 1.0}])._repr_html_()
     assert (
         page.startswith("<p>dataset digits") and page.count("<tr>") == 3 and "&lt;fens&gt;" in page
     )
-    assert ">alpha</th>" in page and ">dataset</th>" not in page  # what varies is a column
+    assert ">alpha</th>" in page and ">dataset</th>" not in page  # values that differ are a column
     assert table == ROWS and isinstance(table[:1], Table) and str(Table()) == "No outcomes."
 
 
@@ -66,7 +66,7 @@ def test_outcomes_show_their_table():
     assert f"{100 * outs[1].accuracy:.1f} %" in str(outs) and isinstance(outs, Outcomes)
 
 
-def test_with_unequal_classes_balanced_accuracy_stands_first_and_a_confusion_table_is_at_hand(
+def test_with_unequal_classes_balanced_accuracy_comes_first_and_there_is_a_confusion_table(
     tmp_path, capsys
 ):
     rng = np.random.default_rng(1)

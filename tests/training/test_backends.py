@@ -1,4 +1,4 @@
-"""The stacked backend against the plain loop: every parameter and batch-norm buffer, after whole local trainings."""
+"""The stacked backend against the plain loop: every parameter and batch-norm buffer after complete local training."""
 
 import copy
 
@@ -10,9 +10,8 @@ from fedlab_nb.models import MODELS, build, model_state
 from fedlab_nb.rng import generator
 from fedlab_nb.training import Recipe, train_clients_to_end
 
-STACKED = [
-    name for name in MODELS if name not in ("mobilenet", "shufflenet")
-]  # theirs is the loop alone
+# Torchvision's networks cannot be stacked.
+STACKED = [name for name in MODELS if name not in ("mobilenet", "shufflenet")]
 SIZES = (1, 70, 33, 32, 5, 64)
 
 
@@ -34,7 +33,7 @@ def make_clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width
 
 
 def measure_gap_of_backends(models, shards, recipe):
-    """How far the stack and the loop end from each other; the `models` are left as the loop trains them."""
+    """The largest difference between stack and loop; `models` end as the loop trains them."""
     twins = copy.deepcopy(models)
     train_clients_to_end(models, shards, recipe, seed=3, backend="loop")
     train_clients_to_end(twins, shards, recipe, seed=3, backend="stacked")
@@ -61,13 +60,13 @@ def test_stacked_equals_loop_in_float64(name, shape, width, recipe):
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("name", [*STACKED, "resnet8-nobn"])
-def test_every_architecture(name, optimizer):
+def test_stacked_equals_loop_for_every_architecture(name, optimizer):
     """Two epochs in float64 of clients of 1 to 40 samples."""
     recipe = Recipe(
         epochs=2, batch_size=16, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05
     )
-    few = make_clients(name, (1, 8, 8), sizes=(1, 9, 40, 17), width=12 if name == "mlp" else 4)
-    assert measure_gap_of_backends(*few, recipe) < 1e-9
+    clients = make_clients(name, (1, 8, 8), sizes=(1, 9, 40, 17), width=12 if name == "mlp" else 4)
+    assert measure_gap_of_backends(*clients, recipe) < 1e-9
 
 
 @pytest.mark.parametrize(
@@ -76,7 +75,7 @@ def test_every_architecture(name, optimizer):
 )
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize(("name", "width"), [("mlp", None), ("cnn", None), ("cnn2", 4)])
-def test_every_distribution_of_sizes(name, width, optimizer, sizes):
+def test_stacked_equals_loop_for_every_distribution_of_sizes(name, width, optimizer, sizes):
     recipe = Recipe(
         epochs=2, batch_size=32, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05
     )
@@ -88,7 +87,7 @@ def test_every_distribution_of_sizes(name, width, optimizer, sizes):
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
-def test_float32_ten_steps(name, optimizer):
+def test_stacked_is_near_loop_in_float32_after_ten_steps(name, optimizer):
     models, shards = make_clients(
         name,
         (1, 8, 8),
@@ -108,30 +107,32 @@ def test_float32_ten_steps(name, optimizer):
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_the_order_of_the_clients_changes_nothing(backend):
     models, shards = make_clients("mlp", (1, 8, 8))
-    back = [copy.deepcopy(m) for m in reversed(models)]
+    reversed_models = [copy.deepcopy(m) for m in reversed(models)]
     recipe = Recipe(epochs=2, batch_size=16)
     train_clients_to_end(models, shards, recipe, seed=0, backend=backend)
     ids = list(range(len(models)))
-    train_clients_to_end(back, shards[::-1], recipe, seed=0, backend=backend, ids=ids[::-1])
-    assert largest_difference(models, back[::-1]) < 1e-12
+    train_clients_to_end(
+        reversed_models, shards[::-1], recipe, seed=0, backend=backend, ids=ids[::-1]
+    )
+    assert largest_difference(models, reversed_models[::-1]) < 1e-12
 
 
-def test_channels_last_is_the_same_training():
+def test_channels_last_trains_the_same():
     from fedlab_nb.training.loop import train_each_client_in_turn_every_epoch
 
     models, shards = make_clients("cnn", (3, 28, 28), sizes=(10, 7))
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=2, batch_size=4)
-    for kind, group in ((False, models), (True, twins)):
+    for channels_last, clients in ((False, models), (True, twins)):
         streams = [generator(0, "batches", k) for k in range(2)]
         for _ in train_each_client_in_turn_every_epoch(
-            group, shards, recipe, streams, channels_last=kind
+            clients, shards, recipe, streams, channels_last=channels_last
         ):
             pass
     assert largest_difference(models, twins) < 1e-9
 
 
-def test_a_step_by_hand():
+def test_a_step_of_sgd_by_hand():
     """One linear classifier, two samples, one step of SGD with momentum and decay: numbers written out."""
     model = build("mlp", (8,), 2, dtype=torch.float64)
     x = torch.tensor([[1.0] * 8, [0.0] * 8], dtype=torch.float64)
@@ -155,7 +156,7 @@ def test_a_step_by_hand():
         assert torch.allclose(model_state(twin)["classifier.weight"], expected, atol=1e-12)
 
 
-def test_auto_is_a_rule_not_a_race():
+def test_auto_chooses_the_backend_by_a_rule():
     from fedlab_nb.training import find_fastest_backend
 
     mlp, cnn = build("mlp", (1, 8, 8), 10), build("cnn", (1, 28, 28), 10)
@@ -165,17 +166,15 @@ def test_auto_is_a_rule_not_a_race():
     assert find_fastest_backend("cpu", cnn, (1, 28, 28), 10) == "loop"
     assert find_fastest_backend("cuda", cnn, (1, 28, 28), 10) == "stacked"
     large = build("resnet18", (3, 32, 32), 10)
-    assert (
-        find_fastest_backend("cuda", large, (3, 32, 32), 5) == "loop"
-    )  # its convolutions fill a card
+    # One client's convolutions fill a card.
+    assert find_fastest_backend("cuda", large, (3, 32, 32), 5) == "loop"
     assert find_fastest_backend("cpu", build("vgg9", (1, 8, 8), 10), (1, 8, 8), 10) == "loop"
     cnn.body.append(torch.nn.Dropout())
-    assert (
-        find_fastest_backend("cuda", cnn, (1, 28, 28), 10) == "loop"
-    )  # a layer that has no stacked form
+    # Dropout has no stacked form.
+    assert find_fastest_backend("cuda", cnn, (1, 28, 28), 10) == "loop"
 
 
-def test_zero_epochs_leave_the_models_as_they_were():
+def test_zero_epochs_change_no_model():
     models, shards = make_clients("mlp", (1, 8, 8))
     before = copy.deepcopy(models)
     for backend in ("loop", "stacked"):
@@ -184,22 +183,25 @@ def test_zero_epochs_leave_the_models_as_they_were():
 
 
 def test_multiplications_of_a_sample_by_hand():
-    """Two layers of an mlp; LeNet-5 on 1x8x8: weights times the places where they are used."""
+    """Each weight times the number of places where it is used, for an MLP and for ResNet-18."""
     from fedlab_nb.training.backend import count_multiply_adds_per_sample
 
     mlp = build("mlp", (1, 8, 8), 10, width=32)
     matrices = [p.numel() for name, p in mlp.named_parameters() if name.endswith("weight")]
     assert count_multiply_adds_per_sample(mlp, (1, 8, 8)) == sum(matrices)
-    # ResNet-18 at 3x32x32: the 0.56 billion multiplications that its readers know.
+    # ResNet-18 on 3x32x32: the well-known 0.56 billion multiplications.
     resnet = build("resnet18", (3, 32, 32), 10)
     stem = 3 * 64 * 9 * 32 * 32
-    first = 4 * (64 * 64 * 9 * 32 * 32)
-    later = 3 * (64 * 128 * 9 * 256 + 3 * (128 * 128 * 9 * 256) + 64 * 128 * 256)
-    assert count_multiply_adds_per_sample(resnet, (3, 32, 32)) == stem + first + later + 512 * 10
+    first_stage = 4 * (64 * 64 * 9 * 32 * 32)
+    later_stages = 3 * (64 * 128 * 9 * 256 + 3 * (128 * 128 * 9 * 256) + 64 * 128 * 256)
+    assert (
+        count_multiply_adds_per_sample(resnet, (3, 32, 32))
+        == stem + first_stage + later_stages + 512 * 10
+    )
     assert resnet.training == build("resnet18", (3, 32, 32), 10).training
 
 
-def test_a_hook_is_gone_after_counting():
+def test_counting_leaves_no_hooks():
     from fedlab_nb.training.backend import count_multiply_adds_by_running_one_sample
 
     model = build("cnn", (1, 8, 8), 10)
@@ -209,13 +211,14 @@ def test_a_hook_is_gone_after_counting():
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_bf16_is_near_float32_and_not_equal(backend):
-    """Eight bits of mantissa: after ten steps within a few hundredths of the way that they went."""
+    """Eight bits of mantissa: after ten steps the difference is below a tenth of the distance trained."""
     shape = (1, 8, 8)
     models, shards = make_clients("cnn", shape, sizes=(80, 70), dtype=torch.float32)
-    start, twins = copy.deepcopy(models), copy.deepcopy(models)
+    start = copy.deepcopy(models)
+    twins = copy.deepcopy(models)
     for group, precision in ((models, "float32"), (twins, "bf16")):
         recipe = Recipe(epochs=1, batch_size=16, precision=precision)
         train_clients_to_end(group, shards, recipe, seed=3, backend=backend)
-    went = largest_difference(models, start)
-    assert 0 < largest_difference(models, twins) < 0.1 * went
+    distance_trained = largest_difference(models, start)
+    assert 0 < largest_difference(models, twins) < 0.1 * distance_trained
     assert all(p.dtype == torch.float32 for twin in twins for p in twin.parameters())

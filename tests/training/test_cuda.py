@@ -37,8 +37,8 @@ ADAM = Recipe(epochs=2, batch_size=16, lr=1e-3, optimizer="adam")
 
 
 @pytest.fixture(autouse=True)
-def exact():
-    """Float32 as it is written: no TF32 in products and convolutions."""
+def without_tf32():
+    """Full float32 precision in matrix products and convolutions."""
     before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     yield
@@ -54,16 +54,16 @@ def copy_to_card(models, shards):
 @pytest.mark.parametrize("recipe", [MOMENTUM, ADAM], ids=["sgd", "adam"])
 @pytest.mark.parametrize("name", STACKED)
 def test_stacked_equals_loop_in_float64(name, recipe):
-    few = make_clients(name, (1, 8, 8), sizes=(1, 9, 40, 17), width=12 if name == "mlp" else 4)
-    assert measure_gap_of_backends(*copy_to_card(*few), recipe) < 1e-9
+    clients = make_clients(name, (1, 8, 8), sizes=(1, 9, 40, 17), width=12 if name == "mlp" else 4)
+    assert measure_gap_of_backends(*copy_to_card(*clients), recipe) < 1e-9
 
 
 @pytest.mark.parametrize("recipe", [MOMENTUM, ADAM], ids=["sgd", "adam"])
 @pytest.mark.parametrize(
     ("name", "shape"), [("mlp", (1, 8, 8)), ("cnn", (3, 32, 32)), ("resnet8", (3, 32, 32))]
 )
-def test_float32_ten_steps(name, shape, recipe):
-    """Within 1e-5, or, where ten steps in float32 are not worth that, within the loop's own distance from float64."""
+def test_stacked_is_near_loop_in_float32_after_ten_steps(name, shape, recipe):
+    """Within 1e-5 or, where float32 is less exact after ten steps, within twice the loop's distance from float64."""
     sizes = {
         "sizes": (80, 80, 19),
         "dtype": torch.float32,
@@ -71,14 +71,14 @@ def test_float32_ten_steps(name, shape, recipe):
     }
     models, shards = copy_to_card(*make_clients(name, shape, **sizes))
     exact = [copy.deepcopy(model).double() for model in models]
-    far = measure_gap_of_backends(models, shards, recipe)
+    gap = measure_gap_of_backends(models, shards, recipe)
     train_clients_to_end(
         exact, [(x.double(), y) for x, y in shards], recipe, seed=3, backend="loop"
     )
-    assert far < max(1e-5, 2 * largest_difference(models, [model.float() for model in exact]))
+    assert gap < max(1e-5, 2 * largest_difference(models, [model.float() for model in exact]))
 
 
-def test_the_card_and_the_processor_agree():
+def test_cuda_and_cpu_agree():
     models, shards = make_clients("cnn", (1, 8, 8))
     twins, same = copy_to_card(copy.deepcopy(models), shards)
     for group, data in ((models, shards), (twins, same)):
@@ -88,15 +88,15 @@ def test_the_card_and_the_processor_agree():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_gives_the_same_digits_twice(method):
-    """And sends the bytes that it sends from a processor."""
-    card, again, processor = (
-        run(method, device=d, model="mlp", **QUICK) for d in ("cuda", "cuda", "cpu")
-    )
+    """And sends the same bytes as on a CPU."""
+    card = run(method, device="cuda", model="mlp", **QUICK)
+    second_run = run(method, device="cuda", model="mlp", **QUICK)
+    processor = run(method, device="cpu", model="mlp", **QUICK)
     assert card.settings.device == "cuda"
-    assert (
-        card.accuracy == again.accuracy and (card.test_predictions == again.test_predictions).all()
-    )
-    assert card.ledger == processor.ledger and card.parameters == processor.parameters
+    assert card.accuracy == second_run.accuracy
+    assert (card.test_predictions == second_run.test_predictions).all()
+    assert card.ledger == processor.ledger
+    assert card.parameters == processor.parameters
 
 
 @pytest.mark.parametrize("method", ["ensemble", "fedlpa", "fusefl", "fedet", "dense", "coboosting"])
@@ -116,39 +116,41 @@ def test_a_model_from_the_card_predicts_the_same_on_a_processor(tmp_path):
     ).mean() > 0.99
 
 
-def test_what_a_run_takes_is_known_beforehand():
-    """To a few seconds, though the first call sets up the card; no time would be asked about before Run."""
+def test_the_duration_of_a_run_is_estimated_beforehand():
+    """Short runs are estimated as short, though the first call sets up the card."""
     for model in ("mlp", "cnn", "resnet8"):
-        asked = {**QUICK, "model": model, "device": "cuda", "cache": True, "seed": 77}
-        assert estimate_cost((["fedavg", "fens"], asked)).seconds < 20
+        setting = {**QUICK, "model": model, "device": "cuda", "cache": True, "seed": 77}
+        assert estimate_cost((["fedavg", "fens"], setting)).seconds < 20
 
 
-def test_worked_numbers_of_lessons():
+def test_numbers_of_lessons_are_computed_on_the_card():
     assert (
         show_soft_labels_of_one_image() is not None
         and 0 <= compute_accuracy_percent_averaged_with_permuted_copy() <= 100
     )
 
 
-def test_seeds_together_are_seeds_alone():
+def test_seeds_trained_together_equal_seeds_trained_alone():
     together = compare(["ensemble"], seeds=3, device="cuda", **QUICK)
-    for there in together:
-        alone = run("ensemble", seed=there.settings.seed, device="cuda", **QUICK)
-        assert abs(alone.test_features - there.test_features).max() < 1e-4
+    for outcome in together:
+        alone = run("ensemble", seed=outcome.settings.seed, device="cuda", **QUICK)
+        assert abs(alone.test_features - outcome.test_features).max() < 1e-4
 
 
-def train_on_card(name, width, recipe, change=None):
-    """Five clients of unlike sizes after `recipe` in float32 on the card, by `change(models, shards)` or by auto."""
+def train_on_card(name, width, recipe, train=None):
+    """Five clients of different sizes after training by `recipe` in float32 on the card, by `train` or by auto."""
     sizes = {"sizes": (80, 64, 33, 17, 80), "dtype": torch.float32, "width": width}
     models, shards = copy_to_card(*make_clients(name, (3, 32, 32), **sizes))
     with configure_torch("cuda", (3, 32, 32)):
-        if change is None:
+        if train is None:
             train_clients_to_end(models, shards, recipe, seed=3)
         else:
             streams = [generator(3, "batches", k) for k in range(len(models))]
-            moves = [generator(3, "batches", "augmentation", k) for k in range(len(models))]
-            drawn = moves if recipe.augmentation != "none" else ()
-            for _ in change(models, shards, recipe, streams, augmentation_streams=drawn):
+            crop_streams = [generator(3, "batches", "augmentation", k) for k in range(len(models))]
+            augmentation_streams = crop_streams if recipe.augmentation != "none" else ()
+            for _ in train(
+                models, shards, recipe, streams, augmentation_streams=augmentation_streams
+            ):
                 pass
     return models
 
@@ -162,29 +164,29 @@ RECORDED = {
 
 @pytest.mark.parametrize("recipe", RECORDED.values(), ids=RECORDED.keys())
 @pytest.mark.parametrize(("name", "width"), [("cnn", None), ("resnet8", 8), ("cnn3", None)])
-def test_recorded_gradients_on_streams_are_the_loop_bit_for_bit(name, width, recipe):
-    plain = train_on_card(name, width, recipe, train_each_client_in_turn_every_epoch)
-    beside = train_on_card(name, width, recipe, train_clients_on_cuda_streams)
-    assert largest_difference(plain, beside) == 0
+def test_recorded_gradients_on_streams_equal_the_loop_bit_for_bit(name, width, recipe):
+    by_loop = train_on_card(name, width, recipe, train_each_client_in_turn_every_epoch)
+    on_streams = train_on_card(name, width, recipe, train_clients_on_cuda_streams)
+    assert largest_difference(by_loop, on_streams) == 0
 
 
 @pytest.mark.parametrize("recipe", RECORDED.values(), ids=RECORDED.keys())
 @pytest.mark.parametrize(("name", "width"), [("mlp", None), ("cnn", None), ("resnet8", 8)])
-def test_a_recorded_stack_is_the_stack_bit_for_bit(name, width, recipe, monkeypatch):
+def test_a_recorded_stack_equals_the_stack_bit_for_bit(name, width, recipe, monkeypatch):
     recorded = train_on_card(name, width, recipe, train_clients_stacked)
     monkeypatch.setattr(stacked, "can_record_cuda_graph", lambda device, model: False)
     plain = train_on_card(name, width, recipe, train_clients_stacked)
     assert largest_difference(plain, recorded) == 0
 
 
-def test_large_convolutions_train_on_streams_by_themselves(monkeypatch):
+def test_auto_trains_large_convolutions_on_streams(monkeypatch):
     calls = []
 
-    def noted(*work, **options):
-        calls.append(len(work[0]))
-        return train_clients_on_cuda_streams(*work, **options)
+    def record_call(*args, **options):
+        calls.append(len(args[0]))
+        return train_clients_on_cuda_streams(*args, **options)
 
-    monkeypatch.setattr(local, "train_clients_on_cuda_streams", noted)
+    monkeypatch.setattr(local, "train_clients_on_cuda_streams", record_call)
     recipe = Recipe(epochs=1, batch_size=16)
     train_on_card("resnet18", 32, recipe)
     train_on_card("cnn", None, recipe)
@@ -194,11 +196,11 @@ def test_large_convolutions_train_on_streams_by_themselves(monkeypatch):
 def test_bf16_is_near_float32_on_the_card():
     recipe = Recipe(epochs=2, batch_size=16, lr=0.02)
     start = train_on_card("resnet18", 32, replace(recipe, epochs=0))
-    exact = train_on_card("resnet18", 32, recipe)
-    short = train_on_card("resnet18", 32, replace(recipe, precision="bf16"))
-    again = train_on_card("resnet18", 32, replace(recipe, precision="bf16"))
-    assert largest_difference(short, again) == 0
-    assert 0 < largest_difference(exact, short) < largest_difference(exact, start)
+    float32 = train_on_card("resnet18", 32, recipe)
+    bf16 = train_on_card("resnet18", 32, replace(recipe, precision="bf16"))
+    second_run = train_on_card("resnet18", 32, replace(recipe, precision="bf16"))
+    assert largest_difference(bf16, second_run) == 0
+    assert 0 < largest_difference(float32, bf16) < largest_difference(float32, start)
 
 
 def test_streams_can_be_stopped_anywhere():

@@ -37,14 +37,14 @@ def student():
 
 
 # ------------------------------------------------------------------------------------------------ losses
-def test_kl_of_hand_made_distributions():
+def test_kl_divergence_by_hand():
     teacher = torch.tensor([[0.5, 0.5], [0.75, 0.25]], dtype=torch.float64).log()
     student = torch.tensor([[0.25, 0.75], [0.75, 0.25]], dtype=torch.float64).log()
     by_hand = 0.5 * math.log(0.5 / 0.25) + 0.5 * math.log(0.5 / 0.75)
     assert compute_distillation_losses(teacher, student).tolist() == pytest.approx(
         [by_hand, 0.0], abs=1e-15
     )
-    # The teacher comes first: the other way round is another number.
+    # KL is not symmetric: the teacher comes first.
     exchanged = 0.25 * math.log(0.25 / 0.5) + 0.75 * math.log(0.75 / 0.5)
     assert float(compute_distillation_losses(student, teacher)[0]) == pytest.approx(
         exchanged, abs=1e-15
@@ -66,7 +66,7 @@ def test_gradient_of_kl_is_tau_times_the_difference_of_the_softened_answers(temp
     torch.testing.assert_close(to_teacher, temperature * p * (gap - kl), rtol=0, atol=1e-12)
 
 
-def test_l1_and_pseudo_labels():
+def test_l1_and_pseudo_label_losses_by_hand():
     t = torch.tensor([[1.0, -1.0], [0.0, 2.0]], dtype=torch.float64)
     s = torch.tensor([[0.5, 1.0], [0.0, 2.0]], dtype=torch.float64)
     assert compute_logit_distance_losses(t, s).tolist() == [1.25, 0.0]
@@ -82,18 +82,17 @@ def test_l1_and_pseudo_labels():
 # ------------------------------------------------------------------------------------------------ loop
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("name", ["kl", "l1", "ce"])
-def test_the_loop_is_the_one_written_by_hand(student, optimizer, name):
+def test_the_loop_equals_one_written_by_hand(student, optimizer, name):
     x = draw_numbers(N, 5)
     targets = draw_numbers(N, C, seed=2)
     recipe = Recipe(3, 5, optimizer, lr=0.1, weight_decay=1e-3, schedule="cosine")
-    mine = copy.deepcopy(student)
+    trained = copy.deepcopy(student)
     loss = choose_distillation_loss(name, 2.0)
     ticks = list(
-        distil_student_in_place(mine, x, targets, recipe, loss, make_generator(5), clip=0.5)
+        distil_student_in_place(trained, x, targets, recipe, loss, make_generator(5), clip=0.5)
     )
-    assert [tick.done for tick in ticks] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3] and ticks[
-        -1
-    ].has_current_models
+    assert [tick.done for tick in ticks] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3]
+    assert ticks[-1].has_current_models
 
     stream = make_generator(5)
     options = {"lr": 0.1, "weight_decay": 1e-3}
@@ -105,14 +104,16 @@ def test_the_loop_is_the_one_written_by_hand(student, optimizer, name):
         torch_optimizer.param_groups[0]["lr"] = 0.05 * (1 + math.cos(math.pi * epoch / 3))
         for rows in torch.randperm(N, generator=stream).split(5):
             torch_optimizer.zero_grad()
-            loss_by_torch(name, student(x[rows]), targets[rows]).backward()
+            compute_loss_by_torch(name, student(x[rows]), targets[rows]).backward()
             nn.utils.clip_grad_norm_(student.parameters(), 0.5)
             torch_optimizer.step()
-    for own_parameter, parameter in zip(mine.parameters(), student.parameters(), strict=True):
-        torch.testing.assert_close(own_parameter, parameter, rtol=0, atol=1e-12)
+    for trained_parameter, parameter in zip(
+        trained.parameters(), student.parameters(), strict=True
+    ):
+        torch.testing.assert_close(trained_parameter, parameter, rtol=0, atol=1e-12)
 
 
-def loss_by_torch(name, logits, target):
+def compute_loss_by_torch(name, logits, target):
     """The mean loss of a batch, at temperature 2."""
     if name == "kl":
         softened = (target / 2).softmax(1)
@@ -139,11 +140,11 @@ def test_a_teacher_may_be_a_function_and_a_batch_may_be_prepared(student):
 
     targets = []
 
-    def noted_loss(target, logits):
+    def record_targets(target, logits):
         targets.append(target)
         return compute_distillation_losses(target, logits)
 
-    learner = StudentTrainer(twin, recipe, noted_loss)
+    learner = StudentTrainer(twin, recipe, record_targets)
     list(
         learner.train_one_pass(x, teach, make_generator(), epoch=0, prepare=lambda batch: 2 * batch)
     )
@@ -165,7 +166,7 @@ def test_a_pass_can_be_cut_short_and_always_ends_in_eval_mode():
     assert not student.training
 
 
-def test_no_global_random_state_and_no_epochs(student):
+def test_zero_epochs_change_nothing_and_the_global_generator_is_not_used(student):
     state = torch.get_rng_state()
     before = model_state(student)
     loss = choose_distillation_loss("kl")

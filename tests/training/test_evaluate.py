@@ -1,4 +1,4 @@
-"""Chunks of a forward pass, answers that are remembered, and clients that read samples in turn."""
+"""Forward passes in chunks, cached answers, and curves for which each client evaluates a part of the samples."""
 
 from collections import Counter
 
@@ -25,7 +25,7 @@ from fedlab_nb.training.evaluate import LARGEST_CHUNK, CachedFunction, choose_sa
     ("name", "shape", "rows"),
     [
         ("mlp", (64,), LARGEST_CHUNK),
-        # Small images stay whole, and so to the last bit as they were.
+        # Small images are not divided, so their results stay the same to the last bit.
         ("resnet8", (1, 8, 8), LARGEST_CHUNK),
         ("cnn", (1, 28, 28), 256),
         ("resnet8", (1, 28, 28), 128),
@@ -50,7 +50,7 @@ def test_chunks_change_nothing_but_rounding():
         torch.testing.assert_close(NetworkModel(model).logits(x), model(x), rtol=1e-5, atol=1e-6)
 
 
-class Counting(nn.Module):
+class CountingNetwork(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.calls = 0
@@ -60,15 +60,15 @@ class Counting(nn.Module):
         return x + 1
 
 
-def test_once_is_once_within_one_pass_and_follows_the_tensor():
-    network = Counting()
+def test_forward_passes_are_cached_within_the_block_and_for_the_same_tensor():
+    network = CountingNetwork()
     x = torch.zeros(3, 2)
     run_in_chunks_with_cache(network, x)
     run_in_chunks_with_cache(network, x)
-    assert network.calls == 2  # nothing is kept outside
+    assert network.calls == 2  # nothing is cached outside the block
     with cache_forward_passes():
-        first = run_in_chunks_with_cache(network, x)
-        assert run_in_chunks_with_cache(network, x) is first and network.calls == 3
+        result = run_in_chunks_with_cache(network, x)
+        assert run_in_chunks_with_cache(network, x) is result and network.calls == 3
         run_in_chunks_with_cache(network, x.clone())
         assert network.calls == 4
         x.add_(1)
@@ -80,8 +80,8 @@ def test_once_is_once_within_one_pass_and_follows_the_tensor():
     assert network.calls == 6
 
 
-def test_remembered_forgets_what_was_written_to_and_what_is_too_large(monkeypatch):
-    network = Counting()
+def test_a_cached_function_drops_changed_inputs_and_large_results(monkeypatch):
+    network = CountingNetwork()
     x = torch.zeros(3, 2)
     function = CachedFunction(network)
     assert function(x) is function(x) and network.calls == 1
@@ -100,23 +100,22 @@ def make_clients(shape: tuple, count: int) -> ClientModels:
     )
 
 
-def test_clients_read_in_turn():
+def test_each_sample_is_predicted_by_one_client_in_turn():
     models = make_clients((1, 8, 8), 3)
     x = torch.rand(8, 1, 8, 8, generator=generator(0, "images"))
     classes = models.predict_each_sample_by_one_client(x)
     of_every_client = models.logits(x).argmax(-1)
     assert classes.tolist() == [int(of_every_client[i % 3, i]) for i in range(8)]
-    assert make_clients((1, 8, 8), 5).predict_each_sample_by_one_client(x[:3]).shape == (
-        3,
-    )  # fewer samples than clients
+    five_clients = make_clients((1, 8, 8), 5)
+    assert five_clients.predict_each_sample_by_one_client(x[:3]).shape == (3,)
 
 
 @pytest.mark.parametrize(("side", "turns"), [(16, False), (18, True)])
-def test_the_curve_shares_out_large_images_alone(side, turns):
+def test_the_curve_divides_only_large_images_among_clients(side, turns):
     models = make_clients((1, side, side), 3)
     x = torch.rand(60, 1, side, side, generator=generator(0, "images"))
     y = models.logits(x)[0].argmax(1)  # the first client is always right
-    y[1::3] = models.logits(x)[1, 1::3].argmax(1)  # and the second one where it is asked
+    y[1::3] = models.logits(x)[1, 1::3].argmax(1)  # and the second one on its own samples
     everyone = (models.logits(x).argmax(-1) == y).double().mean()
     in_turn = (models.predict_each_sample_by_one_client(x) == y).double().mean()
     assert in_turn > everyone
@@ -130,15 +129,15 @@ def test_no_network_reads_the_test_images_twice(method, monkeypatch):
     evaluate_and_make_outcome = Run.evaluate_and_make_outcome
     passes = Counter()
 
-    def counted(function, x, dim=0, chunk_size=None):
+    def count_and_run(function, x, dim=0, chunk_size=None):
         passes[id(getattr(function, "__self__", function)), id(x)] += 1
         return run_in_chunks(function, x, dim, chunk_size)
 
-    def watched(self, model):
-        monkeypatch.setattr(evaluate, "run_in_chunks", counted)
+    def count_and_evaluate(self, model):
+        monkeypatch.setattr(evaluate, "run_in_chunks", count_and_run)
         return evaluate_and_make_outcome(self, model)
 
-    monkeypatch.setattr(Run, "evaluate_and_make_outcome", watched)
+    monkeypatch.setattr(Run, "evaluate_and_make_outcome", count_and_evaluate)
     short = {"generator_steps": 2, "passes": 2} if method == "coboosting" else {}
     outcome = run(method, epochs=2, clients=3, model="cnn", cache=False, **short)
     assert set(passes.values()) == {1}

@@ -1,6 +1,6 @@
-"""Recorded gradients, as far as they can be tested without a card: when one records, and what happens if it fails.
+"""Recorded gradients without a CUDA device: when they are recorded, and what happens if recording fails.
 
-That a recording gives the plain call's digits is in `test_cuda.py`.
+`test_cuda.py` tests that a recording gives the digits of the plain call.
 """
 
 import torch
@@ -11,13 +11,13 @@ from fedlab_nb.training.graphs import PLAIN_CALLS, GradientGraphs, can_record_cu
 
 
 class CountedRecording:
-    """Stands for a CUDA graph: it counts how often it is made and replayed."""
+    """Stands for a CUDA graph: counts the recordings and the replays."""
 
-    made = 0
+    recorded = 0
     replayed = 0
 
     def __init__(self, compute, inputs, pool):
-        CountedRecording.made += 1
+        CountedRecording.recorded += 1
         self.compute = compute
 
     def replay(self, inputs):
@@ -25,20 +25,20 @@ class CountedRecording:
         return self.compute(*inputs)
 
 
-def test_a_shape_is_recorded_once_after_its_plain_calls(monkeypatch):
+def test_a_shape_is_recorded_once_after_some_plain_calls(monkeypatch):
     monkeypatch.setattr(graphs, "RecordedGraph", CountedRecording)
-    CountedRecording.made = CountedRecording.replayed = 0
+    CountedRecording.recorded = CountedRecording.replayed = 0
     gradients = GradientGraphs(lambda x: [2 * x])
     for call in range(10):
         x = torch.full((3,), float(call))
         assert torch.equal(gradients(x)[0], 2 * x)
-    assert CountedRecording.made == 1
+    assert CountedRecording.recorded == 1
     assert CountedRecording.replayed == 10 - PLAIN_CALLS
     assert torch.equal(gradients(torch.ones(2))[0], torch.full((2,), 2.0))
-    assert CountedRecording.made == 1  # another shape, which came only once
+    assert CountedRecording.recorded == 1  # another shape, which came only once
 
 
-def test_what_cannot_be_recorded_is_computed_plainly(monkeypatch):
+def test_gradients_that_cannot_be_recorded_are_computed_plainly(monkeypatch):
     class Broken:
         def __init__(self, compute, inputs, pool):
             raise RuntimeError("operation not permitted when stream is capturing")
@@ -50,5 +50,5 @@ def test_what_cannot_be_recorded_is_computed_plainly(monkeypatch):
     assert not gradients.can_record
 
 
-def test_a_processor_records_nothing():
+def test_nothing_is_recorded_on_a_cpu():
     assert not can_record_cuda_graph(torch.device("cpu"), build("mlp", (1, 8, 8), 10))

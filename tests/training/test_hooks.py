@@ -1,4 +1,4 @@
-"""What a method may change in a local step, `adjust` and `loss`: the same in both backends, and nothing more."""
+"""The changes that a method may make to a local step, `adjust` and `loss`: the same in both backends."""
 
 import copy
 
@@ -55,7 +55,7 @@ def align_by_hand(numbers, gradient):
 
 
 def adjust_by_client(clients, parameters, gradients):
-    """Depends on the client, on where it is and on the gradient."""
+    """A change that depends on the client, its parameters and its gradients."""
     rows = torch.tensor(clients, dtype=EXACT)
     for gradient, parameter in zip(gradients, parameters.values(), strict=True):
         assert gradient.shape == parameter.shape and len(gradient) == len(clients)
@@ -63,10 +63,10 @@ def adjust_by_client(clients, parameters, gradients):
 
 
 def compute_pulled_losses(features, logits, labels, column):
-    """Reads everything that a loss may read."""
+    """A loss that reads everything that it may read."""
     assert len(features) == len(logits) == len(labels) == len(column)
-    near = (column.sum(2) * features[:, :2]).sum(1)
-    return F.cross_entropy(logits, labels, reduction="none") * column[:, 0, 0] + 0.1 * near
+    pull = (column.sum(2) * features[:, :2]).sum(1)
+    return F.cross_entropy(logits, labels, reduction="none") * column[:, 0, 0] + 0.1 * pull
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=["sgd", "adam"])
@@ -89,37 +89,41 @@ def test_several_architectures_keep_their_places():
 
 @pytest.mark.parametrize("kinds", [[KINDS[0]], [KINDS[1], KINDS[2]]], ids=["one", "mixed"])
 def test_every_gradient_reaches_its_own_client(kinds):
-    """Gradients that are the client's number instead: it moves by lr * steps * number, whatever it learns from."""
+    """Every gradient is replaced by the client's number k, so its parameters move by lr * steps * k."""
     models, shards = make_clients(kinds)
 
-    def numbered(clients, parameters, gradients):
+    def replace_by_client_number(clients, parameters, gradients):
         for gradient in gradients:
             numbers = torch.tensor(clients, dtype=EXACT)
             gradient.copy_(align_by_hand(numbers, gradient).expand_as(gradient))
 
     recipe = Recipe(epochs=2, batch_size=16, lr=0.01, momentum=0, weight_decay=0)
-    for ends in train_on_both_backends(models, shards, recipe, adjust=numbered):
-        for k, (start, end) in enumerate(zip(models, ends, strict=True)):
-            far = 0.01 * 2 * -(-SIZES[k] // 16) * k
-            for before, after in zip(start.parameters(), end.parameters(), strict=True):
-                torch.testing.assert_close(after, before - far, rtol=0, atol=1e-12)
+    for end_models in train_on_both_backends(
+        models, shards, recipe, adjust=replace_by_client_number
+    ):
+        for k, (start_model, end_model) in enumerate(zip(models, end_models, strict=True)):
+            distance = 0.01 * 2 * -(-SIZES[k] // 16) * k
+            for before, after in zip(start_model.parameters(), end_model.parameters(), strict=True):
+                torch.testing.assert_close(after, before - distance, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
-def test_the_cross_entropy_as_ones_own_loss_changes_nothing(backend):
+def test_the_cross_entropy_as_the_given_loss_changes_nothing(backend):
     models, shards = make_clients([KINDS[2]])
     labelled = [shard[:2] for shard in shards]
     plain = train_copies(models, labelled, RECIPES[0], backend, seed=0)
 
-    def same(features, logits, labels, column):
+    def compute_cross_entropy(features, logits, labels, column):
         return F.cross_entropy(logits, labels, reduction="none")
 
-    again = train_copies(models, shards, RECIPES[0], backend, seed=0, loss=same)
-    assert largest_difference(plain, again) < 1e-12
+    by_given_loss = train_copies(
+        models, shards, RECIPES[0], backend, seed=0, loss=compute_cross_entropy
+    )
+    assert largest_difference(plain, by_given_loss) < 1e-12
 
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
-def test_one_hot_soft_labels_are_labels(backend):
+def test_one_hot_soft_labels_equal_labels(backend):
     models, shards = make_clients([KINDS[0]])
     hard_shards = [(x, y) for x, y, _ in shards]
     soft_shards = [(x, F.one_hot(y, 4).to(EXACT)) for x, y, _ in shards]
@@ -133,13 +137,13 @@ def test_adjust_comes_before_decay_and_momentum(backend):
     """Two steps with all gradients set to 1, momentum 0.5, decay 0.1, lr 0.2, by hand."""
     (model,), (shard,) = make_clients([KINDS[0]], sizes=(8,))
 
-    def ones(clients, parameters, gradients):
+    def set_to_one(clients, parameters, gradients):
         for gradient in gradients:
             gradient.fill_(1)
 
     recipe = Recipe(epochs=2, batch_size=8, lr=0.2, momentum=0.5, weight_decay=0.1)
     twin = copy.deepcopy(model)
-    steps = train_clients([twin], [shard[:2]], recipe, seed=0, backend=backend, adjust=ones)
+    steps = train_clients([twin], [shard[:2]], recipe, seed=0, backend=backend, adjust=set_to_one)
     assert list(steps)
     for p, end in zip(model.parameters(), twin.parameters(), strict=True):
         v1 = 1 + 0.1 * p

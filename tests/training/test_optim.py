@@ -1,4 +1,4 @@
-"""SGD and Adam against torch.optim, to the last digits of float64, one tensor and stacked."""
+"""SGD and Adam against torch.optim, to the last digits of float64, for single models and for stacks."""
 
 import pytest
 import torch
@@ -14,13 +14,13 @@ def draw_numbers(seed, dtype=torch.float64):
     return [torch.randn(*shape, generator=g, dtype=torch.float64).to(dtype) for shape in SHAPES]
 
 
-def are_close(these, those, tolerance=1e-14):
-    pairs = zip(these, those, strict=True)
+def are_close(tensors, expected, tolerance=1e-14):
+    pairs = zip(tensors, expected, strict=True)
     return all(float((a - b).abs().max()) <= tolerance for a, b in pairs)
 
 
 def agree_with_torch(optimizer, torch_optimizer, parameters, steps=6):
-    """Take the same steps with ours on copies and with torch's on `parameters`; whether both end alike."""
+    """Whether our optimizer on copies and torch's on `parameters` end at the same numbers after the same steps."""
     for t in range(steps):
         gradients = draw_numbers(100 + t)
         for parameter, gradient in zip(parameters, gradients, strict=True):
@@ -35,7 +35,7 @@ def agree_with_torch(optimizer, torch_optimizer, parameters, steps=6):
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_sgd_is_torchs(momentum, decay):
+def test_sgd_equals_torchs(momentum, decay):
     parameters = draw_numbers(0)
     options = {"momentum": momentum, "weight_decay": decay}
     theirs = torch.optim.SGD(parameters, 0.1, **options)
@@ -45,7 +45,7 @@ def test_sgd_is_torchs(momentum, decay):
 @pytest.mark.parametrize("options", [{}, {"rows": 5}])
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("betas", [(0.9, 0.999), (0.5, 0.9)])
-def test_adam_is_torchs(betas, decay, options):
+def test_adam_equals_torchs(betas, decay, options):
     parameters = draw_numbers(0)
     mine = Adam(draw_numbers(0), 0.1, betas=betas, weight_decay=decay, **options)
     theirs = torch.optim.Adam(parameters, 0.1, betas=betas, weight_decay=decay)
@@ -55,12 +55,12 @@ def test_adam_is_torchs(betas, decay, options):
 @pytest.mark.parametrize(
     "recipe", [Recipe(lr=0.1), Recipe(lr=0.1, optimizer="adam", weight_decay=0.1)]
 )
-def test_the_first_rows_alone_are_as_if_the_others_were_not_there(recipe):
-    """Rows 0 and 1 take three steps, rows 2 to 4 the first only: each is what it would be by itself."""
-    everyone = draw_numbers(0)
+def test_steps_of_the_first_models_alone_leave_the_others_unchanged(recipe):
+    """Rows 0 and 1 take three steps, rows 2 to 4 only the first: both groups end as if optimised separately."""
+    all_rows = draw_numbers(0)
     first_rows = [parameter[:2].clone() for parameter in draw_numbers(0)]
     last_rows = [parameter[2:].clone() for parameter in draw_numbers(0)]
-    optimizer = make_optimizer(everyone, recipe, stacked_model_count=5)
+    optimizer = make_optimizer(all_rows, recipe, stacked_model_count=5)
     optimizer.step(draw_numbers(10))
     for t in (1, 2):
         gradients = [gradient[:2] for gradient in draw_numbers(10 + t)]
@@ -71,14 +71,14 @@ def test_the_first_rows_alone_are_as_if_the_others_were_not_there(recipe):
     make_optimizer(last_rows, recipe, stacked_model_count=3).step(
         [gradient[2:] for gradient in draw_numbers(10)]
     )
-    assert are_close([parameter[:2] for parameter in everyone], first_rows)
-    assert are_close([parameter[2:] for parameter in everyone], last_rows)
+    assert are_close([parameter[:2] for parameter in all_rows], first_rows)
+    assert are_close([parameter[2:] for parameter in all_rows], last_rows)
 
 
 @pytest.mark.parametrize(
     "make", [lambda p: Sgd(p, 0.1, momentum=0.9), lambda p: Adam(p, 0.1)], ids=["sgd", "adam"]
 )
-def test_a_gradient_may_lie_otherwise_in_memory(make):
+def test_the_memory_layout_of_a_gradient_does_not_matter(make):
     gradients = draw_numbers(1)
     transposed = [g.transpose(0, 1).contiguous().transpose(0, 1) for g in gradients]
     assert transposed[0].stride() != gradients[0].stride()

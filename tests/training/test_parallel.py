@@ -1,4 +1,4 @@
-"""Trainings side by side, each on a core: the same as one after the other, in step where they should be, stoppable."""
+"""Training clients in parallel threads: the same result as one after the other, in step at curve points, stoppable."""
 
 import copy
 import threading
@@ -27,7 +27,7 @@ def two_cores():
     torch.set_num_threads(before)
 
 
-def at_work():
+def list_training_threads():
     return [thread for thread in threading.enumerate() if thread.name.startswith("training")]
 
 
@@ -35,26 +35,26 @@ def at_work():
     ("side", "sizes", "parts"),
     [(20, (1, 70, 33, 32, 5, 64), 6), (8, (1, 70, 33, 32, 5, 64, 20, 3, 9, 40), 2)],
 )
-@pytest.mark.parametrize("count", [1, 2])
-def test_auto_and_the_loop_agree(two_cores, count, side, sizes, parts):
-    """Single clients of large images; two stacks of five clients each of small ones. On one core, part after part.
-    Auto's ticks come in order."""
-    torch.set_num_threads(count)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_auto_and_the_loop_agree(two_cores, threads, side, sizes, parts):
+    """Large images: each client is a part. Small images: two stacks of five clients. On one core the parts run in
+    turn. Auto's ticks come in order."""
+    torch.set_num_threads(threads)
     models, shards = make_clients("cnn", (1, side, side), sizes=sizes)
-    expected_parts = 1 if count == 1 and side == 20 else parts
+    expected_parts = 1 if threads == 1 and side == 20 else parts
     assert (
         choose_parallel_part_count("cpu", models[0], (1, side, side), len(models)) == expected_parts
     )
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=14, batch_size=16)
     ticks = list(train_clients(models, shards, recipe, seed=0))
-    done = [tick.done for tick in ticks]
+    epochs = [tick.done for tick in ticks]
     assert (
-        done == sorted(done)
-        and done[-1] == 14
+        epochs == sorted(epochs)
+        and epochs[-1] == 14
         and sum(tick.has_current_models for tick in ticks) == 12
     )
-    # One thread: two wait for each other where another process is at work.
+    # On one thread: two would wait for each other while another process computes.
     with configure_torch("cpu", (1, 8, 8)):
         train_clients_to_end(twins, shards, recipe, seed=0, backend="loop")
     torch.set_num_threads(2)
@@ -62,9 +62,8 @@ def test_auto_and_the_loop_agree(two_cores, count, side, sizes, parts):
     assert not any(model.training for model in models)
 
 
-# Slow because a convolution is trained on two threads, and by epochs again beside it.
-def test_every_curve_point_is_in_step(two_cores):
-    """At a fresh tick the plain models are those of that very epoch, for every client."""
+def test_all_clients_are_in_step_at_every_curve_point(two_cores):
+    """Where a tick has current models, every client's model is that of the tick's epoch."""
     models, shards = make_clients("cnn", (1, 20, 20), sizes=(40, 8, 24))
     for tick in train_clients(models, shards, Recipe(epochs=3, batch_size=8), seed=0):
         if tick.has_current_models:
@@ -74,17 +73,17 @@ def test_every_curve_point_is_in_step(two_cores):
             assert largest_difference(models, twins) < 1e-9
 
 
-def test_it_stops(two_cores):
+def test_parallel_training_can_be_stopped(two_cores):
     models, shards = make_clients("cnn", (1, 20, 20))
     steps = train_clients(models, shards, Recipe(epochs=10_000, batch_size=4), seed=0)
     for _ in range(3):
         next(steps)
-    assert at_work()
+    assert list_training_threads()
     steps.close()
-    assert not at_work()
+    assert not list_training_threads()
 
 
-def test_an_error_in_one_ends_all(two_cores):
+def test_an_error_in_one_thread_stops_all(two_cores):
     def fails():
         yield 0
         raise ValueError("a client failed")
@@ -95,10 +94,10 @@ def test_an_error_in_one_ends_all(two_cores):
 
     with pytest.raises(ValueError, match="a client failed"):
         list(run_trainings_in_parallel_threads([endless(), fails()], [5], 2))
-    assert not at_work()
+    assert not list_training_threads()
 
 
-def test_parts():
+def test_clients_are_split_by_size():
     shards = [(torch.zeros(n),) for n in (10, 90, 30, 70, 50, 20)]
     assert split_clients_by_size(range(6), shards, 6) == [[1], [3], [4], [2], [5], [0]]
     assert split_clients_by_size(range(6), shards, 2) == [[1, 3, 4], [2, 5, 0]]
@@ -106,11 +105,11 @@ def test_parts():
     assert split_clients_by_size([3, 4], shards, 1) == [[3, 4]]
 
 
-def test_how_many_parts(two_cores):
+def test_the_number_of_parts_follows_cores_and_network(two_cores):
     mlp = build("mlp", (1, 8, 8), 10)
     cnn = build("cnn", (1, 8, 8), 10)
     large_cnn = build("cnn", (1, 28, 28), 10)
-    # The steps of an mlp are short.
+    # Steps of an MLP are short, so it takes many clients before a second part pays.
     assert [choose_parallel_part_count("cpu", mlp, (1, 8, 8), m) for m in (20, 49, 50)] == [1, 1, 2]
     assert [choose_parallel_part_count("cpu", cnn, (1, 8, 8), m) for m in (1, 5, 10, 50)] == [
         1,

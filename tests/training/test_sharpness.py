@@ -1,5 +1,5 @@
-"""SAM, gradient clipping and augmentation in local training: against a derivation by hand and torch's own clipping, the
-same in both backends, and nothing where they are off."""
+"""SAM, gradient clipping and augmentation in local training: by hand and against torch's clipping, the same in both
+backends."""
 
 import copy
 import dataclasses
@@ -18,21 +18,21 @@ from tests.training.test_backends import make_clients
 
 EXACT = torch.float64
 SIZES = (1, 40, 33, 64)
-ON = {
+CHANGES = {
     "sam": {"sam_rho": 0.1},
     "clip": {"clip_norm": 0.3},
     "crop+flip": {"augmentation": "crop+flip"},
 }
-ON["all"] = ON["sam"] | ON["clip"] | ON["crop+flip"]
+CHANGES["all"] = CHANGES["sam"] | CHANGES["clip"] | CHANGES["crop+flip"]
 
 
 @pytest.mark.parametrize(
     ("name", "width", "change", "optimizer"),
     [
-        *[("mlp", 8, change, "sgd") for change in ON.values()],
-        ("mlp", 8, ON["all"], "adam"),
-        ("cnn", 3, ON["all"], "sgd"),
-        ("resnet8", 4, ON["all"], "sgd"),
+        *[("mlp", 8, change, "sgd") for change in CHANGES.values()],
+        ("mlp", 8, CHANGES["all"], "adam"),
+        ("cnn", 3, CHANGES["all"], "sgd"),
+        ("resnet8", 4, CHANGES["all"], "sgd"),
     ],
 )
 def test_stacked_equals_loop(name, width, change, optimizer):
@@ -50,7 +50,7 @@ def test_stacked_equals_loop(name, width, change, optimizer):
 
 
 def take_one_step(model, x, y, **change):
-    """The weights after a step of rate 1 on the whole shard, the decay and momentum off."""
+    """The weights after one step of rate 1 on the whole shard, without decay and momentum."""
     recipe = Recipe(epochs=1, batch_size=len(x), lr=1.0, momentum=0, weight_decay=0, **change)
     train_clients_to_end([model], [(x, y)], recipe, seed=0, backend="loop")
     return model_state(model)
@@ -60,8 +60,8 @@ def compute_gradients_by_torch(model, x, y):
     return torch.autograd.grad(F.cross_entropy(model(x), y), list(model.parameters()))
 
 
-def test_sam_is_the_gradient_at_the_worst_place_nearby():
-    """θ - ∇L(θ + ρ g/‖g‖), in two steps of its own."""
+def test_sam_takes_the_gradient_at_the_worst_point_nearby():
+    """θ - ∇L(θ + ρ g/‖g‖), computed with autograd in two steps."""
     (model,), ((x, y),) = make_clients("mlp", (1, 8, 8), (30,), width=8)
     rho = 0.2
     start = model_state(model)
@@ -77,11 +77,11 @@ def test_sam_is_the_gradient_at_the_worst_place_nearby():
     after = take_one_step(model, x, y, sam_rho=rho)
     for name, gradient in zip(names, worst_gradients, strict=True):
         assert float((after[name] - (start[name] - gradient)).abs().max()) < 1e-12
-    assert largest_gap(gradients, worst_gradients) > 1e-4
+    assert compute_largest_gap(gradients, worst_gradients) > 1e-4
 
 
-def largest_gap(these, those):
-    return max(float((a - b).abs().max()) for a, b in zip(these, those, strict=True))
+def compute_largest_gap(tensors, other_tensors):
+    return max(float((a - b).abs().max()) for a, b in zip(tensors, other_tensors, strict=True))
 
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
@@ -108,7 +108,7 @@ def list_running_statistics(models):
 
 
 @pytest.mark.parametrize("largest", [0.05, 100.0])
-def test_clipping_is_that_of_torch(largest):
+def test_clipping_equals_torchs(largest):
     (model,), ((x, y),) = make_clients("cnn", (1, 8, 8), (30,), width=3)
     twin, start = copy.deepcopy(model), model_state(model)
     F.cross_entropy(twin(x), y).backward()
@@ -124,7 +124,7 @@ def test_each_client_is_clipped_by_its_own_norm():
     assert torch.allclose(together, torch.tensor([[0.6, 0.8], [0.3, 0.4]], dtype=EXACT), atol=1e-6)
 
 
-def test_what_crop_and_flip_do_to_an_image():
+def test_crop_and_flip_by_hand():
     x = torch.arange(1.0, 17).view(1, 1, 4, 4)
 
     def change(top, left, is_mirrored):
@@ -135,8 +135,8 @@ def test_what_crop_and_flip_do_to_an_image():
     assert torch.equal(up_left[0, 0, 1:, 1:], x[0, 0, :3, :3]) and not up_left[0, 0, 0].any()
 
 
-def test_an_augmentation_is_the_clients_own():
-    """Alone or in company, a client becomes the same."""
+def test_a_clients_augmentation_does_not_depend_on_the_others():
+    """A client trained alone equals the one trained with others."""
     models, shards = make_clients("mlp", (1, 8, 8), SIZES, width=8)
     recipe = Recipe(epochs=2, batch_size=16, augmentation="crop")
     together = train_clients_to_end(

@@ -278,8 +278,7 @@ def make_feature_map(
     seed: int,
     dtype: torch.dtype = torch.float32,
 ) -> FrozenFeatures:
-    """`pixels`, `relu` or `conv` features of samples of `input_shape`; the random ones with
-    `feature_count` numbers.
+    """`pixels`, `relu` or `conv` features of samples of `input_shape`.
 
     The random kinds have `random_feature_count` numbers. The same seed draws the same numbers on every device and, to
     rounding, in every dtype.

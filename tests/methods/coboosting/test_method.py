@@ -1,4 +1,4 @@
-"""Co-Boosting as a whole: what each of its three ideas may change, what is sent, and that dense.py's frame holds."""
+"""Co-Boosting as a method: the effect of each of its three ideas (EE, DHS, GHS), bytes, and the report."""
 
 import collections
 import functools
@@ -55,19 +55,18 @@ def x_test(dtype=torch.float32):
 
 # ------------------------------------------------------------------------------------------------ bytes
 @pytest.mark.parametrize("models", [("mlp",), ("resnet8", "mlp", "lenet5")])
-def test_every_client_gets_the_initial_model_and_sends_its_own_and_nothing_else(models):
+def test_every_client_downloads_the_initial_model_and_uploads_its_own(models):
     ctx = context(models, epochs=0)
     model, _ = run(ctx, epochs=2)
     for k, (up, down) in ctx.link.ledger.by_client().items():
         d = sum(tensor.numel() for tensor in model.ensemble.clients.state(k).values())
-        assert up == down == formulas.count_model_bytes_one_way(
-            d
-        ) and up + down == formulas.count_one_shot_bytes_per_client(d)
+        assert up == down == formulas.count_model_bytes_one_way(d)
+        assert up + down == formulas.count_one_shot_bytes_per_client(d)
     assert set(ctx.link.ledger.by_phase()) == {"initial model", "local models"}
 
 
 # ------------------------------------------------------------------------------------------------ the three ideas
-def test_without_ee_the_ensemble_stays_fedens_from_the_first_epoch_to_the_last():
+def test_without_ee_the_ensemble_is_fedens_in_every_epoch():
     for options in ({}, {"ghs": False}, {"dhs": False}):
         model, _ = run(ee=False, **options)
         np.testing.assert_array_equal(model.report.weights, np.full((T, M), np.float32(1 / M)))
@@ -75,7 +74,7 @@ def test_without_ee_the_ensemble_stays_fedens_from_the_first_epoch_to_the_last()
         torch.testing.assert_close(model.ensemble.logits(x_test()), fedens.logits(x_test()))
 
 
-def test_ee_starts_at_1_over_m_steps_from_the_second_epoch_on_and_stays_in_range():
+def test_ee_starts_at_1_over_m_and_its_steps_and_weights_are_bounded():
     mu = 0.3
     model, steps = run(mu=mu)
     path = model.report.weights.astype(float)
@@ -90,7 +89,7 @@ def test_ee_starts_at_1_over_m_steps_from_the_second_epoch_on_and_stays_in_range
     ]
 
 
-def test_the_literal_rule_travels_one_decayed_step_an_epoch():
+def test_the_papers_literal_rule_takes_one_decayed_step_an_epoch():
     """updates="once" with weighted="sum" from Eqs. 2 and 12: each weight moves by η_w 0.99^t, until it meets an end."""
     model, _ = run(updates="once", weighted="sum", mu=0.01)
     path = model.report.weights.astype(float)
@@ -107,25 +106,26 @@ def test_the_literal_rule_travels_one_decayed_step_an_epoch():
         ("new", 2, [(B, B, 1)] * T),
     ],
 )
-def test_which_samples_ee_reads(monkeypatch, updates, passes, expected):
-    """The pool before the new batch joins it, clean; its cached logits are what the networks answer."""
-    seen, real = [], boosting.iterate_sign_steps_of_client_weights
+def test_ee_reads_the_samples_of_its_setting(monkeypatch, updates, passes, expected):
+    """EE reads the pool before the new batch is added; its cached logits are those of the networks."""
+    calls = []
+    real_steps = boosting.iterate_sign_steps_of_client_weights
     pools: list[SyntheticPool] = []
 
-    class Recorded(SyntheticPool):
+    class RecordedPool(SyntheticPool):
         def __init__(self):
             super().__init__()
             pools.append(self)
 
     def reweight(w, logits, labels, mu, *, batch_size, stream, steps, normalise):
-        seen.append((len(labels), batch_size, steps))
+        calls.append((len(labels), batch_size, steps))
         if updates != "new":
             assert torch.equal(logits, pools[-1].logits) and torch.equal(labels, pools[-1].labels)
             ensemble = FrozenEnsemble(context_clients)
             torch.testing.assert_close(
                 logits, ensemble.logits_in_chunks(pools[-1].x), rtol=1e-4, atol=1e-5
             )
-        return real(
+        return real_steps(
             w,
             logits,
             labels,
@@ -137,31 +137,32 @@ def test_which_samples_ee_reads(monkeypatch, updates, passes, expected):
         )
 
     context_clients = run(ee=False)[0].ensemble.clients
-    monkeypatch.setattr(synthesis, "SyntheticPool", Recorded)
+    monkeypatch.setattr(synthesis, "SyntheticPool", RecordedPool)
     monkeypatch.setattr(boosting, "iterate_sign_steps_of_client_weights", reweight)
     run(updates=updates, passes=passes)
-    assert seen == expected
+    assert calls == expected
 
 
-def test_the_pool_keeps_clean_images_whatever_dhs_does(monkeypatch):
-    added, pools = [], []
+def test_the_pool_holds_unperturbed_images(monkeypatch):
+    batches = []
+    pools = []
 
-    class Recorded(SyntheticPool):
+    class RecordedPool(SyntheticPool):
         def add(self, x, labels, logits):
             super().add(x, labels, logits)
-            added.append(x.clone())
+            batches.append(x.clone())
             pools.append(self)
 
-    monkeypatch.setattr(synthesis, "SyntheticPool", Recorded)
-    for kind in boosting.PERTURBATIONS:
-        added.clear()
-        run(perturbation=kind, epsilon=64.0)
-        assert torch.equal(pools[-1].x, torch.cat(added)) and len(pools[-1]) == T * B
+    monkeypatch.setattr(synthesis, "SyntheticPool", RecordedPool)
+    for perturbation in boosting.PERTURBATIONS:
+        batches.clear()
+        run(perturbation=perturbation, epsilon=64.0)
+        assert torch.equal(pools[-1].x, torch.cat(batches)) and len(pools[-1]) == T * B
         assert float(pools[-1].x.min()) >= 0 and float(pools[-1].x.max()) <= 1
 
 
-def test_dhs_perturbs_what_teacher_and_student_see_afresh_in_every_batch(monkeypatch):
-    """Teacher and student meet images exactly ε away from the pool's, with other directions in every batch."""
+def test_dhs_perturbs_every_batch_afresh(monkeypatch):
+    """Teacher and student get images exactly ε away from those of the pool, in new directions for every batch."""
     calls, real = [], boosting.perturb_images
 
     def perturb(x, teacher, u, epsilon, **options):
@@ -180,31 +181,32 @@ def test_dhs_perturbs_what_teacher_and_student_see_afresh_in_every_batch(monkeyp
     assert not calls
 
 
-def test_dhs_touches_the_student_only():
-    """The first batch of images and the first weights are the same; what follows differs through the student."""
-    with_, without = run()[0], run(dhs=False)[0]
-    a, b = with_.report, without.report
-    assert np.array_equal(a.synthetic_images[0], b.synthetic_images[0])
-    assert not torch.equal(with_.logits(x_test()), without.logits(x_test()))
-    # Without the student in the generator's loss (β = 0) images and weights never notice.
-    a, b = run(beta=0.0)[0].report, run(beta=0.0, dhs=False)[0].report
-    assert np.array_equal(a.synthetic_images, b.synthetic_images) and np.array_equal(
-        a.weights, b.weights
+def test_dhs_changes_the_student_alone():
+    """The first images and weights are the same; later ones differ because the student does."""
+    with_dhs, _ = run()
+    without_dhs, _ = run(dhs=False)
+    assert np.array_equal(
+        with_dhs.report.synthetic_images[0], without_dhs.report.synthetic_images[0]
     )
+    assert not torch.equal(with_dhs.logits(x_test()), without_dhs.logits(x_test()))
+    # Where the generator's loss ignores the student (β = 0), all images and weights are the same.
+    with_dhs, _ = run(beta=0.0)
+    without_dhs, _ = run(beta=0.0, dhs=False)
+    assert np.array_equal(with_dhs.report.synthetic_images, without_dhs.report.synthetic_images)
+    assert np.array_equal(with_dhs.report.weights, without_dhs.report.weights)
 
 
-def test_without_dhs_the_cached_teacher_gives_the_student_that_asking_it_gives(monkeypatch):
+def test_without_dhs_cached_and_new_teacher_logits_give_the_same_student(monkeypatch):
     cached, _ = run(context(dtype=torch.float64), dhs=False)
-    monkeypatch.setattr(
-        boosting, "perturb_images", lambda x, *rest, **options: x
-    )  # the teacher is asked again each time
-    new_images, _ = run(context(dtype=torch.float64))
+    # With a perturbation that changes nothing the teacher's logits are computed again for every batch.
+    monkeypatch.setattr(boosting, "perturb_images", lambda x, *args, **options: x)
+    recomputed, _ = run(context(dtype=torch.float64))
     torch.testing.assert_close(
-        cached.logits(x_test(torch.float64)), new_images.logits(x_test(torch.float64))
+        cached.logits(x_test(torch.float64)), recomputed.logits(x_test(torch.float64))
     )
 
 
-def test_ghs_changes_the_images_and_switched_off_it_is_the_plain_cross_entropy():
+def test_ghs_weights_the_cross_entropy_of_the_generator():
     hard, plain = run()[0].report, run(ghs=False)[0].report
     assert not np.array_equal(hard.synthetic_images[0], plain.synthetic_images[0])
     x, y = torch.rand(6, 1, 8, 8), torch.arange(6)
@@ -223,7 +225,7 @@ def test_ghs_changes_the_images_and_switched_off_it_is_the_plain_cross_entropy()
         )
 
 
-def test_weights_may_start_from_the_samples():
+def test_weights_can_start_from_sample_counts():
     sizes = np.array(context().sizes)
     np.testing.assert_allclose(
         run(start="samples")[0].report.weights[0], sizes / sizes.sum(), rtol=1e-6
@@ -275,7 +277,7 @@ def test_answer_ensemble_predicts_with_the_weighted_ensemble():
     )
 
 
-def test_distillations_temperature_leaves_the_perturbation_alone():
+def test_the_perturbation_has_a_temperature_of_its_own():
     """The gradient that perturbs is of the softmax at a temperature of its own."""
     x, perturbed = (
         torch.rand(

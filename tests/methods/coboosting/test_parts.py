@@ -83,7 +83,7 @@ def test_no_gradient_flows_through_the_difficulty():
     torch.testing.assert_close(gradient, d[:, None] * (p - F.one_hot(y, C)) / N, rtol=0, atol=1e-15)
 
 
-def test_the_teachers_distribution_comes_first():
+def test_the_adversarial_loss_is_kl_from_the_teacher_by_hand():
     """Teacher (1/2, 1/2), student (1/4, 3/4): KL = log 2 - log 3 / 2; the other way round it is another number."""
     teacher, student = torch.zeros(1, 2, dtype=F64), HAND[:1]
     forward = 0.5 * math.log(0.5 / 0.25) + 0.5 * math.log(0.5 / 0.75)
@@ -140,7 +140,7 @@ def test_a_literal_step_moves_every_image_by_epsilon_in_l2():
     )
 
 
-def test_where_the_teacher_is_flat_nothing_moves():
+def test_where_the_teacher_is_constant_no_image_changes():
     x = images(3)
     for kind in boosting.PERTURBATIONS:
         perturbed = boosting.perturb_images(
@@ -167,7 +167,7 @@ def weighted_loss(z, y, w, normalise):
 
 
 @pytest.mark.parametrize("normalise", [True, False])
-def test_the_gradient_in_closed_form_is_autograds(normalise):
+def test_the_closed_form_of_the_gradient_equals_autograd(normalise):
     z, y = random(M, N, C, scale=3), labels()
     w = torch.rand(M, generator=seeded(5), dtype=F64).requires_grad_()
     (expected,) = torch.autograd.grad(weighted_loss(z, y, w, normalise), w)
@@ -177,26 +177,27 @@ def test_the_gradient_in_closed_form_is_autograds(normalise):
 
 
 def test_one_sign_step_by_hand():
-    w, gradient = (
-        torch.tensor([0.5, 0.02, 0.98, 0.3], dtype=F64),
-        torch.tensor([2.0, 1e-9, -3.0, 0.0], dtype=F64),
-    )
+    w = torch.tensor([0.5, 0.02, 0.98, 0.3], dtype=F64)
+    gradient = torch.tensor([2.0, 1e-9, -3.0, 0.0], dtype=F64)
     torch.testing.assert_close(
         boosting.step_down_gradient_sign_within_unit_interval(w, gradient, 0.05),
         torch.tensor([0.45, 0, 1, 0.3], dtype=F64),
     )
-    few = torch.tensor([0.01, 0.02], dtype=F64)  # a step that would leave no client is not taken
+    # A step that would set all weights to 0 is not taken.
+    small_weights = torch.tensor([0.01, 0.02], dtype=F64)
     assert torch.equal(
-        boosting.step_down_gradient_sign_within_unit_interval(few, torch.ones(2, dtype=F64), 0.5),
-        few,
+        boosting.step_down_gradient_sign_within_unit_interval(
+            small_weights, torch.ones(2, dtype=F64), 0.5
+        ),
+        small_weights,
     )
 
 
-def test_a_pass_covers_every_sample_once_and_steps_caps_it(monkeypatch):
-    seen = []
+def test_a_pass_reads_every_sample_once_and_steps_limit_it(monkeypatch):
+    batches = []
 
     def gradient(z, y, w, normalise):
-        seen.append(z[0, :, 0])
+        batches.append(z[0, :, 0])
         return torch.zeros_like(w)
 
     monkeypatch.setattr(boosting, "compute_weight_gradient", gradient)
@@ -207,19 +208,19 @@ def test_a_pass_covers_every_sample_once_and_steps_caps_it(monkeypatch):
             w, z, labels(), 0.1, batch_size=8, stream=seeded()
         )
     )
-    assert [len(part) for part in seen] == [8, 8, 8, 8, 5]
-    assert torch.equal(torch.cat(seen).sort().values, torch.arange(N, dtype=F64))
-    assert not torch.equal(torch.cat(seen), torch.arange(N, dtype=F64))
-    seen.clear()
+    assert [len(part) for part in batches] == [8, 8, 8, 8, 5]
+    assert torch.equal(torch.cat(batches).sort().values, torch.arange(N, dtype=F64))
+    assert not torch.equal(torch.cat(batches), torch.arange(N, dtype=F64))
+    batches.clear()
     list(
         boosting.iterate_sign_steps_of_client_weights(
             w, z, labels(), 0.1, batch_size=8, stream=seeded(), steps=2
         )
     )
-    assert [len(part) for part in seen] == [8, 8]
+    assert [len(part) for part in batches] == [8, 8]
 
 
-def test_cached_logits_give_the_weights_that_running_the_networks_gives():
+def test_cached_logits_give_the_same_weights_as_running_the_networks():
     models, x, y = clients(), images(), labels()
     w = torch.full((M,), 1 / M, dtype=F64)
     cached = FrozenEnsemble(models).logits_in_chunks(x)
@@ -239,21 +240,23 @@ def test_cached_logits_give_the_weights_that_running_the_networks_gives():
 
 
 # ------------------------------------------------------------------------------------------------------------- ensemble
-def test_equal_weights_are_fedens_and_one_weight_is_that_client():
+def test_equal_weights_are_fedens_and_a_single_weight_is_that_client():
     models, x = clients(models=("mlp", "lenet5")), images()
     fedens = EnsembleModel(models).logits(x)
     torch.testing.assert_close(WeightedEnsemble(models, [0.3] * M).logits(x), fedens)
     torch.testing.assert_close(
         WeightedEnsemble(models, [1] * M, normalise=False).logits(x), M * fedens
     )
-    alone = WeightedEnsemble(models, [0, 0, 0.2, 0])
-    torch.testing.assert_close(alone.logits(x), models.module(2)(x))
-    assert alone.features(x).shape == (N, M * C) and alone.parameters == sum(models.parameters)
+    single_client = WeightedEnsemble(models, [0, 0, 0.2, 0])
+    torch.testing.assert_close(single_client.logits(x), models.module(2)(x))
+    assert single_client.features(x).shape == (N, M * C) and single_client.parameters == sum(
+        models.parameters
+    )
 
 
 @pytest.mark.parametrize(
     "weights", [[1, 1], [1, 1, 1, -1], [0, 0, 0, 0], [1, 1, 1, float("nan")], [1, 1, 1, math.inf]]
 )
-def test_weights_that_make_no_ensemble_are_refused(weights):
+def test_invalid_weights_are_refused(weights):
     with pytest.raises(UsageError, match="The ensemble's weights are"):
         WeightedEnsemble(clients(), weights)

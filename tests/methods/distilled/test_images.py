@@ -1,4 +1,4 @@
-"""How clients choose or make their images: k-means, kernel inducing points, crops, amplitudes, features."""
+"""How clients choose or make their images: k-means, kernel inducing points, crops, amplitudes, features; the kernel."""
 
 import math
 
@@ -18,7 +18,7 @@ def images(n, seed=0, side=5):
 
 
 # ------------------------------------------------------------------------------------------------ chosen
-def test_rows_are_grouped_by_the_classes_that_occur_and_drawn_without_repeats():
+def test_samples_are_grouped_by_class_and_drawn_without_repeats():
     labels = torch.tensor([2, 0, 2, 2, 4, 0])
     groups = making.group_sample_indices_by_class(labels, 5)
     assert [rows.tolist() for rows in groups] == [[1, 5], [0, 2, 3], [4]]
@@ -31,7 +31,7 @@ def test_rows_are_grouped_by_the_classes_that_occur_and_drawn_without_repeats():
     } == {(a, b, 4) for a in (1, 5) for b in (0, 2, 3)}
 
 
-def test_one_centre_is_the_mean_and_as_many_as_samples_are_the_samples():
+def test_one_centre_is_the_mean_and_with_enough_centres_they_are_the_samples():
     x = images(9)
     torch.testing.assert_close(
         making.compute_k_means_centres(x, 1, seeded()), x.mean(0, keepdim=True), rtol=0, atol=1e-14
@@ -40,7 +40,7 @@ def test_one_centre_is_the_mean_and_as_many_as_samples_are_the_samples():
         assert torch.equal(making.compute_k_means_centres(x, m, seeded()), x)
 
 
-def test_a_centre_is_the_mean_of_those_that_are_nearest_to_it():
+def test_a_centre_is_the_mean_of_its_nearest_samples():
     x = images(60)
     centroids = making.compute_k_means_centres(x, 5, seeded()).flatten(1)
     nearest = torch.cdist(x.flatten(1), centroids).argmin(1)
@@ -50,7 +50,7 @@ def test_a_centre_is_the_mean_of_those_that_are_nearest_to_it():
     assert torch.cdist(x.flatten(1), centroids).amin(1).square().sum() < chance
 
 
-def test_equal_samples_leave_no_centre_without_a_number():
+def test_equal_samples_give_no_empty_cluster():
     assert torch.equal(
         making.compute_k_means_centres(torch.ones(6, 1, 2, 2, dtype=EXACT), 3, seeded()),
         torch.ones(3, 1, 2, 2, dtype=EXACT),
@@ -58,10 +58,10 @@ def test_equal_samples_leave_no_centre_without_a_number():
 
 
 # ------------------------------------------------------------------------------------------------ inducing points
-def induced(steps, lr, clip_to_unit=True, n=30, start=None):
+def optimise(steps, lr, clip_to_unit=True, n=30, start=None):
     x, y = images(n), torch.arange(n) % 3
     start = x[:6] if start is None else start
-    how = {
+    options = {
         "class_count": 3,
         "depth": 2,
         "ridge": 1e-3,
@@ -70,11 +70,11 @@ def induced(steps, lr, clip_to_unit=True, n=30, start=None):
         "clip_to_unit": clip_to_unit,
         "stream": seeded(),
     }
-    return list(making.optimise_inducing_points(start, y[:6], x, y, **how)), (x, y)
+    return list(making.optimise_inducing_points(start, y[:6], x, y, **options)), (x, y)
 
 
-def test_the_loss_does_not_rise_at_a_small_rate():
-    steps, (x, y) = induced(40, 1e-3)
+def test_at_a_small_rate_the_loss_never_rises():
+    steps, (x, y) = optimise(40, 1e-3)
     losses = [float(loss) for _, loss in steps]
     assert all(later < before for before, later in zip(losses, losses[1:], strict=False))
     support_targets, targets = (
@@ -93,20 +93,20 @@ def test_the_loss_does_not_rise_at_a_small_rate():
     )
 
 
-def test_pixels_stay_in_their_range_and_labels_and_samples_where_they_are():
-    steps, (x, _) = induced(30, 0.2)
+def test_pixels_stay_in_their_range_and_samples_are_not_changed():
+    steps, (x, _) = optimise(30, 0.2)
     for moved_images, _ in steps:
         assert moved_images.min() >= 0 and moved_images.max() <= 1
     assert steps[-1][0].min() == 0 or steps[-1][0].max() == 1  # the range was reached
     assert torch.equal(x, images(30))
-    free, _ = induced(30, 0.2, clip_to_unit=False)
-    assert free[-1][0].min() < 0 or free[-1][0].max() > 1
+    unbounded, _ = optimise(30, 0.2, clip_to_unit=False)
+    assert unbounded[-1][0].min() < 0 or unbounded[-1][0].max() > 1
 
 
-def test_a_step_is_adams():
+def test_the_first_step_is_adams():
     """The first one moves each pixel by the rate, against its gradient."""
     start = images(6) / 2 + 0.25  # inside the range
-    ((moved_images, _),), (x, y) = induced(1, 0.01, start=start)
+    ((moved_images, _),), (x, y) = optimise(1, 0.01, start=start)
     leaf = start.clone().requires_grad_()
     loss = making.compute_loss_of_inducing_points(
         leaf, making.make_centred_targets(y[:6], 3), x, making.make_centred_targets(y, 3), 2, 1e-3
@@ -116,10 +116,10 @@ def test_a_step_is_adams():
 
 
 # ------------------------------------------------------------------------------------------------ crops
-def test_a_crop_is_a_part_of_the_image():
+def test_crops_by_hand():
     x = images(2, side=9)
-    whole, zero = torch.ones(2, dtype=EXACT), torch.zeros(2, dtype=EXACT)
-    torch.testing.assert_close(making.crop_and_resize_squares(x, whole, zero, zero), x)
+    whole_side, zero = torch.ones(2, dtype=EXACT), torch.zeros(2, dtype=EXACT)
+    torch.testing.assert_close(making.crop_and_resize_squares(x, whole_side, zero, zero), x)
     ramp = torch.linspace(0, 1, 10, dtype=EXACT).expand(1, 1, 10, 10).contiguous()
     for left, part in (
         (0.0, (0.0, 0.7)),
@@ -133,7 +133,7 @@ def test_a_crop_is_a_part_of_the_image():
         torch.testing.assert_close(crop, expected)
 
 
-def test_the_best_crop_has_the_least_loss_and_the_best_images_of_a_class_are_taken():
+def test_the_crop_and_the_images_of_least_loss_are_chosen():
     network = build("mlp", (1, 8, 8), 3, width=4, generator=seeded(), dtype=EXACT).eval()
     x, y = images(12, side=8), torch.arange(12) % 3
     crops, losses = making.select_best_crop_of_each_image(network, x, y, seeded(4))
@@ -152,7 +152,7 @@ def test_the_best_crop_has_the_least_loss_and_the_best_images_of_a_class_are_tak
         )
 
 
-def test_amplitudes_are_mixed_and_phases_stay():
+def test_amplitudes_are_mixed_and_the_mean_follows():
     x, others = images(3) / 2 + 0.3, images(3, seed=1) / 2 + 0.3
     torch.testing.assert_close(making.mix_fourier_amplitudes(x, others, 0.0), x)
     torch.testing.assert_close(making.mix_fourier_amplitudes(x, x, 0.9), x)
@@ -167,22 +167,26 @@ def test_amplitudes_are_mixed_and_phases_stay():
     )
 
 
-def test_features_come_near_those_of_the_crops():
+def test_images_are_moved_until_their_features_match_those_of_the_crops():
     network = build("mlp", (1, 8, 8), 3, width=16, generator=seeded(), dtype=EXACT).eval()
     crops, start, y = images(4, side=8), images(4, seed=1, side=8), torch.arange(4) % 3
     before = {name: t.clone() for name, t in network.state_dict().items()}
     steps = list(making.move_images_to_match_features(network, start, crops, y, steps=80, lr=0.02))
     expected = network.features(crops)
-    far, near = (
+    initial_distance, final_distance = (
         (network.features(part) - expected).square().sum(1).mean() for part in (start, steps[-1][0])
     )
-    assert near < far / 10 and steps[-1][0].min() >= 0 and steps[-1][0].max() <= 1
+    assert (
+        final_distance < initial_distance / 10
+        and steps[-1][0].min() >= 0
+        and steps[-1][0].max() <= 1
+    )
     assert all(torch.equal(before[name], t) for name, t in network.state_dict().items())
     entropy = torch.nn.functional.cross_entropy(network(start), y)
-    assert float(steps[0][1]) == pytest.approx((far + 0.01 * entropy).item())
+    assert float(steps[0][1]) == pytest.approx((initial_distance + 0.01 * entropy).item())
 
 
-# ---------------------------------------------------------------------------------------------------------- test kernel
+# --------------------------------------------------------------------------------------------------- the tangent kernel
 # The tangent kernel against closed forms and wide networks; kernel regression against the normal equations.
 
 
@@ -190,7 +194,7 @@ def samples(n, p=6, seed=0):
     return torch.rand(n, p, generator=torch.Generator().manual_seed(seed), dtype=EXACT)
 
 
-def test_without_hidden_layers_it_is_the_inner_product():
+def test_without_hidden_layers_the_kernel_is_the_inner_product():
     x, z = samples(4), samples(3, seed=1)
     torch.testing.assert_close(
         making.compute_tangent_kernel(x, z, 0),
@@ -199,7 +203,7 @@ def test_without_hidden_layers_it_is_the_inner_product():
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5])
-def test_the_diagonal_has_a_closed_form(depth):
+def test_the_diagonal_of_the_kernel_follows_the_closed_form(depth):
     """Θ_L(x, x) = Σ_{l=0..L} Σ_l(x, x) = (L + 1) Σ_0(x, x) + σ_b² L (L + 1) / 2, since σ_w² / 2 = 1."""
     x = samples(5)
     start = making.WEIGHT_VARIANCE * x.square().mean(1) + making.BIAS_VARIANCE
@@ -210,7 +214,7 @@ def test_the_diagonal_has_a_closed_form(depth):
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_wide_networks_have_nearly_this_kernel(depth):
+def test_wide_networks_have_nearly_the_tangent_kernel(depth):
     """Inner products of the gradients of networks in the tangent parameterisation, by torch's own backward pass."""
     x, width, draws = samples(3) * 2 - 1, 300, 30
     stream = torch.Generator().manual_seed(5)
@@ -230,15 +234,22 @@ def test_wide_networks_have_nearly_this_kernel(depth):
                 + math.sqrt(making.BIAS_VARIANCE) * offset[:, None]
             )
             out = torch.relu(out) if layer < depth else out
-        each = [torch.autograd.grad(answer, leaves, retain_graph=True) for answer in out[0]]
-        gradients = torch.stack([torch.cat([g.flatten() for g in own]) for own in each])
+        gradients_by_sample = [
+            torch.autograd.grad(answer, leaves, retain_graph=True) for answer in out[0]
+        ]
+        gradients = torch.stack(
+            [
+                torch.cat([g.flatten() for g in gradients_of_sample])
+                for gradients_of_sample in gradients_by_sample
+            ]
+        )
         total += gradients @ gradients.T / draws
     kernel = making.compute_tangent_kernel(x, x, depth)
     sizes = kernel.diagonal().sqrt()
     assert ((total - kernel) / (sizes[:, None] * sizes)).abs().max() < 0.05
 
 
-def test_it_is_symmetric_positive_and_smooth_where_samples_coincide():
+def test_the_kernel_is_symmetric_positive_and_smooth_where_samples_coincide():
     x = samples(8)
     kernel = making.compute_tangent_kernel(x, x, 3)
     torch.testing.assert_close(kernel, kernel.T)
@@ -259,7 +270,7 @@ def test_regression_solves_the_damped_normal_equations():
 
 
 @pytest.mark.parametrize("depth", [0, 2])
-def test_the_gradient_of_the_inducing_loss_against_finite_differences(depth):
+def test_the_gradient_of_the_inducing_loss_equals_finite_differences(depth):
     x, support = samples(9), samples(4, seed=3)
     targets, support_targets = (
         making.make_centred_targets(torch.arange(9) % 3, 3),
@@ -276,7 +287,7 @@ def test_the_gradient_of_the_inducing_loss_against_finite_differences(depth):
     )
 
 
-def test_the_inducing_loss_is_half_the_mean_square():
+def test_the_inducing_loss_is_half_the_mean_squared_error():
     x, y = samples(9), torch.arange(9) % 3
     support, labels = samples(4, seed=3), torch.tensor([0, 1, 2, 2])
     total = 0.0

@@ -1,4 +1,4 @@
-"""Distilled data as a method: pooled kernel regression, class means, bytes, the report, odd federations, refusals."""
+"""Distilled data as a method: pooled kernel regression, class means, bytes, the report, and unusual federations."""
 
 import functools
 
@@ -28,7 +28,7 @@ context = functools.partial(method_runs.context, alpha=0.3, epochs=1)
 # ------------------------------------------------------------------------------------------------ exact
 @pytest.mark.parametrize("images", ["random", "kmeans", "kip"])
 @pytest.mark.parametrize("clients", [1, 4])
-def test_with_all_images_it_is_pooled_kernel_regression(images, clients):
+def test_with_all_images_the_kernel_server_is_pooled_kernel_regression(images, clients):
     federation = federate("digits", alpha=0.5, clients=clients, seed=1)
     method = Distilled(images=images, per_class=1000, steps=0, server="kernel")
     out, _ = watched(method.run(context(federation=federation, dtype=EXACT, holdout=0.8)))
@@ -43,7 +43,7 @@ def test_with_all_images_it_is_pooled_kernel_regression(images, clients):
     assert torch.equal(out.predict(test), expected.argmax(1))
 
 
-def test_one_centre_a_class_is_the_mean_of_the_class():
+def test_with_one_centre_a_class_the_image_is_the_mean_of_the_class():
     ctx = context(dtype=EXACT)
     out, _ = watched(Distilled(images="kmeans", per_class=1).run(ctx))
     for image, label, k in zip(
@@ -54,7 +54,7 @@ def test_one_centre_a_class_is_the_mean_of_the_class():
 
 
 @pytest.mark.parametrize(("images", "m"), [("random", 3), ("kmeans", 1000)])
-def test_the_images_of_a_client_are_its_own(images, m):
+def test_chosen_images_are_samples_of_their_client(images, m):
     ctx = context()
     out, _ = watched(Distilled(images=images, per_class=m, server="kernel").run(ctx))
     for image, label, k in zip(
@@ -67,35 +67,38 @@ def test_the_images_of_a_client_are_its_own(images, m):
 # ------------------------------------------------------------------------------------------------ link and report
 @pytest.mark.parametrize("server", ["network", "kernel"])
 @pytest.mark.parametrize("images", WAYS)
-def test_bytes_are_those_of_the_images(images, server):
+def test_bytes_and_report_count_the_images(images, server):
     ctx = context()
     out, _ = watched(Distilled(images=images, per_class=2, server=server, **QUICK).run(ctx))
-    held = [torch.bincount(ctx.private.train(k)[1], minlength=10).clamp(max=2) for k in range(3)]
-    sent = [int(counts.sum()) for counts in held]
+    class_counts = [
+        torch.bincount(ctx.private.train(k)[1], minlength=10).clamp(max=2) for k in range(3)
+    ]
+    image_counts = [int(counts.sum()) for counts in class_counts]
     down = byte_formulas.distilled_bytes(0, 64, STATE if images == "crops" else 0)
-    expected = {k: (byte_formulas.distilled_bytes(n, 64), down) for k, n in enumerate(sent)}
+    expected = {k: (byte_formulas.distilled_bytes(n, 64), down) for k, n in enumerate(image_counts)}
     assert ctx.link.ledger.by_client() == expected
     report = out.report
-    assert report.counts.tolist() == torch.stack(held).tolist()
-    assert (
-        report.images.shape == (sum(sent), 1, 8, 8)
-        and report.images.min() >= 0
-        and report.images.max() <= 1
-    )
+    assert report.counts.tolist() == torch.stack(class_counts).tolist()
+    assert report.images.shape == (sum(image_counts), 1, 8, 8)
+    assert report.images.min() >= 0
+    assert report.images.max() <= 1
     counts = [
         np.bincount(report.labels[report.client == k], minlength=10).tolist() for k in range(3)
     ]
     assert counts == report.counts.tolist()
-    assert (report.loss is None) == (images in ("random", "kmeans")) or report.loss.shape == (2,)
+    if images in ("random", "kmeans"):
+        assert report.loss is None
+    else:
+        assert report.loss.shape == (2,)
 
 
-def test_a_large_federation_shows_some_images_of_every_client(monkeypatch):
+def test_the_report_of_a_large_federation_has_some_images_of_every_client(monkeypatch):
     monkeypatch.setattr("fedlab_nb.methods.distilled.SHOWN", 7)
     out, _ = watched(Distilled(per_class=2, server="kernel").run(context()))
     assert np.bincount(out.report.client).tolist() == [2, 2, 2] and out.report.counts.sum() > 7
 
 
-# ------------------------------------------------------------------------------------------------ odd federations
+# ------------------------------------------------------------------------------------------------ unusual federations
 @pytest.mark.parametrize("images", WAYS)
 @pytest.mark.parametrize("server", ["network", "kernel"])
 def test_a_client_with_one_sample_and_clients_that_lack_classes(images, server):

@@ -1,4 +1,5 @@
-"""Fed-ET's weights, consensus and loss against other derivations and numbers made by hand: F1 to F9, in float64."""
+"""Fed-ET's weights, consensus and loss against other derivations and numbers by hand, in float64. F1 to F9 are facts
+that follow from its formulas."""
 
 import math
 
@@ -16,19 +17,19 @@ from fedlab_nb.methods.fedet.consensus import (
 M, B, N = 5, 7, 4  # all different, so that a wrong axis cannot pass
 
 
-def logits(seed=0, m=M, b=B, n=N, scale=2.0):
+def draw_logits(seed=0, m=M, b=B, n=N, scale=2.0):
     return scale * torch.randn(
         m, b, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
     )
 
 
-def outputs_as_logits(*outputs):
+def make_logits_of_probabilities(*outputs):
     """Clients' probabilities for one sample, as logits `[m, 1, N]`."""
     return torch.tensor(outputs, dtype=torch.float64)[:, None].log()
 
 
-def test_f1_variance_is_affine_in_the_collision_probability():
-    vote, p = compute_consensus(logits()), logits().softmax(-1)
+def test_f1_weights_are_affine_in_the_collision_probability():
+    vote, p = compute_consensus(draw_logits()), draw_logits().softmax(-1)
     collision = ((p**2).sum(-1) - 1 / N) / N
     torch.testing.assert_close(vote.weights, collision / collision.sum(0))
     for n, most in [(2, 0.25), (10, 0.09), (100, 0.0099)]:
@@ -42,39 +43,40 @@ def test_f1_variance_is_affine_in_the_collision_probability():
     assert q.var(correction=0).item() == pytest.approx((0.3 - 0.5) ** 2)
 
 
-def test_f2_blind_to_labels_and_equivariant_in_clients():
-    z, classes, clients = logits(), torch.tensor([2, 0, 3, 1]), torch.tensor([4, 2, 0, 1, 3])
-    vote, other, permuted = (
-        compute_consensus(z),
-        compute_consensus(z[..., classes]),
-        compute_consensus(z[clients]),
+def test_f2_weights_ignore_the_order_of_classes_and_follow_that_of_clients():
+    z = draw_logits()
+    classes = torch.tensor([2, 0, 3, 1])
+    clients = torch.tensor([4, 2, 0, 1, 3])
+    vote = compute_consensus(z)
+    other_classes = compute_consensus(z[..., classes])
+    other_clients = compute_consensus(z[clients])
+    torch.testing.assert_close(vote.weights, other_classes.weights)
+    torch.testing.assert_close(vote.weights[clients], other_clients.weights)
+    torch.testing.assert_close(vote.distribution[:, classes], other_classes.distribution)
+    torch.testing.assert_close(vote.distribution, other_clients.distribution)
+    confident = compute_consensus(
+        make_logits_of_probabilities([0.97, 0.01, 0.01, 0.01], [0.01, 0.01, 0.97, 0.01])
     )
-    torch.testing.assert_close(vote.weights, other.weights)
-    torch.testing.assert_close(vote.weights[clients], permuted.weights)
-    torch.testing.assert_close(vote.distribution[:, classes], other.distribution)
-    torch.testing.assert_close(vote.distribution, permuted.distribution)
-    loud = compute_consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.01, 0.01, 0.97, 0.01]))
-    torch.testing.assert_close(
-        loud.weights, torch.full_like(loud.weights, 0.5)
-    )  # right or wrong, equally loud
+    # Whether right or wrong, equally confident clients have equal weights.
+    torch.testing.assert_close(confident.weights, torch.full_like(confident.weights, 0.5))
 
 
-def test_f3_saturated_or_flat_outputs_count_alike():
-    sure = 200.0 * F.one_hot(torch.tensor([[0], [1], [1], [3]]), N).double()
+def test_f3_saturated_or_constant_outputs_have_equal_weights():
+    saturated = 200.0 * F.one_hot(torch.tensor([[0], [1], [1], [3]]), N).double()
     torch.testing.assert_close(
-        compute_consensus(sure).weights, torch.full((4, 1), 0.25, dtype=torch.float64)
+        compute_consensus(saturated).weights, torch.full((4, 1), 0.25, dtype=torch.float64)
     )
     for dtype in (torch.float32, torch.float64):
-        flat = torch.full((3, 2, N), 1.7, dtype=dtype)
-        flat[:, 1] = logits()[:3, 0].to(dtype)
-        vote = compute_consensus(flat)
+        constant = torch.full((3, 2, N), 1.7, dtype=dtype)
+        constant[:, 1] = draw_logits()[:3, 0].to(dtype)
+        vote = compute_consensus(constant)
         torch.testing.assert_close(vote.weights[:, 0], torch.full((3,), 1 / 3, dtype=dtype))
         assert vote.distribution.isfinite().all() and vote.weights[:, 1].std() > 0.01
         assert vote.labels[0] == 0  # a tie: the lowest class
 
 
-def test_f4_hot_weights_are_those_of_raw_logits_and_cold_ones_equal():
-    z = logits()
+def test_f4_at_high_temperature_weights_are_those_of_logits_and_at_low_ones_equal():
+    z = draw_logits()
     raw = z.var(-1, correction=0)
     t = 1e4
     torch.testing.assert_close(
@@ -94,9 +96,9 @@ def test_f4_hot_weights_are_those_of_raw_logits_and_cold_ones_equal():
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.05, 0.5, 2.0])
-def test_f5_gradient_of_the_student(strength):
-    vote = compute_consensus(logits())
-    student = logits(seed=1, m=1)[0].requires_grad_()
+def test_f5_the_students_gradient_in_closed_form(strength):
+    vote = compute_consensus(draw_logits())
+    student = draw_logits(seed=1, m=1)[0].requires_grad_()
     compute_diversity_regularised_losses(
         student, vote.labels, vote.diversity, strength
     ).sum().backward()
@@ -107,17 +109,20 @@ def test_f5_gradient_of_the_student(strength):
 
 @pytest.mark.parametrize("strength", [0.05, 0.5])
 def test_f6_the_loss_is_a_cross_entropy_with_a_soft_label(strength):
-    vote = compute_consensus(logits())
+    vote = compute_consensus(draw_logits())
     q = soft_label(vote.labels, vote.diversity, strength)
     torch.testing.assert_close(q.sum(-1), torch.ones(B, dtype=torch.float64))
-    rest = []
+    remainders = []
     for seed in (1, 2):
-        student = logits(seed=seed, m=1)[0]
-        whole = compute_diversity_regularised_losses(student, vote.labels, vote.diversity, strength)
-        rest.append(
-            whole - (1 + strength * vote.mass) * F.cross_entropy(student, q, reduction="none")
+        student = draw_logits(seed=seed, m=1)[0]
+        losses = compute_diversity_regularised_losses(
+            student, vote.labels, vote.diversity, strength
         )
-    torch.testing.assert_close(*rest)  # does not depend on the student
+        remainders.append(
+            losses - (1 + strength * vote.mass) * F.cross_entropy(student, q, reduction="none")
+        )
+    # What remains does not depend on the student.
+    torch.testing.assert_close(*remainders)
     assert vote.mass.max() > 0.3
     # The dissenters' share of the target: q* without its part on e_y. At most (ω_div = 1) 4.8 or 33 per cent.
     share = (q - F.one_hot(vote.labels, N) / (1 + strength * vote.mass)[:, None]).sum(-1)
@@ -125,37 +130,40 @@ def test_f6_the_loss_is_a_cross_entropy_with_a_soft_label(strength):
     assert share.max() < {0.05: 0.048, 0.5: 0.334}[strength]
 
 
-def test_f7_below_one_the_dissenters_never_overrule():
-    vote = compute_consensus(logits(b=2000))
+def test_f7_below_strength_1_dissenters_never_overrule_the_consensus():
+    vote = compute_consensus(draw_logits(b=2000))
     for strength in (0.05, 0.5, 0.999):
         assert torch.equal(
             soft_label(vote.labels, vote.diversity, strength).argmax(-1), vote.labels
         )
-    odd = compute_consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.02, 0.94, 0.02, 0.02]))
+    with_dissent = compute_consensus(
+        make_logits_of_probabilities([0.97, 0.01, 0.01, 0.01], [0.02, 0.94, 0.02, 0.02])
+    )
     assert (
-        odd.labels.item() == 0 and soft_label(odd.labels, odd.diversity, 3.0).argmax().item() == 1
+        with_dissent.labels.item() == 0
+        and soft_label(with_dissent.labels, with_dissent.diversity, 3.0).argmax().item() == 1
     )
 
 
-def test_f8_the_printed_divergence_can_be_negative_but_not_without_end():
-    vote = compute_consensus(logits())
+def test_f8_the_papers_divergence_can_be_negative_but_is_bounded():
+    vote = compute_consensus(draw_logits())
     mass = vote.mass
-    # The least value over all students is at p = s_div / ω_div, and is ω_div log ω_div.
+    # The smallest value over all students is at p = s_div / ω_div, and is ω_div log ω_div.
     student = (vote.diversity / mass[:, None]).log()
-    least = compute_diversity_regularised_losses(
+    smallest = compute_diversity_regularised_losses(
         student, vote.labels, vote.diversity, 1.0
     ) - F.cross_entropy(student, vote.labels, reduction="none")
-    torch.testing.assert_close(least, torch.xlogy(mass, mass))
-    assert (least < 0).any()
-    others = logits(seed=3, m=1)[0]
+    torch.testing.assert_close(smallest, torch.xlogy(mass, mass))
+    assert (smallest < 0).any()
+    other_student = draw_logits(seed=3, m=1)[0]
     divergence = compute_diversity_regularised_losses(
-        others, vote.labels, vote.diversity, 1.0
-    ) - compute_diversity_regularised_losses(others, vote.labels, vote.diversity, 0.0)
+        other_student, vote.labels, vote.diversity, 1.0
+    ) - compute_diversity_regularised_losses(other_student, vote.labels, vote.diversity, 0.0)
     assert (divergence >= torch.xlogy(mass, mass) - 1e-12).all()
 
 
-def test_f9_everybody_can_dissent():
-    vote = compute_consensus(outputs_as_logits([0.5, 0.45, 0.05], [0.05, 0.45, 0.5]))
+def test_f9_all_clients_can_dissent():
+    vote = compute_consensus(make_logits_of_probabilities([0.5, 0.45, 0.05], [0.05, 0.45, 0.5]))
     torch.testing.assert_close(
         vote.distribution, torch.tensor([[0.275, 0.45, 0.275]], dtype=torch.float64)
     )
@@ -163,8 +171,8 @@ def test_f9_everybody_can_dissent():
     assert vote.dissent_fraction == 1
 
 
-def test_by_hand_with_plain_loops():
-    z = logits()
+def test_consensus_and_loss_equal_plain_loops():
+    z = draw_logits()
     vote = compute_consensus(z)
     for b in range(B):
         p = [
@@ -175,68 +183,79 @@ def test_by_hand_with_plain_loops():
         alpha = [v / sum(variance) for v in variance]
         s = [sum(alpha[k] * p[k][c] for k in range(M)) for c in range(N)]
         y = max(range(N), key=lambda c: s[c])
-        against = [k for k in range(M) if max(range(N), key=lambda c: p[k][c]) != y]
-        div = [sum(alpha[k] * p[k][c] for k in against) for c in range(N)]
+        dissenters = [k for k in range(M) if max(range(N), key=lambda c: p[k][c]) != y]
+        div = [sum(alpha[k] * p[k][c] for k in dissenters) for c in range(N)]
         assert vote.weights[:, b].tolist() == pytest.approx(alpha)
         assert vote.distribution[b].tolist() == pytest.approx(s) and vote.labels[b].item() == y
         assert vote.diversity[b].tolist() == pytest.approx(div)
-        assert vote.dissent[:, b].nonzero().flatten().tolist() == against
-        assert vote.mass[b].item() == pytest.approx(sum(alpha[k] for k in against))
-        agreeing = sum(alpha[k] for k in range(M) if k not in against)
+        assert vote.dissent[:, b].nonzero().flatten().tolist() == dissenters
+        assert vote.mass[b].item() == pytest.approx(sum(alpha[k] for k in dissenters))
+        agreeing = sum(alpha[k] for k in range(M) if k not in dissenters)
         assert vote.mass[b].item() + agreeing == pytest.approx(1)
-        student = logits(seed=9, m=1)[0, b]
-        lp = F.log_softmax(student, -1).tolist()
-        loss = -lp[y] + 0.3 * sum(t * (math.log(t) - lp[c]) for c, t in enumerate(div) if t > 0)
-        mine = compute_diversity_regularised_losses(
+        student = draw_logits(seed=9, m=1)[0, b]
+        log_probabilities = F.log_softmax(student, -1).tolist()
+        loss = -log_probabilities[y] + 0.3 * sum(
+            t * (math.log(t) - log_probabilities[c]) for c, t in enumerate(div) if t > 0
+        )
+        computed = compute_diversity_regularised_losses(
             student[None], vote.labels[b : b + 1], vote.diversity[b : b + 1], 0.3
         )
-        assert mine.item() == pytest.approx(loss)
+        assert computed.item() == pytest.approx(loss)
 
 
 def test_without_dissent_the_loss_is_the_cross_entropy():
-    same = logits(m=1).expand(M, -1, -1)
-    vote = compute_consensus(same)
+    equal_logits = draw_logits(m=1).expand(M, -1, -1)
+    vote = compute_consensus(equal_logits)
     torch.testing.assert_close(vote.weights, torch.full((M, B), 1 / M, dtype=torch.float64))
     assert not vote.dissent.any() and not vote.mass.any() and not vote.diversity.any()
-    student = logits(seed=1, m=1)[0]
-    plain = F.cross_entropy(student, vote.labels, reduction="none")
+    student = draw_logits(seed=1, m=1)[0]
+    expected = F.cross_entropy(student, vote.labels, reduction="none")
     assert torch.equal(
-        compute_diversity_regularised_losses(student, vote.labels, vote.diversity, 0.5), plain
+        compute_diversity_regularised_losses(student, vote.labels, vote.diversity, 0.5), expected
     )
-    mixed = compute_consensus(logits())
-    bare = F.cross_entropy(
-        student, mixed.labels, reduction="none"
-    )  # λ = 0: bit for bit, whatever the dissent
+    with_dissent = compute_consensus(draw_logits())
+    # With λ = 0 it is so bit for bit, whatever the dissent.
+    cross_entropy = F.cross_entropy(student, with_dissent.labels, reduction="none")
     assert torch.equal(
-        compute_diversity_regularised_losses(student, mixed.labels, mixed.diversity, 0.0), bare
+        compute_diversity_regularised_losses(
+            student, with_dissent.labels, with_dissent.diversity, 0.0
+        ),
+        cross_entropy,
     )
 
 
-def test_effective_clients():
-    vote = compute_consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.25] * 4, [0.25] * 4))
+def test_effective_clients_by_hand_and_within_their_bounds():
+    vote = compute_consensus(
+        make_logits_of_probabilities([0.97, 0.01, 0.01, 0.01], [0.25] * 4, [0.25] * 4)
+    )
     assert vote.effective_clients.item() == pytest.approx(1)
-    many = compute_consensus(logits())
-    assert ((many.effective_clients >= 1) & (many.effective_clients <= M)).all()
-    torch.testing.assert_close(many.effective_clients, 1 / (many.weights**2).sum(0))
-
-
-def test_variants():
-    z = logits()
-    paper = compute_consensus(z)
-    own = compute_consensus(z, normalise="dissenters")
-    somebody = paper.dissent.any(0)
-    assert somebody.any()
+    of_random_logits = compute_consensus(draw_logits())
+    assert (
+        (of_random_logits.effective_clients >= 1) & (of_random_logits.effective_clients <= M)
+    ).all()
     torch.testing.assert_close(
-        own.diversity[somebody], (paper.diversity / paper.mass[:, None])[somebody]
+        of_random_logits.effective_clients, 1 / (of_random_logits.weights**2).sum(0)
     )
-    torch.testing.assert_close(own.mass, paper.mass)
-    agreed = logits(m=1).expand(M, -1, -1)
-    assert not compute_consensus(agreed, normalise="dissenters").diversity.any()
-    uniform = compute_consensus(agreed, normalise="dissenters-or-uniform").diversity
+
+
+def test_variants_of_weighting_and_normalisation():
+    z = draw_logits()
+    paper = compute_consensus(z)
+    normalised = compute_consensus(z, normalise="dissenters")
+    has_dissent = paper.dissent.any(0)
+    assert has_dissent.any()
+    torch.testing.assert_close(
+        normalised.diversity[has_dissent], (paper.diversity / paper.mass[:, None])[has_dissent]
+    )
+    torch.testing.assert_close(normalised.mass, paper.mass)
+    without_dissent = draw_logits(m=1).expand(M, -1, -1)
+    assert not compute_consensus(without_dissent, normalise="dissenters").diversity.any()
+    uniform = compute_consensus(without_dissent, normalise="dissenters-or-uniform").diversity
     torch.testing.assert_close(uniform, torch.full_like(uniform, 1 / N))
-    equal = compute_consensus(z, weighting="uniform")
-    torch.testing.assert_close(equal.distribution, z.softmax(-1).mean(0))
-    summed, variance = compute_consensus(z, weighting="logits"), z.var(-1)
+    unweighted = compute_consensus(z, weighting="uniform")
+    torch.testing.assert_close(unweighted.distribution, z.softmax(-1).mean(0))
+    summed = compute_consensus(z, weighting="logits")
+    variance = z.var(-1)
     weights = (variance / variance.sum(0))[..., None]
     torch.testing.assert_close(summed.distribution, (weights * z).sum(0).softmax(-1))
     for wrong in ({"weighting": "variance"}, {"normalise": "none"}):

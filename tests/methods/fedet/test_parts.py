@@ -1,4 +1,4 @@
-"""Fed-ET's common head and group averages, its public samples, and who takes part."""
+"""Parts of Fed-ET: common heads, averages by architecture, sampling of clients, public samples, augmentation."""
 
 import functools
 
@@ -32,7 +32,7 @@ from fedlab_nb.training import Recipe, train_clients_to_end
 KINDS = ["mlp", "cnn", "lenet5", "resnet8"]
 
 
-def represented(
+def make_common_head_network(
     name, head="mlp", seed=0, shape=(1, 8, 8), classes=10, width=4, dtype=torch.float64
 ):
     base = build(name, shape, classes, width=width, generator=seeded(seed), dtype=dtype)
@@ -46,15 +46,18 @@ context = functools.partial(method_runs.context, clients=4, epochs=1)
 @pytest.mark.parametrize(
     "head, floats", [("mlp", 16 * 16 + 16 + 10 * 16 + 10), ("last-linear", 10 * 16 + 10)]
 )
-def test_heads_have_one_shape_whatever_the_body(head, floats):
-    heads = [extract_head(model_state(represented(name, head))) for name in KINDS]
-    shapes = [{name: tuple(t.shape) for name, t in one.items()} for one in heads]
+def test_heads_have_the_same_shapes_for_every_body(head, floats):
+    heads = [extract_head(model_state(make_common_head_network(name, head))) for name in KINDS]
+    shapes = [{name: tuple(t.shape) for name, t in head_state.items()} for head_state in heads]
     assert all(shape == shapes[0] for shape in shapes)
-    assert all(sum(t.numel() for t in one.values()) == floats for one in heads)
+    assert all(sum(t.numel() for t in head_state.values()) == floats for head_state in heads)
 
 
-def test_a_represented_network_is_body_adapter_head():
-    net, x = represented("cnn"), torch.rand(3, 1, 8, 8, generator=seeded(), dtype=torch.float64)
+def test_a_network_with_common_head_is_body_adapter_and_head():
+    net, x = (
+        make_common_head_network("cnn"),
+        torch.rand(3, 1, 8, 8, generator=seeded(), dtype=torch.float64),
+    )
     state = model_state(net)
     adapted = (net.body(x) @ state["adapter.0.weight"].T + state["adapter.0.bias"]).clamp(min=0)
     features = (adapted @ state["hidden.0.weight"].T + state["hidden.0.bias"]).clamp(min=0)
@@ -63,35 +66,40 @@ def test_a_represented_network_is_body_adapter_head():
         net(x), features @ state["classifier.weight"].T + state["classifier.bias"]
     )
     assert net.architecture[:3] == ("cnn", (1, 8, 8), 10)
-    assert net.architecture != represented("cnn", "last-linear").architecture
+    assert net.architecture != make_common_head_network("cnn", "last-linear").architecture
 
 
 @pytest.mark.parametrize("name", ["mlp", "resnet8"])
-def test_represented_networks_stack_like_any_other(name):
+def test_networks_with_common_heads_train_the_same_on_both_backends(name):
     shards = [
         (torch.rand(n, 1, 8, 8, generator=seeded(n), dtype=torch.float64), torch.arange(n) % 10)
         for n in (9, 14)
     ]
     recipe = Recipe(epochs=2, batch_size=4)
-    loop, stack = (
+    looped, stacked = (
         train_clients_to_end(
-            [represented(name) for _ in shards], shards, recipe, seed=0, backend=backend
+            [make_common_head_network(name) for _ in shards],
+            shards,
+            recipe,
+            seed=0,
+            backend=backend,
         )
         for backend in ("loop", "stacked")
     )
-    for one, other in zip(loop, stack, strict=True):
-        mine, theirs = model_state(one), model_state(other)
-        for key in mine:
-            torch.testing.assert_close(mine[key], theirs[key])
+    for looped_model, stacked_model in zip(looped, stacked, strict=True):
+        mine = model_state(looped_model)
+        theirs = model_state(stacked_model)
+        for name_of_tensor in mine:
+            torch.testing.assert_close(mine[name_of_tensor], theirs[name_of_tensor])
 
 
-def test_group_means_and_heads():
+def test_states_are_averaged_by_architecture_and_heads_over_all_clients():
     states = [
-        model_state(represented(name, seed=s))
+        model_state(make_common_head_network(name, seed=s))
         for s, name in enumerate(["mlp", "cnn", "mlp", "lenet5"])
     ]
     kinds = ["mlp", "cnn", "mlp", "lenet5"]
-    table = {name: model_state(represented(name, seed=50)) for name in KINDS}
+    table = {name: model_state(make_common_head_network(name, seed=50)) for name in KINDS}
     head = average_heads(states)
     for name, tensor in head.items():
         torch.testing.assert_close(tensor, sum(s[name] for s in states) / 4)
@@ -102,27 +110,25 @@ def test_group_means_and_heads():
     assert all(
         torch.equal(means["resnet8"][n], table["resnet8"][n]) for n in table["resnet8"]
     )  # nobody brought one
-    server = extract_head(model_state(represented("mlp", seed=99)))
+    server = extract_head(model_state(make_common_head_network("mlp", seed=99)))
     for kind, state in means.items():
         loaded = state | server
-        load_state(represented(kind), loaded)
+        load_state(make_common_head_network(kind), loaded)
         assert all(torch.equal(loaded[n], server[n] if n in server else state[n]) for n in loaded)
 
 
 # ----------------------------------------------------------------------------------------------------- architectures
-def test_pools():
+def test_architectures_are_dealt_in_turn_or_drawn():
     mixed = [("mlp", (1, 8, 8), 10, None), ("cnn", (1, 8, 8), 10, None)] * 20
     ctx = context(clients=40, models=("mlp", "cnn"))
     assert deal_or_draw_client_architectures(ctx, "dealt") == mixed
-    drawn = deal_or_draw_client_architectures(ctx, "drawn")
-    assert (
-        set(drawn) == set(mixed)
-        and drawn != mixed
-        and drawn == deal_or_draw_client_architectures(ctx, "drawn")
-    )
+    drawn_architectures = deal_or_draw_client_architectures(ctx, "drawn")
+    assert set(drawn_architectures) == set(mixed)
+    assert drawn_architectures != mixed
+    assert drawn_architectures == deal_or_draw_client_architectures(ctx, "drawn")
 
 
-def test_the_server_is_larger():
+def test_the_server_has_a_larger_network():
     ctx = context()
     for name, width in [("mlp", None), ("cnn", None), ("resnet8", 8)]:
         kind = (name, (1, 8, 8), 10, width)
@@ -147,31 +153,29 @@ def test_the_server_is_larger():
 
 # ------------------------------------------------------------------------------------------------------ participation
 def test_clients_are_drawn_in_proportion_to_their_samples():
-    assert (
-        draw_clients_by_size([3, 1, 2], 0, seeded())
-        == draw_clients_by_size([3, 1, 2], 7, seeded())
-        == [0, 1, 2]
-    )
-    drawn, rng = np.zeros(3), seeded()
+    for number_that_means_all in (0, 7):
+        assert draw_clients_by_size([3, 1, 2], number_that_means_all, seeded()) == [0, 1, 2]
+    draws = np.zeros(3)
+    rng = seeded()
     for _ in range(3000):
         (k,) = draw_clients_by_size([70, 20, 10], 1, rng)
-        drawn[k] += 1
-    assert drawn / 3000 == pytest.approx([0.7, 0.2, 0.1], abs=0.03)
+        draws[k] += 1
+    assert draws / 3000 == pytest.approx([0.7, 0.2, 0.1], abs=0.03)
     pairs = [draw_clients_by_size([70, 20, 10, 5], 2, rng) for _ in range(50)]
     assert all(a < b for a, b in pairs)
 
 
-def test_cycled_takes_every_sample_equally_often():
+def test_repeated_samples_occur_equally_often():
     x, y = torch.arange(7.0)[:, None], torch.arange(7)
-    more, labels = repeat_shuffled_samples(x, y, 20, seeded())
-    assert torch.equal(more[:, 0].long(), labels) and len(labels) == 20
+    repeated, labels = repeat_shuffled_samples(x, y, 20, seeded())
+    assert torch.equal(repeated[:, 0].long(), labels) and len(labels) == 20
     assert sorted(labels[:7].tolist()) == sorted(labels[7:14].tolist()) == list(range(7))
     assert set(torch.bincount(labels).tolist()) == {2, 3}
     assert len(set(repeat_shuffled_samples(x, y, 3, seeded())[1].tolist())) == 3
 
 
 # ------------------------------------------------------------------------------------------------------------- public
-def test_public_samples():
+def test_public_samples_by_source():
     ctx = context()
     assert torch.equal(choose_public_samples(ctx, "held-out"), ctx.public)
     few = choose_public_samples(ctx, "held-out", 36)
@@ -180,33 +184,26 @@ def test_public_samples():
     )
     assert all((ctx.public == image).flatten(1).all(1).any() for image in few)
     noise = choose_public_samples(ctx, "noise", 50)
-    assert (
-        noise.shape == (50, 1, 8, 8)
-        and 0.4 < noise.mean() < 0.6
-        and 0 <= noise.min()
-        and noise.max() <= 1
-    )
+    assert noise.shape == (50, 1, 8, 8)
+    assert 0.4 < noise.mean() < 0.6
+    assert 0 <= noise.min()
+    assert noise.max() <= 1
     letters = choose_public_samples(ctx, "glyphs", 20)
     assert letters.shape == (20, 1, 8, 8) and 0 <= letters.min() and letters.max() <= 1
-    assert torch.equal(
-        choose_public_samples(ctx, "digits"), ctx.public
-    )  # never a training image, also of the same data set
+    # No training image is used, even if the clients have the same data set.
+    assert torch.equal(choose_public_samples(ctx, "digits"), ctx.public)
 
 
-def test_half_the_classes():
-    assert find_sample_indices_of_lower_half_of_classes(
-        torch.tensor([0, 9, 4, 5, 2, 2])
-    ).tolist() == [
-        0,
-        2,
-        4,
-        5,
-    ]
-    assert find_sample_indices_of_lower_half_of_classes(torch.tensor([8, 7, 8])).tolist() == [1]
-    assert find_sample_indices_of_lower_half_of_classes(torch.tensor([9, 9])).tolist() == [0, 1]
+def test_the_lower_half_of_the_classes_is_found():
+    def find_indices(*labels):
+        return find_sample_indices_of_lower_half_of_classes(torch.tensor(labels)).tolist()
+
+    assert find_indices(0, 9, 4, 5, 2, 2) == [0, 2, 4, 5]
+    assert find_indices(8, 7, 8) == [1]
+    assert find_indices(9, 9) == [0, 1]
 
 
-def test_fitted_changes_size_and_channels():
+def test_images_are_resized_in_size_and_channels():
     grey = torch.rand(2, 1, 8, 8, generator=seeded())
     assert torch.equal(resize_images_to_shape(grey, (3, 8, 8)), grey.expand(-1, 3, -1, -1))
     colour = torch.rand(2, 3, 8, 8, generator=seeded())
@@ -220,7 +217,7 @@ def test_fitted_changes_size_and_channels():
     )
 
 
-def test_transformed_crops_mirrors_and_recolours():
+def test_augmentation_crops_mirrors_and_changes_colours():
     x = torch.rand(40, 3, 8, 8, generator=seeded())
     assert not torch.equal(augment_images_randomly(x, seeded()), x)
     assert torch.equal(augment_images_randomly(x, seeded()), augment_images_randomly(x, seeded()))

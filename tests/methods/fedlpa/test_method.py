@@ -1,4 +1,4 @@
-"""FedLPA as a method: what crosses the link, what comes back, and the paper's headline claim on the bundled digits."""
+"""FedLPA as a method: bytes, the merged model, its report, noise, rounds after it; and its server once more."""
 
 import dataclasses
 import functools
@@ -13,7 +13,7 @@ from fedlab_nb.comm import count_payload_bytes
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fedlpa import FedLPA
-from fedlab_nb.methods.fedlpa import server as model_module
+from fedlab_nb.methods.fedlpa import replay_server as model_module
 from fedlab_nb.methods.fedlpa.client import (
     LocalPosterior,
     add_laplace_noise,
@@ -45,14 +45,14 @@ context = functools.partial(
 )
 
 
-def assert_states_close(one, other, atol):
-    assert one.keys() == other.keys()
-    for name in one:
-        torch.testing.assert_close(one[name], other[name], rtol=0, atol=atol)
+def assert_states_close(state, expected, atol):
+    assert state.keys() == expected.keys()
+    for name in state:
+        torch.testing.assert_close(state[name], expected[name], rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("weights", ["samples", "uniform"])
-def test_large_damping_is_the_average(weights):
+def test_with_large_damping_the_model_is_the_average(weights):
     remembered = []
     ctx = context(remembered=remembered)
     out, _ = watched(FedLPA(damping=1e12, weights=weights).run(ctx))
@@ -64,31 +64,32 @@ def test_large_damping_is_the_average(weights):
     "name, shape, floats",
     [("mlp", (1, 28, 28), 596_892), ("cnn", (1, 28, 28), 111_484), ("mlp", (1, 8, 8), 14_084)],
 )
-def test_upload_is_parameters_and_upper_triangles(name, shape, floats):
+def test_an_upload_is_the_parameters_and_upper_triangles(name, shape, floats):
     module = build(name, shape, 10, generator=torch.Generator().manual_seed(0))
     posterior = LocalPosterior.measure(module, torch.rand(2, *shape), torch.tensor([3, 7]))
     assert count_payload_bytes(posterior.make_upload(1e-3, "one")) == 4 * floats
 
 
-def test_the_ledger_has_the_model_down_and_one_upload():
+def test_the_ledger_has_one_download_and_one_upload():
     ctx = context(dtype=torch.float32)
     watched(FedLPA().run(ctx))
     assert ctx.link.ledger.by_phase() == {
         "initial model": (0, 4 * 4 * 6570),
         "posteriors": (4 * 4 * 14_084, 0),
     }
-    assert ctx.server_steps == 1  # the trip-wire was armed, and private data stayed untouched
+    assert ctx.server_steps == 1  # so a read of private data would have been noticed
 
 
 def test_batch_norm_is_averaged_with_the_clients_weights():
     remembered = []
     ctx = context(clients=3, epochs=1, model="resnet8", width=4, remembered=remembered)
     out, _ = watched(FedLPA().run(ctx))
-    average, state = weighted_mean(remembered[0], ctx.sizes), model_state(out.module)
+    average = weighted_mean(remembered[0], ctx.sizes)
+    state = model_state(out.module)
     layers = {f"{name}.{part}" for name in out.report.layers for part in ("weight", "bias")}
-    others = state.keys() - layers
-    assert any("running_var" in name for name in others)
-    for name in others:
+    averaged_names = state.keys() - layers
+    assert any("running_var" in name for name in averaged_names)
+    for name in averaged_names:
         torch.testing.assert_close(state[name], average[name])
     assert any(
         (state[name] - average[name]).norm() > 0.01 * average[name].norm()
@@ -96,22 +97,22 @@ def test_batch_norm_is_averaged_with_the_clients_weights():
     )
 
 
-def test_the_report_shows_what_the_upload_reveals():
+def test_the_report_has_label_leak_and_residuals():
     ctx = context()
     out, _ = watched(FedLPA(damping=1e-2).run(ctx))
-    sent = [
-        list(posterior.factors.values())[-1].b.diagonal() + 0.1 for posterior in out.posteriors
-    ]  # damped, as it was sent
-    assert out.report.label_leak == measure_label_leak(
-        torch.stack(sent), torch.from_numpy(out.report.train_counts)
-    )
+    diagonals = []
+    for posterior in out.posteriors:
+        last_factors = list(posterior.factors.values())[-1]
+        diagonals.append(last_factors.b.diagonal() + 0.1)  # with the damping's root, as it was sent
+    counts = torch.from_numpy(out.report.train_counts)
+    assert out.report.label_leak == measure_label_leak(torch.stack(diagonals), counts)
     for name in out.report.layers:
         curve = out.report.curves[name]
         assert len(curve) == out.report.iterations[name] + 1
         assert out.report.residual[name] == curve[-1] <= 1e-6 < curve[0]
 
 
-def test_gradient_descent_can_be_watched_and_stopped():
+def test_gradient_descent_yields_models_and_can_be_stopped():
     remembered = []
     out, progress = watched(FedLPA(solver="gd", iterations=33).run(context(remembered=remembered)))
     solving = [p for p in progress if p.phase == "solve"]
@@ -134,7 +135,7 @@ def test_gradient_descent_can_be_watched_and_stopped():
     assert not ctx.private.locked
 
 
-def test_float32_answers_like_float64():
+def test_float32_predicts_like_float64():
     x, _ = context().private.everything(0)
     predictions = []
     for dtype in (torch.float32, torch.float64):
@@ -148,8 +149,8 @@ def test_float32_answers_like_float64():
     torch.testing.assert_close(predictions[0], predictions[1], rtol=1e-3, atol=1e-3)
 
 
-# ------------------------------------------------------------------------------------------------ what goes beyond
-def test_rounds_after_it_are_fedavg_from_its_model():
+# ------------------------------------------------------------------------------------------------ extensions
+def test_rounds_after_fedlpa_are_fedavg_from_its_model():
     """One round by hand: every client trains two epochs from FedLPA's model, the server averages by samples."""
     remembered = []
     start, _ = watched(FedLPA().run(context(remembered=remembered)))
@@ -166,21 +167,21 @@ def test_rounds_after_it_are_fedavg_from_its_model():
     assert [p.metrics["round"] for p in progress if "round" in p.metrics] == [1]
 
 
-def test_noise_changes_what_is_sent_and_can_be_repeated():
+def test_noise_changes_the_model_and_is_repeatable():
     remembered = []
     clean, _ = watched(FedLPA().run(context(remembered=remembered)))
-    one, two = (watched(FedLPA(noise=0.1).run(context(remembered=remembered)))[0] for _ in range(2))
-    assert_states_close(model_state(one.module), model_state(two.module), 0)
+    noisy, _ = watched(FedLPA(noise=0.1).run(context(remembered=remembered)))
+    second_run, _ = watched(FedLPA(noise=0.1).run(context(remembered=remembered)))
+    assert_states_close(model_state(noisy.module), model_state(second_run.module), 0)
     name = "classifier.weight"
-    assert (model_state(one.module)[name] - model_state(clean.module)[name]).abs().max() > 1e-3
+    assert (model_state(noisy.module)[name] - model_state(clean.module)[name]).abs().max() > 1e-3
 
 
-def test_noise_has_the_stated_size_and_factors_stay_positive():
+def test_noise_has_its_scale_and_factors_stay_positive():
     tensor = torch.full((300, 300), 2.0, dtype=EXACT)
     added = add_laplace_noise(tensor, 0.1, torch.Generator().manual_seed(0)) - tensor
-    assert added.abs().mean().item() == pytest.approx(
-        0.2, rel=0.02
-    )  # Laplace: the mean size is the scale
+    # The mean magnitude of Laplace noise is its scale.
+    assert added.abs().mean().item() == pytest.approx(0.2, rel=0.02)
     assert added.std().item() == pytest.approx(0.2 * 2**0.5, rel=0.02)
     assert add_laplace_noise(tensor, 0.0, None) is tensor
     rows = torch.randn(5, 20, dtype=EXACT, generator=torch.Generator().manual_seed(1))
@@ -203,9 +204,9 @@ def test_label_leak_by_hand():
     diagonals = torch.tensor([[0.3, 0.2, 0.1, 0.0], [0.0, 0.1, 0.2, 0.3]])
     counts = torch.tensor([[9, 5, 0, 0], [1, 0, 0, 7]])
     leak = measure_label_leak(diagonals, counts)
-    assert (
-        leak["precision"] == (1 + 1 / 2) / 2 and leak["chance"] == 4 / 8
-    )  # the second client's guess is 2 and 3
+    # For the second client classes 2 and 3 are guessed, of which it has one.
+    assert leak["precision"] == (1 + 1 / 2) / 2
+    assert leak["chance"] == 4 / 8
 
 
 @pytest.mark.slow
@@ -217,19 +218,19 @@ def test_conjugate_gradients_need_few_steps_and_beat_gradient_descent():
         assert curve[min(20, len(curve) - 1)] < slow.residual[layer]
 
 
-# --------------------------------------------------------------------------------------------------- test server replay
-# FedLPA's server once more: the same answer as the run's, and each use of the uploads by hand.
+# ------------------------------------------------------------------------------------------------- replay of the server
+# FedLPA's server once more from the stored posteriors: the same model, and each use of the uploads by hand.
 
 
 @pytest.fixture(scope="module")
 def remembered():
-    """Local training, done once."""
+    """The trained clients of one run, for all tests below."""
     remembered = []
     watched(FedLPA().run(context(clients=3, remembered=remembered)))
     return remembered
 
 
-def server(remembered, **options):
+def replay_server(remembered, **options):
     ctx = context(clients=3, remembered=remembered)
     model, progress = watched(FedLPA(**options).run(ctx))
     x, y = ctx.private.everything(0)
@@ -237,19 +238,19 @@ def server(remembered, **options):
 
 
 @pytest.mark.parametrize("damping, pi", [(1e-3, "one"), (1e-5, "trace")])
-def test_the_servers_part_again_is_the_run(remembered, damping, pi):
-    """Also of the uploads of another run, with another damping."""
-    again, _, _ = server(remembered)
-    _, model, _ = server(remembered, damping=damping, pi=pi)
-    state = again.solve_with_precision("exact", again.make_uploads(damping, pi))
+def test_replaying_the_server_gives_the_model_of_the_run(remembered, damping, pi):
+    """Also with the damping of another run."""
+    replay, _, _ = replay_server(remembered)
+    _, model, _ = replay_server(remembered, damping=damping, pi=pi)
+    state = replay.solve_with_precision("exact", replay.make_uploads(damping, pi))
     for name, tensor in model_state(model.module).items():
         torch.testing.assert_close(state[name], tensor, rtol=0, atol=0)
-    assert again.compute_accuracy_on_replay_samples(state) == model.accuracy(again.x, again.y)
+    assert replay.compute_accuracy_on_replay_samples(state) == model.accuracy(replay.x, replay.y)
 
 
-def test_each_use_by_hand(remembered):
-    again, _, _ = server(remembered)
-    received = again.make_uploads(1e-2, "one")
+def test_each_use_of_the_uploads_by_hand(remembered):
+    replay, _, _ = replay_server(remembered)
+    received = replay.make_uploads(1e-2, "one")
     average, systems = average_states_and_make_layer_systems(received)
     name = list(systems)[-1]
     system, weights = systems[name], systems[name].w
@@ -259,10 +260,10 @@ def test_each_use_by_hand(remembered):
         sum(w * m for w, m in zip(weights, system.m, strict=True)),
     )
     torch.testing.assert_close(
-        again.solve_with_precision("none", received)[f"{name}.bias"], average[f"{name}.bias"]
+        replay.solve_with_precision("none", received)[f"{name}.bias"], average[f"{name}.bias"]
     )
     # A alone is RegMean with the damping's root as ridge
-    undamped = [posterior.factors[name].a for posterior in again.posteriors]
+    undamped = [posterior.factors[name].a for posterior in replay.posteriors]
     regmean = merge_layer_by_regmean(list(system.m), undamped, weights.tolist(), 1e-2**0.5)
     torch.testing.assert_close(
         solve_layer_with_precision(system, "inputs"), regmean, rtol=1e-6, atol=1e-8
@@ -284,46 +285,54 @@ def test_each_use_by_hand(remembered):
     )
 
 
-def test_noise_is_drawn_by_seed_and_spares_what_was_measured(remembered):
-    again, _, _ = server(remembered)
-    clean = again.make_uploads(1e-3)
-    one, same, other = (
-        again.make_uploads(1e-3, relative_noise=0.1, seed=seed)[0]["state"] for seed in (1, 1, 2)
+def test_noise_depends_on_the_seed_and_does_not_change_the_posteriors(remembered):
+    replay, _, _ = replay_server(remembered)
+    clean = replay.make_uploads(1e-3)
+    state, same_seed, other_seed = (
+        replay.make_uploads(1e-3, relative_noise=0.1, seed=seed)[0]["state"] for seed in (1, 1, 2)
     )
-    name = next(iter(one))
-    assert torch.equal(one[name], same[name]) and not torch.equal(one[name], other[name])
-    assert torch.equal(again.make_uploads(1e-3)[0]["state"][name], clean[0]["state"][name])
+    name = next(iter(state))
+    assert torch.equal(state[name], same_seed[name]) and not torch.equal(
+        state[name], other_seed[name]
+    )
+    assert torch.equal(replay.make_uploads(1e-3)[0]["state"][name], clean[0]["state"][name])
 
 
-def test_the_path_of_each_solver(remembered):
-    again, model, _ = server(remembered)
-    received = again.make_uploads(1e-3)
+def test_each_solver_yields_its_iterations_and_accuracies(remembered):
+    replay, model, _ = replay_server(remembered)
+    received = replay.make_uploads(1e-3)
     for solver, limit, steps in (("gd", 6, [0, 1, 2, 4, 6]), ("ea", 0, [0])):
-        *path, last = again.iterate_solver_with_accuracies(solver, limit, received)
-        assert [now.iteration for now, _ in path] == list(range(limit + 1)) and last[0] is path[-1][
+        *path, last_pair = replay.iterate_solver_with_accuracies(solver, limit, received)
+        assert [iterate.iteration for iterate, _ in path] == list(range(limit + 1)) and last_pair[
             0
-        ]
+        ] is path[-1][0]
         assert (
-            sorted({now.iteration for now, accuracy in [*path, last] if accuracy is not None})
+            sorted(
+                {
+                    iterate.iteration
+                    for iterate, accuracy in [*path, last_pair]
+                    if accuracy is not None
+                }
+            )
             == steps
         )
-        assert all(len(curve) == limit + 1 for curve in last[0].residuals.values())
-    *_, (now, accuracy) = again.iterate_solver_with_accuracies("cg", 0, received)
+        assert all(len(curve) == limit + 1 for curve in last_pair[0].residuals.values())
+    *_, (iterate, accuracy) = replay.iterate_solver_with_accuracies("cg", 0, received)
     assert (
-        now.iteration == max(model.report.iterations.values())
-        and now.worst_relative_residual <= 1e-6
+        iterate.iteration == max(model.report.iterations.values())
+        and iterate.worst_relative_residual <= 1e-6
     )
-    assert accuracy == model.accuracy(again.x, again.y)
+    assert accuracy == model.accuracy(replay.x, replay.y)
 
 
-def test_counts_that_were_trained_on_are_kept_and_posteriors_that_are_too_large_are_not(
-    remembered, monkeypatch
-):
+def test_label_counts_are_kept_and_too_large_posteriors_are_not(remembered, monkeypatch):
     ctx = context(clients=3, remembered=remembered)
-    _, model, _ = server(remembered, rounds=1, local_epochs=1)  # further rounds let them be
+    _, model, _ = replay_server(
+        remembered, rounds=1, local_epochs=1
+    )  # further rounds do not change the counts
     for k, row in enumerate(model.report.train_counts):
         assert row.tolist() == np.bincount(ctx.private.train(k)[1], minlength=10).tolist()
     floats = 6570 + sum(d * d for d in (65, 64, 65, 32, 33, 10))
     assert [posterior.byte_count for posterior in model.posteriors] == [8 * floats] * 3
     monkeypatch.setattr(model_module, "LIMIT", 3 * 8 * floats - 1)
-    assert server(remembered)[1].posteriors == []
+    assert replay_server(remembered)[1].posteriors == []

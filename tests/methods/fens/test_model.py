@@ -1,4 +1,4 @@
-"""One client's bytes in FENS: the ledger against the closed formula, rule by rule, and what each rule sends."""
+"""One client's bytes in FENS, rule by rule and against the closed formula; and quantised activations."""
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ def federation():
     return federate("digits", alpha=0.1, clients=M, seed=0)
 
 
-def test_static_rules_and_voting_send_what_they_need_and_no_more(federation):
+def test_rules_without_training_send_only_what_they_need(federation):
     phases = {}
     for name in ("averaging", "weighted", "voting"):
         ctx = context(federation)
@@ -36,9 +36,9 @@ def test_static_rules_and_voting_send_what_they_need_and_no_more(federation):
     assert "ensemble" in phases["voting"] and "aggregator" not in phases["voting"]
 
 
-def test_a_client_that_held_nothing_out_gets_the_ensemble_and_no_aggregator(federation):
-    everyone = torch.arange(200)
-    shards = (everyone[:1], everyone[1:80], everyone[80:])
+def test_a_client_without_held_out_samples_gets_the_ensemble_but_no_aggregator(federation):
+    samples = torch.arange(200)
+    shards = (samples[:1], samples[1:80], samples[80:])
     lopsided = Federation(
         federation.dataset, shards, "dirichlet", 0.1, 0, minimum=1, moved=0, draws=1
     )
@@ -71,22 +71,18 @@ def test_a_client_that_held_nothing_out_gets_the_ensemble_and_no_aggregator(fede
         {"activation_bits": 8, "bits": 32, "aggregator": "averaging"},
     ],
 )
-def test_measured_bytes_are_the_formulas(federation, options):
-    kind = (
-        ("resnet8", 4) if options.get("bits") == 3 else ("mlp", None)
-    )  # with batch norm, which is not quantised
+def test_measured_bytes_equal_the_formula(federation, options):
+    # Once with batch norm, which is not quantised.
+    kind = ("resnet8", 4) if options.get("bits") == 3 else ("mlp", None)
     ctx = context(federation, *kind)
     traffic = run(ctx, rounds=6, **options)[0].report.bytes
-    assert (
-        traffic["measured"]
-        == traffic["formula"]
-        == max(map(sum, ctx.link.ledger.by_client().values()))
-    )
+    assert traffic["measured"] == max(map(sum, ctx.link.ledger.by_client().values()))
+    assert traffic["measured"] == traffic["formula"]
     traffic = run(context(federation, *kind, init="different"), rounds=6, **options)[0].report.bytes
     assert traffic["measured"] == traffic["formula"]
 
 
-def test_different_architectures_have_no_formula(federation):
+def test_bytes_of_different_architectures_have_no_formula(federation):
     shape = federation.dataset.input_shape
     ctx = context(federation, epochs=0)
     ctx.architectures = [("mlp", shape, C, 8 + k) for k in range(M)]
@@ -95,76 +91,79 @@ def test_different_architectures_have_no_formula(federation):
     assert fens.report.bytes["formula"] is None and fens.report.bytes["measured"] > 0
 
 
-# ----------------------------------------------------------------------------------------------------- test activations
-# Quantised activations: the rounding against PyTorch's, the ranges against a loop, and whose samples they are of.
+# ------------------------------------------------------------------------------------------------ quantised activations
+# The rounding against PyTorch's, the ranges against hooks, and the samples on which they are measured.
 
 
-def images(n=6):
+def draw_images(n=6):
     return torch.rand(n, 1, 8, 8, generator=torch.Generator().manual_seed(0))
 
 
 @pytest.mark.parametrize("bits", [2, 5, 8])
 @pytest.mark.parametrize("ends", [(-1.5, 2.0), (0.0, 3.0), (-0.2, 0.0)])
-def test_rounding_is_pytorchs(bits, ends):
+def test_rounding_equals_pytorchs(bits, ends):
     x = torch.linspace(-3, 3, 1001)
     low, high = torch.tensor(ends)
     scale = (ends[1] - ends[0]) / (2**bits - 1)
     theirs = torch.fake_quantize_per_tensor_affine(
         x, scale, round(-ends[0] / scale), 0, 2**bits - 1
     )
-    assert (
-        (round_to_quantised_values(x, low, high, bits) - theirs).abs() < 1e-5
-    ).double().mean() > 0.995  # but for ties
+    ours = round_to_quantised_values(x, low, high, bits)
+    assert ((ours - theirs).abs() < 1e-5).double().mean() > 0.995  # ties may differ
     inside = x[(x >= low) & (x <= high)]
-    assert (
-        round_to_quantised_values(inside, low, high, bits) - inside
-    ).abs().max() <= scale * 1.001  # half a step, and the zero's half
+    error = (round_to_quantised_values(inside, low, high, bits) - inside).abs().max()
+    assert error <= scale * 1.001  # half a step, and half a step of the zero point
     assert (
         round_to_quantised_values(x, torch.tensor(0.0), torch.tensor(0.0), bits).abs().max() < 1e-30
     )
 
 
 @pytest.mark.parametrize("model", ["mlp", "cnn", "resnet8:4"])
-def test_ranges_are_the_least_and_largest_input_of_each_layer(model):
+def test_ranges_are_the_smallest_and_largest_input_of_each_layer(model):
     name, _, width = model.partition(":")
     module = build(name, (1, 8, 8), 10, width=int(width) if width else None).eval()
-    seen = []
+    inputs_by_layer = []
     for layer in list_layers_to_quantise(module):
-        layer.register_forward_pre_hook(lambda layer, inputs: seen.append(inputs[0].detach()))
-    ranges = measure_layer_input_ranges(module, images())
-    assert ranges.tolist() == [[min(0.0, float(x.min())), max(0.0, float(x.max()))] for x in seen]
+        layer.register_forward_pre_hook(
+            lambda layer, inputs: inputs_by_layer.append(inputs[0].detach())
+        )
+    ranges = measure_layer_input_ranges(module, draw_images())
+    assert ranges.tolist() == [
+        [min(0.0, float(x.min())), max(0.0, float(x.max()))] for x in inputs_by_layer
+    ]
     fine, coarse = (
-        quantise_layer_inputs_in_place(copy_model(module), ranges, bits)(images())
+        quantise_layer_inputs_in_place(copy_model(module), ranges, bits)(draw_images())
         for bits in (8, 2)
     )
-    exact = module(images())
+    exact = module(draw_images())
     assert 0 < (fine - exact).abs().max() < (coarse - exact).abs().max()
 
 
-def test_a_perceptron_by_hand():
+def test_quantised_activations_of_a_perceptron_by_hand():
     module = build("mlp", (1, 8, 8), 10).eval()
-    ranges = measure_layer_input_ranges(module, images())
-    layers, x = list_layers_to_quantise(module), images().flatten(1)
-    for at, (layer, (low, high)) in enumerate(zip(layers, ranges, strict=True)):
+    ranges = measure_layer_input_ranges(module, draw_images())
+    layers, x = list_layers_to_quantise(module), draw_images().flatten(1)
+    for index, (layer, (low, high)) in enumerate(zip(layers, ranges, strict=True)):
         x = layer(round_to_quantised_values(x, low, high, 4))
-        x = x.relu() if at + 1 < len(layers) else x
+        x = x.relu() if index + 1 < len(layers) else x
     torch.testing.assert_close(
-        quantise_layer_inputs_in_place(copy_model(module), ranges, 4)(images()), x
+        quantise_layer_inputs_in_place(copy_model(module), ranges, 4)(draw_images()), x
     )
 
 
-def test_clients_measure_their_own_models_on_what_they_held_out(federation):
-    ctx, plain = context(federation), context(federation)
+def test_clients_measure_ranges_on_their_held_out_samples(federation):
+    ctx, plain_ctx = context(federation), context(federation)
     fens, _ = run(ctx, rounds=3, activation_bits=8)
-    other, _ = run(plain, rounds=3)
+    without_activations, _ = run(plain_ctx, rounds=3)
     layers = len(list_layers_to_quantise(fens.experts.clients.module(0)))
     assert ctx.link.ledger.by_phase()[RANGES] == (M * 8 * layers, 0)
-    more = [ctx.link.ledger.by_phase()["ensemble"][1] - plain.link.ledger.by_phase()["ensemble"][1]]
-    assert more == [M * M * 8 * layers]
-    trained = [plain.initial_model(k) for k in range(M)]
-    for k, (model, state) in enumerate(zip(trained, ctx._recall(), strict=True)):
+    bytes_down = ctx.link.ledger.by_phase()["ensemble"][1]
+    plain_bytes_down = plain_ctx.link.ledger.by_phase()["ensemble"][1]
+    assert bytes_down - plain_bytes_down == M * M * 8 * layers
+    models = [plain_ctx.initial_model(k) for k in range(M)]
+    for k, (model, state) in enumerate(zip(models, ctx._recall(), strict=True)):
         model.load_state_dict(state)
         ranges = measure_layer_input_ranges(model.eval(), ctx.private.held_out(k)[0])
-        model.load_state_dict(other.experts.clients.state(k))  # the quantised weights
-        mine = quantise_layer_inputs_in_place(model, ranges, 8)(x_test(federation))
-        torch.testing.assert_close(mine, fens.experts(x_test(federation))[:, k])
+        model.load_state_dict(without_activations.experts.clients.state(k))  # the quantised weights
+        expected = quantise_layer_inputs_in_place(model, ranges, 8)(x_test(federation))
+        torch.testing.assert_close(expected, fens.experts(x_test(federation))[:, k])

@@ -1,4 +1,4 @@
-"""FuseFL: bytes against the paper's tables and the ledger, freezing, adaptors, K = 1, and the fused forward by hand."""
+"""FuseFL: bytes, frozen blocks, adaptors, the fused forward pass by hand, cuts of networks, and the report."""
 
 import byte_formulas
 import numpy as np
@@ -23,43 +23,39 @@ MIB = 2**20
 WIDTHS = {5: 32, 10: 20, 20: 14, 50: 9}
 
 
-def assert_same(one, other, within=0.0):
-    assert one.keys() == other.keys()
-    for name in one:
-        torch.testing.assert_close(one[name], other[name], rtol=0, atol=within)
+def assert_same(state, expected, within=0.0):
+    assert state.keys() == expected.keys()
+    for name in state:
+        torch.testing.assert_close(state[name], expected[name], rtol=0, atol=within)
 
 
 # ---------------------------------------------------------------------------------------------------------------- bytes
-def parts_of(clients, split):
+def count_numbers_of_parts(clients, split):
     """(numbers of each block, channels at the borders, numbers of the head) of the method's own narrow ResNet-18."""
     model = build(
         *narrow_architecture(("resnet18", (3, 32, 32), 10, 64), clients)[:3], width=WIDTHS[clients]
     )
     client = ClientBlocks(model, split)
     counts = [count_parameters(client.get_block_with_adaptor(k)) for k in range(split)]
-    return (
-        counts,
-        [shape[0] for shape in client.measure_block_output_shapes()[:-1]],
-        count_parameters(client.classifier),
-    )
+    channels = [shape[0] for shape in client.measure_block_output_shapes()[:-1]]
+    return counts, channels, count_parameters(client.classifier)
 
 
 @pytest.mark.parametrize("clients", WIDTHS)
-def test_tables_4_and_13(clients):
+def test_stored_sizes_are_those_of_tables_4_and_13(clients):
     assert narrow_architecture(("resnet18", (3, 32, 32), 10, 64), clients)[3] == WIDTHS[clients]
     for split in (2, 4, 8):
-        stored = byte_formulas.fusefl_storage_bytes(*parts_of(clients, split), clients) / MIB
+        stored = (
+            byte_formulas.fusefl_storage_bytes(*count_numbers_of_parts(clients, split), clients)
+            / MIB
+        )
         assert round(stored, 2) == TABLE_4[clients][split]
         assert clients * round(stored, 2) == pytest.approx(TABLE_13[clients][split], abs=0.051)
 
 
-def test_the_width_of_other_networks_is_rounded():
-    assert [narrow_architecture(("mlp", (64,), 10, 64), m)[3] for m in (1, 4, 10, 10_000)] == [
-        64,
-        32,
-        20,
-        4,
-    ]
+def test_widths_of_other_networks_are_rounded():
+    widths = [narrow_architecture(("mlp", (64,), 10, 64), m)[3] for m in (1, 4, 10, 10_000)]
+    assert widths == [64, 32, 20, 4]
     assert narrow_architecture(("mlp", (64,), 10, None), 4) == ("mlp", (64,), 10, 32)
     assert narrow_architecture(("resnet18", (3, 32, 32), 10, 64), 7)[3] == round(64 / 7**0.5)
 
@@ -72,7 +68,7 @@ def test_the_width_of_other_networks_is_rounded():
         (8, [0.004, 0.090, 0.090, 0.240, 1.239, 4.946, 5.755, 1.251]),
     ],
 )
-def test_a_resnet18_run_sends_what_the_card_lists_round_by_round(split, rounds):
+def test_a_resnet18_run_sends_the_documented_sizes_in_each_round(split, rounds):
     """Five clients, no training: parameters sent up in each round, in MiB, without batch norm's statistics."""
     ctx = context(5, epochs=0, dtype=torch.float32, model="resnet18", width=64)
     for k in range(5):  # images of three channels, as on CIFAR-10
@@ -91,7 +87,7 @@ def test_a_resnet18_run_sends_what_the_card_lists_round_by_round(split, rounds):
 @pytest.mark.parametrize("adaptor", ["conv", "average"])
 @pytest.mark.parametrize("head", ["ccvr", "average", "own"])
 @pytest.mark.parametrize("split", [1, 2, 4])
-def test_ledger_is_the_formulas(split, head, adaptor):
+def test_the_ledger_equals_the_formulas(split, head, adaptor):
     ctx = context(model="cnn", width=6, dtype=torch.float32, epochs=1)
     sent = spy(ctx)
     fused = exhaust_generator(
@@ -101,7 +97,8 @@ def test_ledger_is_the_formulas(split, head, adaptor):
     client = ClientBlocks(build(*kind[:3], width=kind[3]), split)
     counts = [count_parameters(client.get_block_with_adaptor(k)) for k in range(split)]
     channels = [shape[0] for shape in client.measure_block_output_shapes()[:-1]]
-    classifier, features = count_parameters(client.classifier), client.classifier.in_features
+    classifier = count_parameters(client.classifier)
+    features = client.classifier.in_features
     down = byte_formulas.fusefl_download_bytes(
         counts, channels, 3, adaptor, calibrated=head == "ccvr"
     )
@@ -109,24 +106,22 @@ def test_ledger_is_the_formulas(split, head, adaptor):
     up = byte_formulas.fusefl_upload_bytes(counts, channels, classifier, 3, adaptor)
     for k, (sent_up, sent_down) in ctx.link.ledger.by_client().items():
         present = len(ctx.private.train(k)[1].unique())
-        statistics = (
-            4 * 10 + byte_formulas.ccvr_bytes(features, present, symmetric=True)
-            if head == "ccvr"
-            else 0
-        )
+        statistics = 0
+        if head == "ccvr":
+            statistics = 4 * 10 + byte_formulas.ccvr_bytes(features, present, symmetric=True)
         assert (sent_up, sent_down) == (up + statistics, down)
-    assert all(len(payloads) == 3 for payloads in sent.values())  # every block once
+    assert all(len(payloads) == 3 for payloads in sent.values())  # every block is sent once
     heads = 3 if head == "own" else 1
     stored = byte_formulas.fusefl_storage_bytes(counts, channels, heads * classifier, 3, adaptor)
     assert 4 * fused.parameters == stored
     assert ctx.server_steps >= split + 1
 
 
-# --------------------------------------------------------------------------------------------------------------- freeze
+# -------------------------------------------------------------------------------------------------------- frozen blocks
 @pytest.mark.parametrize("frozen_norm", ["owner", "batch"])
 @pytest.mark.parametrize("cache", [True, False])
-def test_frozen_is_frozen(monkeypatch, cache, frozen_norm):
-    """Blocks in the final model have the bits that were uploaded, weights and batch-norm statistics alike."""
+def test_frozen_blocks_do_not_change(monkeypatch, cache, frozen_norm):
+    """Blocks of the final model equal the uploaded ones bit for bit, batch-norm statistics included."""
     monkeypatch.setattr(network, "CACHE_BYTES", 2**30 if cache else 0)
     ctx = context(model="resnet8", width=4, epochs=3)
     sent = spy(ctx)
@@ -144,74 +139,72 @@ def test_frozen_is_frozen(monkeypatch, cache, frozen_norm):
 
 
 @pytest.mark.parametrize("adaptor", ["conv", "average"])
-def test_features_kept_or_computed_batch_by_batch_are_the_same(monkeypatch, adaptor):
-    ends = []
+def test_cached_and_recomputed_features_give_the_same_model(monkeypatch, adaptor):
+    models = []
     for cache in (2**30, 0):
         monkeypatch.setattr(network, "CACHE_BYTES", cache)
         method = FuseFL(blocks=3, adaptor=adaptor, virtual=10, merge="sum")
-        ends.append(exhaust_generator(method.run(context(model="cnn", width=6))))
-    states = [model_state(end.module) for end in ends]
+        models.append(exhaust_generator(method.run(context(model="cnn", width=6))))
+    states = [model_state(model.module) for model in models]
     heads = [
         {name: state.pop(name) for name in list(state) if state[name].shape[:1] == (10,)}
         for state in states
     ]
     assert_same(*states, within=1e-9)
-    assert_same(
-        *heads, within=1e-8
-    )  # the calibration's steps amplify rounding: 3e-9 seen with PyTorch 2.14.1
+    # The calibration's steps amplify rounding: 3e-9 with PyTorch 2.14.1.
+    assert_same(*heads, within=1e-8)
 
 
-def test_warm_start_goes_on_and_restart_does_not():
-    """With no training after the fusion, the second block is what the first round left, or a fresh draw for all."""
-    first = exhaust_generator(
-        FuseFL(blocks=1, adaptor="average", head="own").run(context(epochs=2))
-    ).module.stages[0]
-    untouched = [branch[1][0].weight for branch in first.branches]
-    for warm in (True, False):
-        ctx, method = context(epochs=2), FuseFL(adaptor="average", head="own", warm_start=warm)
-        plain = method._train_block_and_above
-        object.__setattr__(
-            method,
-            "_train_block_and_above",
-            lambda ctx, models, inputs, k, plain=plain: () if k else _all(ctx, models, inputs),
-        )
-        second = exhaust_generator(method.run(ctx)).module.stages[1]
+def test_a_warm_start_continues_from_the_last_round(monkeypatch):
+    """Without training after the fusion, the second block has the weights of the first round or, without a warm start,
+    the same new weights at all clients."""
+    real_train = FuseFL._train_block_and_above
+
+    def train_in_first_round_alone(self, ctx, models, inputs, k):
+        if k == 0:
+            yield from real_train(FuseFL(blocks=1), ctx, models, inputs, 0)
+
+    one_block = FuseFL(blocks=1, adaptor="average", head="own")
+    first_round = exhaust_generator(one_block.run(context(epochs=2))).module.stages[0]
+    trained = [branch[1][0].weight for branch in first_round.branches]
+    monkeypatch.setattr(FuseFL, "_train_block_and_above", train_in_first_round_alone)
+    for warm_start in (True, False):
+        method = FuseFL(adaptor="average", head="own", warm_start=warm_start)
+        second = exhaust_generator(method.run(context(epochs=2))).module.stages[1]
         weights = [branch[0][0].weight for branch in second.branches]
-        assert all(torch.equal(a, b) for a, b in zip(weights, untouched, strict=True)) == warm
-        assert torch.equal(weights[0], weights[1]) != warm
+        is_unchanged = all(torch.equal(a, b) for a, b in zip(weights, trained, strict=True))
+        assert is_unchanged == warm_start
+        assert torch.equal(weights[0], weights[1]) != warm_start
 
 
-def _all(ctx, models, inputs):
-    yield from FuseFL(blocks=1)._train_block_and_above(ctx, models, inputs, 0)
-
-
-# ------------------------------------------------------------------------------------------------- forward by hand, K=1
-def test_forward_by_hand():
-    """Two clients, two blocks of an MLP, conv adaptor, sum, then classifier: written out with F.linear."""
+# -------------------------------------------------------------------------------------- forward pass by hand, one block
+def test_the_fused_forward_pass_by_hand():
+    """Two clients, two blocks of an MLP, conv adaptor, sum, classifier: written out with F.linear."""
     ctx = context(clients=2, epochs=2)
     model = exhaust_generator(FuseFL(virtual=10, merge="sum").run(ctx))
-    state, x = model_state(model.module), samples()
+    state = model_state(model.module)
+    x = samples()
     flat = x.flatten(1)
 
     def layer(name, h):
         return F.linear(h, state[f"{name}.weight"], state[f"{name}.bias"])
 
     joint = torch.cat([layer(f"stages.0.branches.{m}.0.1", flat).relu() for m in (0, 1)], dim=1)
-    last = [
+    client_features = [
         layer(f"stages.1.branches.{m}.1.0", layer(f"stages.1.branches.{m}.0", joint)).relu()
         for m in (0, 1)
     ]
-    torch.testing.assert_close(model.features(x), last[0] + last[1])
-    torch.testing.assert_close(model.logits(x), layer("heads.0", last[0] + last[1]))
-    assert state["stages.1.branches.0.0.weight"].shape == (
-        11,
-        22,
-    )  # 16 / sqrt(2) = 11, from both clients' 11
+    torch.testing.assert_close(model.features(x), client_features[0] + client_features[1])
+    torch.testing.assert_close(
+        model.logits(x), layer("heads.0", client_features[0] + client_features[1])
+    )
+    # The width 16 / sqrt(2) = 11, and inputs from both clients' 11 units.
+    assert state["stages.1.branches.0.0.weight"].shape == (11, 22)
 
 
 @pytest.mark.parametrize("merge", ["sum", "mean"])
-def test_k_1_is_isolated_training(merge):
-    """One block, full width, everyone's own classifier: the ensemble, to the last digit."""
+def test_one_block_is_isolated_training(merge):
+    """One block of full width and each client's own classifier: the ensemble."""
     fused = exhaust_generator(
         FuseFL(blocks=1, width="full", head="own", merge=merge).run(context())
     )
@@ -228,7 +221,7 @@ def test_k_1_is_isolated_training(merge):
 
 
 @pytest.mark.parametrize("split", [1, 2, 4])
-def test_one_client_with_average_is_the_network_itself(split):
+def test_one_client_with_average_adaptor_is_its_network(split):
     network = build("cnn", (1, 8, 8), 10, dtype=EXACT)
     client = ClientBlocks(network, split)
     fused = FusedNetwork(
@@ -241,44 +234,49 @@ def test_one_client_with_average_is_the_network_itself(split):
 
 
 @pytest.mark.parametrize(
-    "epochs, each", [(11, [3, 3, 5]), (3, [1] * 3), (2, [1] * 3), (1, [1] * 3), (0, [0] * 3)]
+    "epochs, epochs_by_block",
+    [(11, [3, 3, 5]), (3, [1] * 3), (2, [1] * 3), (1, [1] * 3), (0, [0] * 3)],
 )
-def test_epochs_are_shared_out_and_no_block_is_sent_untrained(monkeypatch, epochs, each):
-    seen = []
+def test_epochs_are_divided_among_blocks_and_none_is_untrained(
+    monkeypatch, epochs, epochs_by_block
+):
+    trainings = []
 
     def record(models, shards, recipe, stream, **options):
-        seen.append((recipe.epochs, recipe.lr, stream))
+        trainings.append((recipe.epochs, recipe.lr, stream))
         return iter(())
 
-    method, ctx = (
-        FuseFL(blocks=3, head="own", fused_rate=0.5),
-        context(model="cnn", width=6, epochs=epochs),
-    )
+    method = FuseFL(blocks=3, head="own", fused_rate=0.5)
+    ctx = context(model="cnn", width=6, epochs=epochs)
     monkeypatch.setattr(ctx, "train", record)
     exhaust_generator(method.run(ctx))
-    assert [of_round for of_round, _, _ in seen] == each and method._count_progress_steps(
-        ctx
-    ) == sum(each)
-    assert [lr for _, lr, _ in seen] == [0.02, 0.01, 0.01]
-    assert seen[0][2] == "batches"  # K = 1 is the shared local training
+    assert [block_epochs for block_epochs, _, _ in trainings] == epochs_by_block
+    assert method._count_progress_steps(ctx) == sum(epochs_by_block)
+    assert [lr for _, lr, _ in trainings] == [0.02, 0.01, 0.01]
+    assert trainings[0][2] == "batches"  # the first round is the shared local training
 
 
-def test_calibration_at_the_clients_rate():
+def test_calibration_can_use_the_clients_rate():
     ctx = context()
-    same, own = (exhaust_generator(FuseFL(virtual=20, passes=1, **o).run(context())).module.heads[0].weight
-                 for o in ({"client_rate": True, "rate": 9.0}, {"rate": ctx.recipe.lr}))  # fmt: skip
-    assert torch.equal(same, own) and FuseFL().rate != ctx.recipe.lr
+
+    def get_head_weights(**options):
+        fused = exhaust_generator(FuseFL(virtual=20, passes=1, **options).run(context())).module
+        return fused.heads[0].weight
+
+    by_client_rate = get_head_weights(client_rate=True, rate=9.0)
+    assert torch.equal(by_client_rate, get_head_weights(rate=ctx.recipe.lr))
+    assert FuseFL().rate != ctx.recipe.lr
 
 
-def test_calibration_leaves_the_trunk_alone():
+def test_calibration_changes_the_head_alone():
     plain = exhaust_generator(FuseFL(head="average").run(context())).module
     calibrated = exhaust_generator(FuseFL(virtual=50).run(context())).module
     assert_same(model_state(plain.stages), model_state(calibrated.stages))
     assert not torch.equal(plain.heads[0].weight, calibrated.heads[0].weight)
 
 
-# ----------------------------------------------------------------------------------------------------- where it is cut
-def test_resnet18_is_cut_where_the_paper_cuts():
+# ----------------------------------------------------------------------------------------------------- cuts of networks
+def test_resnet18_is_cut_as_in_the_paper():
     network = build("resnet18", (3, 8, 8), 10, width=4)
     places = {
         split: [len(block) for block in cut_into_blocks(network, split)]
@@ -304,13 +302,10 @@ def test_every_cut_keeps_every_layer_in_order(name):
         parts = cut_into_blocks(network, split)
         assert len(parts) == split and all(parts)
         assert [layer for block in parts for layer in block] == layers
-        if split < len(layers) and (name, split) != (
-            "resnet18",
-            8,
-        ):  # the paper's, whose last block has none
-            assert all(
-                any(p.numel() for layer in block for p in layer.parameters()) for block in parts
-            )
+        # The last block of the paper's cut of ResNet-18 into eight has no parameters.
+        if split < len(layers) and (name, split) != ("resnet18", 8):
+            for block in parts:
+                assert any(p.numel() for layer in block for p in layer.parameters())
     with pytest.raises(UsageError, match="layers to cut between"):
         cut_into_blocks(network, len(layers) + 1)
 
@@ -323,7 +318,7 @@ def test_clients_with_different_networks(models, adaptor):
     assert model.logits(samples()).shape == (20, 10)
 
 
-def test_own_first_weights_are_not_sent():
+def test_different_initial_weights_are_not_sent():
     ctx = context(init="different", epochs=1)
     exhaust_generator(FuseFL(virtual=5, passes=1).run(ctx))
     assert "initial model" not in ctx.link.ledger.by_phase()
@@ -337,60 +332,61 @@ def test_a_network_can_be_rebuilt_from_its_parts():
 
 
 # ------------------------------------------------------------------------------------------------------------- clients
-def test_clients_after_each_round_at_home_and_outside():
+def test_accuracies_of_clients_after_each_round_at_home_and_on_the_test_set():
     ctx = context(clients=3, epochs=16)
     model = exhaust_generator(FuseFL(virtual=10).run(ctx))
     x, y = samples(), torch.arange(20) % 10
     report = model.measured(x, y)
     assert np.shape(report.outside) == report.home.shape == (2, 3)
-    last = model.rounds[-1]
-    # The last round's clients are the fused network's branches with everyone's own classifier.
-    own = sum(last.logits(x)) / 3
+    last_round = model.rounds[-1]
+    # After the last round the clients are the fused network's branches, each with its own classifier.
+    mean_logits = sum(last_round.logits(x)) / 3
     torch.testing.assert_close(
-        NetworkModel(model.module.copy_with_heads(model.heads["own"])).logits(x), own
+        NetworkModel(model.module.copy_with_heads(model.heads["own"])).logits(x), mean_logits
     )
-    by_hand = [(last.logits(x)[m].argmax(1) == y).double().mean().item() for m in range(3)]
+    by_hand = [(last_round.logits(x)[m].argmax(1) == y).double().mean().item() for m in range(3)]
     assert report.outside[-1] == pytest.approx(by_hand)
     for m in range(3):
         xs, ys = ctx.private.train(m)
-        right = (last.logits(xs)[m].argmax(1) == ys).double().mean().item()
-        assert report.home[-1, m] == pytest.approx(right)
+        accuracy = (last_round.logits(xs)[m].argmax(1) == ys).double().mean().item()
+        assert report.home[-1, m] == pytest.approx(accuracy)
 
 
-def test_round_one_is_kept_as_it_was():
-    """Later rounds train on from the same layers, but the models of round 1 must not move with them."""
-    one = exhaust_generator(FuseFL(blocks=1, head="own").run(context(epochs=3)))
-    two = exhaust_generator(FuseFL(blocks=2, head="own").run(context(epochs=6)))
+def test_models_of_round_one_do_not_change_later():
+    """Later rounds train the same layers further, but the stored models of round 1 must not change with them."""
+    one_round = exhaust_generator(FuseFL(blocks=1, head="own").run(context(epochs=3)))
+    two_rounds = exhaust_generator(FuseFL(blocks=2, head="own").run(context(epochs=6)))
     x = samples()
-    torch.testing.assert_close(two.rounds[0].logits(x), one.rounds[0].logits(x))
-    assert not torch.equal(two.rounds[0].logits(x), two.rounds[1].logits(x))
+    torch.testing.assert_close(two_rounds.rounds[0].logits(x), one_round.rounds[0].logits(x))
+    assert not torch.equal(two_rounds.rounds[0].logits(x), two_rounds.rounds[1].logits(x))
 
 
 @pytest.mark.parametrize("head", ["ccvr", "average", "own"])
-def test_classifiers_side_by_side(head):
+def test_the_report_compares_the_classifiers(head):
     model = exhaust_generator(FuseFL(head=head, virtual=20).run(context()))
     x, y = samples(), torch.arange(20) % 10
     heads = model.measured(x, y).heads
-    assert set(heads) == {"own", "average"} | ({"ccvr"} if head == "ccvr" else set())
+    expected = {"own", "average", "ccvr"} if head == "ccvr" else {"own", "average"}
+    assert set(heads) == expected
     assert heads[head] == model.accuracy(x, y)
     torch.testing.assert_close(
         NetworkModel(model.module.copy_with_heads(model.heads[head])).logits(x), model.logits(x)
     )
-    other = exhaust_generator(FuseFL(head="average").run(context()))
+    by_average = exhaust_generator(FuseFL(head="average").run(context()))
     torch.testing.assert_close(
         NetworkModel(model.module.copy_with_heads(model.heads["average"])).logits(x),
-        other.logits(x),
+        by_average.logits(x),
     )
 
 
-def test_large_networks_keep_no_clients(monkeypatch):
+def test_for_large_networks_no_clients_are_kept(monkeypatch):
     monkeypatch.setattr(network, "MOST_NUMBERS", 100)
     model = exhaust_generator(FuseFL(head="own").run(context(epochs=1)))
     report = model.measured(samples(), torch.zeros(20))
     assert report.home is None and report.outside is None
 
 
-def test_shapes_are_those_of_the_first_clients_blocks():
+def test_reported_shapes_are_those_of_the_first_clients_blocks():
     ctx = context(model="cnn", width=6, dtype=torch.float32, epochs=1)
     report = exhaust_generator(FuseFL(blocks=3, virtual=5, passes=1).run(ctx)).report
     assert (
@@ -398,16 +394,18 @@ def test_shapes_are_those_of_the_first_clients_blocks():
     )
 
 
-def test_a_snapshot_tells_the_round_and_the_bytes_and_the_end_does_not():
+def test_snapshots_report_round_and_bytes_and_the_final_report_does_not():
     ctx = context(epochs=4)
     model, steps = watched(FuseFL(virtual=10, passes=2).run(ctx))
-    seen = [
+    snapshots = [
         (step.model.report.block, *step.model.report.sent)
         for step in steps
         if step.model is not None
     ]
-    assert [block for block, *_ in seen] == sorted(block for block, *_ in seen)
-    assert {block for block, *_ in seen} == {1, 2, 3}
-    assert seen[-1][1:] == (ctx.link.ledger.up, ctx.link.ledger.down)
-    end = model.measured(samples(), torch.zeros(20))
-    assert isinstance(end, FuseFLReport) and {"block", "sent"}.isdisjoint(end.numbers())
+    assert [block for block, *_ in snapshots] == sorted(block for block, *_ in snapshots)
+    assert {block for block, *_ in snapshots} == {1, 2, 3}
+    assert snapshots[-1][1:] == (ctx.link.ledger.up, ctx.link.ledger.down)
+    final_report = model.measured(samples(), torch.zeros(20))
+    assert isinstance(final_report, FuseFLReport) and {"block", "sent"}.isdisjoint(
+        final_report.numbers()
+    )

@@ -21,14 +21,16 @@ from fedlab_nb.training.loop import train_each_client_in_turn_every_epoch
 EXACT = torch.float64
 
 
-def maps(clients=3, channels=4, seed=0):
+def draw_feature_maps(clients=3, channels=4, seed=0):
     return list(torch.randn(clients, 5, channels, 6, 6, generator=seeded(seed), dtype=EXACT))
 
 
 # ------------------------------------------------------------------------------------------------------------- adaptors
-def test_average_of_identical_clients_changes_nothing():
-    one = maps(1)[0]
-    torch.testing.assert_close(blocks.join_client_outputs("average", [one] * 7), one)
+def test_averaging_identical_clients_changes_nothing():
+    feature_maps = draw_feature_maps(1)[0]
+    torch.testing.assert_close(
+        blocks.join_client_outputs("average", [feature_maps] * 7), feature_maps
+    )
     network = build("cnn", (1, 8, 8), 10, dtype=EXACT)
     client = ClientBlocks(network, 3)
     stages = [Stage([client.get_block_with_adaptor(k)] * 4) for k in range(3)]
@@ -37,8 +39,8 @@ def test_average_of_identical_clients_changes_nothing():
     torch.testing.assert_close(fused(x), network(x))
 
 
-def test_conv_reads_the_clients_in_order_and_keeps_its_own_width():
-    shapes, outputs = [(2, 6, 6), (5, 6, 6)], [*maps(1, 2), *maps(1, 5)]
+def test_the_conv_adaptor_reads_clients_in_order_and_keeps_the_clients_width():
+    shapes, outputs = [(2, 6, 6), (5, 6, 6)], [*draw_feature_maps(1, 2), *draw_feature_maps(1, 5)]
     (layer,) = blocks.make_adaptor("conv", shapes, 1, seeded(), outputs[0])
     weight = layer.weight[:, :, 0, 0]
     by_hand = torch.einsum("oc,nchw->nohw", weight[:, :2], outputs[0])
@@ -53,7 +55,7 @@ def test_conv_reads_the_clients_in_order_and_keeps_its_own_width():
     assert layer.weight.abs().max() <= 7**-0.5  # PyTorch's default, 1 / sqrt(fan-in)
 
 
-def test_borders_that_do_not_fit():
+def test_outputs_that_cannot_be_joined_are_refused():
     blocks.check_outputs_can_be_joined("conv", [(2, 6, 6), (5, 6, 6)], 1)
     for kind, shapes in [
         ("average", [(2, 6, 6), (5, 6, 6)]),
@@ -67,8 +69,8 @@ def test_borders_that_do_not_fit():
 # ----------------------------------------------------------------------------------------------------------------- CCVR
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000))
-def test_pooled_statistics_are_those_of_the_pooled_features(seed):
-    """Against torch.cov of all features together; classes with one sample, at one client, or nowhere included."""
+def test_pooled_statistics_equal_those_of_the_pooled_features(seed):
+    """Against torch.cov of all features, also for classes with one sample, of one client, or without samples."""
     stream = seeded(seed)
     labels = [torch.randint(0, 4, (n,), generator=stream) for n in (1, 2, 9, 30)]
     features = [
@@ -87,19 +89,17 @@ def test_pooled_statistics_are_those_of_the_pooled_features(seed):
         class_features = z[y == c]
         if len(class_features):
             torch.testing.assert_close(pooled.means[c], class_features.mean(0))
-        expected = (
-            torch.cov(class_features.T)
-            if len(class_features) > 1
-            else torch.zeros(3, 3, dtype=EXACT)
-        )
+        expected = torch.zeros(3, 3, dtype=EXACT)
+        if len(class_features) > 1:
+            expected = torch.cov(class_features.T)
         torch.testing.assert_close(pooled.covariances[c], expected, rtol=1e-9, atol=1e-9)
 
 
-def test_statistics_as_sent():
+def test_bytes_of_statistics_count_the_clients_classes_alone():
     labels = torch.tensor([7, 2, 7, 7, 2, 0])
-    sent = ccvr.compute_class_means_and_covariances(torch.rand(6, 5), labels, 10)
-    assert count_payload_bytes(sent) == 4 * 10 + ccvr_bytes(5, 3, symmetric=True)
-    assert sent["counts"].tolist() == [1, 0, 2, 0, 0, 0, 0, 3, 0, 0]
+    message = ccvr.compute_class_means_and_covariances(torch.rand(6, 5), labels, 10)
+    assert count_payload_bytes(message) == 4 * 10 + ccvr_bytes(5, 3, symmetric=True)
+    assert message["counts"].tolist() == [1, 0, 2, 0, 0, 0, 0, 3, 0, 0]
 
 
 def test_virtual_features_follow_the_statistics():
@@ -120,22 +120,21 @@ def test_virtual_features_follow_the_statistics():
         )
 
 
-def calibrated(head, z, y, recipe, **options):
-    done, heads = zip(
-        *ccvr.train_copy_of_head(head, z, y, recipe, seeded(), **options), strict=True
-    )
-    return [head for head in heads if head is not None]
+def calibrate(head, z, y, recipe, **options):
+    """The calibrated heads that the training yields."""
+    steps = ccvr.train_copy_of_head(head, z, y, recipe, seeded(), **options)
+    return [head for _, head in steps if head is not None]
 
 
 @pytest.mark.parametrize("samples, batch_size", [(40, 10), (37, 16)])
-def test_calibration_is_the_training_of_any_network(samples, batch_size):
+def test_calibration_equals_the_training_of_a_network(samples, batch_size):
     z, y = torch.randn(samples, 6, generator=seeded(), dtype=EXACT), torch.arange(samples) % 4
     recipe = Recipe(epochs=4, batch_size=batch_size, lr=0.2, momentum=0.9, weight_decay=0.01)
     network = build("mlp", (6,), 4, dtype=EXACT)
     network.body, network.classifier = torch.nn.Identity(), torch.nn.Linear(6, 4, dtype=EXACT)
     head = copy.deepcopy(network.classifier)
-    plain = calibrated(head, z, y, recipe, should_standardise_features=False)[-1]
-    assert torch.equal(head.weight, network.classifier.weight)  # it is left alone
+    plain = calibrate(head, z, y, recipe, should_standardise_features=False)[-1]
+    assert torch.equal(head.weight, network.classifier.weight)  # the original is not changed
     assert set(
         train_each_client_in_turn_every_epoch([network], [(z, y)], recipe, [seeded()])
     ) == set(range(5))
@@ -143,18 +142,21 @@ def test_calibration_is_the_training_of_any_network(samples, batch_size):
     torch.testing.assert_close(plain.bias, network.classifier.bias)
 
 
-def test_rescaled_calibration_starts_from_the_head_and_does_not_know_the_units():
+def test_rescaled_calibration_starts_from_the_head_and_ignores_units():
     z, y = torch.randn(40, 3, generator=seeded(), dtype=EXACT), torch.arange(40) % 4
-    z[:, 2] = 0  # never fires
+    z[:, 2] = 0  # a feature that is always 0
     head = torch.nn.Linear(3, 4, dtype=EXACT)
-    (still,) = calibrated(head, z, y, Recipe(epochs=1, lr=1e-30, momentum=0, weight_decay=0))
-    torch.testing.assert_close(still.weight, head.weight)
-    torch.testing.assert_close(still.bias, head.bias)
+    (hardly_trained,) = calibrate(
+        head, z, y, Recipe(epochs=1, lr=1e-30, momentum=0, weight_decay=0)
+    )
+    torch.testing.assert_close(hardly_trained.weight, head.weight)
+    torch.testing.assert_close(hardly_trained.bias, head.bias)
     recipe = Recipe(epochs=5, batch_size=10, lr=0.5, momentum=0, weight_decay=0)
     tenth = torch.nn.Linear(3, 4, dtype=EXACT)
     with torch.no_grad():
         tenth.weight.copy_(head.weight / 10)
         tenth.bias.copy_(head.bias)
-    one, other = calibrated(head, z, y, recipe)[-1], calibrated(tenth, 10 * z, y, recipe)[-1]
-    torch.testing.assert_close(one(z), other(10 * z))
-    assert len(calibrated(head, z, y, recipe)) == 5
+    calibrated = calibrate(head, z, y, recipe)[-1]
+    calibrated_tenth = calibrate(tenth, 10 * z, y, recipe)[-1]
+    torch.testing.assert_close(calibrated(z), calibrated_tenth(10 * z))
+    assert len(calibrate(head, z, y, recipe)) == 5

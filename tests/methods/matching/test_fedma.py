@@ -16,51 +16,52 @@ from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import Recipe, train_clients
 
 
-def test_two_units_by_hand():
-    """B has A's units in the other order, a little longer; with little noise far ones become new, shared by nobody."""
-    ours, theirs = tensor([[1.0, 0.0], [0.0, 1.0]]), tensor([[0.0, 1.2], [1.2, 0.0]])
-    layer, places = FedMA(sigma=1.0, gamma=1.0).match_and_fuse_layers([ours, theirs])
+def test_matching_two_units_by_hand():
+    """Client B has A's units in the other order, a little longer. With little noise, distant units are not matched."""
+    ours = tensor([[1.0, 0.0], [0.0, 1.0]])
+    theirs = tensor([[0.0, 1.2], [1.2, 0.0]])
+    layer, positions = FedMA(sigma=1.0, gamma=1.0).match_and_fuse_layers([ours, theirs])
     torch.testing.assert_close(layer, tensor([[1.1, 0.0], [0.0, 1.1]]))
-    assert [client_places.tolist() for client_places in places] == [[0, 1], [1, 0]]
-    # One unit each, v and w, precision p = 1/sigma^2, spread and mass 1, two clients. Old against new:
+    assert [client_positions.tolist() for client_positions in positions] == [[0, 1], [1, 0]]
+    # One unit each, v and w, precision p = 1/sigma^2, spread and mass 1, two clients. They are matched if
     # p^2 (v + w)^2 / (1 + 2 p) - p^2 v^2 / (1 + p) + 2 log(1 / 1)  >  p^2 w^2 / (1 + p) + 2 log(1 / 2)
     # For w = 0 and v = 1, p^2 / (1 + p) - p^2 / (1 + 2 p) = p^3 / ((1 + p) (1 + 2 p)) < 2 log 2: p < 3.93.
     for p, units in ((3.9, 1), (4.0, 2)):
-        layer, places = FedMA(sigma=p**-0.5, sweeps=0).match_and_fuse_layers(
+        layer, positions = FedMA(sigma=p**-0.5, sweeps=0).match_and_fuse_layers(
             [tensor([[1.0]]), tensor([[0.0]])]
         )
-        assert len(layer) == units and places[1].tolist() == [units - 1]
+        assert len(layer) == units and positions[1].tolist() == [units - 1]
 
 
 @pytest.mark.parametrize(("model", "units"), [("mlp", [64, 32]), ("cnn", [6, 16, 120, 84])])
-def test_permuted_copies_average_to_the_network(model, units):
-    """No training: three copies whose units stand elsewhere become one again, unit by unit, whatever the classes."""
+def test_permuted_copies_are_fused_to_the_network(model, units):
+    """Without training, three permuted copies of a network are fused to it, whatever classes the clients have."""
     ctx = context(clients=3, epochs=0, dtype=torch.float64, model=model)
-    first = build(model, (1, 8, 8), 10, dtype=torch.float64)
-    for parameter in first.parameters():
+    network = build(model, (1, 8, 8), 10, dtype=torch.float64)
+    for parameter in network.parameters():
         torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(0))
-    wiring, models = find_unit_wiring(first), []
+    wiring = find_unit_wiring(network)
+    models = []
     for k in range(3):
-        models.append(copy_model(first))
+        models.append(copy_model(network))
         orders = [
             torch.randperm(n, generator=torch.Generator().manual_seed(k)) for n in wiring.units
         ]
-        load_state(models[k], permute_units(model_state(first), wiring, orders))
+        load_state(models[k], permute_units(model_state(network), wiring, orders))
     ctx.send_initial_models = lambda: models
     x = torch.rand(50, 1, 8, 8, dtype=torch.float64)
-    before = first(x)
+    expected = network(x)
     out = exhaust_generator(FedMA().run(ctx))
     assert out.report.units == units and out.report.shared == [1.0] * len(units)
-    torch.testing.assert_close(
-        out.module(x), before, rtol=1e-6, atol=1e-6
-    )  # the shares are float32
+    # Class shares are float32.
+    torch.testing.assert_close(out.module(x), expected, rtol=1e-6, atol=1e-6)
 
 
-def test_with_nothing_matched_it_is_the_clients_weighed_by_their_classes():
-    """A mass without end: all units side by side, so logits are the sum of w_kc f_kc, but for where training went."""
+def test_without_any_match_logits_are_those_of_the_clients_weighted_by_class():
+    """For an infinite mass all units stay separate, so that logits are Σ_k w_kc f_kc (here without any training)."""
     ctx = context(clients=3, epochs=0, dtype=torch.float64)
     models = [ctx.build(ctx.architectures[0], torch.Generator().manual_seed(k)) for k in range(3)]
-    kept = [copy_model(model) for model in models]
+    client_models = [copy_model(model) for model in models]
     ctx.send_initial_models = lambda: models
     out = exhaust_generator(FedMA(gamma=1e9).run(ctx))
     assert out.report.units == [192, 96] and out.report.shared == [0.0, 0.0]
@@ -71,35 +72,38 @@ def test_with_nothing_matched_it_is_the_clients_weighed_by_their_classes():
     shares = torch.where(
         counts.sum(0) > 0, counts / counts.sum(0).clamp_min(1), torch.full_like(counts, 1 / 3)
     )
-    by_hand = sum(share * model(x) for share, model in zip(shares, kept, strict=True))
-    torch.testing.assert_close(
-        out.module(x), by_hand, rtol=1e-6, atol=1e-6
-    )  # the shares are float32
+    by_hand = sum(share * model(x) for share, model in zip(shares, client_models, strict=True))
+    # Class shares are float32.
+    torch.testing.assert_close(out.module(x), by_hand, rtol=1e-6, atol=1e-6)
 
 
-def test_what_is_fused_no_longer_moves():
-    """One client: its layers as they stood when they went up, which a slow loop with frozen layers gives, too."""
+def test_fused_layers_are_frozen():
+    """One client: its layers stay as they were uploaded, as in a loop that freezes one layer after the other."""
     ctx = context(clients=1, epochs=7, recipe=Recipe(weight_decay=0), dtype=torch.float64)
-    model, (x, y) = ctx.initial_model(), ctx.private.train(0)
+    model = ctx.initial_model()
+    x, y = ctx.private.train(0)
     out = exhaust_generator(FedMA().run(ctx))
     for n, epochs in enumerate((2, 2, 3)):
         stream = f"batches of layer {n + 1}" if n else "batches"
         recipe = replace(ctx.recipe, epochs=epochs)
 
-        def hold(clients, parameters, gradients, n=n):
+        def freeze_first_layers(clients, parameters, gradients, n=n):
             for gradient in gradients[: 2 * n]:
                 gradient.zero_()
 
-        ways = {"seed": ctx.seed, "backend": "loop", "stream": stream, "adjust": hold}
-        for _ in train_clients([model], [(x, y)], recipe, **ways):
-            pass
-    held = torch.bincount(y, minlength=10) > 0
+        options = {"seed": ctx.seed, "backend": "loop", "stream": stream}
+        exhaust_generator(
+            train_clients([model], [(x, y)], recipe, adjust=freeze_first_layers, **options)
+        )
+    has_class = torch.bincount(y, minlength=10) > 0
     z = torch.rand(20, 1, 8, 8, dtype=torch.float64)
-    torch.testing.assert_close(out.module(z)[:, held], model(z)[:, held], rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(
+        out.module(z)[:, has_class], model(z)[:, has_class], rtol=1e-9, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize(("gamma", "first", "second"), [(1.0, 64, 32), (1e9, 192, 96)])
-def test_bytes(gamma, first, second):
+def test_bytes_by_hand(gamma, first, second):
     """64 inputs, 64 and 32 own units, 10 classes: layers and classifiers up; the network, layers and places down."""
     ctx = context(clients=3, dtype=torch.float32)
     assert exhaust_generator(FedMA(gamma=gamma).run(ctx)).report.units == [first, second]
@@ -109,6 +113,6 @@ def test_bytes(gamma, first, second):
 
 
 @pytest.mark.parametrize("model", ["vgg11", "resnet8"])
-def test_other_layers_are_refused(model):
+def test_other_networks_are_refused(model):
     with pytest.raises(UsageError, match="one layer without"):
         FedMA().validate(context(model=model, clients=2))

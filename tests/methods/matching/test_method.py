@@ -1,4 +1,4 @@
-"""Neuron matching as a method: its limits, its bytes, what it reports and what it refuses."""
+"""Neuron matching as a method: limiting cases, its report, and its bytes."""
 
 import byte_formulas
 import numpy as np
@@ -16,15 +16,15 @@ EXACT = torch.float64
 ORDERS = [rule for rule in RULES if rule != "pfnm"]
 
 
-def initial():
+def make_initial_state():
     return model_state(build("mlp", (1, 8, 8), 10, dtype=EXACT))
 
 
 @pytest.mark.parametrize("rule", ORDERS)
-def test_equal_networks_stay_as_they_are(rule):
-    """One start and no training: every order is 0, 1, 2, …"""
+def test_equal_networks_are_not_permuted(rule):
+    """Without training all clients have the initial weights: every order is 0, 1, 2, …"""
     model = exhaust_generator(
-        Matching(rule=rule).run(context(clients=3, remembered=[[initial()] * 3]))
+        Matching(rule=rule).run(context(clients=3, remembered=[[make_initial_state()] * 3]))
     )
     report = model.report
     assert np.array_equal(
@@ -32,11 +32,11 @@ def test_equal_networks_stay_as_they_are(rule):
     )
     assert report.moved == [0.0] * 3 and report.distances == [[0.0, 0.0]] * 3
     for name, tensor in model_state(model.module).items():
-        torch.testing.assert_close(tensor, initial()[name])
+        torch.testing.assert_close(tensor, make_initial_state()[name])
 
 
-def test_one_client_of_pfnm_is_itself_but_for_the_prior():
-    """σ0 → ∞: no shrinking, and the classes that the client has keep their weights."""
+def test_pfnm_of_one_client_is_its_model_for_a_flat_prior():
+    """σ0 → ∞: nothing is shrunk, and weights of classes that the client has stay the same."""
     remembered = []
     ctx = context(clients=1, model="mlp1", remembered=remembered)
     model = exhaust_generator(Matching(rule="pfnm", sigma0=1e3, sigma=1e-3).run(ctx))
@@ -49,39 +49,35 @@ def test_one_client_of_pfnm_is_itself_but_for_the_prior():
 
 @pytest.mark.parametrize("weights", ["samples", "uniform"])
 @pytest.mark.parametrize("rule", ORDERS)
-def test_the_result_is_the_average_in_the_orders_that_it_reports(rule, weights):
+def test_the_result_is_the_average_in_the_reported_orders(rule, weights):
     remembered = []
     ctx = context(clients=4, remembered=remembered)
     ctx.init = "different"
     model = exhaust_generator(Matching(rule=rule, weights=weights).run(ctx))
-    report, wiring = model.report, find_unit_wiring(model.module)
+    report = model.report
+    wiring = find_unit_wiring(model.module)
     orders = [torch.as_tensor(order).split(report.units) for order in report.orders]
     states = [permute_units(s, wiring, o) for s, o in zip(remembered[0], orders, strict=True)]
-    by_hand = weighted_mean(states, ctx.sizes if weights == "samples" else [1] * 4)
+    client_weights = ctx.sizes if weights == "samples" else [1] * 4
+    by_hand = weighted_mean(states, client_weights)
     assert all(torch.equal(t, by_hand[name]) for name, t in model_state(model.module).items())
     assert report.reference == int(np.argmax(ctx.sizes)) and report.neurons == 96
     assert report.layers == ["body.0.1", "body.1.0"]
-    plain = weighted_mean(remembered[0], ctx.sizes if weights == "samples" else [1] * 4)
+    plain = weighted_mean(remembered[0], client_weights)
     assert all(torch.equal(t, plain[name]) for name, t in model_state(model.average.module).items())
 
 
-def test_without_sweeps_all_are_matched_with_the_largest_client():
+def test_without_sweeps_all_clients_are_matched_with_the_largest():
     remembered = []
     ctx = context(clients=4, remembered=remembered)
     ctx.init = "different"
     report = exhaust_generator(Matching(sweeps=0).run(ctx)).report
-    assert report.moved[report.reference] == 0 and all(
-        m > 0 for k, m in enumerate(report.moved) if k != report.reference
-    )
+    for k, moved in enumerate(report.moved):
+        assert (moved == 0) == (k == report.reference)
     for k, (before, after) in enumerate(report.distances):
-        far = (
-            sum(
-                (remembered[0][k][n] - t).square().sum()
-                for n, t in remembered[0][report.reference].items()
-            )
-            ** 0.5
-        )
-        assert before == pytest.approx(float(far))
+        reference = remembered[0][report.reference]
+        squared = sum((remembered[0][k][n] - t).square().sum() for n, t in reference.items())
+        assert before == pytest.approx(float(squared**0.5))
         assert after < before or k == report.reference
     assert all(
         b > a for values in report.objective for a, b in zip(values, values[1:], strict=False)
@@ -92,7 +88,7 @@ def test_without_sweeps_all_are_matched_with_the_largest_client():
     ("rule", "model", "init"),
     [("rebasin", "mlp", "same"), ("pfnm", "mlp1", "same"), ("greedy", "cnn2", "different")],
 )
-def test_bytes(rule, model, init):
+def test_bytes_follow_the_formula(rule, model, init):
     ctx = context(clients=3, model=model, dtype=torch.float32)
     ctx.init = init
     out = exhaust_generator(Matching(rule=rule).run(ctx))

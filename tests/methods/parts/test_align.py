@@ -1,4 +1,4 @@
-"""SLOT-Align: barycentre and transport against closed forms and SciPy's roots; what the methods send for it."""
+"""SLOT-Align: barycentre and transport against closed forms and SciPy's matrix roots, and the bytes of its messages."""
 
 import byte_formulas
 import numpy as np
@@ -28,151 +28,160 @@ from fedlab_nb.studies.experiment import exhaust_generator
 EXACT = torch.float64
 
 
-def rows(seed, n=40, d=4):
-    """Samples with a covariance of their own."""
+def draw_samples(seed, n=40, d=4):
+    """Samples whose mean and covariance depend on the seed."""
     stream = torch.Generator().manual_seed(seed)
     mix = torch.randn(d, d, generator=stream, dtype=EXACT)
-    return torch.randn(n, d, generator=stream, dtype=EXACT) @ mix + torch.randn(
-        d, generator=stream, dtype=EXACT
-    )
+    standard = torch.randn(n, d, generator=stream, dtype=EXACT)
+    mean = torch.randn(d, generator=stream, dtype=EXACT)
+    return standard @ mix + mean
 
 
 @pytest.mark.parametrize(("n", "d"), [(2, 5), (6, 8), (40, 4), (300, 20)])
-def test_shrunk_covariances_are_those_of_scikit_learn(n, d):
-    x = rows(n, n, d)
-    moments, expected = (
-        FeatureMoments.measure_with_shrunk_covariance(x),
-        LedoitWolf().fit(x.numpy()),
-    )
+def test_shrunk_covariances_equal_scikit_learns(n, d):
+    x = draw_samples(n, n, d)
+    moments = FeatureMoments.measure_with_shrunk_covariance(x)
+    expected = LedoitWolf().fit(x.numpy())
     np.testing.assert_allclose(moments.covariance, expected.covariance_, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(moments.mean, expected.location_, rtol=1e-9)
 
 
-def test_a_run_with_shrunk_covariances_sends_them():
+def test_clients_send_shrunk_covariances():
     """Each client's message has the triangle of scikit-learn's estimate on its own pixels."""
     ctx = context(clients=3, alpha=0.3, dtype=EXACT)
-    sent, up = {}, ctx.link.up
+    triangles = {}
+    real_up = ctx.link.up
 
     def record(k, payload, phase):
         if phase == "moments":
-            sent[k] = payload["covariance"]
-        return up(k, payload, phase=phase)
+            triangles[k] = payload["covariance"]
+        return real_up(k, payload, phase=phase)
 
     ctx.link.up = record
     exhaust_generator(AFL(align=0.4, align_covariance="ledoit-wolf").run(ctx))
-    for k, triangle in sent.items():
+    for k, triangle in triangles.items():
         estimate = LedoitWolf().fit(ctx.private.train(k)[0].flatten(1).numpy()).covariance_
         expected = estimate[np.triu_indices(64)]
         assert sorted(triangle.tolist()) == pytest.approx(sorted(expected), rel=1e-8, abs=1e-12)
-    assert sorted(sent) == [0, 1, 2]
+    assert sorted(triangles) == [0, 1, 2]
 
 
 @given(st.lists(st.integers(5, 50), min_size=1, max_size=5), st.integers(0, 99))
 @settings(max_examples=25, deadline=None)
-def test_the_barycentre_is_the_fixed_point_and_every_client_gets_there(sizes, seed):
-    samples = [rows(100 * seed + k, n) for k, n in enumerate(sizes)]
-    each = [FeatureMoments.measure(x) for x in samples]
+def test_the_barycentre_is_a_fixed_point_and_every_client_is_mapped_to_it(sizes, seed):
+    samples = [draw_samples(100 * seed + k, n) for k, n in enumerate(sizes)]
+    client_moments = [FeatureMoments.measure(x) for x in samples]
     shares = torch.tensor(sizes, dtype=EXACT) / sum(sizes)
-    middle = compute_barycentre(torch.stack([moments.covariance for moments in each]), shares)
-    half = sqrtm(middle.numpy()).real
-    roots = [sqrtm(half @ moments.covariance.numpy() @ half).real for moments in each]
-    fixed = np.tensordot(shares.numpy(), np.stack(roots), 1)
-    np.testing.assert_allclose(fixed, middle, atol=1e-7 * float(middle.norm()))
-    common = FeatureMoments(pool_moments(each, shares).mean, middle)
-    for x, moments in zip(samples, each, strict=True):
+    barycentre = compute_barycentre(
+        torch.stack([moments.covariance for moments in client_moments]), shares
+    )
+    root_of_barycentre = sqrtm(barycentre.numpy()).real
+    roots = [
+        sqrtm(root_of_barycentre @ moments.covariance.numpy() @ root_of_barycentre).real
+        for moments in client_moments
+    ]
+    mean_of_roots = np.tensordot(shares.numpy(), np.stack(roots), 1)
+    np.testing.assert_allclose(mean_of_roots, barycentre, atol=1e-7 * float(barycentre.norm()))
+    common = FeatureMoments(pool_moments(client_moments, shares).mean, barycentre)
+    for x, moments in zip(samples, client_moments, strict=True):
         matrix, shift = compute_alignment_map(moments, common, 1.0)
         aligned = FeatureMoments.measure(x @ matrix + shift)
-        size = float(middle.norm()) + 1
+        size = float(barycentre.norm()) + 1
         torch.testing.assert_close(aligned.mean, common.mean, rtol=0, atol=1e-9 * size)
-        if float(torch.linalg.eigvalsh(moments.covariance)[0]) > FLOOR * float(
-            moments.covariance.trace()
-        ):
-            torch.testing.assert_close(aligned.covariance, middle, rtol=0, atol=1e-9 * size)
+        smallest_eigenvalue = float(torch.linalg.eigvalsh(moments.covariance)[0])
+        if smallest_eigenvalue > FLOOR * float(moments.covariance.trace()):
+            torch.testing.assert_close(aligned.covariance, barycentre, rtol=0, atol=1e-9 * size)
 
 
-def test_variances_that_commute_have_a_closed_form():
-    """The barycentre's deviations are the mean of the clients', and A divides the one by the other."""
+def test_diagonal_covariances_follow_the_closed_form():
+    """The barycentre's deviations are the mean of the clients'; the map divides them by the client's."""
     deviations = torch.tensor([[1.0, 2.0, 0.5], [3.0, 1.0, 0.5]], dtype=EXACT)
     shares = torch.tensor([0.25, 0.75], dtype=EXACT)
-    middle = compute_barycentre(torch.diag_embed(deviations.square()), shares)
+    barycentre = compute_barycentre(torch.diag_embed(deviations.square()), shares)
     expected = shares @ deviations
-    torch.testing.assert_close(middle, torch.diag(expected.square()), rtol=0, atol=1e-12)
-    move_ = compute_transport_map(torch.diag(deviations[0].square()), middle)
-    torch.testing.assert_close(move_, torch.diag(expected / deviations[0]), rtol=0, atol=1e-12)
+    torch.testing.assert_close(barycentre, torch.diag(expected.square()), rtol=0, atol=1e-12)
+    transport = compute_transport_map(torch.diag(deviations[0].square()), barycentre)
+    torch.testing.assert_close(transport, torch.diag(expected / deviations[0]), rtol=0, atol=1e-12)
 
 
-def test_equal_covariances_give_a_translation_and_half_the_way_is_half_the_way():
-    x = rows(0)
+def test_equal_covariances_give_a_translation_and_tau_interpolates():
+    x = draw_samples(0)
     moments = FeatureMoments.measure(x)
     shifted = FeatureMoments(moments.mean + 2, moments.covariance)
-    both = compute_barycentre(
+    barycentre = compute_barycentre(
         torch.stack([moments.covariance] * 2), torch.tensor([0.3, 0.7], dtype=EXACT)
     )
-    torch.testing.assert_close(both, moments.covariance)
+    torch.testing.assert_close(barycentre, moments.covariance)
     matrix, shift = compute_alignment_map(moments, shifted, 1.0)
     torch.testing.assert_close(x @ matrix + shift, x + 2)
-    there, back = (
-        FeatureMoments.measure(rows(1)),
-        compute_alignment_map(moments, FeatureMoments.measure(rows(1)), 1.0),
-    )
-    half = compute_alignment_map(moments, there, 0.5)
-    torch.testing.assert_close(x @ half[0] + half[1], (x + x @ back[0] + back[1]) / 2)
+    target = FeatureMoments.measure(draw_samples(1))
+    matrix, shift = compute_alignment_map(moments, target, 1.0)
+    half_matrix, half_shift = compute_alignment_map(moments, target, 0.5)
+    half_way = (x + x @ matrix + shift) / 2
+    torch.testing.assert_close(x @ half_matrix + half_shift, half_way)
 
 
-def test_pooled_moments_are_those_of_one_place():
-    samples = [rows(k, n) for k, n in enumerate((5, 20, 11))]
+def test_pooled_moments_equal_those_of_all_samples():
+    samples = [draw_samples(k, n) for k, n in enumerate((5, 20, 11))]
     shares = torch.tensor([5, 20, 11], dtype=EXACT) / 36
-    mine, whole = (
-        pool_moments([FeatureMoments.measure(x) for x in samples], shares),
-        FeatureMoments.measure(torch.cat(samples)),
+    pooled = pool_moments([FeatureMoments.measure(x) for x in samples], shares)
+    expected = FeatureMoments.measure(torch.cat(samples))
+    torch.testing.assert_close(pooled.mean, expected.mean)
+    torch.testing.assert_close(pooled.covariance, expected.covariance)
+
+
+def test_a_singular_covariance_gets_a_floor():
+    moments = FeatureMoments.measure(draw_samples(0, n=2, d=6))
+    floor = FLOOR * moments.covariance.trace() / 6
+    eigenvalues = torch.linalg.eigvalsh(moments.copy_with_variance_floor().covariance)
+    assert eigenvalues[0].item() == pytest.approx(floor.item(), rel=1e-6)
+    matrix, shift = compute_alignment_map(
+        moments, FeatureMoments.measure(draw_samples(1, d=6)), 1.0
     )
-    torch.testing.assert_close(mine.mean, whole.mean)
-    torch.testing.assert_close(mine.covariance, whole.covariance)
-
-
-def test_a_client_with_fewer_samples_than_features_has_a_floor():
-    moments = FeatureMoments.measure(rows(0, n=2, d=6))
-    least = FLOOR * moments.covariance.trace() / 6
-    assert torch.linalg.eigvalsh(moments.copy_with_variance_floor().covariance)[
-        0
-    ].item() == pytest.approx(least.item(), rel=1e-6)
-    matrix, shift = compute_alignment_map(moments, FeatureMoments.measure(rows(1, d=6)), 1.0)
     assert matrix.isfinite().all() and shift.isfinite().all()
 
 
 @pytest.mark.parametrize("method", [AFL, Gauss, FedPFT])
-def test_both_messages_are_counted_and_without_it_nothing_changes(method):
-    settings = {"features": "relu", "size": 8}
-    runs = {}
-    for tau in (None, 0.0, 0.7):
-        ctx = context(dtype=EXACT)
-        made = method(**settings) if tau is None else method(**settings, align=tau)
-        runs[tau] = exhaust_generator(made.run(ctx)), ctx.link.ledger.by_phase()
+def test_alignment_adds_two_counted_messages_and_tau_0_changes_nothing(method):
+    knobs = {"features": "relu", "size": 8}
     x = torch.rand(9, 1, 8, 8, generator=torch.Generator().manual_seed(0), dtype=EXACT)
-    plain, zero, some = (runs[tau][0].logits(x) for tau in runs)
-    assert torch.equal(plain, zero) and not torch.allclose(plain, some)
-    assert runs[None][1] == runs[0.0][1]
-    more = {phase: bytes_ for phase, bytes_ in runs[0.7][1].items() if phase not in runs[None][1]}
-    one = 8 * (8 + byte_formulas.triangle(8))
-    assert more == {"moments": (3 * one, 0), "barycentre": (0, 3 * one)}
+
+    def run(**options):
+        """Logits of the samples, and bytes by phase."""
+        ctx = context(dtype=EXACT)
+        model = exhaust_generator(method(**knobs, **options).run(ctx))
+        return model.logits(x), ctx.link.ledger.by_phase()
+
+    plain, plain_bytes = run()
+    with_tau_0, bytes_with_tau_0 = run(align=0.0)
+    aligned, aligned_bytes = run(align=0.7)
+    assert torch.equal(plain, with_tau_0)
+    assert not torch.allclose(plain, aligned)
+    assert plain_bytes == bytes_with_tau_0
+    additional = {
+        phase: count for phase, count in aligned_bytes.items() if phase not in plain_bytes
+    }
+    message = 8 * (8 + byte_formulas.triangle(8))
+    assert additional == {"moments": (3 * message, 0), "barycentre": (0, 3 * message)}
 
 
-def test_clients_go_their_own_ways_and_test_samples_that_of_all():
+def test_clients_are_mapped_to_common_moments_and_so_are_test_samples():
     ctx = context(dtype=EXACT)
     frozen = make_feature_map("relu", (1, 8, 8), 6, 0, dtype=EXACT)
-    own, tested = exhaust_generator(align_client_features(ctx, frozen, 1.0))
-    there = [
-        FeatureMoments.measure(features(ctx.private.train(k)[0])) for k, features in enumerate(own)
-    ]
-    for each in there[1:]:
-        torch.testing.assert_close(each.mean, there[0].mean, rtol=0, atol=1e-9)
-        torch.testing.assert_close(each.covariance, there[0].covariance, rtol=0, atol=1e-9)
-    whole = FeatureMoments.measure(tested(torch.cat([ctx.private.train(k)[0] for k in range(3)])))
-    torch.testing.assert_close(whole.covariance, there[0].covariance, rtol=0, atol=1e-9)
-    assert tested.parameters == frozen.parameters + 6 * 6 + 6
+    client_maps, test_map = exhaust_generator(align_client_features(ctx, frozen, 1.0))
+    aligned = []
+    for k, client_map in enumerate(client_maps):
+        aligned.append(FeatureMoments.measure(client_map(ctx.private.train(k)[0])))
+    for moments in aligned[1:]:
+        torch.testing.assert_close(moments.mean, aligned[0].mean, rtol=0, atol=1e-9)
+        torch.testing.assert_close(moments.covariance, aligned[0].covariance, rtol=0, atol=1e-9)
+    all_samples = torch.cat([ctx.private.train(k)[0] for k in range(3)])
+    of_all = FeatureMoments.measure(test_map(all_samples))
+    torch.testing.assert_close(of_all.covariance, aligned[0].covariance, rtol=0, atol=1e-9)
+    assert test_map.parameters == frozen.parameters + 6 * 6 + 6
 
 
-def test_what_does_not_go_with_it_is_said():
+def test_alignment_is_refused_with_masks_noise_and_forgetting():
     for options in ({"secure": True}, {"epsilon": 1.0}):
         with pytest.raises(UsageError, match="align"):
             AFL(align=0.5, **options).validate(context())

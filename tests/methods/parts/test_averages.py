@@ -1,4 +1,4 @@
-"""Robust averages: against numpy, scipy and a slow Krum, by hand, and what a poisoned model can reach."""
+"""Robust averages against numpy, scipy and a plain Krum, and their bound on poisoned models; server optimizers."""
 
 import numpy as np
 import pytest
@@ -19,27 +19,32 @@ from fedlab_nb.methods.parts.averages import (
 ROBUST = ("median", "trimmed", "krum")
 
 
-def models(count=7, seed=0, spread=1.0):
-    g = torch.Generator().manual_seed(seed)
+def draw_states(count=7, seed=0, spread=1.0):
+    stream = torch.Generator().manual_seed(seed)
     return [
-        {"w": spread * torch.randn(3, 4, generator=g), "b": torch.randn(4, generator=g)}
+        {"w": spread * torch.randn(3, 4, generator=stream), "b": torch.randn(4, generator=stream)}
         for _ in range(count)
     ]
 
 
-def test_three_numbers_by_hand():
-    states = [{"w": torch.tensor([v, -v])} for v in (1.0, 2.0, 4.0, 100.0)]
-    by = {
+def test_averages_of_four_numbers_by_hand():
+    states = [{"w": torch.tensor([number, -number])} for number in (1.0, 2.0, 4.0, 100.0)]
+    averages = {
         rule: average_states(states, [1] * 4, rule, 1)["w"].tolist() for rule in ("mean", *ROBUST)
     }
-    assert by["mean"] == [26.75, -26.75] and by["median"] == [3, -3] and by["trimmed"] == [3, -3]
-    assert by["krum"] == [1, -1]  # 1 and 2 are nearest to each other; the first of equals
+    assert averages["mean"] == [26.75, -26.75]
+    assert averages["median"] == [3, -3]
+    assert averages["trimmed"] == [3, -3]
+    assert averages["krum"] == [
+        1,
+        -1,
+    ]  # 1 and 2 are nearest to each other, and the first of them is chosen
     assert average_states(states[:3], [1] * 3, "median", 0)["w"].tolist() == [2, -2]
 
 
 @pytest.mark.parametrize("count", [5, 6])
-def test_median_and_trimmed_mean_are_numpys_and_scipys(count):
-    states = models(count)
+def test_median_and_trimmed_mean_equal_numpys_and_scipys(count):
+    states = draw_states(count)
     stack = np.stack([s["w"].numpy() for s in states])
     np.testing.assert_allclose(
         average_states(states, [1] * count, "median", 0)["w"], np.median(stack, 0), rtol=1e-6
@@ -54,8 +59,8 @@ def test_median_and_trimmed_mean_are_numpys_and_scipys(count):
 
 @pytest.mark.parametrize("assumed", [0, 1, 3])
 @pytest.mark.parametrize("seed", range(4))
-def test_krum_is_the_slow_one(assumed, seed):
-    states = models(8, seed)
+def test_krum_equals_a_plain_loop(assumed, seed):
+    states = draw_states(8, seed)
     flat = [np.concatenate([p.numpy().ravel() for p in s.values()]).astype(float) for s in states]
     scores = [
         sorted(sum((a - b) ** 2) for j, b in enumerate(flat) if j != i)[: 8 - assumed - 2]
@@ -64,22 +69,24 @@ def test_krum_is_the_slow_one(assumed, seed):
     assert choose_krum_client(states, assumed) == int(np.argmin([sum(s) for s in scores]))
 
 
-def test_the_mean_is_weighted_as_ever_to_the_last_bit():
-    states = models()
+def test_the_mean_is_the_weighted_mean_to_the_last_bit():
+    states = draw_states()
     for name, part in average_states(states, range(1, 8), "mean", 2).items():
         assert torch.equal(part, weighted_mean(states, range(1, 8))[name])
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.sampled_from(ROBUST), st.integers(0, 10**6), st.floats(-1e6, 1e6))
-def test_two_of_seven_cannot_leave_the_honest_ones(rule, seed, far):
-    """Every number stays within those of the honest clients, however far the others are."""
-    states = models(5, seed) + [{"w": torch.full((3, 4), far), "b": torch.full((4,), far)}] * 2
-    result = average_states(states, [1] * 7, rule, 2)
-    for name, part in result.items():
+def test_two_of_seven_cannot_move_the_average_beyond_the_honest_models(rule, seed, lie):
+    """Every number stays within those of the honest clients, whatever the others send."""
+    states = draw_states(5, seed) + [{"w": torch.full((3, 4), lie), "b": torch.full((4,), lie)}] * 2
+    averages = average_states(states, [1] * 7, rule, 2)
+    for name, part in averages.items():
         honest = torch.stack([s[name] for s in states[:5]])
-        near = bool((honest.amin(0) <= part + 1e-4).all() and (part - 1e-4 <= honest.amax(0)).all())
-        assert near or abs(far) < 10  # then they are among the honest ones
+        is_within = bool(
+            (honest.amin(0) <= part + 1e-4).all() and (part - 1e-4 <= honest.amax(0)).all()
+        )
+        assert is_within or abs(lie) < 10  # a small lie may itself be among the honest numbers
 
 
 def test_too_few_clients_are_refused():
@@ -90,43 +97,41 @@ def test_too_few_clients_are_refused():
     check_average_is_possible("median", 9, 1, "FedAvg")
 
 
-# ----------------------------------------------------------------------------------------------- test server optimizers
+# ----------------------------------------------------------------------------------------------- server optimizers
 # Server steps against scalar arithmetic written out in plain Python.
 
 
-def run(name, start, deltas, **options):
+def take_steps(name, start, deltas, **options):
     state = server.make_zero_optimizer_moments(start)
     for delta in deltas:
         start, state = server.take_server_optimizer_step(name, start, delta, state, **options)
     return start
 
 
-def test_fedavg_is_the_weighted_mean_of_what_came_back():
-    now = torch.tensor([1.0, 2.0])
+def test_fedavgs_server_step_is_the_weighted_mean():
+    current = torch.tensor([1.0, 2.0])
     received = [torch.tensor([3.0, 2.0]), torch.tensor([1.0, -2.0])]
-    delta = server.compute_mean_parameter_change([0.25, 0.75], received, now)
+    delta = server.compute_mean_parameter_change([0.25, 0.75], received, current)
     assert delta.tolist() == [0.5, -3.0]
-    moved, _ = server.take_server_optimizer_step(
-        "fedavg", now, delta, server.make_zero_optimizer_moments(now)
+    updated, _ = server.take_server_optimizer_step(
+        "fedavg", current, delta, server.make_zero_optimizer_moments(current)
     )
-    assert moved.tolist() == [0.25 * 3 + 0.75 * 1, 0.25 * 2 - 0.75 * 2]
-    assert server.take_server_optimizer_step(
-        "fedavg", now, delta, server.make_zero_optimizer_moments(now), lr=0.5
-    )[0].tolist() == [
-        1.25,
-        0.5,
-    ]
+    assert updated.tolist() == [0.25 * 3 + 0.75 * 1, 0.25 * 2 - 0.75 * 2]
+    half_step, _ = server.take_server_optimizer_step(
+        "fedavg", current, delta, server.make_zero_optimizer_moments(current), lr=0.5
+    )
+    assert half_step.tolist() == [1.25, 0.5]
 
 
 @pytest.mark.parametrize("name", list(server.SERVER_OPTIMIZERS))
-def test_a_dict_of_tensors_moves_as_one_flat_vector(name):
+def test_a_dict_of_tensors_is_optimised_like_one_flat_vector(name):
     flat = torch.arange(6.0)
     deltas = [torch.linspace(-1, 1, 6), torch.linspace(2, -1, 6)]
 
     def cut(vector):
         return {"w": vector[:4].view(2, 2), "b": vector[4:]}
 
-    end = run(name, flat, deltas, lr=0.3)
-    parts = run(name, cut(flat), [cut(d) for d in deltas], lr=0.3)
+    end = take_steps(name, flat, deltas, lr=0.3)
+    parts = take_steps(name, cut(flat), [cut(d) for d in deltas], lr=0.3)
     assert torch.equal(torch.cat([parts["w"].flatten(), parts["b"]]), end)
     assert list(parts) == ["w", "b"]

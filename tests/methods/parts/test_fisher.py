@@ -1,4 +1,4 @@
-"""Heads trained on draws from Gaussians: the subspace against scipy's, and where the best head is known."""
+"""Heads trained on draws from Gaussians: the Fisher subspace against scipy's, targets and loss, known best heads."""
 
 import functools
 
@@ -22,7 +22,7 @@ context = functools.partial(
 )
 
 
-def gaussians(classes=4, d=5, seed=0):
+def draw_gaussians(classes=4, d=5, seed=0):
     g = torch.Generator().manual_seed(seed)
     root = torch.randn(classes, d, d, generator=g, dtype=EXACT)
     shares = torch.rand(classes, generator=g, dtype=EXACT) + 0.2
@@ -33,9 +33,9 @@ def gaussians(classes=4, d=5, seed=0):
     )
 
 
-def test_directions_are_those_of_the_generalised_eigenproblem(monkeypatch):
+def test_the_subspace_solves_the_generalised_eigenproblem(monkeypatch):
     monkeypatch.setattr(fisher, "ENERGY", 1.0)
-    means, covariances, shares = gaussians()
+    means, covariances, shares = draw_gaussians()
     middle, p = find_fisher_subspace(means, covariances, shares)
     means, covariances, shares, middle, p = (
         part.numpy() for part in (means, covariances, shares, middle, p)
@@ -49,7 +49,7 @@ def test_directions_are_those_of_the_generalised_eigenproblem(monkeypatch):
     np.testing.assert_allclose(abs(np.diag(p.T @ within @ vectors[:, ::-1][:, :3])), 1, atol=1e-8)
 
 
-def test_the_residual_begins_at_lda_and_the_cosine_at_the_means():
+def test_a_low_rank_head_starts_at_lda_and_a_cosine_head_at_the_means():
     z = torch.randn(6, 3, dtype=EXACT, generator=torch.Generator().manual_seed(0))
     slopes, constants = torch.ones(3, 2, dtype=EXACT), torch.tensor([0.5, -0.5], dtype=EXACT)
     assert torch.equal(LowRank(slopes, constants, torch.Generator())(z), z @ slopes + constants)
@@ -60,71 +60,74 @@ def test_the_residual_begins_at_lda_and_the_cosine_at_the_means():
 
 
 @pytest.mark.parametrize("kind", fisher.TRAINED)
-def test_what_a_head_learns_from_worked_out_in_numpy_and_scipy(kind, monkeypatch):
-    """Draws, targets and first loss of five classes, of which one has no sample."""
-    seen = {}
+def test_draws_targets_and_loss_equal_those_in_numpy_and_scipy(kind, monkeypatch):
+    """The draws, the targets and the first loss for five classes, of which one has no sample."""
+    recorded = {}
 
-    def instead(head, x, targets, recipe, loss, stream):
-        seen.update(head=head, z=x, targets=targets, loss=loss(targets, head(x)))
+    def record_and_stop(head, x, targets, recipe, loss, stream):
+        recorded.update(head=head, z=x, targets=targets, loss=loss(targets, head(x)))
         return iter(())
 
-    monkeypatch.setattr(fisher, "distil_student_in_place", instead)
-    means, covariances, _ = gaussians(classes=5)
+    monkeypatch.setattr(fisher, "distil_student_in_place", record_and_stop)
+    means, covariances, _ = draw_gaussians(classes=5)
     counts, draws = torch.tensor([30.0, 0, 5, 20, 9], dtype=EXACT), 6
     exhaust_generator(
         train_fisher_head(
             context(), kind, means, covariances, counts, draws_per_class=draws, epochs=1, lr=0.01
         )
     )
-    held = [0, 2, 3, 4]
-    middle, p = (
+    present = [0, 2, 3, 4]
+    centre, p = (
         part.numpy()
         for part in find_fisher_subspace(
-            means[held], covariances[held], counts[held] / counts.sum()
+            means[present], covariances[present], counts[present] / counts.sum()
         )
     )
-    centres, spreads = (means[held].numpy() - middle) @ p, p.T @ covariances[held].numpy() @ p
+    centres, spreads = (means[present].numpy() - centre) @ p, p.T @ covariances[present].numpy() @ p
     noise = torch.randn(
         4, draws, p.shape[1], generator=context().generator("gauss", kind), dtype=EXACT
     ).numpy()
     z = np.concatenate([
         c + fisher.TAU * e @ np.linalg.cholesky(s).T for c, e, s in zip(centres, noise, spreads, strict=True)
     ])  # fmt: skip
-    np.testing.assert_allclose(seen["z"].numpy(), z, atol=1e-9)
-    labels, priors = np.repeat(range(4), draws), np.log(counts[held].numpy() / 64)
+    np.testing.assert_allclose(recorded["z"].numpy(), z, atol=1e-9)
+    labels, priors = np.repeat(range(4), draws), np.log(counts[present].numpy() / 64)
     if kind == "fishermix":
         lengths = np.linalg.norm(z, axis=1)[:, None] * np.linalg.norm(centres, axis=1)
         targets = np.eye(4)[labels]
-        learnt = fisher.SCALE * (z @ centres.T / lengths - fisher.MARGIN * targets)
+        logits = fisher.SCALE * (z @ centres.T / lengths - fisher.MARGIN * targets)
     else:
         density = scipy.stats.multivariate_normal
-        lda, qda = (
-            np.stack([density(c, s).logpdf(z) for c, s in zip(centres, of, strict=True)], 1)
-            + priors
-            for of in (np.stack([np.eye(p.shape[1])] * 4), spreads)
-        )
-        taught = (1 - fisher.SHARE) * softmax(lda, axis=1) + fisher.SHARE * softmax(qda, axis=1)
-        targets = (taught + np.eye(4)[labels]) / 2
-        scores = (
-            z @ centres.T - (centres**2).sum(1) / 2 + priors
-        )  # LDA's, without what all classes share
-        learnt = (scores - scores.mean()) / scores.std(ddof=1)
-    np.testing.assert_allclose(seen["targets"].numpy(), targets, atol=1e-9)
+
+        def compute_log_posteriors(covariances):
+            log_densities = [
+                density(c, s).logpdf(z) for c, s in zip(centres, covariances, strict=True)
+            ]
+            return np.stack(log_densities, 1) + priors
+
+        lda = compute_log_posteriors([np.eye(p.shape[1])] * 4)
+        qda = compute_log_posteriors(spreads)
+        mixture = (1 - fisher.SHARE) * softmax(lda, axis=1) + fisher.SHARE * softmax(qda, axis=1)
+        targets = (mixture + np.eye(4)[labels]) / 2
+        # LDA's scores without the terms that all classes share.
+        scores = z @ centres.T - (centres**2).sum(1) / 2 + priors
+        logits = (scores - scores.mean()) / scores.std(ddof=1)
+    np.testing.assert_allclose(recorded["targets"].numpy(), targets, atol=1e-9)
     np.testing.assert_allclose(
-        seen["loss"].detach().numpy(), -(targets * log_softmax(learnt, axis=1)).sum(1), atol=1e-9
+        recorded["loss"].detach().numpy(),
+        -(targets * log_softmax(logits, axis=1)).sum(1),
+        atol=1e-9,
     )
 
 
 @pytest.mark.parametrize("kind", fisher.TRAINED)
-def test_equal_spreads_and_far_classes_are_told_apart_and_a_class_without_samples_is_never_named(
+def test_distant_classes_are_separated_and_a_class_without_samples_is_never_predicted(
     kind,
 ):
     means = torch.zeros(4, 3, dtype=EXACT)
     means[:3] = 12 * torch.eye(3, dtype=EXACT)
-    spread, counts = (
-        torch.eye(3, dtype=EXACT).expand(4, 3, 3),
-        torch.tensor([30.0, 20, 10, 0], dtype=EXACT),
-    )
+    spread = torch.eye(3, dtype=EXACT).expand(4, 3, 3)
+    counts = torch.tensor([30.0, 20, 10, 0], dtype=EXACT)
     head = exhaust_generator(
         train_fisher_head(
             context(), kind, means, spread, counts, draws_per_class=50, epochs=3, lr=0.01
@@ -148,12 +151,9 @@ def test_equal_spreads_and_far_classes_are_told_apart_and_a_class_without_sample
 
 
 @pytest.mark.parametrize("kind", fisher.TRAINED)
-def test_the_same_for_every_partition(kind):
+def test_trained_heads_are_the_same_for_every_partition(kind):
     x = torch.rand(9, 1, 8, 8, dtype=EXACT, generator=torch.Generator().manual_seed(0))
-    one, other = (
-        exhaust_generator(
-            Gauss(head=kind, draws=20, epochs=2).run(context(alpha=alpha, clients=clients))
-        ).logits(x)
-        for alpha, clients in ((0.05, 7), (100, 3))
-    )
-    torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+    method = Gauss(head=kind, draws=20, epochs=2)
+    skewed = exhaust_generator(method.run(context(alpha=0.05, clients=7)))
+    even = exhaust_generator(method.run(context(alpha=100, clients=3)))
+    torch.testing.assert_close(skewed.logits(x), even.logits(x), rtol=1e-5, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Frozen features: the formulas, the same numbers from the same seed, and what they cost on the link."""
+"""Frozen features: their formulas, the same numbers from the same seed, and their bytes."""
 
 import pytest
 import torch
@@ -16,23 +16,23 @@ from fedlab_nb.training import Recipe
 EXACT = torch.float64
 
 
-def images(n=7, shape=(1, 8, 8)):
+def draw_images(n=7, shape=(1, 8, 8)):
     return torch.rand(n, *shape, generator=torch.Generator().manual_seed(1), dtype=EXACT)
 
 
 def test_pixels_are_the_sample_and_cost_nothing():
     ctx = context()
     frozen = exhaust_generator(make_common_features(ctx, "pixels", 256, 0))
-    x = images().float()
+    x = draw_images().float()
     assert torch.equal(frozen(x), x.flatten(1)) and (frozen.size, frozen.parameters) == (64, 0)
     assert ctx.link.ledger.total == 0
 
 
 @pytest.mark.parametrize("kind", ["relu", "conv"])
 @pytest.mark.parametrize("size", [16, 50])
-def test_random_features_cost_a_seed_and_are_the_same_in_every_run_of_it(kind, size):
+def test_random_features_cost_a_seed_and_depend_on_it_alone(kind, size):
     ctx = context(clients=4)
-    frozen, x = exhaust_generator(make_common_features(ctx, kind, size, 3)), images().float()
+    frozen, x = exhaust_generator(make_common_features(ctx, kind, size, 3)), draw_images().float()
     assert frozen(x).shape == (7, size) and frozen.size == size and (frozen(x) >= 0).all()
     assert ctx.link.ledger.by_phase() == {"seed of the features": (0, 8 * 4)}
     assert torch.equal(frozen(x), make_feature_map(kind, (1, 8, 8), size, 3)(x))
@@ -43,21 +43,23 @@ def test_random_features_cost_a_seed_and_are_the_same_in_every_run_of_it(kind, s
 
 
 def test_relu_features_by_the_formula():
-    frozen, x = make_feature_map("relu", (1, 8, 8), 2000, 0, dtype=EXACT), images()
+    frozen, x = make_feature_map("relu", (1, 8, 8), 2000, 0, dtype=EXACT), draw_images()
     weight, bias = frozen.module[1].weight.T, frozen.module[1].bias
     centred = bias + 0.3 * weight.sum(0)  # b of the formula
     torch.testing.assert_close(frozen(x), ((x.flatten(1) - 0.3) @ weight + centred).clamp_min(0))
-    assert weight.var().item() == pytest.approx(
-        2 / 64, rel=0.02
-    ) and centred.std().item() == pytest.approx(0.5, 0.05)
-    rows = make_feature_map("relu", (5,), 2000, 0)  # standardised: nothing to centre
-    assert rows.module[1].bias.mean().abs() < 0.05 and rows.module[
-        1
-    ].weight.var().item() == pytest.approx(0.4, rel=0.05)
+    assert weight.var().item() == pytest.approx(2 / 64, rel=0.02)
+    assert centred.std().item() == pytest.approx(0.5, 0.05)
+    # Feature rows are standardised, so there is nothing to centre.
+    layer_of_rows = make_feature_map("relu", (5,), 2000, 0).module[1]
+    assert layer_of_rows.bias.mean().abs() < 0.05
+    assert layer_of_rows.weight.var().item() == pytest.approx(0.4, rel=0.05)
 
 
-def test_filters_do_not_see_a_constant_and_average_their_cells():
-    frozen, x = make_feature_map("conv", (3, 8, 8), 32, 0, dtype=EXACT), images(shape=(3, 8, 8))
+def test_filters_ignore_constants_and_average_over_cells():
+    frozen, x = (
+        make_feature_map("conv", (3, 8, 8), 32, 0, dtype=EXACT),
+        draw_images(shape=(3, 8, 8)),
+    )
     (filters,) = frozen.module[0].parameters()
     assert filters.shape == (2, 3, 5, 5) and filters.sum((1, 2, 3)).abs().max() < 1e-6
     maps = F.conv2d(x, filters, padding=2).clamp_min(0)
@@ -65,21 +67,19 @@ def test_filters_do_not_see_a_constant_and_average_their_cells():
     torch.testing.assert_close(frozen(x)[:, 16:].view(-1, 4, 4)[:, :, 3], cells)
 
 
-@pytest.mark.parametrize("sent", [False, True])
-def test_the_public_body_costs_nothing_unless_it_is_sent(sent):
+@pytest.mark.parametrize("send_body", [False, True])
+def test_the_public_body_costs_nothing_unless_it_is_sent(send_body):
     ctx = context(clients=4)
-    frozen, x = (
-        exhaust_generator(make_common_features(ctx, "lite0", 256, 0, send_body=sent)),
-        images().float(),
-    )
-    assert torch.equal(frozen(x), lite0.load_lite0()(x)) and (frozen.size, frozen.parameters) == (
-        112,
-        692_688,
-    )
-    assert ctx.link.ledger.by_phase() == ({"features": (0, 4 * 2 * 692_688)} if sent else {})
+    frozen = exhaust_generator(make_common_features(ctx, "lite0", 256, 0, send_body=send_body))
+    x = draw_images().float()
+    assert torch.equal(frozen(x), lite0.load_lite0()(x))
+    assert (frozen.size, frozen.parameters) == (112, 692_688)
+    # Four clients, 16 bits a number.
+    expected = {"features": (0, 4 * 2 * 692_688)} if send_body else {}
+    assert ctx.link.ledger.by_phase() == expected
 
 
-def test_what_the_public_body_cannot_read_is_said():
+def test_shapes_that_the_public_body_cannot_read_are_refused():
     for shape in ((13,), (50, 6), (2, 8, 8)):
         with pytest.raises(UsageError, match="lite0"):
             normalise_transform_text(SEEN, shape)
@@ -87,27 +87,24 @@ def test_what_the_public_body_cannot_read_is_said():
 
 
 @pytest.mark.parametrize("init", ["same", "different"])
-def test_the_largest_clients_network_goes_up_and_to_the_others(init):
+def test_the_largest_client_uploads_its_network_and_the_others_receive_it(init):
     ctx = context(clients=3, init=init)
     largest = max(range(3), key=lambda k: ctx.sizes[k])
     frozen = exhaust_generator(make_common_features(ctx, "client", 256, 0))
-    remembered = {}
-    other = context(clients=3, init=init, remember=lambda c: remembered.update(c=c))
-    exhaust_generator(other.local_training())
-    x = images().float()
-    torch.testing.assert_close(
-        frozen(x), remembered["c"].module(largest).features(x)
-    )  # as it trains in every method
+    clients = exhaust_generator(context(clients=3, init=init).local_training())
+    x = draw_images().float()
+    # The client trains its network as in every other method.
+    torch.testing.assert_close(frozen(x), clients.module(largest).features(x))
     body = sum(t.numel() for t in model_state(frozen.module).values())
-    whole = body + 32 * 10 + 10
-    down = 4 * whole if init == "same" else 0
+    network = body + 32 * 10 + 10
+    down = 4 * network if init == "same" else 0
     expected = {k: (4 * body, down) if k == largest else (0, 4 * body) for k in range(3)}
     assert ctx.link.ledger.by_client() == expected and frozen.size == 32
     assert AFL(features="client").local_passes(Recipe(epochs=2), [1, 1, 1]) == pytest.approx(2 / 3)
     assert AFL(features="relu").local_passes(Recipe(epochs=2), [1, 1, 1]) == 0
 
 
-def test_one_client_keeps_its_network_to_itself():
+def test_a_single_client_uploads_its_network_alone():
     ctx = context(clients=1)
     frozen = exhaust_generator(make_common_features(ctx, "client", 256, 0))
     body = sum(t.numel() for t in model_state(frozen.module).values())
@@ -115,7 +112,7 @@ def test_one_client_keeps_its_network_to_itself():
 
 
 def test_a_head_reads_the_features():
-    frozen, x = make_feature_map("relu", (1, 8, 8), 20, 0), images().float()
+    frozen, x = make_feature_map("relu", (1, 8, 8), 20, 0), draw_images().float()
     model = HeadModel(frozen, lambda f: f[:, :10] * 2, 7)
     assert torch.equal(model.logits(x), 2 * model.features(x)[:, :10])
     assert model.parameters == 7 + 64 * 20 + 20

@@ -1,4 +1,4 @@
-"""A gradient of one sample gives it back; by hand, and for every sample of a batch. Of two it is their mixture."""
+"""The gradient of one sample reveals its image and label exactly; that of two samples reveals a mixture."""
 
 import pytest
 import torch
@@ -14,27 +14,24 @@ from fedlab_nb.methods.parts.kronecker import compute_mean_kronecker_factors
 from fedlab_nb.models import build
 
 
-def test_label_and_image_of_one_sample_come_back_exactly():
+def test_label_and_image_of_one_sample_are_recovered_exactly():
     data = load("digits")
     module = build("mlp", data.input_shape, data.classes)
     for k in range(20):
-        x, y = data.x_train[k : k + 1], data.y_train[k : k + 1]
+        x = data.x_train[k : k + 1]
+        y = data.y_train[k : k + 1]
         gradient = compute_parameter_gradients(module, x, y)
-        first, last = [name for name in gradient if gradient[name].ndim == 2][
-            :: sum(g.ndim == 2 for g in gradient.values()) - 1
-        ]
-        image = recover_image_from_gradients(
-            gradient[first], gradient[first.replace("weight", "bias")]
-        )
-        assert torch.allclose(image, x.flatten(), atol=1e-5) and recover_label_from_gradient(
-            gradient[last]
-        ) == int(y)
+        first_layer, *_, last_layer = [name for name in gradient if gradient[name].ndim == 2]
+        bias = first_layer.replace("weight", "bias")
+        image = recover_image_from_gradients(gradient[first_layer], gradient[bias])
+        assert torch.allclose(image, x.flatten(), atol=1e-5)
+        assert recover_label_from_gradient(gradient[last_layer]) == int(y)
         factors = list(compute_mean_kronecker_factors(module, x, y).values())
         assert torch.allclose(factors[0].a[:-1, -1], x.flatten(), atol=1e-6)
         assert int(factors[-1].b.diagonal().argmax()) == int(y)
 
 
-def test_by_hand_and_of_two_samples_a_mixture():
+def test_two_samples_give_a_mixture_by_hand():
     """One linear layer: the gradient of row c is sum_s (p_sc - y_sc) x_s / n, so the quotient is a weighted mean."""
     layer = torch.nn.Linear(3, 2)
     x, y = torch.tensor([[1.0, 2.0, 0.0], [0.0, 4.0, 2.0]]), torch.tensor([0, 0])

@@ -1,4 +1,4 @@
-"""The factor pass against slow, independent derivations: per-sample autograd, patches cut out by hand, a library."""
+"""Kronecker factors against independent derivations: autograd for each sample, patches by hand, and curvlinops."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from fedlab_nb.methods.parts import kronecker
 
 
 def fill(module, seed=0, dtype=torch.float64):
-    """Weights from a generator of our own: nothing here touches the global random state."""
+    """The module in `dtype`, with weights from a generator of its own."""
     generator = seeded(seed)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -19,41 +19,43 @@ def fill(module, seed=0, dtype=torch.float64):
     return module.to(dtype)
 
 
-def mlp():
+def make_mlp():
     return fill(nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 4)))
 
 
-def cnn():
+def make_cnn():
     convolutions = nn.Conv2d(2, 3, 3, stride=2, padding=1), nn.Conv2d(3, 4, 2, dilation=2)
     layers = [layer for convolution in convolutions for layer in (convolution, nn.ReLU())]
     return fill(nn.Sequential(*layers, nn.Flatten(1), nn.Linear(16, 3)))
 
 
-def images(n=7, seed=1):
+def draw_images(n=7, seed=1):
     g = seeded(seed)
     return torch.rand(n, 2, 8, 8, generator=g, dtype=torch.float64), torch.randint(
         3, (n,), generator=g
     )
 
 
-def rows(n=9, seed=1):
+def draw_rows(n=9, seed=1):
     g = seeded(seed)
     return torch.rand(n, 6, generator=g, dtype=torch.float64), torch.randint(4, (n,), generator=g)
 
 
-def per_sample_gradient(module, x, y, layer):
+def compute_gradient_of_sample(module, x, y, layer):
     """`[W b]` gradient of one sample's loss, by ordinary autograd on the weights."""
     module.zero_grad()
     F.cross_entropy(module(x[None]), y[None]).backward()
     return kronecker.append_bias_column(layer.weight.grad, layer.bias.grad)
 
 
-def test_one_sample_linear_is_the_exact_gradient_outer_product():
-    module = mlp()
-    x, y = rows(1)
+def test_for_one_sample_and_a_linear_layer_the_factors_are_the_gradients_outer_product():
+    module = make_mlp()
+    x, y = draw_rows(1)
     factors = kronecker.compute_mean_kronecker_factors(module, x, y)
     for name, layer in kronecker.find_factor_layers(module).items():
-        columns = per_sample_gradient(module, x[0], y[0], layer).T.flatten()  # vec stacks columns
+        columns = compute_gradient_of_sample(
+            module, x[0], y[0], layer
+        ).T.flatten()  # vec stacks columns
         torch.testing.assert_close(
             torch.kron(factors[name].a, factors[name].b),
             torch.outer(columns, columns),
@@ -62,28 +64,27 @@ def test_one_sample_linear_is_the_exact_gradient_outer_product():
         )
 
 
-def test_linear_factors_against_a_loop_over_samples():
-    module = mlp()
-    x, y = rows()
+def test_linear_factors_equal_a_loop_over_samples():
+    module = make_mlp()
+    x, y = draw_rows()
     factors = kronecker.compute_mean_kronecker_factors(module, x, y)
     a = b = 0
     for xs, ys in zip(x, y, strict=True):
         hidden = torch.cat([module[:2](xs), torch.ones(1, dtype=xs.dtype)])
         # the bias gradient of the last layer is exactly its output gradient: softmax minus one-hot
         error = module(xs).softmax(0) - F.one_hot(ys, 4)
-        a, b = a + torch.outer(hidden, hidden) / len(x), b + torch.outer(error, error) / len(x)
+        a = a + torch.outer(hidden, hidden) / len(x)
+        b = b + torch.outer(error, error) / len(x)
     torch.testing.assert_close(factors["2"].a, a.detach(), rtol=1e-12, atol=1e-14)
     torch.testing.assert_close(factors["2"].b, b.detach(), rtol=1e-12, atol=1e-14)
 
 
-def conv_by_hand(layer, x, gradient):
-    """Undamped sums over samples and positions, with every patch cut out by index arithmetic."""
-    (kh, kw), (sh, sw), (ph, pw), (dh, dw) = (
-        layer.kernel_size,
-        layer.stride,
-        layer.padding,
-        layer.dilation,
-    )
+def compute_conv_factors_by_hand(layer, x, gradient):
+    """Undamped sums over samples and positions; every patch is cut out by its indices."""
+    kh, kw = layer.kernel_size
+    sh, sw = layer.stride
+    ph, pw = layer.padding
+    dh, dw = layer.dilation
     padded = torch.zeros(
         x.shape[0], x.shape[1], x.shape[2] + 2 * ph, x.shape[3] + 2 * pw, dtype=x.dtype
     )
@@ -103,26 +104,24 @@ def conv_by_hand(layer, x, gradient):
                     kronecker.append_bias_column(layer.weight, layer.bias) @ patch,
                     layer(x)[n, :, i, j],
                 )
-                a, b = (
-                    a + torch.outer(patch, patch),
-                    b + torch.outer(gradient[n, :, i, j], gradient[n, :, i, j]),
-                )
+                output_gradient = gradient[n, :, i, j]
+                a = a + torch.outer(patch, patch)
+                b = b + torch.outer(output_gradient, output_gradient)
     return a, b
 
 
 @pytest.mark.parametrize("scale", ["one", "curvlinops", "official"])
-def test_conv_factors_against_patches_cut_by_hand(scale):
-    module = cnn()
-    x, y = images(3)
+def test_convolution_factors_equal_patches_cut_by_hand(scale):
+    module = make_cnn()
+    x, y = draw_images(3)
     factors = kronecker.compute_mean_kronecker_factors(module, x, y, conv_scale=scale)
     for index in (0, 2):
         inputs = module[:index](x).detach()
         outputs = module[index](inputs).detach().requires_grad_()
-        loss = F.cross_entropy(
-            module[index + 1 :](outputs), y, reduction="sum"
-        )  # a sample's own gradient in each row
+        # The sum, so that each row of the gradient is that of its sample.
+        loss = F.cross_entropy(module[index + 1 :](outputs), y, reduction="sum")
         (gradient,) = torch.autograd.grad(loss, outputs)
-        a, b = conv_by_hand(module[index], inputs, gradient)
+        a, b = compute_conv_factors_by_hand(module[index], inputs, gradient)
         t = gradient[0, 0].numel()
         c = {"one": 1, "curvlinops": 1 / t, "official": 1 / t**2}[scale]
         torch.testing.assert_close(
@@ -131,20 +130,24 @@ def test_conv_factors_against_patches_cut_by_hand(scale):
         torch.testing.assert_close(factors[str(index)].b, b / (c * t * 3), rtol=1e-11, atol=1e-14)
 
 
-def test_factors_do_not_depend_on_the_batch_size_or_on_gradients_being_off():
-    module = cnn()
-    x, y = images()
-    whole = kronecker.compute_mean_kronecker_factors(module, x, y, batch_size=100)
+def test_factors_do_not_depend_on_batch_size_or_requires_grad():
+    module = make_cnn()
+    x, y = draw_images()
+    in_one_batch = kronecker.compute_mean_kronecker_factors(module, x, y, batch_size=100)
     with torch.no_grad():
-        parts = kronecker.compute_mean_kronecker_factors(
+        in_batches_of_2 = kronecker.compute_mean_kronecker_factors(
             module.requires_grad_(False), x, y, batch_size=2
         )
-    for name in whole:
-        torch.testing.assert_close(whole[name].a, parts[name].a, rtol=1e-12, atol=1e-14)
-        torch.testing.assert_close(whole[name].b, parts[name].b, rtol=1e-12, atol=1e-14)
+    for name in in_one_batch:
+        torch.testing.assert_close(
+            in_one_batch[name].a, in_batches_of_2[name].a, rtol=1e-12, atol=1e-14
+        )
+        torch.testing.assert_close(
+            in_one_batch[name].b, in_batches_of_2[name].b, rtol=1e-12, atol=1e-14
+        )
 
 
-def test_the_module_is_left_as_it_was_and_batch_norm_is_in_eval_mode():
+def test_measuring_changes_nothing_and_uses_batch_norm_in_eval_mode():
     layers = [
         nn.Linear(6, 5, bias=False),
         nn.BatchNorm1d(5),
@@ -152,18 +155,18 @@ def test_the_module_is_left_as_it_was_and_batch_norm_is_in_eval_mode():
         nn.Linear(5, 4),
     ]
     module = fill(nn.Sequential(*layers)).train()
-    x, y = rows()
+    x, y = draw_rows()
     before = {name: value.clone() for name, value in module.state_dict().items()}
-    one = kronecker.compute_mean_kronecker_factors(module, x, y, batch_size=1)
-    many = kronecker.compute_mean_kronecker_factors(module, x, y)
+    in_batches_of_1 = kronecker.compute_mean_kronecker_factors(module, x, y, batch_size=1)
+    in_one_batch = kronecker.compute_mean_kronecker_factors(module, x, y)
     assert module.training and all(p.requires_grad and p.grad is None for p in module.parameters())
     assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
     assert not any(m._forward_hooks for m in module.modules())
-    assert one["0"].a.shape == (6, 6)  # no bias, no appended 1
-    torch.testing.assert_close(one["0"].b, many["0"].b, rtol=1e-12, atol=1e-14)
+    assert in_batches_of_1["0"].a.shape == (6, 6)  # no bias, no appended 1
+    torch.testing.assert_close(in_batches_of_1["0"].b, in_one_batch["0"].b, rtol=1e-12, atol=1e-14)
 
 
-def test_trace_rule_by_hand_and_its_limit():
+def test_the_trace_rule_of_damping_by_hand_and_at_its_limit():
     factors = kronecker.KroneckerFactors(
         torch.diag(torch.tensor([1.0, 3.0])), torch.diag(torch.tensor([0.25, 0.25, 1.0]))
     )
@@ -179,7 +182,7 @@ def test_trace_rule_by_hand_and_its_limit():
     )
 
 
-def test_a_joined_layer_comes_back_in_its_own_shapes_and_types():
+def test_a_layers_matrix_can_be_written_back_in_its_shapes_and_types():
     for layer in (
         nn.Linear(4, 3),
         nn.Linear(4, 3, bias=False),
@@ -187,37 +190,41 @@ def test_a_joined_layer_comes_back_in_its_own_shapes_and_types():
         nn.Conv2d(2, 5, 3, bias=False),
     ):
         state = {f"layer.{name}": parameter for name, parameter in layer.named_parameters()}
-        back = kronecker.copy_state_with_layers(
+        restored = kronecker.copy_state_with_layers(
             state, {"layer": kronecker.append_bias_column(layer.weight, layer.bias).double()}
         )
-        assert back.keys() == state.keys()
+        assert restored.keys() == state.keys()
         assert all(
-            back[name].dtype == state[name].dtype and torch.equal(back[name], state[name])
+            restored[name].dtype == state[name].dtype and torch.equal(restored[name], state[name])
             for name in state
         )
 
 
-def test_wrong_use_is_one_sentence():
-    x, y = rows()
+def test_wrong_arguments_are_refused_in_one_sentence():
+    x, y = draw_rows()
     with pytest.raises(UsageError, match="conv_scale 'ones': did you mean 'one'"):
-        kronecker.compute_mean_kronecker_factors(mlp(), x, y, conv_scale="ones")
+        kronecker.compute_mean_kronecker_factors(make_mlp(), x, y, conv_scale="ones")
     with pytest.raises(UsageError, match="one label for each sample"):
-        kronecker.compute_mean_kronecker_factors(mlp(), x[:0], y[:0])
+        kronecker.compute_mean_kronecker_factors(make_mlp(), x[:0], y[:0])
     with pytest.raises(UsageError, match="groups"):
         kronecker.find_factor_layers(nn.Sequential(nn.Conv2d(4, 4, 3, groups=2)))
 
 
-@pytest.mark.filterwarnings("ignore::FutureWarning")  # of a library that it imports
-def test_against_curvlinops():
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # from a library that curvlinops imports
+def test_factors_equal_curvlinops():
     """An independent library: its empirical, expand, joint-bias factors are ours with c = 1/T (its version 3.0.1)."""
     from curvlinops.kfac import KFACLinearOperator
 
-    module = cnn()
-    x, y = images()
-    how = {"fisher_type": "empirical", "kfac_approx": "expand", "separate_weight_and_bias": False}
+    module = make_cnn()
+    x, y = draw_images()
+    options = {
+        "fisher_type": "empirical",
+        "kfac_approx": "expand",
+        "separate_weight_and_bias": False,
+    }
     loss = nn.CrossEntropyLoss(reduction="mean")
     operator = KFACLinearOperator(
-        module, loss, list(module.parameters()), [(x, y)], check_deterministic=False, **how
+        module, loss, list(module.parameters()), [(x, y)], check_deterministic=False, **options
     )
     operator.compute_kronecker_factors()
     for name, layer in kronecker.compute_mean_kronecker_factors(

@@ -1,4 +1,4 @@
-"""What the data-free methods share: the search keeps its best batch by value, crops, pool, trace."""
+"""Shared parts of the data-free methods: the search for images, random crops, the trace of training, the student."""
 
 import copy
 
@@ -22,25 +22,25 @@ STEP = Progress("synthesis", 0, 1)
 
 
 def test_search_returns_the_best_batch_not_the_last():
-    """With a rate this large Adam overshoots the minimum at 0: neither the first nor the last is the best."""
+    """With so large a rate Adam overshoots the minimum at 0, so neither the first nor the last batch is the best."""
     u = torch.tensor([1.0], dtype=torch.float64, requires_grad=True)
-    seen = []
+    batches = []
 
     def loss(x):
-        seen.append(x.detach().clone())
+        batches.append(x.detach().clone())
         return (x**2).sum()
 
     best, passes = watched(optimise_images(lambda: u, [u], loss, steps=7, lr=0.4, progress=STEP))
-    values = [float(x**2) for x in seen]
-    lowest = values.index(min(values))
-    assert len(passes) == 7 and 0 < lowest < 6
-    assert torch.equal(best, seen[lowest]) and not torch.equal(best, u.detach())
+    values = [float(x**2) for x in batches]
+    best_step = values.index(min(values))
+    assert len(passes) == 7 and 0 < best_step < 6
+    assert torch.equal(best, batches[best_step]) and not torch.equal(best, u.detach())
     assert not best.requires_grad
 
 
 @pytest.mark.parametrize("clipped", [None, -1])
-def test_search_is_adam_that_clips_the_generator_alone_or_with_z_and_projects(clipped):
-    """Three steps against torch's own: after one, Adam has moved by rate · sign(g) whatever the clip."""
+def test_search_is_adam_with_clipping_and_projection(clipped):
+    """Three steps against torch's Adam; its first one is rate · sign(g) whatever the clip."""
     u = [torch.full((2,), v, dtype=torch.float64, requires_grad=True) for v in (3.0, -2.0)]
     options = {
         "maximum_gradient_norm": 1.0,
@@ -66,7 +66,7 @@ def test_search_is_adam_that_clips_the_generator_alone_or_with_z_and_projects(cl
         torch.testing.assert_close(mine.detach(), theirs.detach(), rtol=0, atol=1e-9)
 
 
-def test_search_moves_no_network_inside_the_loss():
+def test_search_does_not_change_networks_in_the_loss():
     student = build("mlp", (1, 8, 8), 4, generator=seeded())
     before = copy.deepcopy(student.state_dict())
     u = torch.rand(3, 1, 8, 8, generator=seeded()).requires_grad_()
@@ -80,7 +80,7 @@ def test_search_moves_no_network_inside_the_loss():
 
 
 @pytest.mark.parametrize("flip", [False, True])
-def test_random_crop_against_a_plain_loop(flip):
+def test_random_crops_equal_a_plain_loop(flip):
     x = torch.rand(9, 3, 6, 5, generator=seeded(), dtype=torch.float64).requires_grad_()
     crops = crop_randomly(x, seeded(4), padding=2, flip=flip)
     draws = seeded(4)
@@ -97,13 +97,11 @@ def test_random_crop_against_a_plain_loop(flip):
         expected.append(cut.flip(2) if mirrored[i] else cut)
     assert torch.equal(crops, torch.stack(expected))
     (gradient,) = torch.autograd.grad(crops.sum(), x)
-    assert set(gradient.unique().tolist()) == {
-        0.0,
-        1.0,
-    }  # each pixel is seen once or has left the picture
+    # Each pixel is in the crop once or not at all.
+    assert set(gradient.unique().tolist()) == {0.0, 1.0}
 
 
-def test_trace():
+def test_the_trace_keeps_images_losses_and_disagreement():
     student = build("mlp", (1, 8, 8), 3, generator=seeded())
     trace = TrainingTrace(2)
     assert trace.make_arrays() == {}
@@ -130,12 +128,12 @@ def test_trace():
 
 
 @pytest.mark.parametrize("total", [1, 2, 12, 30, 200, 500])
-def test_shown_epochs(total):
-    shown = [done for done in range(1, total + 1) if should_trace_images_of_epoch(done, total)]
-    assert shown[-1] == total and len(shown) <= 2 * FRAMES and len(shown) >= min(total, 10)
+def test_at_most_so_many_epochs_are_traced_and_the_last_one_is(total):
+    traced = [epoch for epoch in range(1, total + 1) if should_trace_images_of_epoch(epoch, total)]
+    assert traced[-1] == total and len(traced) <= 2 * FRAMES and len(traced) >= min(total, 10)
 
 
-def test_papers_learner():
+def test_the_student_trainer_has_the_papers_settings():
     learner = GeneratorKnobs(epochs=4, batch=8, server_lr=0.01).make_student_trainer(
         build("mlp", (1, 8, 8), 3)
     )
