@@ -107,7 +107,8 @@ def linked(text: str, name: str) -> str:
     """The text of the notebook `name`, such as "3_fens", with its links to notation.md."""
     lesson = get_lesson_label(name)
     table = "../notation.md" if "/" in name else "notation.md"
-    rows, done = rows_of(lesson), set()
+    rows = rows_of(lesson)
+    done = set()
 
     def put(match: re.Match) -> str:
         symbol = re.sub(r"\(.*\)$", "", convert_latex_to_text(match[1] or match[2]))
@@ -119,7 +120,8 @@ def linked(text: str, name: str) -> str:
         return f'[{match[0]}]({table}#{rows[symbol].anchor} "{meaning}")'
 
     def between(text: str) -> str:
-        parts, end = [], 0
+        parts = []
+        end = 0
         for skip in NO_PLACE.finditer(text):
             parts += [SYMBOL.sub(put, text[end : skip.start()]), skip[0]]
             end = skip.end()
@@ -166,7 +168,8 @@ def cells(source: str) -> list[nbformat.NotebookNode]:
 def notebook(source: str) -> nbformat.NotebookNode:
     """A notebook without outputs."""
     made = nbformat.v4.new_notebook(cells=cells(source))
-    made.metadata["kernelspec"], made.metadata["language_info"] = KERNEL, {"name": "python"}
+    made.metadata["kernelspec"] = KERNEL
+    made.metadata["language_info"] = {"name": "python"}
     return made
 
 
@@ -293,7 +296,8 @@ def main() -> int:
         if asked.pictures:
             put_pictures(name)
             continue
-        made, path = notebook(text_of(name)), FOLDER / f"{name}.ipynb"
+        made = notebook(text_of(name))
+        path = FOLDER / f"{name}.ipynb"
         if asked.text:
             keep_outputs(made, nbformat.read(path, 4))
         else:

@@ -60,9 +60,12 @@ class FakeJob:
     """Called like `study.job`. `gate`: steps wait for it; `fails`: {method: error}; `warns`: a warning in each run."""
 
     def __init__(self):
-        self.gate, self.fails, self.warns = threading.Event(), {}, ""
+        self.gate = threading.Event()
+        self.fails = {}
+        self.warns = ""
         self.gate.set()
-        self.calls, self.closed = [], 0
+        self.calls = []
+        self.closed = 0
         self.steps, self.report = 4, None
 
     def __call__(self, methods, *, seeds=1, **settings):

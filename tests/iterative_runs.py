@@ -80,7 +80,8 @@ def local_steps(ctx, k, t, start, loss):
     """Client k's local epochs of round t from `start`, by torch's own SGD on `loss(model, x, y)`."""
     model = ctx.new_model(start)
     model.train()
-    recipe, (x, y) = ctx.recipe, ctx.private.train(k)
+    recipe = ctx.recipe
+    (x, y) = ctx.private.train(k)
     sgd = torch.optim.SGD(
         model.parameters(), recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay
     )

@@ -42,7 +42,8 @@ def live(make, monkeypatch, tmp_path):
     monkeypatch.setattr("fedlab_nb.panels.views.REDRAW", 0)
 
     def through(name, **options):
-        panel, seen = make(**options), []
+        panel = make(**options)
+        seen = []
         draw = panel.lab_views[name].draw
 
         def watched(state):

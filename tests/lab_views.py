@@ -41,11 +41,9 @@ def sound(picture, setting, *words):
     """The picture: it can be drawn, names its setting, has numbers, and its sentence, or the exact numbers that one
     reads on hover, have `words`.
     """
-    assert (
-        render_picture_png(picture).startswith(b"\x89PNG")
-        and setting in picture.alt
-        and picture.sentence in picture.alt
-    )
+    assert render_picture_png(picture).startswith(b"\x89PNG")
+    assert setting in picture.alt
+    assert picture.sentence in picture.alt
     assert picture.table and "nan" not in words_of(picture) + str(picture.table)
     assert picture.detail in picture.alt
     for word in words:

@@ -21,7 +21,8 @@ def context(
     remembered: a list that keeps the first local training for all runs with this list
     """
     federation = federation or federate(data, share=share, alpha=alpha, clients=clients, seed=seed)
-    shape, classes = federation.dataset.input_shape, federation.classes
+    shape = federation.dataset.input_shape
+    classes = federation.classes
     kinds = [parse_architecture(name, shape, classes) for name in models]
     if not kinds:
         kinds = [(model, shape, classes, width)]

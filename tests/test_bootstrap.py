@@ -44,10 +44,8 @@ def test_installing_is_skipped_when_nothing_changed_and_a_failure_is_a_sentence(
     assert len(calls) == 1
     monkeypatch.setattr(bootstrap, "choose_torch_index", lambda: bootstrap.CPU_BUILDS)
     bootstrap.install_package("[test]")
-    assert (
-        calls[1][-3:] == ["torch", "--index-url", bootstrap.CPU_BUILDS]
-        and calls[2][-1] == ".[test]"
-    )
+    assert calls[1][-3:] == ["torch", "--index-url", bootstrap.CPU_BUILDS]
+    assert calls[2][-1] == ".[test]"
     monkeypatch.setattr(bootstrap, "make_environment", fail)
     assert bootstrap.main([]).startswith("The installation stopped")
 

@@ -22,7 +22,8 @@ BOUNDS = {"local", "centralized"}  # they have no knobs
 
 def list_lacks(name: str) -> list[str]:
     """What the method `name` lacks."""
-    title, lacking = METHODS[name].info.title, []
+    title = METHODS[name].info.title
+    lacking = []
     if not METHODS[name].info.leaks:
         lacking.append("what it tells the server about a client's data (leaks= of @register)")
     tries = tuning.read_tries_by_part()["methods"]

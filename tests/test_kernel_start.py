@@ -9,7 +9,8 @@ DIED, SILENT = "Kernel died before replying to kernel_info", "Kernel didn't resp
 @pytest.mark.parametrize(("errors", "starts"), [([DIED] * 2, 3), ([DIED] * 3, 3), ([SILENT], 1)])
 def test_a_kernel_that_dies_at_once_starts_again_and_no_other(monkeypatch, errors, starts):
     """nbval's own start raises `errors` one after the other, and then gives a kernel."""
-    calls, left = [], list(errors)
+    calls = []
+    left = list(errors)
 
     def once(*args, **options):
         calls.append((args, options))

@@ -21,9 +21,8 @@ def test_sources_have_no_links_of_their_own():
 def test_links_lead_to_rows_and_each_symbol_has_one(lesson):
     entries = LINK.findall(NUMBERED[lesson])
     anchors = [anchor for anchor, _ in entries]
-    assert set(anchors) <= {row.anchor for row in read_symbols()} and len(set(anchors)) == len(
-        anchors
-    )
+    assert set(anchors) <= {row.anchor for row in read_symbols()}
+    assert len(set(anchors)) == len(anchors)
     assert entries or lesson == "6_capstone"
 
 
@@ -71,10 +70,8 @@ def test_a_symbol_means_the_same_in_all_lessons():
                 r"^[A-Z][\w-]*: ", "", words
             )  # whose symbol it is, where another lesson speaks of it
             meanings.setdefault(anchor, set()).add(of.split(",")[0])
-    assert (
-        not {anchor: words for anchor, words in meanings.items() if len(words) > 1}
-        and len(meanings) > 50
-    )
+    assert not {anchor: words for anchor, words in meanings.items() if len(words) > 1}
+    assert len(meanings) > 50
     assert len({row.name_before_brackets for row in read_symbols()}) == len(read_symbols()), (
         "a letter has two rows"
     )

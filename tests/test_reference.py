@@ -47,7 +47,8 @@ def test_every_public_name_has_one_entry_and_an_example_on_its_page(name):
 def alone(tmp_path, monkeypatch, forget_names):
     """An empty folder; methods and networks that an example adds are gone afterwards."""
     monkeypatch.chdir(tmp_path)
-    methods, models = dict(METHODS), dict(MODELS)
+    methods = dict(METHODS)
+    models = dict(MODELS)
     yield tmp_path
     for registry, entries_before in ((METHODS, methods), (MODELS, models)):
         registry.clear()

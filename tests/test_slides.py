@@ -55,10 +55,8 @@ def course(tmp_path, monkeypatch):
         nbformat.write(new_notebook(cells=list(cells)), folder / f"{name}.ipynb")
 
     title = new_markdown_cell("# FENS: whom to trust")
-    one, two = (
-        make_shown_output(ONE, "One rises.", "A line [1]"),
-        make_folded_output(TWO, "Two falls.", 'A "line" & 2'),
-    )
+    one = make_shown_output(ONE, "One rises.", "A line [1]")
+    two = make_folded_output(TWO, "Two falls.", 'A "line" & 2')
     answer = new_markdown_cell("Text\n\n## 2. The answer")
     put(
         "3_fens",
@@ -84,9 +82,8 @@ def test_stored_pictures_are_files_with_their_alt_texts(course, tmp_path):
         ("3_fens_01.png", "FENS: whom to trust", "One rises.", "A line [1]", False, ONE),
         ("3_fens_02.png", "2. The answer", "Two falls.", 'A "line" & 2', True, TWO),
     ]
-    assert (folder / "3_fens_01.png").read_bytes() == ONE and (
-        folder / "3_fens_02.png"
-    ).read_bytes() == TWO
+    assert (folder / "3_fens_01.png").read_bytes() == ONE
+    assert (folder / "3_fens_02.png").read_bytes() == TWO
     assert {p.name for p in folder.iterdir()} == {"3_fens_01.png", "3_fens_02.png", "index.html"}
     page = (folder / "index.html").read_text()
     assert '<img src="3_fens_02.png" alt="A &quot;line&quot; &amp; 2">' in page

@@ -49,9 +49,8 @@ def test_a_letter_finds_its_family_and_a_word_its_rows():
     assert {"λ", "λ_div", "λ_damp", "λ_1"} <= {
         row.name_before_brackets for row in find_symbols("lambda")
     }
-    assert [row.name_before_brackets for row in find_symbols("λ_damp")] == [
-        "λ_damp"
-    ] and "λ_damp" in {row.name_before_brackets for row in find_symbols("damping")}
+    assert [row.name_before_brackets for row in find_symbols("λ_damp")] == ["λ_damp"]
+    assert "λ_damp" in {row.name_before_brackets for row in find_symbols("damping")}
     assert [row.name_before_brackets for row in find_symbols("η_s")] == ["η"]
     for unknown in ("ψ", "", "no such word"):
         with pytest.raises(UsageError, match=r"fl.notation\(\)"):
@@ -60,16 +59,12 @@ def test_a_letter_finds_its_family_and_a_word_its_rows():
 
 def test_notation_shows_the_rows_that_are_asked_for():
     one = fl.notation("α")
-    assert (
-        repr(one) == f"α: {replace_formulas(find_symbols('α')[0].meaning)}"
-        and one.data.count("\n") == 2
-    )
+    assert repr(one) == f"α: {replace_formulas(find_symbols('α')[0].meaning)}"
+    assert one.data.count("\n") == 2
     assert "<input" not in one._repr_html_() and one._repr_html_().count("<tr") == 2
     whole = fl.notation()
-    assert (
-        whole._repr_html_().count("<tr data-find=") == len(read_symbols())
-        and "oninput=" in whole._repr_html_()
-    )
+    assert whole._repr_html_().count("<tr data-find=") == len(read_symbols())
+    assert "oninput=" in whole._repr_html_()
     assert repr(whole).count("\n") == len(read_symbols()) - 1
 
 
@@ -81,22 +76,17 @@ def test_the_symbol_of_every_knob_is_in_the_table(title, knob):
 
 
 def test_a_letter_means_what_it_means_to_this_method():
-    assert (
-        explain_label("ρ", "AFL").startswith("ρ: ")
-        and explain_label("ρ", "FENS") == explain_label("ψ") == ""
-    )
-    assert explain_label("255 ε", "Co-Boosting").startswith("ε: ") and explain_label(
-        "ε", "Co-Boosting"
-    ) != explain_label("ε", "AFL")
+    assert explain_label("ρ", "AFL").startswith("ρ: ")
+    assert explain_label("ρ", "FENS") == explain_label("ψ") == ""
+    assert explain_label("255 ε", "Co-Boosting").startswith("ε: ")
+    assert explain_label("ε", "Co-Boosting") != explain_label("ε", "AFL")
     assert explain_label("λ₂", "DENSE").startswith("λ₂: ")
 
 
 def test_tooltips_say_what_a_symbol_means():
     meaning = explain_label("λ_damp", "FedLPA")
-    assert (
-        add_symbol_meanings("Help.", "λ_damp", "FedLPA") == f"Help. {meaning}."
-        and meaning in KnobControls("fedlpa")["damping"].tooltip
-    )
+    assert add_symbol_meanings("Help.", "λ_damp", "FedLPA") == f"Help. {meaning}."
+    assert meaning in KnobControls("fedlpa")["damping"].tooltip
     assert (
         make_widget(Button, label="Rounds T", help="Help").tooltip == "Help"
     )  # no Greek letter: it may be a word

@@ -42,7 +42,8 @@ def test_without_voila_there_is_one_sentence(monkeypatch, capsys):
 
 def test_the_page_is_private(served, capsys):
     assert cli.main(["voila", "--no-browser"]) == 0
-    command, environment = served["command"], served["environment"]
+    command = served["command"]
+    environment = served["environment"]
     assert "--Voila.ip=127.0.0.1" in command and "--Voila.auto_token=True" in command
     [address] = re.findall(r"open at (http://127\.0\.0\.1:\S+)", capsys.readouterr().out)
     assert address.endswith(f"/?token={environment['JUPYTER_TOKEN']}")

@@ -287,9 +287,8 @@ def test_the_flight_is_slowed_skipped_and_closed_by_the_slider(open_page):
     page.clock.run_for(1000)
     assert inspect(page)["at"] == pytest.approx(500, abs=30)
     page.get_by_label("Close the flight").click()
-    assert inspect(page) is None and read_text(page, ".sub > span:first-child").startswith(
-        "Drag a pile"
-    )
+    assert inspect(page) is None
+    assert read_text(page, ".sub > span:first-child").startswith("Drag a pile")
     page.get_by_title("Watch what was sent").click()
     assert inspect(page) is not None
     page.locator("input.alpha").press("ArrowRight")

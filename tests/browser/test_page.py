@@ -212,10 +212,8 @@ def test_a_run_is_that_seed_of_the_stored_table(open_page, address):
     second_page = open_page(link=page.url.removeprefix(address))
     show_stored_results(page)
     show_stored_results(second_page)
-    assert (
-        read_text(second_page, "#held-by-words") == read_text(page, "#held-by-words")
-        and run(second_page) == shown
-    )
+    assert read_text(second_page, "#held-by-words") == read_text(page, "#held-by-words")
+    assert run(second_page) == shown
 
 
 def assert_sum_unfolds(page):

@@ -57,7 +57,8 @@ def test_every_single_image_of_a_run_of_afl_is_found_in_the_class_sums():
 
 
 def test_pairs_of_many_images_few_images_and_feature_rows():
-    names, stream = [str(c) for c in range(10)], np.random.default_rng(0)
+    names = [str(c) for c in range(10)]
+    stream = np.random.default_rng(0)
     for shape in ((1, 4, 4), (3, 4, 4), (7,)):
         x, y = stream.random((40, *shape), dtype=np.float32), np.arange(40) % 10
         sent = np.concatenate([x[:1], x[1:25] * 0.9])
@@ -77,7 +78,8 @@ def test_pairs_of_many_images_few_images_and_feature_rows():
 
 @pytest.mark.parametrize(("size", "axes"), [((9, 3.2), 1), ((13, 5.6), 2), ((2.9, 4.4), 1)])
 def test_distances_stand_below_the_pairs_only_where_their_rows_have_room(size, axes):
-    names, stream = [str(c) for c in range(10)], np.random.default_rng(0)
+    names = [str(c) for c in range(10)]
+    stream = np.random.default_rng(0)
     x, y = stream.random((MAX_PAIRS, 1, 4, 4), dtype=np.float32), np.arange(MAX_PAIRS)
     found = find_nearest_own_images(x * 0.9, y, x, y, 0, np.ones(MAX_PAIRS, dtype=int))
     with use_figure_size(size):

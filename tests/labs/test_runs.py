@@ -94,9 +94,11 @@ def test_a_client_keeps_its_name_in_every_view_while_another_is_absent(
         lab(system, clients=4, absent="1,", epochs=1, methods=[], seeds=1, **QUICK.get(system, {}))
     )
     panel.run(wait=True)
-    panel.views.client.value, named = 2, {}
+    panel.views.client.value = 2
+    named = {}
     for name in panel.lab_views.keys() - OTHERS:
-        picture, view = panel.show(name), panel.lab_views[name]
+        picture = panel.show(name)
+        view = panel.lab_views[name]
         menus = [menu for menu in view.controls if ("client D", 2) in getattr(menu, "options", ())]
         for menu in menus:
             menu.value = 2

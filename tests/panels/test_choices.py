@@ -18,9 +18,8 @@ def shown(box):
 def test_every_method_stands_in_the_group_of_its_registration(monkeypatch):
     groups = group_methods_by_kind(METHODS)
     assert sorted(name for names in groups.values() for name in names) == sorted(METHODS)
-    assert (
-        list(groups) == [title for title in GROUPS if title in groups] and "One shot" not in groups
-    )
+    assert list(groups) == [title for title in GROUPS if title in groups]
+    assert "One shot" not in groups
     assert all(METHODS[name].info.rounds != "one-shot" for name in groups["Many rounds"])
     for name, words in {
         "mine": {},
@@ -95,10 +94,8 @@ def test_the_rest_is_folded_and_the_slider_shows_five_partitions(make):
 def test_poisoned_clients_are_a_setting_of_the_run(make, job):
     panel = make(poison="scaled:2:5", projector=True)
     assert panel.views.projector.value
-    assert (
-        panel.controls.poison.poison_setting == "scaled:2:5"
-        and "poison='scaled:2:5'" in panel.code()
-    )
+    assert panel.controls.poison.poison_setting == "scaled:2:5"
+    assert "poison='scaled:2:5'" in panel.code()
     panel.controls.poison.kind.value = "labels"
     panel.controls.clients.value = 1
     assert panel.controls.poison.poison_setting == "labels:1"  # never more than there are

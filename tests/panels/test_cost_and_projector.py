@@ -53,9 +53,9 @@ def test_a_run_of_more_than_a_minute_is_asked_about_once(make, job, costs):
     costs(150)
     panel = make()
     panel.controls.run.click()
-    assert (
-        panel.status == "idle" and "about 2 min" in panel.controls.phase.value and job.calls == []
-    )
+    assert panel.status == "idle"
+    assert "about 2 min" in panel.controls.phase.value
+    assert job.calls == []
     assert panel.controls.run.description != "Run"
     panel.controls.alpha.value = 1.0  # another run, another question
     assert panel.controls.run.description == "Run"
@@ -90,13 +90,11 @@ def test_at_rest_only_the_last_of_a_kind_is_said_with_the_guard_held_and_errors_
     monkeypatch,
 ):
     monkeypatch.setattr(facts, "DELAY", 0.05)
-    guard, said, failed, begun, go_on = (
-        threading.RLock(),
-        [],
-        [],
-        threading.Event(),
-        threading.Event(),
-    )
+    guard = threading.RLock()
+    said = []
+    failed = []
+    begun = threading.Event()
+    go_on = threading.Event()
     later = facts.Debouncer(guard, failed.append, lambda: False)
 
     def slow():
@@ -129,7 +127,8 @@ def test_at_rest_only_the_last_of_a_kind_is_said_with_the_guard_held_and_errors_
 @pytest.mark.parametrize("seconds", [0.2, 30])
 def test_opening_a_view_does_its_work_if_that_is_quick(costs, seconds, monkeypatch):
     costs(seconds)
-    panel, said = lab("distilled", clients=3, seeds=1, methods=[]), []
+    panel = lab("distilled", clients=3, seeds=1, methods=[])
+    said = []
     kind = panel.lab_views["budget"]
     begin = kind.work
     monkeypatch.setattr(
@@ -139,10 +138,8 @@ def test_opening_a_view_does_its_work_if_that_is_quick(costs, seconds, monkeypat
     )
     assert panel.state("budget").worked is None  # nobody has looked
     picture = panel.show("budget")
-    assert (
-        picture.waits == (seconds > views.SOON) == ("about 30 s" in picture.sentence)
-        and panel.error == ""
-    )
+    assert picture.waits == (seconds > views.SOON) == ("about 30 s" in picture.sentence)
+    assert panel.error == ""
     assert ("fl-todo" in panel.views["budget"].frame.value) == picture.waits
     assert ["Running …" in words for words in said] == [True] * (seconds < views.SOON)
     panel.close()

@@ -120,11 +120,9 @@ def test_knobs_are_settings_of_the_run_and_of_its_python_lines(toy, job):
     assert text(toy, "always") == '<p role="status">rounds 7, client 3, class 4</p>'
     toy.run(wait=True)
     methods, _, settings = job.calls[0]
-    assert (
-        methods == ["fens", "fedavg"]
-        and settings["fens.rounds"] == 7
-        and settings["init"] == "different"
-    )
+    assert methods == ["fens", "fedavg"]
+    assert settings["fens.rounds"] == 7
+    assert settings["init"] == "different"
     assert toy.error == "" and "fens.rounds = 7" in str(toy.state("accuracy").runs.rows[0].setting)
 
 
@@ -167,14 +165,12 @@ def test_state_is_what_a_view_is_drawn_from(toy):
     toy.run(wait=True)
     toy.work("slow")
     state = toy.state("slow")
-    assert (
-        state.outcome is toy.outcomes[0] and set(state.others) == {"fedavg"} and state.number == 1
-    )
+    assert state.outcome is toy.outcomes[0]
+    assert set(state.others) == {"fedavg"}
+    assert state.number == 1
     assert state.worked == "counted" and state.prepared == round(state.outcome.accuracy, 3)
-    assert (
-        toy.state("accuracy").outcomes == {0: state.outcome}
-        and toy.state("accuracy").worked is None
-    )
+    assert toy.state("accuracy").outcomes == {0: state.outcome}
+    assert toy.state("accuracy").worked is None
     with pytest.raises(UsageError, match="did you mean 'slow'"):
         toy.state("slo")
 
@@ -196,11 +192,9 @@ def test_teachers_hide_and_fix_knobs_and_wrong_names_are_told(make, job):
     assert (
         panel.controls.epochs.value == 3 != knobs["epochs"].value
     )  # plain epochs are the local ones
-    assert (
-        knobs["temperature"].disabled
-        and knobs["temperature"].value == 2
-        and knobs["images"].value == 16
-    )
+    assert knobs["temperature"].disabled
+    assert knobs["temperature"].value == 2
+    assert knobs["images"].value == 16
     assert panel.controls.poison.row.layout.display == "none"
     with pytest.raises(UsageError, match="did you mean 'fens'"):
         lab("fen", job=job)

@@ -27,10 +27,8 @@ def test_a_drag_draws_the_whole_picture_of_each_setting(seen, make):
     before = view.frame.value
     for alpha in (0.5, 0.52):
         seen.controls.alpha.value = alpha
-        assert (
-            f"α = {alpha:g}," in view.frame.alt
-            and "each effectively sees about" in view.sentence.value
-        )
+        assert f"α = {alpha:g}," in view.frame.alt
+        assert "each effectively sees about" in view.sentence.value
         assert view.frame.value not in ("", before)
         before = view.frame.value
     fresh = make(alpha=0.52).views["partition"]
@@ -40,7 +38,8 @@ def test_a_drag_draws_the_whole_picture_of_each_setting(seen, make):
 
 
 def test_a_picture_is_dim_from_the_change_until_the_new_one_is_drawn(seen, monkeypatch):
-    view, dim_while_drawing = seen.views["partition"], []
+    view = seen.views["partition"]
+    dim_while_drawing = []
 
     def draw(figure):
         dim_while_drawing.append(is_dim(view))
@@ -53,7 +52,8 @@ def test_a_picture_is_dim_from_the_change_until_the_new_one_is_drawn(seen, monke
 
 def test_results_of_another_setting_are_dim_and_the_partition_is_not(seen, job):
     seen.run(wait=True)
-    accuracy, partition = seen.views["accuracy"], seen.views["partition"]
+    accuracy = seen.views["accuracy"]
+    partition = seen.views["partition"]
     assert not is_dim(accuracy)
     seen.controls.alpha.value = 0.5
     assert is_dim(accuracy) and "press Run" in accuracy.caption.value
@@ -72,7 +72,9 @@ def test_results_of_another_setting_are_dim_and_the_partition_is_not(seen, job):
 
 @pytest.mark.slow
 def test_stop_does_not_wait_for_a_drawing_that_is_in_progress(make, job, monkeypatch):
-    begun, go, lighten = threading.Event(), threading.Event(), style.exclude_data_from_layout
+    begun = threading.Event()
+    go = threading.Event()
+    lighten = style.exclude_data_from_layout
     panel = make(methods=["fedavg", "fens"], seeds=2)
 
     def layout(figure):

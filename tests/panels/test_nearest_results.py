@@ -34,10 +34,8 @@ def test_titles_numbers_and_source_of_the_table():
         StoredPlot()
     )  # one's own method is left out
     assert [row["method"] for row in picture.table] == ["Local only", "FedAvg, one round", "FENS"]
-    assert (
-        picture.detail.startswith("Stored results of ")
-        and "at α = 0.1, 10 clients:" in picture.sentence
-    )
+    assert picture.detail.startswith("Stored results of ")
+    assert "at α = 0.1, 10 clients:" in picture.sentence
     assert "For reference: Local only" in picture.sentence and "differ" not in picture.sentence
 
 

@@ -50,10 +50,8 @@ def test_a_federation_a_name_and_a_partition_of_ones_own(make):
     assert ("My patients", "mine") in panel.controls.dataset.options
     shards = federate("digits", clients=3, seed=4).shards
     panel = make(federation=federate("digits", indices=shards, seed=4), fixed={"clients": 3})
-    assert (
-        "The 3 clients are the data set&#x27;s own: 0, 1, 2." in shown(panel)
-        and panel.controls.seed.value == 4
-    )
+    assert "The 3 clients are the data set&#x27;s own: 0, 1, 2." in shown(panel)
+    assert panel.controls.seed.value == 4
     panel.controls.dealing.value = "dirichlet"
     assert panel.controls.clients.disabled and not panel.controls.alpha.disabled
 
@@ -69,11 +67,9 @@ def test_letters_can_be_dealt_out_by_their_fonts(make, job):
     )
     panel = make(dataset=data, methods=["fedavg"], seeds=1, clients=4)
     c = panel.controls
-    assert (
-        c.dealing.value == "dirichlet"
-        and c.dealing.layout.display is None
-        and "partition" not in c.read_settings()
-    )
+    assert c.dealing.value == "dirichlet"
+    assert c.dealing.layout.display is None
+    assert "partition" not in c.read_settings()
     c.dealing.value = "fonts"
     assert c.alpha.disabled and not c.clients.disabled and "its own fonts" in shown(panel)
     panel.run(wait=True)

@@ -27,7 +27,8 @@ def same(one, other):
 
 def test_fifty_random_moves_keep_every_sample_and_undo_restores_each_state(panel, job, monkeypatch):
     monkeypatch.setattr(panel.views, "draw_visible_view", lambda: None)
-    chance, states = random.Random(0), [shards(panel)]
+    chance = random.Random(0)
+    states = [shards(panel)]
     while len(panel.editor.edits.changes) < 50:
         client, to = chance.sample(range(10), 2)
         before = len(panel.editor.edits.changes)
@@ -51,10 +52,8 @@ def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
     assert editor.row.layout.display == "none" and editor.samples.layout.display == "none"
     panel.views.client.value, panel.views.class_index.value = 3, 6
     assert editor.row.layout.display is None and editor.undo.layout.display == "none"
-    assert (
-        editor.samples.value.count("<img") == MAX_SAMPLES
-        and "121 samples of class 6 at client D" in editor.samples.value
-    )
+    assert editor.samples.value.count("<img") == MAX_SAMPLES
+    assert "121 samples of class 6 at client D" in editor.samples.value
     editor.to.value = 1
     editor.give.click()
     assert (
@@ -66,12 +65,10 @@ def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
     assert panel.views.client.options[-1] == ("K (double of B)", 10) and len(shards(panel)) == 11
     assert same(shards(panel)[1:2], shards(panel)[10:])
     editor.empty.click()
-    assert (
-        len(shards(panel)[1]) == 1
-        and editor.empty.disabled
-        and editor.give.disabled
-        and "2 moves" not in panel.sentence
-    )
+    assert len(shards(panel)[1]) == 1
+    assert editor.empty.disabled
+    assert editor.give.disabled
+    assert "2 moves" not in panel.sentence
     panel.editor.move_samples(1, None, 0)  # the last one stays
     assert len(shards(panel)[1]) == 1 and "keeps its last sample" in panel.controls.error.value
     editor.reset.click()
@@ -84,16 +81,13 @@ def test_moves_stay_while_the_slider_moves_and_go_with_their_clients(panel):
     panel.editor.move_samples(3, 6, 0)
     panel.controls.alpha.value = 0.5
     panel.controls.seed.value = 4
-    assert (
-        "alpha=0.5" in panel.code()
-        and "seed=4" in panel.code()
-        and "moves='0: D6>A'" in panel.code()
-    )
+    assert "alpha=0.5" in panel.code()
+    assert "seed=4" in panel.code()
+    assert "moves='0: D6>A'" in panel.code()
     assert same(shards(panel), federate("digits", alpha=0.5, moves="0: D6>A").shards)
     panel.controls.clients.value = 5
-    assert "moves" not in panel.code() and same(
-        shards(panel), federate("digits", alpha=0.5, clients=5, seed=4).shards
-    )
+    assert "moves" not in panel.code()
+    assert same(shards(panel), federate("digits", alpha=0.5, clients=5, seed=4).shards)
 
 
 def test_a_panel_begins_with_moves_and_a_column_keeps_its_number_beside_who_is_away(make):
@@ -114,10 +108,8 @@ def test_who_is_left_keeps_the_letter_in_all_words(make):
     panel.run(wait=True)
     runs = panel.state("communication").runs
     panel.views.class_index.value = -1
-    assert (
-        describe_client_bytes(runs, 1).startswith("Client C,")
-        and "client C holds" in panel.show("features").alt
-    )
+    assert describe_client_bytes(runs, 1).startswith("Client C,")
+    assert "client C holds" in panel.show("features").alt
 
 
 def test_samples_are_drawn_once_α_rests(panel, monkeypatch):
@@ -136,11 +128,7 @@ def test_samples_are_drawn_once_α_rests(panel, monkeypatch):
 def test_a_dot_shows_its_samples_of_every_kind(name):
     held = federate(load(name))
     client, class_index = (int(i) for i in np.argwhere(held.label_counts.numpy() > 0)[0])
-    shown, count = (
-        make_samples_html(held, client, class_index),
-        int(held.label_counts[client, class_index]),
-    )
-    assert (
-        shown.count("<img") == (0 if name == "heart" else min(count, MAX_SAMPLES))
-        and f"{count} sample" in shown
-    )
+    shown = make_samples_html(held, client, class_index)
+    count = int(held.label_counts[client, class_index])
+    assert shown.count("<img") == (0 if name == "heart" else min(count, MAX_SAMPLES))
+    assert f"{count} sample" in shown

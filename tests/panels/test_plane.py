@@ -26,10 +26,8 @@ def by_hand(state, x):
 
 # ------------------------------------------------------------------------------------------------------ predictors
 def test_averaged_weights_are_the_mean_by_sizes(made):
-    states, shares = (
-        made.clients.states(),
-        np.array(made.samples_per_client) / sum(made.samples_per_client),
-    )
+    states = made.clients.states()
+    shares = np.array(made.samples_per_client) / sum(made.samples_per_client)
     for name, tensor in made.averaged_network.state_dict().items():
         mean = sum(
             share * state[name].double() for share, state in zip(shares, states, strict=True)
@@ -54,7 +52,8 @@ def test_starts():
         toy = ToyFederation(100, start=start)
         return [next(toy._make_untrained_network(k).parameters()) for k in range(CLIENTS)]
 
-    common, own = first("common"), first("own")
+    common = first("common")
+    own = first("own")
     assert torch.equal(common[0], common[1]) and not torch.equal(own[0], own[1])
     with pytest.raises(UsageError, match="common"):
         ToyFederation(1, start="none")
@@ -119,7 +118,5 @@ def test_what_the_lessons_say_of_ten_seeds():
         )
         return difference(a, b)
 
-    assert (
-        gap("predict_with_mean_logits", "predict_with_averaged_weights", 100, "own").low > 0.2
-        and abs(gap("predict_with_mean_logits", "predict_with_averaged_weights", 100).mean) < 0.02
-    )
+    assert gap("predict_with_mean_logits", "predict_with_averaged_weights", 100, "own").low > 0.2
+    assert abs(gap("predict_with_mean_logits", "predict_with_averaged_weights", 100).mean) < 0.02

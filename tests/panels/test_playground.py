@@ -55,7 +55,8 @@ def test_the_cost_that_is_shown_beforehand_is_the_ledger_s(make, model):
 
 def test_the_picture_follows_every_slider_and_keeps_its_height(make):
     panel = make(hide=["stored"])
-    seen, height = set(), panel.views["partition"].frame.layout.height
+    seen = set()
+    height = panel.views["partition"].frame.layout.height
     for alpha, clients in ((0.01, 10), (100, 1), (0.01, 1), (100, 50)):
         panel.controls.alpha.value, panel.controls.clients.value = alpha, clients
         data, alt, _ = picture(panel, "partition")
@@ -102,10 +103,8 @@ def test_models_of_earlier_runs_do_not_stay_in_memory(make):
     panel.run(wait=True)
     gc.collect()
     first, _, second, _ = panel.outcomes
-    assert [model() for model in models] == [
-        None,
-        None,
-    ] and first.accuracy == before != second.accuracy
+    assert [model() for model in models] == [None, None]
+    assert first.accuracy == before != second.accuracy
     x, y = load("digits").x_test, load("digits").y_test.numpy()
     assert (first.predict(x) == y).mean() == pytest.approx(before)  # from the remembered clients
 
@@ -144,11 +143,9 @@ def test_while_a_map_is_made_the_other_views_are_drawn(make, monkeypatch):
     panel.views.select_view("features")
     until(lambda: panel.views["communication"].frame.value.startswith("<svg"))
     drawn = panel.views["communication"].picture
-    assert (
-        "communication" not in panel.views.dirty
-        and panel.views.visible_view_name == "features"
-        and not panel.error
-    )
+    assert "communication" not in panel.views.dirty
+    assert panel.views.visible_view_name == "features"
+    assert not panel.error
     panel.views.select_view("communication")
     assert panel.views["communication"].picture is drawn and "fl-mapping" in panel._dom_classes
     panel.views.client.value = 1
@@ -183,24 +180,18 @@ def test_maps_of_more_methods_than_one_picture_holds_are_chosen(make):
         return [ax.get_title(loc="left") for ax in shown.figure.axes]
 
     first = titles(panel.show("features"))
-    assert [text for text, _ in menu.options] == [
-        "1 to 8 of 10",
-        "9 to 10 of 10",
-    ] and menu.layout.display is None
+    assert [text for text, _ in menu.options] == ["1 to 8 of 10", "9 to 10 of 10"]
+    assert menu.layout.display is None
     second = titles(panel.set("features", maps=8))
-    assert (
-        "FENS" in first
-        and "FENS" not in second
-        and "Centralized" in second
-        and "Centralized" not in first
-    )
+    assert "FENS" in first
+    assert "FENS" not in second
+    assert "Centralized" in second
+    assert "Centralized" not in first
     panel.controls.methods.value = ["fedavg", "fens"]
     panel.run(wait=True)
-    assert (
-        "FENS" in titles(panel.show("features"))
-        and menu.value == 0
-        and menu.layout.display == "none"
-    )
+    assert "FENS" in titles(panel.show("features"))
+    assert menu.value == 0
+    assert menu.layout.display == "none"
 
 
 def test_pinned_rows_stay_beside_new_runs(make):
@@ -215,11 +206,8 @@ def test_pinned_rows_stay_beside_new_runs(make):
     panel.runs_panel.clear.click()
     assert [row.method for row in panel.state("accuracy").runs.rows] == ["fens"]
     panel.run(wait=True)
-    assert [row.run for row in panel.state("accuracy").runs.shown_rows] == [
-        3,
-        3,
-        1,
-    ] and not panel.error
+    assert [row.run for row in panel.state("accuracy").runs.shown_rows] == [3, 3, 1]
+    assert not panel.error
 
 
 # Slow because nine runs of a panel are drawn.
@@ -230,7 +218,9 @@ def test_of_many_runs_the_last_rows_stay_listed_and_those_with_a_pin(make):
         panel.run(wait=True)
         if run == 1:
             panel.runs_panel.runs.children[2].children[0].value = True
-    listed, more, several = panel.runs_panel.runs, panel.runs_panel.more, len(panel.methods)
+    listed = panel.runs_panel.runs
+    more = panel.runs_panel.more
+    several = len(panel.methods)
     last = listed.children
     assert (
         len(last) == 1 + runs_panel.MAX_ROWS + 1 and last[-1].children[0].value
@@ -271,9 +261,8 @@ def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make, tmp_pa
         rows = list(csv.DictReader(file))
     assert [row["method"] for row in rows] == ["fedavg", "fedavg", "fens", "fens"]
     record = json.loads((tmp_path / "mine/runs.json").read_text(encoding="utf-8"))
-    assert (
-        float(rows[0]["accuracy"]) == record[0]["accuracy"] and record[0]["ledger"]["clients"] == 10
-    )
+    assert float(rows[0]["accuracy"]) == record[0]["accuracy"]
+    assert record[0]["ledger"]["clients"] == 10
     for name in (*VIEWS, "handout"):
         assert (tmp_path / f"mine/{name}.png").read_bytes().startswith(PNG)
         assert b"<svg" in (tmp_path / f"mine/{name}.svg").read_bytes()[:600]
@@ -312,16 +301,12 @@ def test_saved_outputs_can_be_read_without_a_kernel(make, monkeypatch):
     panel = make()
     panel.run(wait=True)
     data, metadata = panel._repr_mimebundle_()
-    assert (
-        base64.b64decode(data["image/png"]).startswith(PNG)
-        and "α = 0.1" in metadata["image/png"]["alt"]
-    )
+    assert base64.b64decode(data["image/png"]).startswith(PNG)
+    assert "α = 0.1" in metadata["image/png"]["alt"]
     assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == panel.model_id
-    assert (
-        "FENS" in data["text/plain"]
-        and "\n" not in data["text/plain"]
-        and "0x" not in data["text/plain"]
-    )
+    assert "FENS" in data["text/plain"]
+    assert "\n" not in data["text/plain"]
+    assert "0x" not in data["text/plain"]
     assert repr(panel) == data["text/plain"]
     shown = []
     monkeypatch.setattr(saved, "display", lambda data, **_: shown.append(data))
@@ -347,7 +332,9 @@ def test_running_a_cell_again_stops_the_worker_of_its_last_panel(make, job, monk
     executions = iter([("cell-1", 1), ("cell-1", 1), ("cell-2", 2), ("cell-1", 3)])
     monkeypatch.setattr(saved, "find_running_cell", lambda: next(executions))
     job.gate.clear()
-    first, second, other = make(), make(), make()
+    first = make()
+    second = make()
+    other = make()
     for panel in (first, second, other):
         panel.run()
     make()  # cell-1 again

@@ -23,7 +23,8 @@ def test_compare_shows_needs_at_once_and_time_after_a_run(make):
     assert [row["method"] for row in words.table] == ["FedAvg, one round", "FENS"]
     assert [row["local work"] for row in words.table] == ["40 passes"] * 2
     assert words.sentence == "1 of 2 methods need nothing but the uploads: FedAvg, one round."
-    (data, _), rows = words._repr_mimebundle_(), len(words.table)
+    (data, _) = words._repr_mimebundle_()
+    rows = len(words.table)
     assert data["text/html"].startswith("<img alt=") and data["text/html"].count("<tr>") == rows + 1
     # One method of each group: to draw all of them takes ten seconds.
     some = list({method.info.group: name for name, method in METHODS.items()}.values())

@@ -241,7 +241,8 @@ def test_fifty_throws_keep_every_sample_once_and_undo_restores_each(panel, sent,
     draws = random.Random(seed)
     dealt = federate("digits", alpha=0.1, clients=10, seed=4)
     labels = dealt.dataset.y_train.numpy()
-    moves, seen = [], [read_owners(sent)]
+    moves = []
+    seen = [read_owners(sent)]
     for revision in range(2, 52):
         moves = [*moves, throw(draws, 10, 10)]
         deal(panel, {**START, "moves": moves}, revision)

@@ -48,10 +48,8 @@ def test_marks_only_what_is_there(ax):
     style.highlight_row_or_column(ax, 2, 5)
     style.highlight_row_or_column(ax, 3, 5, "y", has_frame=True)
     column, row = ax.patches
-    assert (column.get_x(), column.get_width()) == (1.5, 1) and (row.get_y(), row.get_height()) == (
-        2.5,
-        1,
-    )
+    assert (column.get_x(), column.get_width()) == (1.5, 1)
+    assert (row.get_y(), row.get_height()) == (2.5, 1)
     assert row.get_fill() is False and column.get_fill() is True
 
 
@@ -62,11 +60,9 @@ def test_seeds_are_faint_and_their_mean_is_returned(ax):
     assert len(ax.lines) == 3 and [line.get_alpha() for line in ax.lines] == [0.35, 0.35, None]
     assert ax.lines[-1].get_label() == "mean" and ax.lines[-1].get_marker() == "o"
     style.draw_seed_lines(ax, {0: runs[0]}, "black", lw=1)
-    assert (
-        len(ax.lines) == 4
-        and ax.lines[-1].get_linewidth() == 1
-        and style.average_lines_over_seeds({}) == ([], [])
-    )
+    assert len(ax.lines) == 4
+    assert ax.lines[-1].get_linewidth() == 1
+    assert style.average_lines_over_seeds({}) == ([], [])
 
 
 def test_names_at_line_ends_keep_their_order_and_distance(ax):
@@ -78,11 +74,8 @@ def test_names_at_line_ends_keep_their_order_and_distance(ax):
     )
     at = {text.get_text(): text.get_position()[1] for text in ax.texts}
     order = sorted(at, key=at.get)
-    assert (
-        order == ["c", "d", "a", "b"]
-        and min(np.diff(sorted(at.values()))) > 0.0999
-        and min(at.values()) >= 0
-    )
-    assert style.spread_label_positions([], 1) == [] and style.spread_label_positions(
-        [3.0], 1, highest=2, lowest=0
-    ) == [2]
+    assert order == ["c", "d", "a", "b"]
+    assert min(np.diff(sorted(at.values()))) > 0.0999
+    assert min(at.values()) >= 0
+    assert style.spread_label_positions([], 1) == []
+    assert style.spread_label_positions([3.0], 1, highest=2, lowest=0) == [2]

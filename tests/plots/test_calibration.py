@@ -11,8 +11,12 @@ from fedlab_nb.training.calibration import BINS, Calibration
 def of(confidence, right, count=20, at=12, nll=1.0):
     """A method that says `confidence` in all its answers, in bin `at`."""
     one = [0] * BINS
-    counts, rights, sure = list(one), list(one), [0.0] * BINS
-    counts[at], rights[at], sure[at] = count, round(right * count), confidence * count
+    counts = list(one)
+    rights = list(one)
+    sure = [0.0] * BINS
+    counts[at] = count
+    rights[at] = round(right * count)
+    sure[at] = confidence * count
     return Calibration("logits", nll, tuple(counts), tuple(rights), tuple(sure))
 
 
@@ -29,18 +33,13 @@ def test_the_sure_and_the_modest_are_named():
     rows += [series("Bad", 0.9, of(0.2, 0.9, at=2))]
     picture = plots.draw_calibration(rows)
     best, worst = picture.sentence.split(";")
-    assert (
-        all(word in best for word in ("Modest", "70 %", "75 %"))
-        and "Bad" in worst
-        and "20 %" in worst
-        and "Modest: ECE 5 %" in picture.detail
-    )
+    assert all(word in best for word in ("Modest", "70 %", "75 %"))
+    assert "Bad" in worst
+    assert "20 %" in worst
+    assert "Modest: ECE 5 %" in picture.detail
     assert "Sure is too sure: it says 90 %" in plots.draw_calibration(rows[:2]).sentence
-    assert [row["ECE"] for row in picture.table] == [
-        "50.0 %",
-        "5.0 %",
-        "70.0 %",
-    ] and plots.render_picture_png(picture)
+    assert [row["ECE"] for row in picture.table] == ["50.0 %", "5.0 %", "70.0 %"]
+    assert plots.render_picture_png(picture)
 
 
 def test_seeds_are_counted_together_and_errors_are_means():
@@ -58,8 +57,7 @@ def test_votes_and_old_results_say_why_they_have_no_line():
     ]
     picture = plots.draw_calibration(rows)
     assert "Votes, Old and None" in picture.sentence
-    assert [row["ECE"] for row in picture.table] == ["", "", ""] and plots.render_picture_png(
-        picture
-    )
+    assert [row["ECE"] for row in picture.table] == ["", "", ""]
+    assert plots.render_picture_png(picture)
     many = [series(f"Method {i}", 0.5, of(0.6, 0.5), pinned=i % 2 == 1) for i in range(30)]
     assert plots.render_picture_png(plots.draw_calibration(many))

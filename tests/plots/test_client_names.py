@@ -74,25 +74,19 @@ def test_the_axis_lists_names_only_if_all_have_room(wards, forget_names):
     set_client_axis(ax, 3, wards)
     assert ax.get_xlabel() == make_client_axis_label(wards) and "north" in ax.get_xlabel()
     add_dataset("numbered", rows([k % 3 for k in range(60)]))  # numbers are no names
-    assert (
-        find_client_names_in_memory("numbered", 3) == ()
-        and make_client_axis_label(own("numbered", 3)) == "client"
-    )
+    assert find_client_names_in_memory("numbered", 3) == ()
+    assert make_client_axis_label(own("numbered", 3)) == "client"
     row = own("wards", 3, "40 local epochs")  # for every seed the same clients
-    assert (
-        find_common_setting([row] * 3, range(3)) == wards
-        and find_common_setting([row, own("wards", 4)], [0]) == ""
-    )
+    assert find_common_setting([row] * 3, range(3)) == wards
+    assert find_common_setting([row, own("wards", 4)], [0]) == ""
 
 
 def test_who_holds_what_says_the_names(wards):
     held = federate("wards", partition="natural")
     picture = draw_partition(held, setting=wards)
     at = held.dataset.client_names.index("north")
-    assert (
-        picture.table[at]["client"] == f"{format_client_letters(at)} (north)"
-        and "north" in picture.alt
-    )
+    assert picture.table[at]["client"] == f"{format_client_letters(at)} (north)"
+    assert "north" in picture.alt
     assert f"Client {format_client_letters(at)} (north)" in str(
         get_marks_by_id(picture.figure)
     )  # what hovering over it says

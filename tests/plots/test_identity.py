@@ -58,15 +58,13 @@ def test_a_method_is_found_by_name_title_and_short_name():
             == get_method_look(shorten_title(method.info.title))
             == get_method_look(name)
         ), name
-    assert get_method_look("fens (rounds = 3)") == get_method_look("fens") and get_method_look(
-        "FedAvg, T rounds, run 2"
-    ) == get_method_look("fedavg_multi")
+    assert get_method_look("fens (rounds = 3)") == get_method_look("fens")
+    assert get_method_look("FedAvg, T rounds, run 2") == get_method_look("fedavg_multi")
     styles = choose_distinct_looks(
         ["fens (rounds = 1)", "fens (rounds = 9)", "fens"]
     )  # variants keep the colour and differ
-    assert len(set(styles.values())) == 3 and {one.colour for one in styles.values()} == {
-        get_method_look("fens").colour
-    }
+    assert len(set(styles.values())) == 3
+    assert {one.colour for one in styles.values()} == {get_method_look("fens").colour}
 
 
 def test_the_two_ensembles_are_never_drawn_alike():
@@ -86,9 +84,8 @@ def test_the_two_ensembles_are_never_drawn_alike():
         == [get_method_look(shorten_title(name)) for name in labels]
         == [Series(name).look for name in labels]
     )
-    assert list(choose_distinct_looks(labels).values()) == pair and other == get_method_look(
-        "ensemble"
-    )
+    assert list(choose_distinct_looks(labels).values()) == pair
+    assert other == get_method_look("ensemble")
     assert one.colour != other.colour and one.marker != other.marker
 
 
@@ -103,10 +100,8 @@ def test_methods_of_ones_own_are_told_apart_and_change_no_other(monkeypatch):
     assert len({one.colour for one in mine}) == 3 and not package & {one.colour for one in mine}
     monkeypatch.setitem(METHODS, "mine_later", METHODS["fedavg"])
     assert [get_method_look(f"mine_{i}") for i in range(3)] == mine
-    assert (
-        get_method_look("mine_later") not in mine
-        and {name: get_method_look(name) for name in before} == before
-    )
+    assert get_method_look("mine_later") not in mine
+    assert {name: get_method_look(name) for name in before} == before
 
 
 def results(methods):

@@ -66,14 +66,11 @@ def test_bars_have_a_dot_a_seed_a_band_and_a_number(ax):
     bars.update(ROWS)
     assert [bar.get_width() for bar in ax.patches] == pytest.approx([0.85, 0.5, 0])
     (_, span, dots, _), (_, alone, *_), _ = bars.parts
-    assert (
-        dots.get_xdata() == [0.8, 0.9, 0.8, 0.9, 0.85]
-        and len(span.get_xdata()) == 2
-        and len(alone.get_xdata()) == 0
-    )
-    assert texts(ax) == [ROWS[0].accuracy_text, "50", "…"] and ROWS[0].accuracy_text.startswith(
-        "85 ± "
-    )
+    assert dots.get_xdata() == [0.8, 0.9, 0.8, 0.9, 0.85]
+    assert len(span.get_xdata()) == 2
+    assert len(alone.get_xdata()) == 0
+    assert texts(ax) == [ROWS[0].accuracy_text, "50", "…"]
+    assert ROWS[0].accuracy_text.startswith("85 ± ")
     bars.update([*ROWS[:2], Series("DENSE", accuracies={0: 0.7})], "Later")
     assert ax.patches[2].get_width() == 0.7 and ax.get_title("left") == "Later"
     assert ax.get_xlabel() == kit.BARS
@@ -101,26 +98,20 @@ def test_lines_are_means_with_bands(ax):
         (0.3, "fedavg", get_method_look("fedavg").colour),
     ]
     lines = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
-    assert (
-        lines == {"fens": [[0.1, 0.4], [1.0, 0.8]], "fedavg": [[1.0, 0.3]]}
-        and len(ax.collections) == 2
-    )
+    assert lines == {"fens": [[0.1, 0.4], [1.0, 0.8]], "fedavg": [[1.0, 0.3]]}
+    assert len(ax.collections) == 2
 
 
 def test_points_have_their_names_and_those_from_before_are_hollow(ax):
     kit.draw_cost_points(ax, ROWS[:2], accuracy_axis_start=0.2)
-    assert (
-        sorted(texts(ax)) == ["FENS", "FedAvg"]
-        and ax.get_xscale() == "log"
-        and ax.get_ylim()[0] == 0.2
-    )
+    assert sorted(texts(ax)) == ["FENS", "FedAvg"]
+    assert ax.get_xscale() == "log"
+    assert ax.get_ylim()[0] == 0.2
     shown = [line for line in ax.lines if line.get_marker() != "None"]
     at = {tuple(line.get_xydata()[0].round(3)): line.get_markerfacecolor() for line in shown}
     assert at == {(5000, 0.85): get_method_look("fens").colour, (2000, 0.5): "white"}
-    assert (
-        kit.shorten_or_wrap_label("FedAvg, one round", 10) == "FedAvg"
-        and kit.shorten_or_wrap_label("FENS", 4) == "FENS"
-    )
+    assert kit.shorten_or_wrap_label("FedAvg, one round", 10) == "FedAvg"
+    assert kit.shorten_or_wrap_label("FENS", 4) == "FENS"
 
 
 def test_a_heat_map_writes_and_colours_its_cells(ax):
@@ -133,10 +124,8 @@ def test_a_heat_map_writes_and_colours_its_cells(ax):
     )
     assert sorted(texts(ax)) == ["20", "90"] and image.get_clim() == (0, 1)
     white = {text.get_text() for text in ax.texts if to_hex(text.get_color()) == "#ffffff"}
-    assert (
-        white == {"90"}
-        and draw_colour_bar(image, ax, "accuracy", format=PERCENT).ax.get_ylabel() == "accuracy"
-    )
+    assert white == {"90"}
+    assert draw_colour_bar(image, ax, "accuracy", format=PERCENT).ax.get_ylabel() == "accuracy"
     assert kit.draw_heat_map(ax, -values, is_signed=True, largest_value=2).get_clim() == (-2, 2)
 
 
@@ -167,26 +156,22 @@ def test_tiles_stand_in_rows_with_a_place_for_what_is_missing(ax, shape):
         column_names=["a", "b"],
         words_under_tiles={(0, 1): ("far", "red")},
     )
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["up", "down"] and texts(ax) == [
-        "far",
-        "a",
-        "b",
-    ]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["up", "down"]
+    assert texts(ax) == ["far", "a", "b"]
     first, second = (row.get_array() for row in ax.images)
     half = first.shape[1] // 2
-    assert (
-        np.ptp(first[:, :half]) > 0.5 and (first[0, half : half + 3] == kit.EMPTY_TILE_COLOUR).all()
-    )
-    assert np.array_equal(second[:, :half], second[:, half:]) and render_picture_png(
-        ax.figure
-    ).startswith(b"\x89PNG")
+    assert np.ptp(first[:, :half]) > 0.5
+    assert (first[0, half : half + 3] == kit.EMPTY_TILE_COLOUR).all()
+    assert np.array_equal(second[:, :half], second[:, half:])
+    assert render_picture_png(ax.figure).startswith(b"\x89PNG")
     assert (
         ax.get_gid().startswith("photos") and first[0, half - 1, 3] == 0
     )  # as it is on a dark page
 
 
 def test_tiles_go_on_below_where_the_figure_is_on_end():
-    image, places = np.zeros((1, 8, 8)), []
+    image = np.zeros((1, 8, 8))
+    places = []
     for size in ((6.7, 3.2), (3.7, 5.6)):
         ax = make_figure(size).add_subplot()
         kit.draw_image_rows(
@@ -197,10 +182,8 @@ def test_tiles_go_on_below_where_the_figure_is_on_end():
         )
         at = {text.get_text(): text.get_position() for text in ax.texts}
         (frame,) = ax.patches
-        assert (
-            frame.get_x() < at["h"][0] < frame.get_x() + frame.get_width()
-            and frame.get_y() < at["h"][1]
-        )
+        assert frame.get_x() < at["h"][0] < frame.get_x() + frame.get_width()
+        assert frame.get_y() < at["h"][1]
         places.append((len(ax.images), round(at["a"][0] - at["f"][0], 9), at["a"][1] < at["f"][1]))
     assert places == [(2, -5, False), (4, 0, True)]
 

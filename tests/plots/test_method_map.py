@@ -42,12 +42,12 @@ def test_every_method_is_in_the_map_exactly_once(width):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_drawing_shows_what_is_sent_what_comes_back_and_what_is_needed(name):
-    info, seen = METHODS[name].info, words(name)
+    info = METHODS[name].info
+    seen = words(name)
     assert info.sends in seen and info.back in seen and shorten_title(info.title) in seen
     assert ("needs public images" in seen) == ("public" in info.needs)
-    assert ("data leave" in seen) == (name == "centralized") and ("gets nothing" in seen) == (
-        name == "local"
-    )
+    assert ("data leave" in seen) == (name == "centralized")
+    assert ("gets nothing" in seen) == (name == "local")
 
 
 def test_a_method_of_ones_own_has_its_drawing():

@@ -89,9 +89,8 @@ def test_every_picture_has_alt_text_with_its_setting_a_sentence_and_a_table():
         assert picture.sentence.endswith(".") and picture.sentence in repr(picture), name
         assert picture.table and all(isinstance(row, dict) for row in picture.table), name
         data, metadata = picture._repr_mimebundle_()
-        assert (
-            data["text/plain"] == picture.sentence and metadata["image/png"]["alt"] == picture.alt
-        )
+        assert data["text/plain"] == picture.sentence
+        assert metadata["image/png"]["alt"] == picture.alt
 
 
 # What a person may have set for pictures of their own; usetex stops where there is no LaTeX.
@@ -215,7 +214,8 @@ def test_dots_stay_within_their_cells():
         picture = PartitionPicture()
         who(np.full((clients, 10), 7), picture=picture)
         plots.render_picture_png(picture.figure)
-        axes, dots = picture._artists.lower, picture._artists.dots
+        axes = picture._artists.lower
+        dots = picture._artists.dots
         cell = (
             min(np.ptp(axes.transData.transform([(0, 0), (1, 1)]), axis=0))
             / picture.figure.dpi
@@ -248,9 +248,8 @@ def test_rows_without_a_result_have_their_place_and_no_number():
         plots.draw_accuracy([series(), waiting]),
         plots.draw_communication([series(), waiting, free]),
     ):
-        assert "FedLPA" not in picture.sentence and plots.render_picture_png(picture).startswith(
-            PNG
-        )
+        assert "FedLPA" not in picture.sentence
+        assert plots.render_picture_png(picture).startswith(PNG)
 
 
 def test_the_points_of_a_class_have_the_colour_and_the_mark_that_the_legend_says():

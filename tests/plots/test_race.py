@@ -36,39 +36,21 @@ TINY = Series(
 
 
 def test_a_budget_pays_for_points_up_to_it():
-    assert (
-        find_last_point_within_budget(ONCE, 399) is None
-        and find_last_point_within_budget(ONCE, 400)["accuracy"] == 0.6
-    )
-    assert find_last_point_within_budget(MANY, 399)["accuracy"] == pytest.approx(
-        0.2
-    ) and find_last_point_within_budget(MANY, 1600)["accuracy"] == pytest.approx(0.9)
+    assert find_last_point_within_budget(ONCE, 399) is None
+    assert find_last_point_within_budget(ONCE, 400)["accuracy"] == 0.6
+    assert find_last_point_within_budget(MANY, 399)["accuracy"] == pytest.approx(0.2)
+    assert find_last_point_within_budget(MANY, 1600)["accuracy"] == pytest.approx(0.9)
     assert find_byte_range([ONCE, MANY]) == (200 / 1.1, 1600)
     assert has_many_rounds(MANY) and not has_many_rounds(ONCE) and not has_many_rounds(TINY)
 
 
 def test_stages_fill_one_after_the_other():
-    assert compute_stage_completion(ONCE, 50) == (0, 0, 0) and compute_stage_completion(
-        ONCE, 100
-    ) == (
-        1,
-        0,
-        0,
-    )
-    assert compute_stage_completion(ONCE, 250) == (1, 0.5, 0) and compute_stage_completion(
-        ONCE, 400
-    ) == (
-        1,
-        1,
-        1,
-    )
-    assert compute_stage_completion(TINY, 600) == (1, 1, 0) and compute_stage_completion(
-        TINY, 700
-    ) == (
-        1,
-        1,
-        0.5,
-    )
+    assert compute_stage_completion(ONCE, 50) == (0, 0, 0)
+    assert compute_stage_completion(ONCE, 100) == (1, 0, 0)
+    assert compute_stage_completion(ONCE, 250) == (1, 0.5, 0)
+    assert compute_stage_completion(ONCE, 400) == (1, 1, 1)
+    assert compute_stage_completion(TINY, 600) == (1, 1, 0)
+    assert compute_stage_completion(TINY, 700) == (1, 1, 0.5)
     assert compute_stage_completion(MANY, 800) == (0.5, 0.5, 0.5)
 
 

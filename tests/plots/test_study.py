@@ -90,7 +90,8 @@ def test_differences_are_paired_by_seed(results):
 
 
 def test_what_cannot_be_drawn(results):
-    alone, none = results.select(method="fens"), Results([], [])
+    alone = results.select(method="fens")
+    none = Results([], [])
     for of, name in ((results, "alfa"), (none, "alpha"), (alone, "differences")):
         with pytest.raises(UsageError):
             plot_study(of, name)

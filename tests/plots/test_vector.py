@@ -60,19 +60,15 @@ def test_letters_methods_and_classes_can_be_read_on_every_page():
     } | set(COLOURS)
     assert all(contrast(colour, "#ffffff") >= 3 for colour in methods)
     for page in PAGES:
-        assert (
-            contrast(adapt_colour_to_dark_page(INK), page) >= 7
-            and contrast(adapt_colour_to_dark_page(QUIET), page) >= 4.5
-        )
+        assert contrast(adapt_colour_to_dark_page(INK), page) >= 7
+        assert contrast(adapt_colour_to_dark_page(QUIET), page) >= 4.5
         for colour in (*methods, *list_class_colours(10)):
             assert contrast(adapt_colour_to_dark_page(colour.lower()), page) >= 3, colour
 
 
 def test_grey_letters_turn_round_and_white_is_the_page():
-    assert (
-        convert_hex_to_oklch(adapt_colour_to_dark_page("#1f2328"))[0] > 0.8
-        and convert_hex_to_oklch(adapt_colour_to_dark_page("#eceff2"))[0] < 0.35
-    )
+    assert convert_hex_to_oklch(adapt_colour_to_dark_page("#1f2328"))[0] > 0.8
+    assert convert_hex_to_oklch(adapt_colour_to_dark_page("#eceff2"))[0] < 0.35
     assert make_light_dark_colour("#ffffff").startswith(
         "light-dark(#ffffff, var(--jp-layout-color0,"
     )
@@ -92,7 +88,8 @@ def test_the_svg_fills_its_frame_and_is_the_same_each_time():
 
 @pytest.mark.slow
 def test_a_picture_that_is_kept_takes_the_size_of_the_frame():
-    partition, federation = PartitionPicture(), federate("digits", alpha=0.1, clients=5)
+    partition = PartitionPicture()
+    federation = federate("digits", alpha=0.1, clients=5)
     picture = partition.show(federation, setting="digits")
     assert tuple(picture.figure.get_size_inches()) == SIZE
     with use_figure_size((10.0, 4.0)):
@@ -106,7 +103,8 @@ def test_a_picture_that_is_kept_takes_the_size_of_the_frame():
 def test_marks_are_where_their_ids_say():
     federation = federate("digits", alpha=0.1, clients=4)
     figure = PartitionPicture().show(federation, setting="digits").figure
-    svg, marks = draw_svg(figure), get_marks_by_id(figure)
+    svg = draw_svg(figure)
+    marks = get_marks_by_id(figure)
     ids = {element.get("id"): element for element in ET.fromstring(svg).iter()}
     assert set(marks) <= set(ids)
     name, dots = next(

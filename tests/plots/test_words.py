@@ -17,7 +17,9 @@ from fedlab_nb.plots.style import use_figure_size
 from fedlab_nb.plots.vector import get_thumbnail_sheet
 from fedlab_nb.studies.statistics import Band
 
-CLEAR, NOISE, ALONE = Band(0.031, 0.012, 5), Band(0.01, 0.03, 3), Band(-0.031, math.nan, 1)
+CLEAR = Band(0.031, 0.012, 5)
+NOISE = Band(0.01, 0.03, 3)
+ALONE = Band(-0.031, math.nan, 1)
 FEW = Band(0.031, 0.012, 4)
 
 
@@ -64,7 +66,8 @@ def test_the_ends_of_a_series_are_those_of_its_band_within_0_and_1(values):
 
 def test_verdicts_are_paired_by_seed_where_the_federation_is_the_same():
     """+10, +5, +10 points, seed by seed; unpaired, the seeds' own spread of 20 points hides it."""
-    best, second = [0.5, 0.7, 0.9], [0.4, 0.65, 0.8]
+    best = [0.5, 0.7, 0.9]
+    second = [0.4, 0.65, 0.8]
     best += [0.6, 0.8]
     second += [0.52, 0.72]
     wide = scipy.stats.t.ppf(0.975, 4) * scipy.stats.sem([0.1, 0.05, 0.1, 0.08, 0.08])
@@ -117,11 +120,9 @@ def test_communication_compares_the_cheapest_with_the_dearest():
         (clear, "and gets 10 points less."),
     ):
         sentence = plots.draw_communication([cheap, dear]).sentence
-        assert (
-            sentence.startswith("A costs least, 1 kB")
-            and "2.5 times as much" in sentence
-            and says in sentence
-        )
+        assert sentence.startswith("A costs least, 1 kB")
+        assert "2.5 times as much" in sentence
+        assert says in sentence
     same, third = (Series(name, accuracies={0: 0.3}, up=1000, down=1000) for name in "CD")
     for rows, says in (
         ([cheap, same, noisy], "A and C cost least"), ([cheap], "A costs 1 kB up and 1 kB down for all"),
@@ -171,10 +172,8 @@ def test_tsne_gives_the_same_map_again_and_takes_degenerate_points():
     x = np.random.default_rng(0).normal(size=(40, 8))
     assert np.array_equal(plots.project_by_tsne(x), plots.project_by_tsne(x))
     for flat in (np.zeros((20, 3)), x[:3], x[:6]):
-        assert (
-            plots.project_by_tsne(flat).shape == (len(flat), 2)
-            and np.isfinite(plots.project_by_tsne(flat)).all()
-        )
+        assert plots.project_by_tsne(flat).shape == (len(flat), 2)
+        assert np.isfinite(plots.project_by_tsne(flat)).all()
 
 
 @pytest.mark.slow
@@ -218,9 +217,8 @@ def test_features_say_which_map_is_a_preview_and_what_is_left_out():
     )
     assert len(picture.table) == 10
     rest = plots.draw_feature_maps(maps, tuple("012345678"), setting="s", first_map_index=8)
-    assert len(rest.table) == 10 and [
-        ax.get_title("left") for ax in rest.figure.axes if ax.collections
-    ] == ["m8", "m9"]
+    assert len(rest.table) == 10
+    assert [ax.get_title("left") for ax in rest.figure.axes if ax.collections] == ["m8", "m9"]
     assert rest.figure.axes[0].get_xlabel() == "PCA · 67 %"
     with use_figure_size((3.2, 5.0)):  # in a narrow frame at most two side by side
         grid = (
@@ -249,7 +247,8 @@ def test_maps_of_features_are_squares_as_large_as_the_frame_allows(size, maps, r
 
 
 def test_a_point_says_its_class_and_what_it_is_taken_for_and_has_its_image():
-    points, labels = np.eye(3)[:, :2], np.array([1, 0, 1])
+    points = np.eye(3)[:, :2]
+    labels = np.array([1, 0, 1])
     one = FeatureMap("FENS", points, labels, 0.5, "t-SNE", np.array([1, 1, 0]), np.array([0, 1, 2]))
     sheet = {"image": "data:,", "width": 8, "height": 8, "columns": 20, "rows": 1}
     figure = plots.draw_feature_maps([one], ("a", "b"), setting="s", thumbnail_sheet=sheet).figure

@@ -8,7 +8,8 @@ from lab_views import every_control_at_both_ends, picture_of, words_of
 from fedlab_nb.labs import lab
 from fedlab_nb.labs.fedet.rounds import AVERAGED
 
-SYSTEM, RAN = "fedet", {"seeds": 2}
+SYSTEM = "fedet"
+RAN = {"seeds": 2}
 SHORT = {"clients": 3, "epochs": 2, "one_shot_steps": 20, "server_steps": 3, "local_steps": 2}
 VIEWS = ("expert", "dissent", "target", "rounds", "public", "traffic")
 
@@ -41,7 +42,8 @@ def test_every_view_after_one_round_and_after_several(ran, looped):
 
 
 def test_expert_follows_its_controls(ran):
-    view, outcome = view_of(ran, "expert"), ran.state("expert").outcome
+    view = view_of(ran, "expert")
+    outcome = ran.state("expert").outcome
     first = fresh(ran, "expert", "Test sample 0:", "it is")
     assert (
         ran.set("expert", at=5).sentence
@@ -49,9 +51,8 @@ def test_expert_follows_its_controls(ran):
         != first.sentence
     )
     view.rule.value = "uniform"
-    assert {row["weight ω"] for row in fresh(ran, "expert").table[:3]} == {
-        "0.333"
-    } and view.heat.disabled
+    assert {row["weight ω"] for row in fresh(ran, "expert").table[:3]} == {"0.333"}
+    assert view.heat.disabled
     flat = ran.set("expert", rule="softmax", heat=100).table[:3]
     assert not view.heat.disabled and all(
         float(row["σ²"]) < 0.01 for row in flat
@@ -79,10 +80,8 @@ def test_the_expert_starts_with_the_runs_own_weights_and_judges_all_test_samples
         "expert",
         f"the consensus of these weights gets {100 * right:.0f} % right, and in effect",
     )
-    assert (
-        view_of(panel, "expert").rule.value == "logit-variance"
-        and view_of(panel, "expert").heat.value == 5
-    )
+    assert view_of(panel, "expert").rule.value == "logit-variance"
+    assert view_of(panel, "expert").heat.value == 5
     fresh(panel, "target", "λ_div = 0.05:")
 
 
@@ -94,7 +93,8 @@ def test_what_is_shown_while_it_runs(looped):
         "rounds": "Round 3 of 3",
     }
     for name, words in said.items():
-        view, state = view_of(looped, name), replace(looped.state(name), outcome=None)
+        view = view_of(looped, name)
+        state = replace(looped.state(name), outcome=None)
         assert view.is_ready(state)
         view.adapt(state)
         assert words in view.draw(state).sentence

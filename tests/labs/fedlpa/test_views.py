@@ -212,7 +212,8 @@ CURVES = {"exact": [0.9, 0.8, 0.3], "shortcut": [0.2, 0.8, 0.3], "none": [0.3, 0
     ("ratio", "where"), [(1.0, ["layer 1"]), (0.1, ["layer 1", "layer 2"]), (10.0, [])]
 )  # at λ_damp = 10⁻³ the damping adds 0.032 / π to B
 def test_damping_tabulates_every_curve_and_names_where_it_has_taken_over(ratio, where):
-    measured, ratios = np.array([[0.01, 0.2]] * 3), {"one": np.full((3, 2), ratio)}
+    measured = np.array([[0.01, 0.2]] * 3)
+    ratios = {"one": np.full((3, 2), ratio)}
     sweep = DampingSweep(
         LAMBDAS, {"one": CURVES}, measured, ratios, ["layer 1", "layer 2"], "toy", {"one": 0.7}
     )
@@ -270,10 +271,8 @@ def test_leak_counts_right_guesses_and_tells_of_the_client():
     )
     assert sweep.guess_classes("bias", 0) == [[0, 1], [0]]
     picture = sound(draw_leak(sweep, "bias", 0, list("abc")), "toy")
-    assert (
-        "names 50 % of a client's classes correctly (a blind guess 50 %)" in picture.sentence
-        and "an accuracy of 80 %" in picture.detail
-    )
+    assert "names 50 % of a client's classes correctly (a blind guess 50 %)" in picture.sentence
+    assert "an accuracy of 80 %" in picture.detail
     assert picture.table[1] == {"client": "B", "holds": "c", "guessed": "a", "largest": "a, c, b"}
     noisy = draw_leak(sweep, "bias", 1, list("abc"), client=0, class_index=2)
     assert noisy.sentence.startswith(

@@ -62,7 +62,8 @@ def test_a_drawing_is_answered_as_the_same_test_sample(ran):
     data = load("digits")
     sentence_of(ran, "sample")
     view.pen.value = True
-    texts, tables = [], []
+    texts = []
+    tables = []
     for x in data.x_test[:3]:
         ink = x.flatten().tolist()
         view.ink.value = ink

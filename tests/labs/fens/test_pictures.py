@@ -121,7 +121,8 @@ def test_what_stands_beside_a_sample_stays_in_the_picture(size, title):
     *_, outputs, numbers = figure.axes
     assert numbers.get_title(loc="left") == title
     assert numbers.get_tightbbox().x1 <= figure.bbox.x1
-    last_class, first_number = outputs.get_xticklabels()[-1], numbers.get_xticklabels()[0]
+    last_class = outputs.get_xticklabels()[-1]
+    first_number = numbers.get_xticklabels()[0]
     assert not last_class.get_window_extent().overlaps(first_number.get_window_extent())
 
 

@@ -20,7 +20,8 @@ def seeded(seed=0):
 
 def read(h, y, x=None):
     """From 3/4 of the samples to the rest; images: the features themselves."""
-    x, cut = h if x is None else x, 3 * len(h) // 4
+    x = h if x is None else x
+    cut = 3 * len(h) // 4
     return probes.probe_features(h[:cut], h[cut:], (x[:cut], y[:cut]), (x[cut:], y[cut:]))
 
 
@@ -60,7 +61,8 @@ def test_bits_about_labels_are_those_of_a_binary_channel(p):
 def test_bits_about_images_are_those_of_gaussian_channels(ratios):
     """X = h Q with h_j ~ N(0, s_j^2), seen with noise: I(H; X) = Σ ½ log2 (1 + SNR_j), whatever the rotation Q of X and
     the mixing of the features."""
-    d, stream = len(ratios), seeded()
+    d = len(ratios)
+    stream = seeded()
     sizes = torch.arange(1, d + 1).double()
     z = torch.randn(20_000, d, generator=stream, dtype=EXACT) * sizes
     noise = torch.randn(20_000, d, generator=stream, dtype=EXACT) * sizes
@@ -87,7 +89,8 @@ def two_networks(name="cnn"):
 
 
 def test_probed_features_are_the_layers_outputs():
-    networks, x = two_networks(), torch.rand(4, 1, 8, 8, generator=seeded(), dtype=EXACT)
+    networks = two_networks()
+    x = torch.rand(4, 1, 8, 8, generator=seeded(), dtype=EXACT)
     outputs, (whole,) = (
         of(fused_from(networks, 1), x)
         for of in (probes.compute_layer_outputs, probes.compute_block_outputs)
@@ -125,7 +128,8 @@ def test_what_cannot_be_probed():
     x = torch.rand(4, 1, 8, 8, generator=seeded(), dtype=EXACT)
     with pytest.raises(UsageError, match="fused from 2 blocks; run FuseFL with blocks=1"):
         probes.compute_layer_outputs(fused_from(two_networks(), 2), x)
-    narrow, wide = torch.rand(4, 3), torch.rand(4, 5)
+    narrow = torch.rand(4, 3)
+    wide = torch.rand(4, 5)
     with pytest.raises(UsageError, match="differ in shape"):
         next(
             probes.probe_features_of_layers(

@@ -49,7 +49,8 @@ def samples():
 
 def shuffled(module, seed=3):
     """The same function, its units in another order."""
-    wiring, stream = find_unit_wiring(module), torch.Generator().manual_seed(seed)
+    wiring = find_unit_wiring(module)
+    stream = torch.Generator().manual_seed(seed)
     twin = network()
     load_state(
         twin,
@@ -112,9 +113,8 @@ def test_a_permuted_copy_has_a_barrier_before_and_none_after(rule, samples):
 
 def test_a_pair_of_one_network_moves_nothing(samples):
     made = match_networks(network(), network(), (0, 0), "rebasin", *samples)
-    assert len(made.orders) == 2 and all(
-        (order == np.arange(len(order))).all() for order in made.orders
-    )
+    assert len(made.orders) == 2
+    assert all((order == np.arange(len(order))).all() for order in made.orders)
 
 
 @torch.no_grad()
@@ -162,10 +162,8 @@ def test_every_puzzle_has_one_clear_solution_that_is_not_the_start(number):
     )
     (best, order), (second, _) = barriers[:2]
     assert order == here.find_best_order() and best < 0.01 and second > 0.1
-    assert (
-        all(place != unit for place, unit in enumerate(order))
-        and here.compute_barrier(range(UNITS)) > 0.3
-    )
+    assert all(place != unit for place, unit in enumerate(order))
+    assert here.compute_barrier(range(UNITS)) > 0.3
     assert np.abs(here.b[list(order)] - here.a).max() < 4 * NOISE  # partners are nearly the same
 
 
@@ -180,9 +178,5 @@ def test_the_line_of_a_puzzle_starts_at_0_and_ends_alike_in_every_order():
     for order in itertools.permutations(range(UNITS)):
         loss = here.compute_losses(order)
         assert loss[0] == 0 and loss[-1] == pytest.approx(here.compute_losses(range(UNITS))[-1])
-    assert swap_units((0, 1, 2, 3), 0, 2) == (2, 1, 0, 3) and swap_units((0, 1, 2, 3), 3, 3) == (
-        0,
-        1,
-        2,
-        3,
-    )
+    assert swap_units((0, 1, 2, 3), 0, 2) == (2, 1, 0, 3)
+    assert swap_units((0, 1, 2, 3), 3, 3) == (0, 1, 2, 3)
