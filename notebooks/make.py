@@ -81,9 +81,8 @@ NO_PLACE = re.compile(
     r"|\((?:its|[Tt]he paper)[^)]*\)",
     re.MULTILINE,
 )
-SHOWN = re.compile(
-    r"^!\[.*\]\(\.\./images/teacher/.*\)$", re.MULTILINE
-)  # the line of pictures in a page for teachers
+# The line of pictures in a page for teachers.
+SHOWN = re.compile(r"^!\[.*\]\(\.\./images/teacher/.*\)$", re.MULTILINE)
 NUMBER_BEFORE_PERCENT = re.compile(r"(?<=[\d>]) %")
 SYMBOL = re.compile(r"\$([^$\n]+)\$|(?<![\w$\\])([α-ωΑ-Ω](?:_\w+)?)(?![\w$-])")
 
@@ -189,9 +188,8 @@ def execute(made: nbformat.NotebookNode, folder: Path) -> None:
             resources={"metadata": {"path": str(folder)}},
         )
         client.execute(env={**os.environ, "FEDLAB_NB_STORE": store, "OMP_NUM_THREADS": "1"})
-    made.metadata["language_info"] = {
-        "name": "python"
-    }  # without the exact version, which differs between machines
+    # Without the exact version, which differs between machines.
+    made.metadata["language_info"] = {"name": "python"}
 
 
 def keep_outputs(made: nbformat.NotebookNode, old: nbformat.NotebookNode) -> None:

@@ -95,10 +95,10 @@ class FakeJob:
         if method in self.fails:
             yield Event(method, seed, "failed", error=self.fails[method])
             return
-        yield Event(method, seed, "done", 1, 1, outcome=outcome(method, seed, settings))
+        yield Event(method, seed, "done", 1, 1, outcome=make_outcome(method, seed, settings))
 
 
-def outcome(method, seed, settings):
+def make_outcome(method, seed, settings):
     fed = federate("digits", alpha=settings["alpha"], clients=settings["clients"], seed=seed)
     rng = np.random.default_rng(sum(map(ord, method)) + seed)
     ledger = Ledger(fed.clients)

@@ -94,9 +94,8 @@ def make_guide_text(picture) -> str:
 
 @pytest.mark.slow
 def test_every_method_of_the_package_is_complete():
-    own = [
-        name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")
-    ]  # no test's method
+    # Without methods that a test has registered.
+    own = [name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")]
     lacking = [line for name in own for line in list_lacks(name)]
     assert not lacking, "still missing:\n" + "\n".join(lacking)
     assert TABLE.search(GUIDE.read_text(encoding="utf-8")).group() == make_guide_text(draw_map()), (

@@ -7,9 +7,8 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.studies.settings import RECIPE_FIELDS, list_setting_names
 
 PAGE = Path(__file__).parents[1] / "FIDELITY.md"
-OWN = {
-    name: cls for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")
-}  # no test's method
+# Without methods that a test has registered.
+OWN = {name: cls for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")}
 
 
 def test_its_links_lead_somewhere():

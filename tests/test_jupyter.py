@@ -74,9 +74,8 @@ def test_wrong_folders(tmp_path, monkeypatch):
 def test_the_server_is_private():
     command = jupyter.make_server_command(1234)
     assert {"--ServerApp.ip=127.0.0.1", "--ServerApp.open_browser=False"} <= set(command)
-    assert not any(
-        "token" in part.lower() for part in command
-    )  # other users can read a command line
+    # Other users can read a command line.
+    assert not any("token" in part.lower() for part in command)
 
 
 def test_the_first_layout_has_no_list_of_files_and_a_later_one_is_the_readers(

@@ -66,9 +66,8 @@ def test_a_symbol_means_the_same_in_all_lessons():
     meanings: dict[str, set[str]] = {}
     for text in NUMBERED.values():
         for anchor, words in LINK.findall(text):
-            of = re.sub(
-                r"^[A-Z][\w-]*: ", "", words
-            )  # whose symbol it is, where another lesson speaks of it
+            # Without the method's name, which other lessons add.
+            of = re.sub(r"^[A-Z][\w-]*: ", "", words)
             meanings.setdefault(anchor, set()).add(of.split(",")[0])
     assert not {anchor: words for anchor, words in meanings.items() if len(words) > 1}
     assert len(meanings) > 50

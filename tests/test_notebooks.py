@@ -31,10 +31,11 @@ def test_the_course_is_whole():
     files = [path.relative_to(NOTEBOOKS) for path in NOTEBOOKS.rglob("*.ipynb")]
     assert sorted(file.with_suffix("").as_posix() for file in files) == lessons
     pages = {path.stem for path in (NOTEBOOKS / "instructor").glob("*.md")}
+    # 6_reports has two marked reports.
     assert pages == {
         *(name.split("/")[-1] for name in lessons),
         "6_reports",
-    }  # two reports with their points
+    }
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -67,9 +68,8 @@ def test_the_pages_for_teachers_show_the_tagged_pictures():
         path.name: path.stat().st_size for path in (NOTEBOOKS / "images" / "teacher").iterdir()
     }
     assert shown == wanted and all(wanted.values()), "run: python notebooks/make.py --pictures"
-    assert (
-        sorted(files) == sorted(sum(wanted.values(), [])) and max(files.values()) <= 120_000
-    )  # piles of images
+    # Large enough for piles of images.
+    assert sorted(files) == sorted(sum(wanted.values(), [])) and max(files.values()) <= 120_000
 
 
 def test_outputs_are_kept_where_the_code_is_the_same():

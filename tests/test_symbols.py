@@ -87,7 +87,6 @@ def test_tooltips_say_what_a_symbol_means():
     meaning = explain_label("λ_damp", "FedLPA")
     assert add_symbol_meanings("Help.", "λ_damp", "FedLPA") == f"Help. {meaning}."
     assert meaning in KnobControls("fedlpa")["damping"].tooltip
-    assert (
-        make_widget(Button, label="Rounds T", help="Help").tooltip == "Help"
-    )  # no Greek letter: it may be a word
+    # T is no Greek letter, and may be a word.
+    assert make_widget(Button, label="Rounds T", help="Help").tooltip == "Help"
     assert find_symbols("α")[0].first_meaning in make_alpha_slider().tooltip

@@ -47,9 +47,8 @@ def test_the_page_is_private(served, capsys):
     assert "--Voila.ip=127.0.0.1" in command and "--Voila.auto_token=True" in command
     [address] = re.findall(r"open at (http://127\.0\.0\.1:\S+)", capsys.readouterr().out)
     assert address.endswith(f"/?token={environment['JUPYTER_TOKEN']}")
-    assert not any(
-        environment["JUPYTER_TOKEN"] in part for part in command
-    )  # other users can read a command line
+    # Other users can read a command line.
+    assert not any(environment["JUPYTER_TOKEN"] in part for part in command)
     assert not Path(served["where"]).exists()  # nothing is left behind
 
 

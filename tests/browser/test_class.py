@@ -255,9 +255,8 @@ def test_a_phone_s_way_from_the_address_to_forget_me(open_page, addresses):
     phone.locator("summary", has_text="share this phone").click()
     phone.locator("#erase").click()
     expect(phone.locator("#progress")).to_contain_text("Drawing 1 of 8")
-    expect(wall.locator(".desk.sent")).to_have_count(
-        6
-    )  # no phone could take the message back later
+    # No phone could take the message back later.
+    expect(wall.locator(".desk.sent")).to_have_count(6)
     assert len(questions) == 1 and "take the message out of every result" in questions[0]
 
 

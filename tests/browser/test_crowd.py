@@ -373,9 +373,8 @@ async def hold_class(crowd, folder, chromium):
         await second_projector.fetch_state()
         assert second_projector.state["rounds"]["round"] == 50
         assert second_projector.state["rounds"]["phones"] >= crowd.staying - crowd.leaving - 2
-        await second_projector.wait_for(
-            lambda state: state["explanation"]
-        )  # the tables appear later
+        # The tables of results appear after the last round.
+        await second_projector.wait_for(lambda state: state["explanation"])
         assert any(row["title"] == "FENS" for row in second_projector.state["rows"])
         await browser.close()
     server.kill()

@@ -383,9 +383,8 @@ def test_a_panel_shows_the_messages_of_the_kernel_s_ledger(page, lab, course):
     arrived = sky.evaluate("(sky) => sky.inspect().arrived")
     assert arrived == {"up": 262800, "down": 262800, "messages": 20}
     page.locator(".fl-playground.fl-status-done").wait_for()
-    expect(stage.locator("section .about").first).to_contain_text(
-        "2 seeds"
-    )  # the flight held no run up
+    # The flight has not delayed the run.
+    expect(stage.locator("section .about").first).to_contain_text("2 seeds")
     assert find_barriers(page, ".fl-stage") == []
     stage.get_by_label("Close the flight").click()
     expect(sky).to_be_hidden()

@@ -369,9 +369,8 @@ def test_a_gesture_during_a_run_is_trained_after_it(window):
     assert later_request["revision"] == deal["revision"]
     assert len(later_request["setting"]["moves"]) == 1
     assert window.evaluate("sent.some(({ kind }) => kind === 'stop')") is False
-    assert (
-        window.locator("button.run").inner_text() == "Stop"
-    )  # the run is still the job that is shown
+    # The run is still the job that is shown.
+    assert window.locator("button.run").inner_text() == "Stop"
     assert read_texts(window, ".progress") == ["Seed 1 of 5"]
 
 
@@ -408,9 +407,8 @@ def test_a_telling_image_is_chosen_once_and_then_stays(window):
     reason = "Chosen for you: only offices A and B get it right, and no mean does."
     assert read_texts(window, ABOUT_IMAGE)[0].endswith(f"that nobody has trained on. {reason}")
     window.locator(".owners button").nth(4).press("Shift+ArrowLeft")
-    assert (
-        reason not in read_texts(window, ABOUT_IMAGE)[0]
-    )  # it held for the piles before the throw
+    # It held for the piles before the throw.
+    assert reason not in read_texts(window, ABOUT_IMAGE)[0]
     send_result(window, make_telling_classes(window, 20))
     assert window.evaluate("stage.getState().image") == "7"
 

@@ -1,4 +1,4 @@
-"""The nearest of a client's own images to what it sends: the attack on numbers made by hand, and its picture."""
+"""Which of a client's own images is nearest to each image that it sends: on numbers made by hand, and its picture."""
 
 import numpy as np
 import pytest
@@ -12,18 +12,22 @@ from fedlab_nb.studies import run
 
 
 def test_the_nearest_of_the_clients_own_images():
-    own = np.zeros((3, 1, 2, 2), dtype=np.float32)
-    own[1], own[2] = 0.5, 1.0
-    sent = np.stack([own[1], np.full((1, 2, 2), 0.9, dtype=np.float32)])
+    own_images = np.zeros((3, 1, 2, 2), dtype=np.float32)
+    own_images[1], own_images[2] = 0.5, 1.0
+    sent = np.stack([own_images[1], np.full((1, 2, 2), 0.9, dtype=np.float32)])
     labels = np.array([4, 7])
-    found = find_nearest_own_images(sent, labels, own, np.array([1, 4, 7]), 2, np.array([1, 3]))
+    found = find_nearest_own_images(
+        sent, labels, own_images, np.array([1, 4, 7]), 2, np.array([1, 3])
+    )
     # Root mean square: each pixel of the second image is 0.1 away.
     np.testing.assert_allclose(found.distance, [0, 0.1], atol=1e-7)
     assert found.nearest_labels.tolist() == [4, 7]
     assert found.is_copy.tolist() == [True, False]
     assert found.typical == pytest.approx(0.5)
     assert found.close_image_count == 2
-    single = find_nearest_own_images(sent, labels, own[:1], np.array([1]), 0, np.array([1, 1]))
+    single = find_nearest_own_images(
+        sent, labels, own_images[:1], np.array([1]), 0, np.array([1, 1])
+    )
     assert np.isnan(single.typical)
 
 
@@ -42,8 +46,8 @@ def test_the_attack_on_a_run_has_distance_zero_where_images_are_the_clients_own(
     federation = outcome.federation()
     for found in attacks:
         rows = federation.shards[found.client]
-        own = {image.tobytes() for image in federation.dataset.x_train[rows].numpy()}
-        assert {image.tobytes() for image in found.nearest} <= own
+        own_images = {image.tobytes() for image in federation.dataset.x_train[rows].numpy()}
+        assert {image.tobytes() for image in found.nearest} <= own_images
         if are_copies:
             assert found.is_copy.all()
         else:
@@ -58,9 +62,9 @@ def test_every_single_image_of_a_run_of_afl_is_found_in_the_class_sums():
 
 def test_pairs_of_many_images_few_images_and_feature_rows():
     names = [str(c) for c in range(10)]
-    stream = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for shape in ((1, 4, 4), (3, 4, 4), (7,)):
-        x, y = stream.random((40, *shape), dtype=np.float32), np.arange(40) % 10
+        x, y = rng.random((40, *shape), dtype=np.float32), np.arange(40) % 10
         sent = np.concatenate([x[:1], x[1:25] * 0.9])
         found = find_nearest_own_images(sent, y[:25], x, y, 1, np.arange(25, 0, -1))
         whole = draw_sent_and_nearest_images(found, names, "Sent", "Words.", setting="here")
@@ -79,8 +83,8 @@ def test_pairs_of_many_images_few_images_and_feature_rows():
 @pytest.mark.parametrize(("size", "axes"), [((9, 3.2), 1), ((13, 5.6), 2), ((2.9, 4.4), 1)])
 def test_distances_stand_below_the_pairs_only_where_their_rows_have_room(size, axes):
     names = [str(c) for c in range(10)]
-    stream = np.random.default_rng(0)
-    x, y = stream.random((MAX_PAIRS, 1, 4, 4), dtype=np.float32), np.arange(MAX_PAIRS)
+    rng = np.random.default_rng(0)
+    x, y = rng.random((MAX_PAIRS, 1, 4, 4), dtype=np.float32), np.arange(MAX_PAIRS)
     found = find_nearest_own_images(x * 0.9, y, x, y, 0, np.ones(MAX_PAIRS, dtype=int))
     with use_figure_size(size):
         picture = draw_sent_and_nearest_images(found, names, "Sent", "Words.", setting="here")

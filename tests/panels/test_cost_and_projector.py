@@ -116,9 +116,8 @@ def test_at_rest_only_the_last_of_a_kind_is_said_with_the_guard_held_and_errors_
     threads = threading.active_count()
     for kind in ("cost", "words") * 5:
         later.schedule_update(kind, lambda: "never", said.append)
-    assert (
-        threading.active_count() == threads + 1
-    )  # a hand on a slider does not wait for threads to start
+    # One thread serves all updates, so that a slider does not wait for threads to start.
+    assert threading.active_count() == threads + 1
     later.cancel()
     time.sleep(0.1)
     assert said == ["new", "now"]

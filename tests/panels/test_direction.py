@@ -56,9 +56,8 @@ def test_a_view_is_drawn_again_only_for_what_it_depends_on(make, counted):
     panel = make()
     counted()
     panel.run(wait=True)
-    assert (
-        counted.settings.call_count == 1 and not counted.federate.called
-    )  # an event reads nothing
+    # An event of a run reads no settings.
+    assert counted.settings.call_count == 1 and not counted.federate.called
     for view in ("communication", "classes"):
         panel.show(view)
         counted()

@@ -189,9 +189,8 @@ def test_teachers_hide_and_fix_knobs_and_wrong_names_are_told(make, job):
     fixed = {"hide": ["epochs", "poison"], "fixed": {"dense.temperature": 2}}
     panel = make(partial(lab, "dense"), **fixed, images=16, epochs=3)
     knobs = panel.controls.knobs
-    assert (
-        panel.controls.epochs.value == 3 != knobs["epochs"].value
-    )  # plain epochs are the local ones
+    # `epochs` without a method's name are the local ones.
+    assert panel.controls.epochs.value == 3 != knobs["epochs"].value
     assert knobs["temperature"].disabled
     assert knobs["temperature"].value == 2
     assert knobs["images"].value == 16

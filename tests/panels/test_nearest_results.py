@@ -4,7 +4,7 @@ import statistics
 from dataclasses import replace
 
 import pytest
-from fake_job import outcome
+from fake_job import make_outcome
 from matplotlib.colors import to_hex
 
 from fedlab_nb.panels import nearest_results
@@ -30,9 +30,8 @@ SETTINGS = {
 
 
 def test_titles_numbers_and_source_of_the_table():
-    picture = find_nearest_results(["mine", *METHODS], SETTINGS).draw_into(
-        StoredPlot()
-    )  # one's own method is left out
+    # A method of one's own has no stored results, and is left out.
+    picture = find_nearest_results(["mine", *METHODS], SETTINGS).draw_into(StoredPlot())
     assert [row["method"] for row in picture.table] == ["Local only", "FedAvg, one round", "FENS"]
     assert picture.detail.startswith("Stored results of ")
     assert "at α = 0.1, 10 clients:" in picture.sentence
@@ -95,7 +94,7 @@ def test_bands_are_those_of_the_table_and_only_of_this_setting():
 def test_the_stored_band_lies_behind_the_bar_of_its_method():
     """Of the run's own setting, whatever the controls say now; of no other method and of no pinned row."""
     settings = {**SETTINGS, "seeds": 1}
-    row = Row(1, "fens", settings, 40, outcomes={0: outcome("fens", 0, settings)})
+    row = Row(1, "fens", settings, 40, outcomes={0: make_outcome("fens", 0, settings)})
     state = PanelState(runs=Runs((row,), 1), class_names=[str(c) for c in range(10)])
     (series,) = make_series_with_stored_bands(state.runs.list_series(), state)
     expected = find_nearest_results(["fens"], settings).get_bands_by_method()["fens"]
@@ -115,7 +114,7 @@ def test_a_bar_without_a_stored_band_says_why():
     few_epochs = {**settings, "epochs": 5}
 
     def describe(settings):
-        row = Row(1, "fens", settings, 40, outcomes={0: outcome("fens", 0, settings)})
+        row = Row(1, "fens", settings, 40, outcomes={0: make_outcome("fens", 0, settings)})
         state = PanelState(runs=Runs((row,), 1), class_names=[str(c) for c in range(10)])
         (series,) = state.runs.list_series()
         rows = make_series_with_stored_bands(

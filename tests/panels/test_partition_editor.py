@@ -56,9 +56,8 @@ def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
     assert "121 samples of class 6 at client D" in editor.samples.value
     editor.to.value = 1
     editor.give.click()
-    assert (
-        panel.code().count("moves='0: D6>B'") == 1 and panel.views.client.value == 1
-    )  # one goes on looking at it
+    # The view follows the samples to their new client.
+    assert panel.code().count("moves='0: D6>B'") == 1 and panel.views.client.value == 1
     editor.name.value = "north, x"
     editor.double.click()
     assert editor.edits.doubled_clients == [1] and "B (north x)" in str(panel.views.client.options)

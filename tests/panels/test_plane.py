@@ -70,9 +70,8 @@ def test_the_words_say_what_is_seen(made):
     titles = [row["picture"] for row in picture.table]
     assert titles[:3] == ["Client A", "Client B", "Client C"]
     for k, row in enumerate(picture.table[:3]):
-        assert (
-            sum(row[f"points {name}"] for name in CLASSES) == made.samples_per_client[k]
-        )  # held-out points play no part there
+        # Held-out points are not counted.
+        assert sum(row[f"points {name}"] for name in CLASSES) == made.samples_per_client[k]
 
 
 # --------------------------------------------------------------------------------------- in the playground and lesson 2

@@ -222,9 +222,8 @@ def test_of_many_runs_the_last_rows_stay_listed_and_those_with_a_pin(make):
     more = panel.runs_panel.more
     several = len(panel.methods)
     last = listed.children
-    assert (
-        len(last) == 1 + runs_panel.MAX_ROWS + 1 and last[-1].children[0].value
-    )  # the heading; the first run's FENS
+    # The heading, the last rows, and the pinned row of the first run.
+    assert len(last) == 1 + runs_panel.MAX_ROWS + 1 and last[-1].children[0].value
     assert more.description == f"Show all {9 * several} rows"
     more.click()
     assert len(listed.children) == 1 + 9 * several and listed.children[1] is last[1]

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from fake_job import outcome
+from fake_job import make_outcome
 from stage_messages import START, deal, last, open_window, read_owners, read_shards
 
 from fedlab_nb.data import Edits, federate, load
@@ -577,14 +577,13 @@ def test_flights_are_those_of_the_settings_own_seed(job):
 
     def make_row(run, method, seeds, **changes):
         settings = {**state, **changes}
-        outcomes = {seed: outcome(method, seed, settings) for seed in seeds}
+        outcomes = {seed: make_outcome(method, seed, settings) for seed in seeds}
         return Row(run, method, settings=settings, epochs=1, outcomes=outcomes)
 
     first = make_row(1, "fedavg", [4])
     newest = make_row(3, "fedavg", [4, 5])
-    newest.outcomes[4].ledger.add(
-        0, "up", "local models", 500
-    )  # not one seed's bytes as the other's
+    # So that the bytes of one seed differ from those of the other.
+    newest.outcomes[4].ledger.add(0, "up", "local models", 500)
     rows = [
         first,
         make_row(2, "fens", [4], alpha=0.5),  # another setting

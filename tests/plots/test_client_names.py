@@ -87,9 +87,8 @@ def test_who_holds_what_says_the_names(wards):
     at = held.dataset.client_names.index("north")
     assert picture.table[at]["client"] == f"{format_client_letters(at)} (north)"
     assert "north" in picture.alt
-    assert f"Client {format_client_letters(at)} (north)" in str(
-        get_marks_by_id(picture.figure)
-    )  # what hovering over it says
+    # The text that is shown on hover.
+    assert f"Client {format_client_letters(at)} (north)" in str(get_marks_by_id(picture.figure))
     assert describe_partition(held, at, None, wards).startswith(
         f"Client {format_client_letters(at)} (north) holds 20 samples"
     )

@@ -19,9 +19,8 @@ from fedlab_nb.plots.style import ACCENT, INK, SECOND
 from fedlab_nb.studies.results import Results
 
 OWN = "local centralized fedavg ensemble fens fedlpa fusefl fedet coboosting dense fedavg_multi".split()
-MARKS = {
-    colour.lower() for colour in (ACCENT, SECOND, INK)
-}  # also of marks, and of bytes up and down
+# Colours that pictures also use for marks, and for bytes up and down.
+MARKS = {colour.lower() for colour in (ACCENT, SECOND, INK)}
 
 
 def series(method, level=0.8):
@@ -38,9 +37,8 @@ def series(method, level=0.8):
 
 def test_every_method_has_a_look_of_its_own():
     every = {name: get_method_look(name) for name in METHODS}
-    package = {
-        name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")
-    }  # no test's method
+    # Without methods that a test has registered.
+    package = {name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")}
     assert set(read_toml("methods/looks.toml")) - {"FedENS", OWN_FITS} <= package
     assert len(set(every.values())) == len(every) >= 26
     assert len({every[name].colour for name in OWN}) == len(OWN)
@@ -60,9 +58,8 @@ def test_a_method_is_found_by_name_title_and_short_name():
         ), name
     assert get_method_look("fens (rounds = 3)") == get_method_look("fens")
     assert get_method_look("FedAvg, T rounds, run 2") == get_method_look("fedavg_multi")
-    styles = choose_distinct_looks(
-        ["fens (rounds = 1)", "fens (rounds = 9)", "fens"]
-    )  # variants keep the colour and differ
+    # Variants of a method share its colour, and have different markers or lines.
+    styles = choose_distinct_looks(["fens (rounds = 1)", "fens (rounds = 9)", "fens"])
     assert len(set(styles.values())) == 3
     assert {one.colour for one in styles.values()} == {get_method_look("fens").colour}
 

@@ -140,11 +140,12 @@ def test_a_table_of_clients_and_classes_rings_and_frames(ax):
         (patch.get_x() + patch.get_width() / 2, patch.get_y() + patch.get_height() / 2)
         for patch in ax.patches
     ]
+    # A ring for each class and the frame of client 1; there is no class 5 to frame.
     assert np.round(middles, 6).tolist() == [
         [0, 0],
         [1, 1],
         [1, 0.5],
-    ]  # a ring a class, client 1's frame, no class 5
+    ]
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 5, 9), (7,)])
@@ -164,9 +165,8 @@ def test_tiles_stand_in_rows_with_a_place_for_what_is_missing(ax, shape):
     assert (first[0, half : half + 3] == kit.EMPTY_TILE_COLOUR).all()
     assert np.array_equal(second[:, :half], second[:, half:])
     assert render_picture_png(ax.figure).startswith(b"\x89PNG")
-    assert (
-        ax.get_gid().startswith("photos") and first[0, half - 1, 3] == 0
-    )  # as it is on a dark page
+    # Gaps are transparent, so that they look the same on a dark page.
+    assert ax.get_gid().startswith("photos") and first[0, half - 1, 3] == 0
 
 
 def test_tiles_go_on_below_where_the_figure_is_on_end():

@@ -216,11 +216,12 @@ def test_dots_stay_within_their_cells():
         plots.render_picture_png(picture.figure)
         axes = picture._artists.lower
         dots = picture._artists.dots
+        # In points, of which an inch has 72.
         cell = (
             min(np.ptp(axes.transData.transform([(0, 0), (1, 1)]), axis=0))
             / picture.figure.dpi
             * 72
-        )  # points
+        )
         diameter = 2 * math.sqrt(dots.get_sizes().max() / math.pi)
         assert 0.5 * min(cell, 38) < diameter <= 1.02 * cell
 

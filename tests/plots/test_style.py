@@ -21,9 +21,8 @@ def test_words_stay_within_the_figure_and_titles_off_each_other():
             right.set_xlabel("bytes, both ways, of all clients together", fontsize=10)
         style.compute_layout_once(figure)
         ends = [text.get_window_extent().x1 for text in (first, last, right.xaxis.label)]
-        assert (
-            ends[0] < last.get_window_extent().x0 and max(ends) < figure.bbox.x1 + 2
-        )  # whole pixels
+        # Boxes end at whole pixels, hence the 2.
+        assert ends[0] < last.get_window_extent().x0 and max(ends) < figure.bbox.x1 + 2
         return [text.get_fontsize() for text in (first, last, right.xaxis.label)]
 
     assert sizes(10) == [style.TITLE, style.TITLE, 10]
@@ -57,8 +56,7 @@ def test_a_written_figure_has_let_go_of_the_layouts_bitmap(no_collection):
     with style.drawing() as (figure, axes):
         axes.set_title("accuracy")
     style.compute_layout_once(figure)
-    bitmap = weakref.ref(
-        figure.canvas.get_renderer()
-    )  # 4 bytes a pixel, in a figure that only a collection frees
+    # The bitmap has 4 bytes a pixel, and only a garbage collection would free the figure.
+    bitmap = weakref.ref(figure.canvas.get_renderer())
     style.render_svg(figure, "white")
     assert bitmap() is None

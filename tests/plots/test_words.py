@@ -112,9 +112,8 @@ def test_verdicts_say_what_is_noise():
 def test_communication_compares_the_cheapest_with_the_dearest():
     cheap = Series("A", accuracies={0: 0.5, 1: 0.6, 2: 0.4}, up=1000, down=1000)
     noisy = Series("B", accuracies={0: 0.7, 1: 0.5, 2: 0.45}, up=4000, down=1000)
-    clear = Series(
-        "B", accuracies={0: 0.41, 1: 0.5, 2: 0.3}, up=4000, down=1000
-    )  # paired: 9, 10 and 10 points below
+    # Seed by seed 9, 10 and 10 points below.
+    clear = Series("B", accuracies={0: 0.41, 1: 0.5, 2: 0.3}, up=4000, down=1000)
     for dear, says in (
         (noisy, "for 5 points more, which is within the noise."),
         (clear, "and gets 10 points less."),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from lab_views import picture_of
+from lab_views import show_view
 
 from fedlab_nb.labs.gauss.class_pictures import draw_class_statistics
 from fedlab_nb.methods.gauss import GaussReport
@@ -10,23 +10,25 @@ from fedlab_nb.plots import render_picture_png
 from fedlab_nb.plots.words import format_client_letters
 
 SYSTEM = "gauss"
-SHORT = {"clients": 3, "seeds": 1, "methods": []}
+SHORT_SETTINGS = {"clients": 3, "seeds": 1, "methods": []}
 VIEWS = ["pictures", "sent", "heads"]
 
 
-def test_classes_and_what_a_client_sends(ran):
-    counts = ran.outcomes[0].report.counts
-    picture = picture_of(ran, "pictures")
+def test_classes_and_what_a_client_sends(finished_lab):
+    counts = finished_lab.outcomes[0].report.counts
+    picture = show_view(finished_lab, "pictures")
     assert (
         f"knows this of {counts.sum()} samples: each class has a covariance of its own"
         in picture.sentence
     )
     assert [row["samples"] for row in picture.table] == counts.sum(0).tolist()
     before = picture.figure.axes[0].images[-1].get_array().copy()
-    assert (ran.set("pictures", draws=3).figure.axes[0].images[-1].get_array() != before).any()
+    assert (
+        finished_lab.set("pictures", draws=3).figure.axes[0].images[-1].get_array() != before
+    ).any()
     for client in range(3):
-        ran.views.client.value = client
-        picture = picture_of(ran, "sent")
+        finished_lab.views.client.value = client
+        picture = show_view(finished_lab, "sent")
         assert f"Client {format_client_letters(client)} holds" in picture.sentence
         assert "secure sum" in picture.detail
         held = counts[client][counts[client] > 0]
@@ -36,12 +38,12 @@ def test_classes_and_what_a_client_sends(ran):
             if row["images"] == 1:
                 assert row["class"] in picture.sentence
                 assert "is that image, exactly" in picture.sentence
-    ran.views.client.value = -1
+    finished_lab.views.client.value = -1
 
 
 @pytest.mark.slow
-def test_all_heads_side_by_side(make):
-    panel = make()
+def test_all_heads_side_by_side(open_lab):
+    panel = open_lab()
     picture = panel.work("heads")
     assert panel.error == "" and len(picture.table) == 10
     classifiers = [row["classifier"] for row in picture.table]
@@ -60,15 +62,15 @@ def test_all_heads_side_by_side(make):
         {"head": "nb", "clients": 1},
     ],
 )
-def test_other_settings(make, options):
-    panel = make(**options)
+def test_other_settings(open_lab, options):
+    panel = open_lab(**options)
     panel.run(wait=True)
     panel.views.class_index.value = 3
     for name in VIEWS[:2]:
-        picture_of(panel, name)
+        show_view(panel, name)
 
 
-def test_a_class_of_nobody_is_said():
+def test_a_class_that_nobody_holds_is_named():
     counts = np.array([[3, 0], [2, 0]])
     means = np.zeros((2, 12), np.float32)
     report = GaussReport(
