@@ -1,4 +1,4 @@
-"""What a panel shows before its first run: stored results where they fit the controls, nothing where they do not."""
+"""Before its first run a panel shows stored results where they fit the controls, and nothing elsewhere."""
 
 import statistics
 from dataclasses import replace
@@ -39,9 +39,9 @@ def test_titles_numbers_and_source_of_the_table():
 
 
 def test_settings_that_differ_are_named():
-    asked = {**SETTINGS, "epochs": 5, "fens.rounds": 7, "fens.eta_l": 1, "holdout": "0.1"}
+    settings = {**SETTINGS, "epochs": 5, "fens.rounds": 7, "fens.eta_l": 1, "holdout": "0.1"}
     assert (
-        find_nearest_results(METHODS, asked).describe_differences_from_table()
+        find_nearest_results(METHODS, settings).describe_differences_from_table()
         == "Their epochs and fens.rounds differ from yours."
     )
 
@@ -77,13 +77,13 @@ def test_the_second_classroom_set_has_a_table_of_its_own(monkeypatch):
 
 
 def test_bands_are_those_of_the_table_and_only_of_this_setting():
-    found = find_nearest_results(METHODS, SETTINGS)
-    bands = found.get_bands_by_method()
-    shares = list(found.table.accuracies("fens", 0.1, 10).values())
+    nearest = find_nearest_results(METHODS, SETTINGS)
+    bands = nearest.get_bands_by_method()
+    shares = list(nearest.table.accuracies("fens", 0.1, 10).values())
     assert len(shares) == 10 and bands["fens"].mean == pytest.approx(sum(shares) / 10)
-    half = 2.262 * statistics.stdev(shares) / 10**0.5  # Student's t of 9 degrees of freedom
-    assert bands["fens"].half_width == pytest.approx(half, rel=1e-3)
-    assert found.describe_stored_seeds() == "10 stored seeds"
+    half_width = 2.262 * statistics.stdev(shares) / 10**0.5  # Student's t of 9 degrees of freedom
+    assert bands["fens"].half_width == pytest.approx(half_width, rel=1e-3)
+    assert nearest.describe_stored_seeds() == "10 stored seeds"
     near = find_nearest_results(METHODS, {**SETTINGS, "alpha": 0.12})
     assert near.get_bands_by_method() == bands
     assert near.describe_stored_seeds() == "10 stored seeds at α = 0.1"
@@ -92,7 +92,7 @@ def test_bands_are_those_of_the_table_and_only_of_this_setting():
 
 
 def test_the_stored_band_lies_behind_the_bar_of_its_method():
-    """Of the run's own setting, whatever the controls say now; of no other method and of no pinned row."""
+    """It is the band of the run's own setting, whatever the controls say now."""
     settings = {**SETTINGS, "seeds": 1}
     row = Row(1, "fens", settings, 40, outcomes={0: make_outcome("fens", 0, settings)})
     state = PanelState(runs=Runs((row,), 1), class_names=[str(c) for c in range(10)])
