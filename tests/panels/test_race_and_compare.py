@@ -55,7 +55,7 @@ def test_bars_of_time_stand_in_their_order_and_end_at_the_sum():
     assert picture.sentence.startswith("B takes longest, 1.7 s")
 
 
-@pytest.mark.parametrize("own", [{}, {"fens.proxy": "server", "ee_data": "real"}])
+@pytest.mark.parametrize("more_settings", [{}, {"fens.proxy": "server", "ee_data": "real"}])
 def test_what_leaks_follows_the_settings(more_settings):
     methods = ["fens", "coboosting"]
     settings = {"dataset": "digits", "seeds": 1, "preset": "classroom", **more_settings}

@@ -17,21 +17,21 @@ from fedlab_nb.plots.vector import draw_svg
 LOCAL = "local training"
 
 
-def point(phase, sent, accuracy):
+def make_point(phase, sent, accuracy):
     return {"phase": phase, "progress": 0.5, "accuracy": accuracy, "bytes": sent}
 
 
 ONCE = Series(
     "Once", setting="toy", accuracies={0: 0.6}, up=300, down=100,
-    curves=[[point(LOCAL, 100, 0.2), point("fuse", 400, 0.5), point("end", 400, 0.6)]],
+    curves=[[make_point(LOCAL, 100, 0.2), make_point("fuse", 400, 0.5), make_point("end", 400, 0.6)]],
 )  # fmt: skip
 MANY = Series(
     "Many", setting="toy", accuracies={0: 0.9}, up=800, down=800,
-    curves=[[point("rounds", 200 * (r + 1), 0.1 * (r + 2)) for r in range(8)]],
+    curves=[[make_point("rounds", 200 * (r + 1), 0.1 * (r + 2)) for r in range(8)]],
 )  # fmt: skip
 TINY = Series(
     "Tiny rounds", setting="toy", accuracies={0: 0.8}, up=500, down=300,
-    curves=[[point(LOCAL, 100, 0.2), point("rule", 600, 0.7), point("rule", 800, 0.8)]],
+    curves=[[make_point(LOCAL, 100, 0.2), make_point("rule", 600, 0.7), make_point("rule", 800, 0.8)]],
 )  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def test_stages_fill_one_after_the_other():
     assert compute_stage_completion(MANY, 800) == (0.5, 0.5, 0.5)
 
 
-def test_a_race_that_moves_gives_the_very_picture_of_a_fresh_one():
+def test_a_race_that_has_moved_looks_like_a_fresh_one_at_that_moment():
     race = RacePicture([ONCE, MANY])
     draw_svg(race.show(race.compute_budget(0)).figure)
     for step in (STEPS / 2, STEPS, STEPS / 3):

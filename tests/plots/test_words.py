@@ -1,4 +1,4 @@
-"""What pictures say: the sentences, the noise test against its formula, the neighbour score against a plain loop."""
+"""What pictures say: numbers in words, sentences about noise, and the scores of feature maps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FEW = Band(0.031, 0.012, 4)
 
 
 @pytest.mark.parametrize(
-    ("said", "text"),
+    ("formatted", "text"),
     [
         (words.format_data_size(26280), "26.3 kB"),
         (words.format_data_size(5e16), "5e+04 TB"),
@@ -50,8 +50,8 @@ FEW = Band(0.031, 0.012, 4)
         (words.describe_guess_error(3, 3.5), "very near"),
     ],
 )
-def test_numbers_in_words(said, text):
-    assert said == text
+def test_numbers_in_words(formatted, text):
+    assert formatted == text
 
 
 @pytest.mark.parametrize("values", [(0.1, 1, 0.1, 0.9, 1), (0.5, 0.51, 0.52, 0.5, 0.5)])
@@ -65,13 +65,13 @@ def test_the_ends_of_a_series_are_those_of_its_band_within_0_and_1(values):
 
 
 def test_verdicts_are_paired_by_seed_where_the_federation_is_the_same():
-    """+10, +5, +10 points, seed by seed; unpaired, the seeds' own spread of 20 points hides it."""
+    """A leads by 5 to 10 points seed by seed; unpaired, the spread between the seeds hides it."""
     best = [0.5, 0.7, 0.9]
     second = [0.4, 0.65, 0.8]
     best += [0.6, 0.8]
     second += [0.52, 0.72]
-    wide = scipy.stats.t.ppf(0.975, 4) * scipy.stats.sem([0.1, 0.05, 0.1, 0.08, 0.08])
-    assert f"clearly ahead of B (by 8 ± {100 * wide:.0f} points)" in verdict(
+    half_width = scipy.stats.t.ppf(0.975, 4) * scipy.stats.sem([0.1, 0.05, 0.1, 0.08, 0.08])
+    assert f"clearly ahead of B (by 8 ± {100 * half_width:.0f} points)" in describe_best(
         ("A", best), ("B", second)
     )
     welch = scipy.stats.ttest_ind(best, second, equal_var=False).confidence_interval(0.95)
@@ -84,63 +84,63 @@ def test_verdicts_are_paired_by_seed_where_the_federation_is_the_same():
     assert behind in plots.describe_best_method(rows)
 
 
-def verdict(*rows):
+def describe_best(*rows):
     return plots.describe_best_method(
         [Series(n, setting="s", accuracies=dict(enumerate(a)), bound=n == "Local") for n, a in rows]
     )
 
 
 def test_verdicts_say_what_is_noise():
-    clear = verdict(("FENS", [0.8, 0.82, 0.84]), ("FedAvg", [0.3, 0.33, 0.33]))
+    clear = describe_best(("FENS", [0.8, 0.82, 0.84]), ("FedAvg", [0.3, 0.33, 0.33]))
     assert "FENS is best with 82 %" in clear and "FedAvg (by 50 points)" in clear
-    noise = verdict(
+    noise = describe_best(
         ("FENS", [0.8, 0.9, 0.7]), ("FedLPA", [0.82, 0.7, 0.82]), ("FedAvg", [0.1, 0.1, 0.1])
     )
     assert (
         "FedLPA is 2 points behind, which is within the noise; FedAvg is last with 10 %." in noise
     )
-    assert "one seed" in verdict(("FENS", [0.8]), ("FedAvg", [0.3])) and verdict()
+    assert "one seed" in describe_best(("FENS", [0.8]), ("FedAvg", [0.3])) and describe_best()
     equal = [(name, [0.8, 0.9, 0.7]) for name in ("FedAvg", "FENS", "FedLPA")]
-    assert [verdict(*equal[:n]) for n in (3, 2)] == [
+    assert [describe_best(*equal[:n]) for n in (3, 2)] == [
         f"{who} reach the same 80 %." for who in ("All", "Both")
     ]
-    assert "one seed" in verdict(("FENS", [0.8]), ("FedLPA", [0.8]))
-    bound = verdict(("FENS", [0.8]), ("Local", [0.9]))
+    assert "one seed" in describe_best(("FENS", [0.8]), ("FedLPA", [0.8]))
+    bound = describe_best(("FENS", [0.8]), ("Local", [0.9]))
     assert "FENS reaches 80 %" in bound and bound.endswith("Local 90 %.")
 
 
-def test_communication_compares_the_cheapest_with_the_dearest():
+def test_communication_compares_the_cheapest_with_the_most_expensive():
     cheap = Series("A", accuracies={0: 0.5, 1: 0.6, 2: 0.4}, up=1000, down=1000)
     noisy = Series("B", accuracies={0: 0.7, 1: 0.5, 2: 0.45}, up=4000, down=1000)
     # Seed by seed 9, 10 and 10 points below.
     clear = Series("B", accuracies={0: 0.41, 1: 0.5, 2: 0.3}, up=4000, down=1000)
-    for dear, says in (
+    for dear, ending in (
         (noisy, "for 5 points more, which is within the noise."),
         (clear, "and gets 10 points less."),
     ):
         sentence = plots.draw_communication([cheap, dear]).sentence
         assert sentence.startswith("A costs least, 1 kB")
         assert "2.5 times as much" in sentence
-        assert says in sentence
+        assert ending in sentence
     same, third = (Series(name, accuracies={0: 0.3}, up=1000, down=1000) for name in "CD")
-    for rows, says in (
+    for rows, ending in (
         ([cheap, same, noisy], "A and C cost least"), ([cheap], "A costs 1 kB up and 1 kB down for all"),
         ([cheap, same, third, noisy], "A, C and D cost least"), ([cheap, same], "A and C cost the same"),
     ):  # fmt: skip
-        assert plots.draw_communication(rows).sentence.startswith(says)
+        assert plots.draw_communication(rows).sentence.startswith(ending)
     sums = Series("AFL", accuracies={0: 0.9}, up=1000, down=0)
     assert "1 kB up and nothing down" in plots.draw_communication([sums]).sentence
 
 
-def neighbours_by_hand(x, y, k):
+def measure_neighbour_accuracy_by_hand(x, y, k):
     right = 0
     for i in range(len(x)):
         order = sorted(
             (j for j in range(len(x)) if j != i), key=lambda j: ((x[i] - x[j]) ** 2).sum()
         )[:k]
         votes = Counter(int(y[j]) for j in order)
-        most = max(votes.values())
-        tied = [c for c in votes if votes[c] == most]
+        most_votes = max(votes.values())
+        tied = [c for c in votes if votes[c] == most_votes]
         ranks = {c: sum(k - r for r, j in enumerate(order) if y[j] == c) for c in tied}
         right += max(tied, key=lambda c: ranks[c]) == y[i]
     return right / len(x)
@@ -151,10 +151,12 @@ def test_neighbour_accuracy_is_what_a_loop_finds():
     for k, spread in ((10, 0.1), (10, 3.0), (3, 1.0)):
         y = rng.integers(0, 4, 60)
         x = np.eye(4)[y] + spread * rng.normal(size=(60, 4))
-        assert plots.compute_neighbour_accuracy(x, y, k) == neighbours_by_hand(x, y, k)
-    apart = np.repeat([0, 1], 20)
+        assert plots.compute_neighbour_accuracy(x, y, k) == measure_neighbour_accuracy_by_hand(
+            x, y, k
+        )
+    labels = np.repeat([0, 1], 20)
     assert (
-        plots.compute_neighbour_accuracy(apart[:, None] * 100.0 + rng.random((40, 1)), apart) == 1
+        plots.compute_neighbour_accuracy(labels[:, None] * 100.0 + rng.random((40, 1)), labels) == 1
     )
     assert math.isnan(plots.compute_neighbour_accuracy(np.zeros((1, 3)), np.zeros(1, int)))
 
@@ -176,12 +178,12 @@ def test_tsne_gives_the_same_map_again_and_takes_degenerate_points():
 
 
 @pytest.mark.slow
-def test_maps_made_apart_are_the_same_and_come_where_no_process_can_be_had(monkeypatch):
+def test_maps_of_a_subprocess_are_the_same_and_are_made_here_where_no_process_starts(monkeypatch):
     rng = np.random.default_rng(0)
     tables = [rng.normal(size=(12, 4)), rng.normal(size=(9, 3))]
-    here = [plots.project_by_tsne(x) for x in tables]
+    expected = [plots.project_by_tsne(x) for x in tables]
 
-    def apart(x):
+    def compute_apart(x):
         steps = compute_tsne_in_subprocess(x)
         while True:
             try:
@@ -189,13 +191,17 @@ def test_maps_made_apart_are_the_same_and_come_where_no_process_can_be_had(monke
             except StopIteration as end:
                 return end.value
 
-    assert all(np.array_equal(a, b) for a, b in zip(here, map(apart, tables), strict=True))
+    assert all(
+        np.array_equal(a, b) for a, b in zip(expected, map(compute_apart, tables), strict=True)
+    )
 
-    def none(*_, **__):
+    def refuse(*_, **__):
         raise OSError("no process")
 
-    monkeypatch.setattr("joblib.externals.loky.get_reusable_executor", none)
-    assert all(np.array_equal(a, b) for a, b in zip(here, map(apart, tables), strict=True))
+    monkeypatch.setattr("joblib.externals.loky.get_reusable_executor", refuse)
+    assert all(
+        np.array_equal(a, b) for a, b in zip(expected, map(compute_apart, tables), strict=True)
+    )
 
 
 def test_features_say_which_map_is_a_preview_and_what_is_left_out():
@@ -215,10 +221,15 @@ def test_features_say_which_map_is_a_preview_and_what_is_left_out():
         "m0, with 0 %. Bright: client 1. 2 more methods in the table."
     )
     assert len(picture.table) == 10
-    rest = plots.draw_feature_maps(maps, tuple("012345678"), setting="s", first_map_index=8)
-    assert len(rest.table) == 10
-    assert [ax.get_title("left") for ax in rest.figure.axes if ax.collections] == ["m8", "m9"]
-    assert rest.figure.axes[0].get_xlabel() == "PCA · 67 %"
+    second_picture = plots.draw_feature_maps(
+        maps, tuple("012345678"), setting="s", first_map_index=8
+    )
+    assert len(second_picture.table) == 10
+    assert [ax.get_title("left") for ax in second_picture.figure.axes if ax.collections] == [
+        "m8",
+        "m9",
+    ]
+    assert second_picture.figure.axes[0].get_xlabel() == "PCA · 67 %"
     with use_figure_size((3.2, 5.0)):  # in a narrow frame at most two side by side
         grid = (
             plots.draw_feature_maps(maps[:3], tuple("012345678"), setting="s")
@@ -234,9 +245,11 @@ def test_features_say_which_map_is_a_preview_and_what_is_left_out():
 )
 def test_maps_of_features_are_squares_as_large_as_the_frame_allows(size, maps, rows, columns):
     rng = np.random.default_rng(0)
-    drawn = [FeatureMap(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), 0.5) for i in range(maps)]
+    maps_of_features = [
+        FeatureMap(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), 0.5) for i in range(maps)
+    ]
     with use_figure_size(size):
-        picture = plots.draw_feature_maps(drawn, tuple("012345678"), setting="s")
+        picture = plots.draw_feature_maps(maps_of_features, tuple("012345678"), setting="s")
     grid = picture.figure.axes[0].get_gridspec()
     assert (grid.nrows, grid.ncols) == (rows, columns)
     plots.render_picture_png(picture)
@@ -245,7 +258,7 @@ def test_maps_of_features_are_squares_as_large_as_the_frame_allows(size, maps, r
         assert box.width == pytest.approx(box.height)
 
 
-def test_a_point_says_its_class_and_what_it_is_taken_for_and_has_its_image():
+def test_a_point_has_its_class_its_prediction_and_its_image():
     points = np.eye(3)[:, :2]
     labels = np.array([1, 0, 1])
     one = FeatureMap("FENS", points, labels, 0.5, "t-SNE", np.array([1, 1, 0]), np.array([0, 1, 2]))
