@@ -53,7 +53,7 @@ def context(
 
 
 def finish(method, ctx):
-    """The final state."""
+    """Run a method to its end; returns the final state."""
     return model_state(exhaust_generator(method.run(ctx)).module)
 
 
@@ -63,7 +63,7 @@ def distance(one, other):
 
 
 def drawn(ctx, m, rounds):
-    """S_t of every round."""
+    """S_t of every round: the clients that take part."""
     loop = Rounds(ctx, FedAvgMulti(rounds=rounds, per_round=m, local_epochs=2))
     return [list(loop.draw_and_set_participants(t)) for t in range(rounds)]
 

@@ -35,7 +35,7 @@ def test_from_a_repository_its_address_and_commit_are_repeated():
     assert format_install_command("onnx", origin=origin) == expected
 
 
-def test_a_wheel_file_is_named_as_long_as_it_is_there(tmp_path):
+def test_a_wheel_file_is_named_as_long_as_it_exists(tmp_path):
     wheel = tmp_path / "fedlab nb.whl"
     wheel.touch()
     record = {"url": wheel.as_uri(), "archive_info": {}}

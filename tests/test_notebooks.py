@@ -1,6 +1,6 @@
 """The committed notebooks: in step with their sources, run from top to bottom, readable without a kernel.
 
-That a new run gives the same outputs is nbval's part (`pytest --nbval`, see tests/everything.txt).
+nbval tests that a new run gives the same outputs (`pytest --nbval`, see tests/everything.txt).
 """
 
 import re
@@ -45,7 +45,7 @@ def test_in_step_with_the_source(name):
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_it_was_run_from_top_to_bottom_and_can_be_read_without_a_kernel(name):
-    """No error, a text for each output, a picture at least, and no trace of a machine or of a widget's state."""
+    """It has no errors, a text for each output, at least one picture, and no trace of a machine or a widget's state."""
     notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", 4)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     outputs = [output for cell in code for output in cell.outputs]
@@ -73,8 +73,9 @@ def test_the_pages_for_teachers_show_the_tagged_pictures():
 
 
 def test_outputs_are_kept_where_the_code_is_the_same():
-    old, new = (make.notebook(f"# A\n\n```python\nx\n```\n\n{text}\n\n```python\n{code}\n```\n")
-                for text, code in (("one", "y"), ("two", "z")))  # fmt: skip
+    source = "# A\n\n```python\nx\n```\n\nTEXT\n\n```python\nCODE\n```\n"
+    old = make.notebook(source.replace("TEXT", "one").replace("CODE", "y"))
+    new = make.notebook(source.replace("TEXT", "two").replace("CODE", "z"))
     shown = nbformat.v4.new_output("execute_result", {"text/plain": "3"}, execution_count=1)
     old.cells[1].outputs = [shown]
     old.cells[3].outputs = [shown]
@@ -97,7 +98,7 @@ def test_a_lesson_has_guesses_exercises_and_a_recap_of_its_goals():
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_a_lesson_has_every_name_that_its_pages_use(name):
+def test_a_lesson_module_has_every_name_that_its_pages_use(name):
     used = set(re.findall(r"\blesson\.(\w+)", SOURCES[name] + read_teachers_page(name))) - {"md"}
     assert len(used) >= 5
     assert [each for each in used if not hasattr(import_lesson(name), each)] == []

@@ -46,34 +46,34 @@ def make_folded_output(image, sentence, alt):
 
 @pytest.fixture
 def course(tmp_path, monkeypatch):
-    """Lesson 3 with three different pictures, Fed-ET's without any, and a page; returns a way to write."""
+    """A course with pictures in lesson 3 and on a page, and none in Fed-ET's; returns a function that adds lessons."""
     folder = tmp_path / "course"
     (folder / "shelf").mkdir(parents=True)
     monkeypatch.setattr(slides, "find_course_source", lambda: folder)
 
-    def put(name, *cells):
+    def write_lesson(name, *cells):
         nbformat.write(new_notebook(cells=list(cells)), folder / f"{name}.ipynb")
 
     title = new_markdown_cell("# FENS: whom to trust")
     one = make_shown_output(ONE, "One rises.", "A line [1]")
     two = make_folded_output(TWO, "Two falls.", 'A "line" & 2')
     answer = new_markdown_cell("Text\n\n## 2. The answer")
-    put(
+    write_lesson(
         "3_fens",
         title,
         new_code_cell("a", outputs=[one]),
         answer,
         new_code_cell("b", outputs=[one, two]),
     )
-    put(
+    write_lesson(
         "shelf/fed_et", title, new_code_cell("c", outputs=[new_output("stream", text="no picture")])
     )
-    put(
+    write_lesson(
         "shelf/paper_tables",
         title,
         new_code_cell("d", outputs=[make_shown_output(TWO, "Two falls.", "A line")]),
     )
-    return put
+    return write_lesson
 
 
 def test_stored_pictures_are_files_with_their_alt_texts(course, tmp_path):

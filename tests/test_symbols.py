@@ -1,4 +1,4 @@
-"""The table of symbols, row by row: names, what a label's symbols mean, and what controls say of them."""
+"""The table of symbols: its rows, how a symbol is found, and what labels and tooltips say about symbols."""
 
 import pytest
 from ipywidgets import Button
@@ -45,7 +45,7 @@ def test_a_symbol_is_found_however_it_is_written(name):
     assert [row.latex for row in find_symbols(name)] == [r"\alpha"]
 
 
-def test_a_letter_finds_its_family_and_a_word_its_rows():
+def test_a_letter_finds_all_symbols_with_it_and_a_word_the_rows_that_have_it():
     assert {"λ", "λ_div", "λ_damp", "λ_1"} <= {
         row.name_before_brackets for row in find_symbols("lambda")
     }
@@ -75,7 +75,7 @@ def test_the_symbol_of_every_knob_is_in_the_table(title, knob):
     )
 
 
-def test_a_letter_means_what_it_means_to_this_method():
+def test_a_letter_has_the_meaning_of_the_method():
     assert explain_label("ρ", "AFL").startswith("ρ: ")
     assert explain_label("ρ", "FENS") == explain_label("ψ") == ""
     assert explain_label("255 ε", "Co-Boosting").startswith("ε: ")
