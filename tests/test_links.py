@@ -8,7 +8,9 @@ from lessons import SOURCES
 
 from fedlab_nb.symbols import find_symbols, read_symbols
 
-LINKED_LESSONS = {name: make.text_of(name) for name in SOURCES if name not in make.WITHOUT_LINKS}
+LINKED_LESSONS = {
+    name: make.read_text_with_links(name) for name in SOURCES if name not in make.WITHOUT_LINKS
+}
 LINK = re.compile(r'\[[^\]\[]+\]\((?:\.\./)?notation\.md#([\w-]+) "([^"]+)"\)')
 
 
@@ -34,7 +36,7 @@ def test_each_row_has_the_place_to_which_links_lead():
 
 def test_the_first_use_and_no_other_is_linked():
     text = "# α\n\n`α` and $\\alpha$, then α and $\\tau$, $\\tau$.\n\n```python\nα\n```\n\n$$\\rho$$\n\n| α |\n"
-    text_with_links = make.linked(text, "3_fens")
+    text_with_links = make.add_links(text, "3_fens")
     assert text_with_links.startswith('# α\n\n`α` and [$\\alpha$](notation.md#alpha "')
     assert (
         text_with_links.count("](notation.md#alpha ") == 1
@@ -52,16 +54,16 @@ def test_a_paper_s_other_letter_and_an_equation_get_no_link():
         "[α](x.md)",
         "a $M_k$",
     ):
-        assert make.linked(text, "2_heterogeneity") == text
+        assert make.add_links(text, "2_heterogeneity") == text
 
 
 def test_a_letter_has_the_meaning_of_its_lesson():
-    in_afl = make.linked("γ", "4_closed_form")
-    in_coboosting = make.linked("γ", "shelf/co_boosting").replace("../", "")
+    in_afl = make.add_links("γ", "4_closed_form")
+    in_coboosting = make.add_links("γ", "shelf/co_boosting").replace("../", "")
     assert "#gamma " in in_afl and in_afl != in_coboosting
-    assert "#omega_div " in make.linked("ω_div", "shelf/fed_et")
-    assert "#rho " in make.linked(r"$\rho$", "4_closed_form")
-    assert make.linked("λ", "shelf/fedlpa") == "λ" and find_symbols("λ")
+    assert "#omega_div " in make.add_links("ω_div", "shelf/fed_et")
+    assert "#rho " in make.add_links(r"$\rho$", "4_closed_form")
+    assert make.add_links("λ", "shelf/fedlpa") == "λ" and find_symbols("λ")
 
 
 def test_a_symbol_means_the_same_in_all_lessons():

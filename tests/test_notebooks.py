@@ -13,7 +13,7 @@ from lessons import LESSONS, NOTEBOOKS, SOURCES, import_lesson, read_teachers_pa
 
 def test_cells_of_a_source():
     source = '# A\n\ntext\n\n\nmore\n\n```python tags=["raises-exception"]\nx = 1\n```\n'
-    cells = make.cells(source)
+    cells = make.make_cells(source)
     shown = [("markdown", "# A\n\ntext"), ("markdown", "more"), ("code", "x = 1")]
     assert [(c.cell_type, c.source) for c in cells] == shown
     assert cells[2].metadata["tags"] == ["raises-exception"]
@@ -40,7 +40,7 @@ def test_the_course_is_whole():
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_in_step_with_the_source(name):
-    assert make.in_step(name), f"run: python notebooks/make.py {name}"
+    assert make.is_in_step(name), f"run: python notebooks/make.py {name}"
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -59,7 +59,7 @@ def test_it_was_run_from_top_to_bottom_and_can_be_read_without_a_kernel(name):
 
 
 def test_the_pages_for_teachers_show_the_tagged_pictures():
-    wanted = {name: list(make.pictures(name)) for name in SOURCES}
+    wanted = {name: list(make.find_teacher_pictures(name)) for name in SOURCES}
     shown = {
         name: re.findall(r"\]\(\.\./images/teacher/([^)]*)\)", read_teachers_page(name))
         for name in SOURCES
@@ -74,8 +74,8 @@ def test_the_pages_for_teachers_show_the_tagged_pictures():
 
 def test_outputs_are_kept_where_the_code_is_the_same():
     source = "# A\n\n```python\nx\n```\n\nTEXT\n\n```python\nCODE\n```\n"
-    old = make.notebook(source.replace("TEXT", "one").replace("CODE", "y"))
-    new = make.notebook(source.replace("TEXT", "two").replace("CODE", "z"))
+    old = make.make_notebook(source.replace("TEXT", "one").replace("CODE", "y"))
+    new = make.make_notebook(source.replace("TEXT", "two").replace("CODE", "z"))
     shown = nbformat.v4.new_output("execute_result", {"text/plain": "3"}, execution_count=1)
     old.cells[1].outputs = [shown]
     old.cells[3].outputs = [shown]
