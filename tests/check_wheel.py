@@ -179,8 +179,8 @@ class Newcomer:
         home.mkdir()
         work.mkdir()
         # Settings for the machine's processor stay: OpenBLAS crashes on some machines without them.
-        kept = ("PATH", "LANG", "SYSTEMROOT", "OMP_NUM_THREADS", "OPENBLAS_")
-        self.environment = {k: v for k, v in os.environ.items() if k.startswith(kept)}
+        prefixes = ("PATH", "LANG", "SYSTEMROOT", "OMP_NUM_THREADS", "OPENBLAS_")
+        self.environment = {k: v for k, v in os.environ.items() if k.startswith(prefixes)}
         self.environment["HOME"] = str(home)
         self.environment["TMPDIR"] = str(home.parent)
         self.offline = find_isolation()
@@ -231,9 +231,9 @@ class Newcomer:
         )
         self.check_hint()
 
-    def check_output(self, text: str, wanted: str, times: int | None) -> None:
-        if wanted not in text or times is not None and text.count(wanted) != times:
-            raise CheckError(f"{wanted!r} was expected in:\n{text[-2000:]}")
+    def check_output(self, text: str, expected_text: str, times: int | None) -> None:
+        if expected_text not in text or times is not None and text.count(expected_text) != times:
+            raise CheckError(f"{expected_text!r} was expected in:\n{text[-2000:]}")
 
     def check_hint(self) -> None:
         """The command that adds an optional package is the one for an installed wheel."""
@@ -296,19 +296,19 @@ class Server:
                 stderr=subprocess.STDOUT,
             )
         while time.perf_counter() - self.start < 120 and self.process.poll() is None:
-            found = re.search(self.pattern, self.log.read_text())
-            if found:
+            match = re.search(self.pattern, self.log.read_text())
+            if match:
                 seconds = time.perf_counter() - self.start
                 print(f"{seconds:5.1f} s  fedlab-nb {' '.join(self.words)}: open", flush=True)
-                return found[1]
+                return match[1]
             time.sleep(0.1)
         self.__exit__()
         raise CheckError(f"{' '.join(self.words)} did not open:\n{self.log.read_text()[-2000:]}")
 
-    def check_answer(self, address: str, wanted: str) -> None:
+    def check_answer(self, address: str, expected_text: str) -> None:
         with urlopen(address, timeout=60) as answer:
-            if wanted not in answer.read().decode():
-                raise CheckError(f"{wanted} is not at the address of the course")
+            if expected_text not in answer.read().decode():
+                raise CheckError(f"{expected_text} is not at the address of the course")
 
     def __exit__(self, *_: object) -> None:
         self.process.send_signal(signal.SIGTERM)

@@ -57,9 +57,9 @@ def finish(method, ctx):
     return model_state(exhaust_generator(method.run(ctx)).module)
 
 
-def distance(one, other):
-    assert one.keys() == other.keys()
-    return max(float((one[name] - other[name]).abs().max()) for name in one)
+def distance(state, other_state):
+    assert state.keys() == other_state.keys()
+    return max(float((state[name] - other_state[name]).abs().max()) for name in state)
 
 
 def drawn(ctx, m, rounds):

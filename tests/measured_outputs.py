@@ -35,7 +35,10 @@ class Shown(str):
 def have_same_numbers(one: str, other: str) -> bool:
     """Whether two outputs have the same numbers, measured ones within their noise."""
     pairs = zip_longest(find_numbers(one), find_numbers(other), fillvalue=("nan", "", ""))
-    return all(first == second or differ_by_noise(first, second) for first, second in pairs)
+    return all(
+        number == other_number or differ_by_noise(number, other_number)
+        for number, other_number in pairs
+    )
 
 
 def find_numbers(text: str) -> list[tuple[str, str, str]]:

@@ -40,7 +40,7 @@ def list_lacks(name: str) -> list[str]:
     guide_row = f"| {describe_titles(METHODS[name].info)} | `{name}` |"
     if guide_row not in GUIDE.read_text(encoding="utf-8"):
         lacking.append("its row in the guide (python tests/test_complete.py)")
-    return [f"{name}: {what}" for what in lacking]
+    return [f"{name}: {need}" for need in lacking]
 
 
 def list_missing_tries(name: str) -> list[str]:

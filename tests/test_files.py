@@ -191,8 +191,8 @@ def test_files_of_other_processes_are_known_by_the_store_and_without_one_only_on
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path / "no folder"))
     with pytest.raises(UsageError):
         check_replaceable([path])
-    other = write_file(tmp_path / "b.txt", "ours")
-    check_replaceable([other])
+    second_path = write_file(tmp_path / "b.txt", "ours")
+    check_replaceable([second_path])
 
 
 def test_a_copy_of_our_file_in_another_place_is_a_persons(tmp_path):

@@ -56,7 +56,7 @@ def assert_same_output(expected: str, printed: str) -> None:
 def test_the_page_runs_and_prints_what_it_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = PAGE.read_text(encoding="utf-8")
-    blocks = [(found[1], found[2]) for found in BLOCK.finditer(page)]
+    blocks = [(match[1], match[2]) for match in BLOCK.finditer(page)]
     assert sum(kind == "text" for kind, _ in blocks) >= 6
     names: dict = {"__name__": "guide"}
     printed = ""

@@ -156,7 +156,11 @@ def test_both_servers_send_small_messages_at_once(monkeypatch):
     Connection().connect()
     assert calls[2:] == ["connected"]
     for server in ("jupyterlab", "voila"):
-        [option] = [one for one in read_toml("servers.toml")[server] if "connection_class" in one]
+        [option] = [
+            setting
+            for setting in read_toml("servers.toml")[server]
+            if "connection_class" in setting
+        ]
         assert import_item(option.split("=")[1]) is PromptConnection
 
 

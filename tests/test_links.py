@@ -38,10 +38,8 @@ def test_the_first_use_and_no_other_is_linked():
     text = "# α\n\n`α` and $\\alpha$, then α and $\\tau$, $\\tau$.\n\n```python\nα\n```\n\n$$\\rho$$\n\n| α |\n"
     text_with_links = make.add_links(text, "3_fens")
     assert text_with_links.startswith('# α\n\n`α` and [$\\alpha$](notation.md#alpha "')
-    assert (
-        text_with_links.count("](notation.md#alpha ") == 1
-        and text_with_links.count("](notation.md#tau ") == 1
-    )
+    assert text_with_links.count("](notation.md#alpha ") == 1
+    assert text_with_links.count("](notation.md#tau ") == 1
     assert text_with_links.endswith("```python\nα\n```\n\n$$\\rho$$\n\n| α |\n")
 
 

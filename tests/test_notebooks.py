@@ -59,7 +59,7 @@ def test_it_was_run_from_top_to_bottom_and_can_be_read_without_a_kernel(name):
 
 
 def test_the_pages_for_teachers_show_the_tagged_pictures():
-    wanted = {name: list(make.find_teacher_pictures(name)) for name in SOURCES}
+    expected = {name: list(make.find_teacher_pictures(name)) for name in SOURCES}
     shown = {
         name: re.findall(r"\]\(\.\./images/teacher/([^)]*)\)", read_teachers_page(name))
         for name in SOURCES
@@ -67,9 +67,9 @@ def test_the_pages_for_teachers_show_the_tagged_pictures():
     files = {
         path.name: path.stat().st_size for path in (NOTEBOOKS / "images" / "teacher").iterdir()
     }
-    assert shown == wanted and all(wanted.values()), "run: python notebooks/make.py --pictures"
+    assert shown == expected and all(expected.values()), "run: python notebooks/make.py --pictures"
     # Large enough for piles of images.
-    assert sorted(files) == sorted(sum(wanted.values(), [])) and max(files.values()) <= 120_000
+    assert sorted(files) == sorted(sum(expected.values(), [])) and max(files.values()) <= 120_000
 
 
 def test_outputs_are_kept_where_the_code_is_the_same():
@@ -101,4 +101,4 @@ def test_a_lesson_has_guesses_exercises_and_a_recap_of_its_goals():
 def test_a_lesson_module_has_every_name_that_its_pages_use(name):
     used = set(re.findall(r"\blesson\.(\w+)", SOURCES[name] + read_teachers_page(name))) - {"md"}
     assert len(used) >= 5
-    assert [each for each in used if not hasattr(import_lesson(name), each)] == []
+    assert [used_name for used_name in used if not hasattr(import_lesson(name), used_name)] == []

@@ -191,6 +191,6 @@ def test_the_command_on_a_lesson_of_the_course(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.slow
 def test_svg_of_a_lesson_of_the_course(tmp_path):
-    stored = slides.write_slides("00", tmp_path / "png")[1]
-    drawn = slides.write_slides("00", tmp_path / "svg", "svg")[1]
-    assert {s.sentence for s in stored} <= {s.sentence for s in drawn}
+    png_slides = slides.write_slides("00", tmp_path / "png")[1]
+    svg_slides = slides.write_slides("00", tmp_path / "svg", "svg")[1]
+    assert {s.sentence for s in png_slides} <= {s.sentence for s in svg_slides}

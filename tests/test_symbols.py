@@ -58,10 +58,10 @@ def test_a_letter_finds_all_symbols_with_it_and_a_word_the_rows_that_have_it():
 
 
 def test_notation_shows_the_rows_that_are_asked_for():
-    one = fl.notation("α")
-    assert repr(one) == f"α: {replace_formulas(find_symbols('α')[0].meaning)}"
-    assert one.data.count("\n") == 2
-    assert "<input" not in one._repr_html_() and one._repr_html_().count("<tr") == 2
+    table = fl.notation("α")
+    assert repr(table) == f"α: {replace_formulas(find_symbols('α')[0].meaning)}"
+    assert table.data.count("\n") == 2
+    assert "<input" not in table._repr_html_() and table._repr_html_().count("<tr") == 2
     whole = fl.notation()
     assert whole._repr_html_().count("<tr data-find=") == len(read_symbols())
     assert "oninput=" in whole._repr_html_()

@@ -147,8 +147,10 @@ class Client:
     async def join(self):
         _, self.seat = await post_until_answered(f"{self.server.students}join")
 
-    async def look(self, drawn=8):
-        code, _ = await post_until_answered(self.make_address("look"), json.dumps({"drawn": drawn}))
+    async def report_progress(self, drawing_count=8):
+        code, _ = await post_until_answered(
+            self.make_address("look"), json.dumps({"drawn": drawing_count})
+        )
         assert code == 200
 
     async def send(self, twice=False):
@@ -308,16 +310,16 @@ async def hold_class(crowd, folder, chromium):
 
         async def study(client):
             await client.join()
-            await client.look(drawn=3)
+            await client.report_progress(drawing_count=3)
             if client.number < crowd.sleeping:
                 await asyncio.sleep(crowd.sleep_seconds)
                 if crowd.sleep_seconds > 15:  # long enough for the class to notice
                     seats = {one["seat"]: one for one in projector.state["seats"]}
                     assert seats[client.seat["seat"]]["sleeps"]
-            await client.look()
+            await client.report_progress()
             reloads = crowd.sleeping <= client.number < crowd.sleeping + crowd.reloading
             await client.send(twice=reloads)
-            await client.look()
+            await client.report_progress()
 
         async def use(phone, number):
             await draw(phone, number)
@@ -389,9 +391,9 @@ async def hold_class(crowd, folder, chromium):
 def assert_sums_are_those_of_all_drawings(folder, honest, desks):
     """AFL's weights from the messages in the file equal those from all drawings in one place, to 1e-6."""
     room = make_room(folder / "class.jsonl")
-    first, *others = [message.sums for message in room.messages.values()]
-    total = convert_class_sums_to_ridge_sums(sum(others, first))
-    weights = afl.solve_classifier_weights(total, 1 + len(others), 0.0, AFL.rho)
+    first_sums, *other_sums = [message.sums for message in room.messages.values()]
+    total = convert_class_sums_to_ridge_sums(sum(other_sums, first_sums))
+    weights = afl.solve_classifier_weights(total, 1 + len(other_sums), 0.0, AFL.rho)
     x = [client.x for client in honest]
     y = [client.y for client in honest]
     for desk in desks:

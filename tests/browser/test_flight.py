@@ -62,24 +62,24 @@ def inspect(page):
 def run(page):
     """Press Run, and wait until the first flight has begun, in which the page's clock stands still; its state."""
     page.locator("button.run").click()
-    begin = time.monotonic()
+    start = time.monotonic()
     while inspect(page) is None:
-        assert time.monotonic() - begin < 60
+        assert time.monotonic() - start < 60
         time.sleep(0.05)
     return inspect(page)
 
 
 def wait_for_end_of_training(page):
     """Wait until nothing is trained any more, after a throw or Run: then the button says Run again."""
-    begin = time.monotonic()
+    start = time.monotonic()
     while page.locator("button.run").inner_text() != "Run":
-        assert time.monotonic() - begin < 60
+        assert time.monotonic() - start < 60
         time.sleep(0.05)
 
 
-def count_flying(shown):
+def count_flying(flight):
     """Messages that are drawn on their way."""
-    return sum(s["kind"] in MESSAGE_SHAPES and "client" in s for s in shown["shapes"])
+    return sum(s["kind"] in MESSAGE_SHAPES and "client" in s for s in flight["shapes"])
 
 
 def read_text(page, css):
@@ -90,26 +90,28 @@ def read_text(page, css):
 @pytest.mark.parametrize(("size", "scheme"), SIZES)
 def test_run_plays_the_flight_once(open_page, size, scheme):
     page = open_page(size, scheme)
-    first = run(page)
-    assert (first["at"], first["isPlaying"], first["method"]) == (0, True, "fedavg")
+    flight_at_start = run(page)
+    assert flight_at_start["at"] == 0
+    assert flight_at_start["isPlaying"]
+    assert flight_at_start["method"] == "fedavg"
     assert page.locator(".bar b").all_inner_texts()[1] != "–"  # the result is there already
     assert read_text(page, "h2.headline").startswith("The average of 10 networks gets")
-    duration = first["steps"][-1]["end"]
+    duration = flight_at_start["steps"][-1]["end"]
     assert 3000 < duration < 10_000
     counts = []
     steps = []
     while 100 * (len(counts) + 1) < duration:
         page.clock.run_for(100)
-        shown = inspect(page)
-        assert shown["at"] == pytest.approx(len(counts) * 100 + 100, abs=20)
-        step = shown["steps"][shown["step"]]
-        hops = [hop for hop in step["hops"] if hop["start"] <= shown["at"] < hop["end"]]
-        assert count_flying(shown) <= sum(len(hop["clients"]) for hop in hops)
-        counts.append(count_flying(shown))
+        flight = inspect(page)
+        assert flight["at"] == pytest.approx(len(counts) * 100 + 100, abs=20)
+        step = flight["steps"][flight["step"]]
+        hops = [hop for hop in step["hops"] if hop["start"] <= flight["at"] < hop["end"]]
+        assert count_flying(flight) <= sum(len(hop["clients"]) for hop in hops)
+        counts.append(count_flying(flight))
         steps.append(step["kind"])
     assert list(dict.fromkeys(steps)) == ["send", "work", "gate", "end"]
     assert max(counts) == 10
-    assert shown["arrived"] == {"up": 262800, "down": 262800, "messages": 20}
+    assert flight["arrived"] == {"up": 262800, "down": 262800, "messages": 20}
     page.clock.run_for(5000)
     ended = inspect(page)
     assert (ended["at"], ended["isPlaying"]) == (duration, False)  # it stays until it is closed
@@ -136,9 +138,9 @@ def test_a_caption_is_shown_long_enough_to_be_read(open_page, method):
         words = f"{title} {brief}".strip()
         milliseconds_shown[words] = milliseconds_shown.get(words, 0) + tick
         page.clock.run_for(tick)
-    shown = list(milliseconds_shown.items())
-    assert [words.split(".")[0] for words, _ in shown] == [step["title"] for step in steps]
-    for words, milliseconds in shown[:-1]:
+    captions = list(milliseconds_shown.items())
+    assert [words.split(".")[0] for words, _ in captions] == [step["title"] for step in steps]
+    for words, milliseconds in captions[:-1]:
         assert milliseconds + tick >= max(1200, 1000 * len(words) / 15), words
     page.get_by_label("Step back").click()
     page.get_by_label("Step back").click()
@@ -156,19 +158,19 @@ def test_the_flight_of_each_method_is_stepped_through(open_page, size, scheme):
     assert names == ["fedavg", "logits", "ensemble", "fens", "afl", "gauss"]
     for name in names:
         page.locator("select.flown").select_option(name)
-        shown = inspect(page)
-        assert shown["method"] == name and shown["at"] == 0
-        for number, step in enumerate(shown["steps"]):
+        flight = inspect(page)
+        assert flight["method"] == name and flight["at"] == 0
+        for number, step in enumerate(flight["steps"]):
             page.get_by_label("Step forward" if number else "Step back").click()
             now = inspect(page)
             assert (now["step"], now["isPlaying"]) == (number, False)
             assert now["at"] == pytest.approx(step["still"])
-            position = f"{number + 1} of {len(shown['steps'])}: {step['title']}."
+            position = f"{number + 1} of {len(flight['steps'])}: {step['title']}."
             assert position in read_text(page, ".caption")
             expected = len(step["hops"][0]["clients"]) if step["hops"] else 0
             assert count_flying(now) == expected
         page.get_by_label("Step back").click()
-        assert inspect(page)["step"] == len(shown["steps"]) - 2
+        assert inspect(page)["step"] == len(flight["steps"]) - 2
 
 
 def test_a_saved_picture_shows_what_flies(open_page):
@@ -188,9 +190,9 @@ def test_a_saved_picture_shows_what_flies(open_page):
     for name in ("x", "y", "width", "height"):
         assert wall.get(name) == sky.get(name)
     texts = [element.text or "" for element in svg.iter(f"{tag}text")]
-    shown = inspect(page)
-    step = shown["steps"][shown["step"]]
-    caption = f"FedAvg, {shown['step'] + 1} of {len(shown['steps'])}: {step['title']}."
+    flight = inspect(page)
+    step = flight["steps"][flight["step"]]
+    caption = f"FedAvg, {flight['step'] + 1} of {len(flight['steps'])}: {step['title']}."
     assert any(text.startswith(caption) for text in texts)
     assert inspect(page) is not None  # saving does not close the flight
     page.get_by_label("Close the flight").click()
@@ -235,8 +237,8 @@ def test_a_bar_chooses_its_method_for_flight_and_image(open_page, size, scheme):
     for key, name, method in (("Enter", "Mean of prob.", "ensemble"), ("Space", "FENS", "fens")):
         page.locator("button.bar", has_text=name).press(key)
         page.clock.run_for(100)
-        shown = inspect(page)
-        assert (shown["method"], shown["isPlaying"]) == (method, True) and shown["at"] < 200
+        flight = inspect(page)
+        assert (flight["method"], flight["isPlaying"]) == (method, True) and flight["at"] < 200
         assert flown.input_value() == method and find_chosen_methods(page) == [name]
         assert chosen.all_inner_texts() == [name]
     fens.press("Enter")  # a second press deselects
@@ -308,10 +310,10 @@ def test_a_press_on_the_piles_closes_the_flight(open_page):
 
 def test_with_reduced_motion_the_flight_is_a_series_of_stills(open_page):
     page = open_page(reduced_motion="reduce")
-    shown = run(page)
-    assert not shown["isPlaying"] and shown["at"] == pytest.approx(shown["steps"][0]["still"])
+    flight = run(page)
+    assert not flight["isPlaying"] and flight["at"] == pytest.approx(flight["steps"][0]["still"])
     page.clock.run_for(5000)
-    assert inspect(page)["at"] == shown["at"]
+    assert inspect(page)["at"] == flight["at"]
     page.get_by_label("Step forward").click()
     assert inspect(page)["step"] == 1
 
@@ -373,12 +375,12 @@ def test_a_panel_shows_the_messages_of_the_kernel_s_ledger(page, lab, course):
     sky = stage.locator(".flight")
     sky.wait_for()
     stage.get_by_label("Moment of the flight").evaluate(MOVE_TO, 1500)
-    shown = sky.evaluate("(sky) => sky.inspect()")
-    assert shown["method"] == "fedavg" and shown["at"] == 1500 and not shown["isPlaying"]
-    duration = shown["steps"][-1]["end"]
-    sent = [step for step in shown["steps"] if step["hops"]]
+    flight = sky.evaluate("(sky) => sky.inspect()")
+    assert flight["method"] == "fedavg" and flight["at"] == 1500 and not flight["isPlaying"]
+    duration = flight["steps"][-1]["end"]
+    sent = [step for step in flight["steps"] if step["hops"]]
     assert [step["legs"][0]["phase"] for step in sent] == ["initial model", "local models"]
-    assert count_flying(shown) > 0
+    assert count_flying(flight) > 0
     stage.get_by_label("Moment of the flight").evaluate(MOVE_TO, duration)
     arrived = sky.evaluate("(sky) => sky.inspect().arrived")
     assert arrived == {"up": 262800, "down": 262800, "messages": 20}

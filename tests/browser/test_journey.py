@@ -36,8 +36,8 @@ def test_a_browser_draws_what_is_stored(window):
     for name, stored in read_flights().items():
         title = shorten_title(METHODS[name].info.title)
         task = [title, stored["flight"], choose_stage_words("digits", "images"), stored["colours"]]
-        drawn = window.evaluate("(task) => window.front.drawStills(...task)", task)
-        assert drawn == find_still(name).read_text(encoding="utf-8"), name
+        svg = window.evaluate("(task) => window.front.drawStills(...task)", task)
+        assert svg == find_still(name).read_text(encoding="utf-8"), name
 
 
 @pytest.mark.parametrize(

@@ -59,18 +59,18 @@ def test_every_tab_of_every_panel_shows_its_picture(page, lab, course):
             if name != "compare" and view in COMMON_NAMES:  # these are the same in every panel
                 continue
             panel.locator(".fl-main > .fl-tabs button").get_by_text(title, exact=True).click()
-            shown = panel.locator(f".fl-view-{view}:visible")
-            shown.locator(
+            visible_view = panel.locator(f".fl-view-{view}:visible")
+            visible_view.locator(
                 ".fl-frame svg, .fl-frame table, .fl-scene :is(canvas.plane, .hand), .fl-todo"
             ).first.wait_for()
             # While a view prepares its picture, its text can change from what to do to its sentence.
-            texts = shown.locator(".fl-todo, .fl-sentence")
+            texts = visible_view.locator(".fl-todo, .fl-sentence")
             with_words = texts.filter(has_text=re.compile(r"\S"))
             expect(with_words.first, f"{name}, {view}").to_be_visible()
             assert panel.evaluate(CUT_OFF) == [], (name, view)
             overflows = texts.evaluate_all("all => all.map((e) => e.scrollHeight - e.clientHeight)")
             assert max(overflows) <= 1, (name, view)
-            assert find_collisions(shown) == [], (name, view)
+            assert find_collisions(visible_view) == [], (name, view)
         assert find_barriers(page, f".fl-live.fl-{name}") == [], name
         assert panel.locator(".fl-error").inner_text().strip() == "", name
     assert page.get_by_text("javascript error").count() == 0

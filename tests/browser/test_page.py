@@ -182,7 +182,7 @@ def test_a_run_is_that_seed_of_the_stored_table(open_page, address):
         assert shards == [shard.tolist() for shard in federation.shards]
     for row in page.locator("#stage .bar").all():
         assert "messages" not in row.inner_text() + row.get_attribute("title")  # not counted yet
-    shown = run(page)
+    shown_accuracies = run(page)
     fens = page.locator("#stage .bar", has_text="FENS")
     assert fens.locator("small").inner_text() == "51 messages"  # 1 network, 50 rounds of notes
     assert "up to 51 messages each" in fens.get_attribute("title")
@@ -199,7 +199,10 @@ def test_a_run_is_that_seed_of_the_stored_table(open_page, address):
         assert abs(100 * share - float(row.locator("b").inner_text()[:-2])) < 0.6
     for method in set(static.RUNS) - {"logits"}:
         assert (
-            abs(float(shown[SHORT_NAMES[method]][:-2]) - 100 * load_accuracies(method, 0.3, 5)[4])
+            abs(
+                float(shown_accuracies[SHORT_NAMES[method]][:-2])
+                - 100 * load_accuracies(method, 0.3, 5)[4]
+            )
             < 1.01
         )
     assert page.locator(".cards").last.locator("li").count() == 5
@@ -213,7 +216,7 @@ def test_a_run_is_that_seed_of_the_stored_table(open_page, address):
     show_stored_results(page)
     show_stored_results(second_page)
     assert read_text(second_page, "#held-by-words") == read_text(page, "#held-by-words")
-    assert run(second_page) == shown
+    assert run(second_page) == shown_accuracies
 
 
 def assert_sum_unfolds(page):
@@ -405,8 +408,8 @@ def test_another_data_set_is_another_page(open_page):
     page.locator("button.run").click()  # the page trains no networks for it, and adds up sums
     expect(page.locator("#stage .progress")).to_contain_text("Added up the sums of 10 clients")
     settings = dict(dataset="glyphs:16g", alpha=0.1, clients=10, seed=4)
-    shown = page.locator("#stage .bar b").all_inner_texts()
-    for method, percent in zip(SUMS, shown, strict=True):
+    shown_accuracies = page.locator("#stage .bar b").all_inner_texts()
+    for method, percent in zip(SUMS, shown_accuracies, strict=True):
         accuracy = fl.run(method, **settings).accuracy
         assert abs(float(percent.removesuffix("\xa0%")) - 100 * accuracy) <= 1, method
     assert page.locator("#stage .cards.clients li").count() == 0

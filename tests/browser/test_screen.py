@@ -29,10 +29,10 @@ def test_a_projector_shows_the_result_once_it_is_guessed(page, lab, course):
     run = root.locator(".fl-run")
     run.focus()
     page.keyboard.press("p")
-    for hidden in (".fl-facts", ".fl-chips", ".fl-drawer", ".fl-client"):
-        expect(root.locator(hidden)).to_be_hidden()
-    for seen in (".fl-alpha", ".fl-clients", ".fl-run", ".fl-view-partition svg"):
-        expect(root.locator(seen).first).to_be_visible()
+    for css in (".fl-facts", ".fl-chips", ".fl-drawer", ".fl-client"):
+        expect(root.locator(css)).to_be_hidden()
+    for css in (".fl-alpha", ".fl-clients", ".fl-run", ".fl-view-partition svg"):
+        expect(root.locator(css).first).to_be_visible()
     run.click()
     wait_for_status(page, "done")
     sentence = root.locator(".fl-view-accuracy .fl-sentence p")

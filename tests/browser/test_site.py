@@ -177,10 +177,10 @@ def test_every_picture_of_the_gallery_is_drawn_and_has_words(open_page):
     images = page.locator("img.gallery")
     are_loaded = "[...document.querySelectorAll('img.gallery')].every(image => image.complete)"
     page.wait_for_function(are_loaded)
-    shown = images.evaluate_all(
+    shown_pictures = images.evaluate_all(
         "all => all.map(i => [i.src.match(/gallery-(.+).svg/)[1], i.naturalWidth > 0, i.alt.length])"
     )
-    good = [name for name, is_drawn, alt_length in shown if is_drawn and alt_length > 20]
+    good = [name for name, is_drawn, alt_length in shown_pictures if is_drawn and alt_length > 20]
     assert good == declared
     assert len(declared) >= 10
 

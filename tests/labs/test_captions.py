@@ -71,8 +71,8 @@ def test_skew_names_all_its_alphas_and_is_older_once_anything_else_has_moved():
         return derive_next_state(moved, view_states={"skew": view_state})
 
     caption = "digits, α = 0.05 to 10, 3 clients, seed 0"
-    for same in (move(), move(alpha=0.5)):
-        assert not view.is_older(same) and view.caption(same) == caption
+    for state in (move(), move(alpha=0.5)):
+        assert not view.is_older(state) and view.caption(state) == caption
     moved_state = move(clients=5)
     assert view.is_older(moved_state)
     assert view.caption(moved_state) == f"{caption} (the controls have moved: press “Try five α”)"

@@ -33,11 +33,11 @@ def test_a_panel_works_in_the_calling_thread(make_panel):
 
 
 def test_the_widget_is_shown_without_the_picture_that_notebooks_save(monkeypatch):
-    shown = []
+    outputs = []
     monkeypatch.setattr(
-        "fedlab_nb.panels.saved.display", lambda data, **_: shown.append(sorted(data))
+        "fedlab_nb.panels.saved.display", lambda data, **_: outputs.append(sorted(data))
     )
     panel = fl.playground(epochs=1)
     panel._ipython_display_()
     panel.close()
-    assert shown == [["application/vnd.jupyter.widget-view+json", "text/plain"]]
+    assert outputs == [["application/vnd.jupyter.widget-view+json", "text/plain"]]

@@ -91,7 +91,7 @@ def test_a_debouncer_shows_only_the_last_update_of_a_kind_under_the_guard_and_re
 ):
     monkeypatch.setattr(facts, "DELAY", 0.05)
     guard = threading.RLock()
-    shown = []
+    results = []
     errors = []
     started = threading.Event()
     go_on = threading.Event()
@@ -101,26 +101,27 @@ def test_a_debouncer_shows_only_the_last_update_of_a_kind_under_the_guard_and_re
         started.set()
         return go_on.wait(5) and "old"
 
-    debouncer.schedule_update("cost", slow, shown.append)
+    debouncer.schedule_update("cost", slow, results.append)
     assert started.wait(5)
-    debouncer.schedule_update("cost", lambda: "new", shown.append)  # while the old one is computed
-    debouncer.schedule_update("samples", lambda: 1 / 0, shown.append)
+    # While the old cost is computed, another one is scheduled.
+    debouncer.schedule_update("cost", lambda: "new", results.append)
+    debouncer.schedule_update("samples", lambda: 1 / 0, results.append)
     go_on.set()
     with guard:
         time.sleep(0.2)
-        assert shown == errors == []
+        assert results == errors == []
     time.sleep(0.1)
-    assert shown == ["new"] and isinstance(errors[0], ZeroDivisionError)
-    debouncer.schedule_update("cost", lambda: "now", shown.append, is_urgent=True)
+    assert results == ["new"] and isinstance(errors[0], ZeroDivisionError)
+    debouncer.schedule_update("cost", lambda: "now", results.append, is_urgent=True)
     time.sleep(0.1)
     threads = threading.active_count()
     for kind in ("cost", "words") * 5:
-        debouncer.schedule_update(kind, lambda: "never", shown.append)
+        debouncer.schedule_update(kind, lambda: "never", results.append)
     # One thread serves all updates, so that a slider does not wait for threads to start.
     assert threading.active_count() == threads + 1
     debouncer.cancel()
     time.sleep(0.1)
-    assert shown == ["new", "now"]
+    assert results == ["new", "now"]
 
 
 @pytest.mark.parametrize("seconds", [0.2, 30])

@@ -93,8 +93,10 @@ def test_a_state_cannot_be_changed(make_panel):
     state = panel.state("partition")
     with pytest.raises(FrozenInstanceError):
         state.client = 3
-    other = derive_next_state(state, client=3)
-    assert other.client == 3 and state.client is None and other.find_changes(state) == {"client"}
+    next_state = derive_next_state(state, client=3)
+    assert next_state.client == 3
+    assert state.client is None
+    assert next_state.find_changes(state) == {"client"}
     panel.run(wait=True)
     before = panel.state("accuracy").runs
     with pytest.raises(FrozenInstanceError):

@@ -42,8 +42,8 @@ class Slow(LabView):
         return round(state.outcome.accuracy, 3)
 
     def work(self, state):
-        for done in range(2):
-            yield done, 2, f"step {done}"
+        for step in range(2):
+            yield step, 2, f"step {step}"
         return "counted"
 
     def draw(self, state):

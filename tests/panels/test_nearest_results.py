@@ -69,10 +69,10 @@ def test_the_second_classroom_set_has_a_table_of_its_own(monkeypatch):
     monkeypatch.setattr(nearest_results, "list_datasets_with_stored_results", lambda: list(tables))
     monkeypatch.setattr(nearest_results, "load", tables.get)
     mine = {"dataset": "glyphs:16g", "alpha": 0.1, "clients": 10}
-    picture = find_nearest_results(METHODS, mine).draw_into(kept := StoredPlot())
+    picture = find_nearest_results(METHODS, mine).draw_into(plot := StoredPlot())
     assert [row["method"] for row in picture.table] == ["FENS"] and "50" in picture.sentence
     assert "glyphs:16g, α = 0.1" in picture.alt
-    assert "digits, α = 0.1" in find_nearest_results(METHODS, SETTINGS).draw_into(kept).alt
+    assert "digits, α = 0.1" in find_nearest_results(METHODS, SETTINGS).draw_into(plot).alt
     assert find_nearest_results(METHODS, {**mine, "transform": "none"}) is None
 
 
@@ -120,7 +120,7 @@ def test_a_bar_without_a_stored_band_says_why():
         rows = make_series_with_stored_bands(
             [series, replace(series, method="fens without weights")], state
         )
-        return [one.hover_text.splitlines()[-1] for one in rows]
+        return [series_with_band.hover_text.splitlines()[-1] for series_with_band in rows]
 
     stored, variant = describe(settings)
     assert stored.startswith("10 stored seeds: ") and stored.endswith(" %")

@@ -128,7 +128,7 @@ def test_images_of_samples_are_drawn_once_alpha_rests(panel, monkeypatch):
 def test_a_dot_shows_the_samples_of_each_kind_of_data(name):
     federation = federate(load(name))
     client, class_index = (int(i) for i in np.argwhere(federation.label_counts.numpy() > 0)[0])
-    shown = make_samples_html(federation, client, class_index)
+    html = make_samples_html(federation, client, class_index)
     count = int(federation.label_counts[client, class_index])
-    assert shown.count("<img") == (0 if name == "heart" else min(count, MAX_SAMPLES))
-    assert f"{count} sample" in shown
+    assert html.count("<img") == (0 if name == "heart" else min(count, MAX_SAMPLES))
+    assert f"{count} sample" in html

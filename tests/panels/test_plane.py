@@ -50,13 +50,14 @@ def test_regions_of_the_average_of_predictions_are_the_argmax_of_the_means(toy):
 
 
 def test_clients_share_a_start_or_have_one_each():
-    def first(start):
+    def build_first_weights(start):
         toy = ToyFederation(100, start=start)
         return [next(toy._make_untrained_network(k).parameters()) for k in range(CLIENTS)]
 
-    common = first("common")
-    own = first("own")
-    assert torch.equal(common[0], common[1]) and not torch.equal(own[0], own[1])
+    common_start = build_first_weights("common")
+    own_start = build_first_weights("own")
+    assert torch.equal(common_start[0], common_start[1])
+    assert not torch.equal(own_start[0], own_start[1])
     with pytest.raises(UsageError, match="common"):
         ToyFederation(1, start="none")
 
@@ -110,7 +111,7 @@ def test_squares_of_another_setting_are_dim_while_a_hand_is_on_the_slider(make_p
 # ------------------------------------------------------------------------------------------------------ over ten seeds
 @pytest.mark.slow
 def test_the_lessons_claims_hold_over_ten_seeds():
-    def gap(first, second, alpha, start="common"):
+    def measure_gap(first, second, alpha, start="common"):
         toys = {seed: make_toy_federation(alpha, seed, start) for seed in range(10)}
         a, b = (
             {k: toy.measure_accuracy(getattr(toy, name)) for k, toy in toys.items()}
@@ -118,5 +119,11 @@ def test_the_lessons_claims_hold_over_ten_seeds():
         )
         return difference(a, b)
 
-    assert gap("predict_with_mean_logits", "predict_with_averaged_weights", 100, "own").low > 0.2
-    assert abs(gap("predict_with_mean_logits", "predict_with_averaged_weights", 100).mean) < 0.02
+    assert (
+        measure_gap("predict_with_mean_logits", "predict_with_averaged_weights", 100, "own").low
+        > 0.2
+    )
+    assert (
+        abs(measure_gap("predict_with_mean_logits", "predict_with_averaged_weights", 100).mean)
+        < 0.02
+    )

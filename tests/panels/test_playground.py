@@ -142,14 +142,15 @@ def test_while_a_map_is_made_the_other_views_are_drawn(make_panel, monkeypatch):
     monkeypatch.setattr(panel.views["classes"].lab_view, "draw", lambda state: 1 / 0)
     panel.views.select_view("features")
     wait_until(lambda: panel.views["communication"].frame.value.startswith("<svg"))
-    drawn = panel.views["communication"].picture
+    first_picture = panel.views["communication"].picture
     assert "communication" not in panel.views.dirty
     assert panel.views.visible_view_name == "features"
     assert not panel.error
     panel.views.select_view("communication")
-    assert panel.views["communication"].picture is drawn and "fl-mapping" in panel._dom_classes
+    assert panel.views["communication"].picture is first_picture
+    assert "fl-mapping" in panel._dom_classes
     panel.views.client.value = 1
-    assert panel.views["communication"].picture is not drawn
+    assert panel.views["communication"].picture is not first_picture
     panel.views.select_view("classes")
     assert "ZeroDivisionError" in panel.error
     gate.set()
@@ -219,18 +220,18 @@ def test_of_many_runs_the_last_rows_and_pinned_ones_stay_listed(make_panel):
         if run == 1:
             panel.runs_panel.runs.children[2].children[0].value = True
     listed = panel.runs_panel.runs
-    more = panel.runs_panel.more
+    more_button = panel.runs_panel.more
     several = len(panel.methods)
-    last = listed.children
+    rows_before = listed.children
     # The heading, the last rows, and the pinned row of the first run.
-    assert len(last) == 1 + runs_panel.MAX_ROWS + 1 and last[-1].children[0].value
-    assert more.description == f"Show all {9 * several} rows"
-    more.click()
-    assert len(listed.children) == 1 + 9 * several and listed.children[1] is last[1]
-    more.click()
-    assert listed.children == last and not panel.error
+    assert len(rows_before) == 1 + runs_panel.MAX_ROWS + 1 and rows_before[-1].children[0].value
+    assert more_button.description == f"Show all {9 * several} rows"
+    more_button.click()
+    assert len(listed.children) == 1 + 9 * several and listed.children[1] is rows_before[1]
+    more_button.click()
+    assert listed.children == rows_before and not panel.error
     panel.runs_panel.clear.click()
-    assert len(listed.children) == 2 and more.layout.display == "none"
+    assert len(listed.children) == 2 and more_button.layout.display == "none"
 
 
 def test_code_is_python_that_does_what_run_does(make_panel, job):

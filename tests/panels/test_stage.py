@@ -33,8 +33,8 @@ def quick(monkeypatch):
     """{method: its forecast in seconds}; a test may change it."""
     seconds = {"fedavg": 0.1, "fens": 0.2}
 
-    def forecast(asked):
-        methods, _ = asked
+    def forecast(arguments):
+        methods, _ = arguments
         if isinstance(methods, str):
             methods = (methods,)
         return Cost(sum(seconds[method] for method in methods), 0.0, True, 0.0, 1, True)
@@ -133,9 +133,9 @@ def test_the_partition_is_that_of_federate_and_names_the_question_that_it_answer
 def test_a_setting_beyond_a_limit_is_answered_with_the_setting_at_the_limit(panel, sent):
     deal(panel, {**START_SETTING, "clients": 10_000}, 2)
     content, _ = find_last(sent, "federation")
-    most = panel.controls.clients.max
-    assert content["setting"] == {**START_SETTING, "clients": most}
-    assert len(content["sizes"]) == most and content["question"] == "window 2"
+    largest_count = panel.controls.clients.max
+    assert content["setting"] == {**START_SETTING, "clients": largest_count}
+    assert len(content["sizes"]) == largest_count and content["question"] == "window 2"
 
 
 def test_a_window_that_opens_later_leaves_the_others_alone(panel, sent):
@@ -212,9 +212,11 @@ def test_a_double_and_its_original_both_hold_their_samples(make_panel, sent):
     assert setting["clients"] == 11
     deal(panel, setting, 1)
     expected = federate("digits", alpha=0.1, clients=10, seed=4, moves="C*, A>").shards
-    shown = read_shards(sent)
-    assert [shard.tolist() for shard in shown] == [np.sort(one).tolist() for one in expected]
-    assert shown[2].tolist() == shown[10].tolist() and len(shown[0]) == 1
+    sent_shards = read_shards(sent)
+    assert [shard.tolist() for shard in sent_shards] == [
+        np.sort(shard).tolist() for shard in expected
+    ]
+    assert sent_shards[2].tolist() == sent_shards[10].tolist() and len(sent_shards[0]) == 1
 
 
 def test_settings_that_python_changes_are_sent_to_the_stage(panel, sent):
@@ -257,12 +259,12 @@ def test_fifty_throws_keep_every_sample_once_and_undo_restores_each(panel, sent,
         expected[shard] = k
         counted[shard] += 1
     assert (counted == 1).all() and np.array_equal(owners_after_each[-1], expected)
-    same = playground(link=panel.link())
-    assert np.array_equal(compute_owners(same._state.federation), owners_after_each[-1])
-    same.close()
+    panel_of_link = playground(link=panel.link())
+    assert np.array_equal(compute_owners(panel_of_link._state.federation), owners_after_each[-1])
+    panel_of_link.close()
     call = ast.parse(panel.code()).body[1].value
-    given = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
-    settings = {name: given[name] for name in ("alpha", "clients", "seed", "moves")}
+    arguments_of_code = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+    settings = {name: arguments_of_code[name] for name in ("alpha", "clients", "seed", "moves")}
     assert np.array_equal(compute_owners(federate("digits", **settings)), owners_after_each[-1])
     for count in reversed(range(50)):
         deal(panel, {**START_SETTING, "moves": moves[:count]}, 100 + count)
@@ -377,7 +379,7 @@ def test_one_seed_that_a_hand_asks_for_during_a_run_follows_the_run(panel, sent,
     assert [seeds for _, seeds, _ in job.calls] == [2]  # the run goes on
     job.gate.set()
     assert panel.wait(60)
-    assert [(seeds, each["alpha"]) for _, seeds, each in job.calls] == [(2, 0.1), (1, 1)]
+    assert [(seeds, settings["alpha"]) for _, seeds, settings in job.calls] == [(2, 0.1), (1, 1)]
     results, _ = find_last(sent, "results")
     assert results["setting"]["alpha"] == 1 and results["isFinal"]
     assert find_last(sent, "job")[0]["isRunning"] is False
@@ -485,8 +487,10 @@ def test_answers_are_what_the_models_say(make_panel, sent):
     assert shares[3:].argmax(1).tolist() == answers[3:, 5].tolist()
     pixels = digits.x_test[5].flatten().tolist()
     panel._handle_message({"kind": "ask", "image": "a" * 64, "pixels": pixels})
-    _, (drawn, _) = find_last(sent, "answers")
-    assert np.frombuffer(drawn, np.float32) == pytest.approx(shares.flatten(), abs=1e-5)
+    _, (answers_to_drawing, _) = find_last(sent, "answers")
+    assert np.frombuffer(answers_to_drawing, np.float32) == pytest.approx(
+        shares.flatten(), abs=1e-5
+    )
 
 
 def test_a_row_of_a_table_is_written_as_in_its_file():
@@ -606,8 +610,8 @@ def test_flights_are_those_of_the_setting_s_own_seed(job):
     assert legs["local models"]["bytes"] == [sent + 500, sent, sent]
     assert collect_flights(Runs(tuple(rows), 3), names, {**state, "alpha": 0.5}).keys() == {"fens"}
     other_knob = make_row(4, "fedavg", [4], **{"fens.rounds": 9})  # of another method: the same run
-    both = collect_flights(Runs((*rows, other_knob), 4), ["fedavg"], state)
-    assert both["fedavg"]["legs"][1]["bytes"] == [sent] * 3
+    flights = collect_flights(Runs((*rows, other_knob), 4), ["fedavg"], state)
+    assert flights["fedavg"]["legs"][1]["bytes"] == [sent] * 3
     assert collect_flights(Runs(), names, state) == {}
 
 
@@ -615,10 +619,10 @@ def test_the_still_has_the_samples_of_a_known_data_set_and_none_of_a_persons_own
     make_panel, sent, quick, tmp_path, monkeypatch
 ):
     """A still is saved in the notebook."""
-    shown = []
+    image_arrays = []
 
     def draw(state, images, scores):
-        shown.append(images)
+        image_arrays.append(images)
         return draw_piles_and_results(state, images, scores)
 
     monkeypatch.setattr("fedlab_nb.panels.stage_panel.draw_piles_and_results", draw)
@@ -629,9 +633,9 @@ def test_the_still_has_the_samples_of_a_known_data_set_and_none_of_a_persons_own
     np.savez(path, x=x, y=y)
     make_panel(kind=playground, seed=4).still()
     make_panel(kind=playground, seed=4, dataset=str(path)).still()
-    known, own = shown
-    assert known.shape == (len(digits.y_train), 8, 8, 1)
-    assert own is None
+    known_images, own_images = image_arrays
+    assert known_images.shape == (len(digits.y_train), 8, 8, 1)
+    assert own_images is None
 
 
 def test_the_still_has_scores_of_the_present_setting_alone(make_panel, sent, quick):

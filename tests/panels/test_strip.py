@@ -35,10 +35,10 @@ def test_the_strip_speaks_of_clients_as_its_panel_does(strip, sent):
     assert (people["one"], people["many"], people["kind"]) == ("client", "clients", "digit")
 
 
-@pytest.mark.parametrize(("hide", "one"), [(["stored", "dataset"], "office"), ([], "client")])
-def test_only_the_stage_of_the_first_lesson_speaks_of_post_offices(make_panel, sent, hide, one):
+@pytest.mark.parametrize(("hide", "word"), [(["stored", "dataset"], "office"), ([], "client")])
+def test_only_the_stage_of_the_first_lesson_speaks_of_post_offices(make_panel, sent, hide, word):
     open_window(make_panel(kind=playground, seed=4, hide=hide))
-    assert find_last(sent, "data")[0]["about"]["people"]["one"] == one
+    assert find_last(sent, "data")[0]["about"]["people"]["one"] == word
 
 
 def test_a_selection_on_the_strip_changes_the_panel_and_is_not_sent_back(strip, sent):
@@ -59,7 +59,9 @@ def test_a_selection_in_a_menu_or_a_picture_is_sent_to_the_strip(strip, sent):
     strip.views.client.value = 2
     picked = {"count": 1, "method": None, "client": 2, "class_index": 5, "none": False}
     strip.views["partition"].frame.picked = picked
-    selections = [(one["client"], one["class_index"]) for one in list_sent(sent, "selection")]
+    selections = [
+        (message["client"], message["class_index"]) for message in list_sent(sent, "selection")
+    ]
     assert selections[0] == (2, None) and selections[-1] == (2, 5)
     strip.views["partition"].frame.picked = {"count": 2, "none": True}
     assert (strip.state("partition").client, list_sent(sent, "selection")[-1]["client"]) == (

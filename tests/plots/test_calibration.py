@@ -46,12 +46,12 @@ def test_the_sure_and_the_modest_are_named():
 
 
 def test_seeds_are_counted_together_and_errors_are_means():
-    one = make_series(
+    series = make_series(
         "A", 0.5, make_calibration(0.8, 0.5, count=20), make_calibration(0.8, 1.0, count=60)
     )
-    x, y, counts = merge_bins_of_seeds(one)
+    x, y, counts = merge_bins_of_seeds(series)
     assert counts[12] == 80 and x[12] == pytest.approx(0.8) and y[12] == pytest.approx(70 / 80)
-    assert plots.draw_calibration([one]).table[0]["ECE"] == "25.0 %"
+    assert plots.draw_calibration([series]).table[0]["ECE"] == "25.0 %"
 
 
 def test_votes_and_old_results_say_why_they_have_no_line():
@@ -64,8 +64,8 @@ def test_votes_and_old_results_say_why_they_have_no_line():
     assert "Votes, Old and None" in picture.sentence
     assert [row["ECE"] for row in picture.table] == ["", "", ""]
     assert plots.render_picture_png(picture)
-    many = [
+    many_series = [
         make_series(f"Method {i}", 0.5, make_calibration(0.6, 0.5), pinned=i % 2 == 1)
         for i in range(30)
     ]
-    assert plots.render_picture_png(plots.draw_calibration(many))
+    assert plots.render_picture_png(plots.draw_calibration(many_series))

@@ -63,7 +63,7 @@ def test_a_method_is_found_by_name_title_and_short_name():
     # Variants of a method share its colour, and have different markers or lines.
     styles = choose_distinct_looks(["fens (rounds = 1)", "fens (rounds = 9)", "fens"])
     assert len(set(styles.values())) == 3
-    assert {one.colour for one in styles.values()} == {get_method_look("fens").colour}
+    assert {look.colour for look in styles.values()} == {get_method_look("fens").colour}
 
 
 def test_the_two_ensembles_are_never_drawn_alike():
@@ -77,26 +77,26 @@ def test_the_two_ensembles_are_never_drawn_alike():
         for r in ("logits", "probabilities")
     ]
     assert [Results(rows, ("ensemble.rule",)).label(row) for row in rows] == labels
-    one, other = pair = [get_method_look(name) for name in labels]
+    look, other_look = pair = [get_method_look(name) for name in labels]
     assert (
         pair
         == [get_method_look(shorten_title(name)) for name in labels]
         == [Series(name).look for name in labels]
     )
     assert list(choose_distinct_looks(labels).values()) == pair
-    assert other == get_method_look("ensemble")
-    assert one.colour != other.colour and one.marker != other.marker
+    assert other_look == get_method_look("ensemble")
+    assert look.colour != other_look.colour and look.marker != other_look.marker
 
 
 def test_methods_of_ones_own_have_different_looks_and_change_no_other(monkeypatch):
     for name in set(METHODS) - set(read_toml("methods/looks.toml")):
         monkeypatch.delitem(METHODS, name)
     before = {name: get_method_look(name) for name in METHODS}
-    package = {one.colour for one in before.values()}
+    package = {look.colour for look in before.values()}
     for i in range(3):
         monkeypatch.setitem(METHODS, f"mine_{i}", METHODS["fedavg"])
     mine = [get_method_look(f"mine_{i}") for i in range(3)]
-    assert len({one.colour for one in mine}) == 3 and not package & {one.colour for one in mine}
+    assert len({look.colour for look in mine}) == 3 and not package & {look.colour for look in mine}
     monkeypatch.setitem(METHODS, "mine_later", METHODS["fedavg"])
     assert [get_method_look(f"mine_{i}") for i in range(3)] == mine
     assert get_method_look("mine_later") not in mine
@@ -131,9 +131,11 @@ def test_a_method_has_one_colour_in_every_picture(others):
     unexpected = {get_method_look(method).colour.lower() for method in methods_elsewhere}
     unexpected -= MARK_COLOURS
     for picture in pictures:
-        drawn = {to_hex(line.get_color()) for ax in picture.figure.axes for line in ax.lines}
-        drawn |= {
+        drawn_colours = {
+            to_hex(line.get_color()) for ax in picture.figure.axes for line in ax.lines
+        }
+        drawn_colours |= {
             to_hex(patch.get_facecolor()) for ax in picture.figure.axes for patch in ax.patches
         }
-        assert expected <= drawn
-        assert not unexpected & drawn
+        assert expected <= drawn_colours
+        assert not unexpected & drawn_colours

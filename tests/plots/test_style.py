@@ -16,16 +16,17 @@ def test_texts_stay_within_the_figure_and_titles_do_not_overlap():
             style.drawing(1, 2, width_ratios=[2, 1]) as (figure, (left, right)),
         ):
             figure.set_layout_engine("none")
-            first = style.write_axes_title(left, "Right answers, by thirds of the dissent")
-            last = style.write_axes_title(right, "Bytes spent")
+            left_title = style.write_axes_title(left, "Right answers, by thirds of the dissent")
+            right_title = style.write_axes_title(right, "Bytes spent")
             right.set_xlabel("bytes, both ways, of all clients together", fontsize=10)
         style.compute_layout_once(figure)
-        right_edges = [text.get_window_extent().x1 for text in (first, last, right.xaxis.label)]
+        right_edges = [
+            text.get_window_extent().x1 for text in (left_title, right_title, right.xaxis.label)
+        ]
         # Boxes end at whole pixels, hence the 2.
-        assert (
-            right_edges[0] < last.get_window_extent().x0 and max(right_edges) < figure.bbox.x1 + 2
-        )
-        return [text.get_fontsize() for text in (first, last, right.xaxis.label)]
+        assert right_edges[0] < right_title.get_window_extent().x0
+        assert max(right_edges) < figure.bbox.x1 + 2
+        return [text.get_fontsize() for text in (left_title, right_title, right.xaxis.label)]
 
     assert measure_font_sizes(10) == [style.TITLE, style.TITLE, 10]
     title, usual, name = measure_font_sizes(5.5)

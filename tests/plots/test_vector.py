@@ -77,13 +77,13 @@ def test_on_a_dark_page_dark_grey_is_light_and_white_is_the_page_s_colour():
 def test_the_svg_fills_its_frame_and_is_the_same_each_time():
     with use_figure_size((9.0, 3.0)), drawing() as (figure, ax):
         ax.plot([0, 1], [0, 1], color="#0072B2")
-        first = draw_svg(figure)
-    root = ET.fromstring(first)
+        svg = draw_svg(figure)
+    root = ET.fromstring(svg)
     assert root.get("viewBox") == "0 0 648 216" and root.get("width") is None
-    assert "#0072b2" in first and "light-dark(#0072b2," in first and "<metadata" not in first
+    assert "#0072b2" in svg and "light-dark(#0072b2," in svg and "<metadata" not in svg
     with use_figure_size((9.0, 3.0)), drawing() as (figure, ax):
         ax.plot([0, 1], [0, 1], color="#0072B2")
-        assert draw_svg(figure) == first
+        assert draw_svg(figure) == svg
 
 
 @pytest.mark.slow

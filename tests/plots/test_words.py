@@ -102,7 +102,7 @@ def test_verdicts_say_what_is_noise():
     assert "one seed" in describe_best(("FENS", [0.8]), ("FedAvg", [0.3])) and describe_best()
     equal = [(name, [0.8, 0.9, 0.7]) for name in ("FedAvg", "FENS", "FedLPA")]
     assert [describe_best(*equal[:n]) for n in (3, 2)] == [
-        f"{who} reach the same 80 %." for who in ("All", "Both")
+        f"{pronoun} reach the same 80 %." for pronoun in ("All", "Both")
     ]
     assert "one seed" in describe_best(("FENS", [0.8]), ("FedLPA", [0.8]))
     bound = describe_best(("FENS", [0.8]), ("Local", [0.9]))
@@ -122,10 +122,10 @@ def test_communication_compares_the_cheapest_with_the_most_expensive():
         assert sentence.startswith("A costs least, 1 kB")
         assert "2.5 times as much" in sentence
         assert ending in sentence
-    same, third = (Series(name, accuracies={0: 0.3}, up=1000, down=1000) for name in "CD")
+    as_cheap, third = (Series(name, accuracies={0: 0.3}, up=1000, down=1000) for name in "CD")
     for rows, ending in (
-        ([cheap, same, noisy], "A and C cost least"), ([cheap], "A costs 1 kB up and 1 kB down for all"),
-        ([cheap, same, third, noisy], "A, C and D cost least"), ([cheap, same], "A and C cost the same"),
+        ([cheap, as_cheap, noisy], "A and C cost least"), ([cheap], "A costs 1 kB up and 1 kB down for all"),
+        ([cheap, as_cheap, third, noisy], "A, C and D cost least"), ([cheap, as_cheap], "A and C cost the same"),
     ):  # fmt: skip
         assert plots.draw_communication(rows).sentence.startswith(ending)
     sums = Series("AFL", accuracies={0: 0.9}, up=1000, down=0)
@@ -261,9 +261,13 @@ def test_maps_of_features_are_squares_as_large_as_the_frame_allows(size, maps, r
 def test_a_point_has_its_class_its_prediction_and_its_image():
     points = np.eye(3)[:, :2]
     labels = np.array([1, 0, 1])
-    one = FeatureMap("FENS", points, labels, 0.5, "t-SNE", np.array([1, 1, 0]), np.array([0, 1, 2]))
+    feature_map = FeatureMap(
+        "FENS", points, labels, 0.5, "t-SNE", np.array([1, 1, 0]), np.array([0, 1, 2])
+    )
     sheet = {"image": "data:,", "width": 8, "height": 8, "columns": 20, "rows": 1}
-    figure = plots.draw_feature_maps([one], ("a", "b"), setting="s", thumbnail_sheet=sheet).figure
+    figure = plots.draw_feature_maps(
+        [feature_map], ("a", "b"), setting="s", thumbnail_sheet=sheet
+    ).figure
     zeros, ones = get_marks_by_id(figure).values()
     assert zeros["says"] == ["FENS\nclass a, read as b"] and zeros["thumbnail"] == [1]
     assert ones["says"] == ["FENS\nclass b, read rightly", "FENS\nclass b, read as a"]

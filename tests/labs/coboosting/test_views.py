@@ -84,9 +84,8 @@ def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(finished_lab
     assert view.sliders.value == (0, 0, 0)
     view.start.value = "equal"
     assert len(set(view.sliders.value)) == 1
-    assert (
-        show_sentence(finished_lab, "hand") and "0 ± 0 points" in finished_lab.show("hand").detail
-    )
+    assert show_sentence(finished_lab, "hand")
+    assert "0 ± 0 points" in finished_lab.show("hand").detail
     view.start.value = "Co-Boosting"
     weights = np.array(view.sliders.value)
     outcome = finished_lab.state("hand").outcome
@@ -96,8 +95,8 @@ def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(finished_lab
     drag_sliders(view, [0.36, *weights[1:]])
     assert view.start.value == "own"  # from here on the weights are the learner's
     view.start.value = "by sample counts"
-    held = outcome.label_counts.sum(1)
-    np.testing.assert_allclose(view.sliders.value, held / held.max(), atol=1e-3)
+    sample_counts = outcome.label_counts.sum(1)
+    np.testing.assert_allclose(view.sliders.value, sample_counts / sample_counts.max(), atol=1e-3)
 
 
 def test_the_judge_half_no_longer_judges_once_weights_are_dragged_after_a_look(open_lab):
@@ -221,8 +220,10 @@ def test_the_browser_adds_up_as_python_does(seed, shape):
         is_right = predict_by_weighted_logits(logits, weights) == labels
         assert scores["all"] == is_right[tune].mean()
         by_class = compute_accuracy_by_class(is_right[tune], labels[tune], classes)
-        found = [np.nan if one is None else one for one in scores["byClass"]]
-        np.testing.assert_allclose(found, by_class)
+        found_by_class = [
+            np.nan if accuracy is None else accuracy for accuracy in scores["byClass"]
+        ]
+        np.testing.assert_allclose(found_by_class, by_class)
 
 
 def test_halves_and_accuracy_by_class():
@@ -239,20 +240,22 @@ def test_what_weights_achieve_by_hand(finished_lab):
     """
     ensemble = finished_lab.state("hand").runs.find_row("ensemble").outcomes[0]
     weights = {EQUAL: np.ones(3), YOURS: [1.0, 0.0, 0.0]}
-    hidden = compute_weight_scores(ensemble, weights, shows_judge=False)
-    shown = compute_weight_scores(ensemble, weights, shows_judge=True)
-    right = compute_client_logits(ensemble)[:, 0].argmax(1) == ensemble.test_labels
-    equal = ensemble.test_predictions == ensemble.test_labels
-    tune, judge = shuffle_into_tune_and_judge_rows(len(right))
-    for half, accuracy in ((tune, shown.tune), (judge, shown.judge)):
-        assert accuracy == {EQUAL: equal[half].mean(), YOURS: right[half].mean()}
-    assert hidden.judge is None
-    assert hidden.tune == shown.tune
-    assert sum(hidden.sizes) == len(right)
-    for half, scores in ((tune, hidden), (judge, shown)):
-        assert scores.gap == compute_band((right[half].astype(float) - equal[half]).tolist())
-    assert shown.shares[YOURS].tolist() == weights[YOURS]
-    assert shown.by_class[YOURS].shape == (10,)
+    scores_without_judge = compute_weight_scores(ensemble, weights, shows_judge=False)
+    scores_with_judge = compute_weight_scores(ensemble, weights, shows_judge=True)
+    is_yours_right = compute_client_logits(ensemble)[:, 0].argmax(1) == ensemble.test_labels
+    is_equal_right = ensemble.test_predictions == ensemble.test_labels
+    tune, judge = shuffle_into_tune_and_judge_rows(len(is_yours_right))
+    for half, accuracy in ((tune, scores_with_judge.tune), (judge, scores_with_judge.judge)):
+        assert accuracy == {EQUAL: is_equal_right[half].mean(), YOURS: is_yours_right[half].mean()}
+    assert scores_without_judge.judge is None
+    assert scores_without_judge.tune == scores_with_judge.tune
+    assert sum(scores_without_judge.sizes) == len(is_yours_right)
+    for half, scores in ((tune, scores_without_judge), (judge, scores_with_judge)):
+        assert scores.gap == compute_band(
+            (is_yours_right[half].astype(float) - is_equal_right[half]).tolist()
+        )
+    assert scores_with_judge.shares[YOURS].tolist() == weights[YOURS]
+    assert scores_with_judge.by_class[YOURS].shape == (10,)
 
 
 # ------------------------------------------------------------------------------------------------ by hand
@@ -311,8 +314,10 @@ def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
         assert render_picture_png(draw_by_hand(redrawn, **options)) == render_picture_png(
             draw_by_hand(**options)
         )
-    many = draw_by_hand(clients=50, classes=40, shows_judge=True, client=49, class_index=39)
-    check_picture(many, SETTING)
+    picture_of_many_clients = draw_by_hand(
+        clients=50, classes=40, shows_judge=True, client=49, class_index=39
+    )
+    check_picture(picture_of_many_clients, SETTING)
 
 
 # ------------------------------------------------------------------------------------------------ trajectories
@@ -349,10 +354,10 @@ def test_trajectories_draw_shares_over_the_epochs_of_the_whole_run():
     figure = draw_weight_share_lines_and_class_bars(
         PATH, counts, list_class_names(3), SETTING, total_epochs=20
     ).figure
-    left = figure.axes[0]
-    lines = [line.get_ydata() for line in left.lines if len(line.get_xdata()) == 3]
+    line_axes = figure.axes[0]
+    lines = [line.get_ydata() for line in line_axes.lines if len(line.get_xdata()) == 3]
     np.testing.assert_allclose(lines, (PATH / PATH.sum(1, keepdims=True)).T)
-    assert left.get_xlim() == (1, 20)
+    assert line_axes.get_xlim() == (1, 20)
 
 
 def test_trajectories_of_many_clients_one_of_whom_holds_nothing():
@@ -368,8 +373,8 @@ def test_trajectories_of_many_clients_one_of_whom_holds_nothing():
 
 
 # ------------------------------------------------------------------------------------------------ switches
-def make_variant(on, ensemble, server):
-    return IdeaVariant(on, dict(enumerate(ensemble)), dict(enumerate(server)))
+def make_variant(active_ideas, ensemble, server):
+    return IdeaVariant(active_ideas, dict(enumerate(ensemble)), dict(enumerate(server)))
 
 
 def test_switches_name_what_matters_and_what_is_noise():

@@ -27,12 +27,12 @@ def test_after_a_run_the_images_and_the_classes_of_the_chosen_client_are_shown(o
     outcome = panel.state("sent").outcome
     assert show_sentence(panel, "sent").startswith("Client A sends ")
     assert all(row["its own"] == "yes" for row in panel.show("sent").table)
-    held = (outcome.label_counts > 0).sum(1)
+    class_counts = (outcome.label_counts > 0).sum(1)
     panel.views.client.value = 2
     assert show_sentence(panel, "sent").startswith(
         f"Client C sends {outcome.report.counts[2].sum()} images"
     )
-    assert f"images of {held[2]} classes" in show_sentence(panel, "sent")
+    assert f"images of {class_counts[2]} classes" in show_sentence(panel, "sent")
     label = int(np.flatnonzero(outcome.report.counts[2])[-1])
     panel.views.class_index.value = label
     assert (
@@ -105,7 +105,7 @@ def test_bytes_and_accuracy_of_each_number_of_images():
 )
 def test_how_many_images_are_the_clients_own(copies, says):
     is_copy = np.arange(3) < copies
-    found = SimpleNamespace(client=0, labels=np.array([4, 4, 7]), is_copy=is_copy)
-    sentence = describe_own_images_among_sent(found, [str(c) for c in range(10)], "")
+    attack = SimpleNamespace(client=0, labels=np.array([4, 4, 7]), is_copy=is_copy)
+    sentence = describe_own_images_among_sent(attack, [str(c) for c in range(10)], "")
     end = f"sends 3 images of 2 classes, and {says} its own, pixel by pixel."
     assert sentence == f"Client A {end}"

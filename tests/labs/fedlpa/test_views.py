@@ -90,21 +90,21 @@ def test_labels_are_read_off_and_noise_hides_them(finished_lab):
 
 def test_one_image_comes_back_and_of_many_their_mean(open_lab):
     panel = open_lab()
-    one = panel.set("inverted", few=1)
-    label = one.table[0]["classes"]
-    assert one.table[1]["classes"] == label
-    assert [row["distance"] for row in one.table] == ["0.000", "0.000"]
-    many = panel.set("inverted", few=5)
-    assert float(many.table[1]["distance"]) > 0.02
-    assert "5 samples" in many.sentence
-    assert "mean" in many.sentence
+    picture_of_one = panel.set("inverted", few=1)
+    label = picture_of_one.table[0]["classes"]
+    assert picture_of_one.table[1]["classes"] == label
+    assert [row["distance"] for row in picture_of_one.table] == ["0.000", "0.000"]
+    picture_of_many = panel.set("inverted", few=5)
+    assert float(picture_of_many.table[1]["distance"]) > 0.02
+    assert "5 samples" in picture_of_many.sentence
+    assert "mean" in picture_of_many.sentence
     move_each_control_to_both_ends(panel, ["inverted"], "")
 
 
 @pytest.mark.slow
 def test_the_residuals_move_while_it_solves(record_run):
-    panel, seen = record_run("solver", solver="gd", iterations=2000)
-    assert all(picture.sentence.startswith("Solving. Gradient descent: ") for picture in seen)
+    panel, pictures = record_run("solver", solver="gd", iterations=2000)
+    assert all(picture.sentence.startswith("Solving. Gradient descent: ") for picture in pictures)
     assert "of the error left after 2000 steps" in panel.sentence
 
 
@@ -210,7 +210,7 @@ def test_which_first_layers_see_an_image():
 
 
 def test_small_numbers_are_readable():
-    shown = {
+    formatted = {
         1e-3: "10⁻³",
         8.6e-6: "8.6·10⁻⁶",
         16.2: "16",
@@ -218,7 +218,7 @@ def test_small_numbers_are_readable():
         784.0: "784",
         2e5: "2.0·10⁵",
     }
-    assert [format_small_number(value) for value in shown] == list(shown.values())
+    assert [format_small_number(value) for value in formatted] == list(formatted.values())
 
 
 LAMBDAS = [1e-6, 1e-3, 1.0]
@@ -226,15 +226,15 @@ CURVES = {"exact": [0.9, 0.8, 0.3], "shortcut": [0.2, 0.8, 0.3], "none": [0.3, 0
 
 
 @pytest.mark.parametrize(
-    ("ratio", "where"), [(1.0, ["layer 1"]), (0.1, ["layer 1", "layer 2"]), (10.0, [])]
+    ("ratio", "overdamped_layers"), [(1.0, ["layer 1"]), (0.1, ["layer 1", "layer 2"]), (10.0, [])]
 )  # at λ_damp = 10⁻³ the damping adds 0.032 / π to B
-def test_damping_tabulates_every_curve_and_names_where_it_has_taken_over(ratio, where):
+def test_damping_tabulates_every_curve_and_names_where_it_has_taken_over(ratio, overdamped_layers):
     measured = np.array([[0.01, 0.2]] * 3)
     ratios = {"one": np.full((3, 2), ratio)}
     sweep = DampingSweep(
         LAMBDAS, {"one": CURVES}, measured, ratios, ["layer 1", "layer 2"], "toy", {"one": 0.7}
     )
-    assert sweep.list_overdamped_layers("one", 1) == where
+    assert sweep.list_overdamped_layers("one", 1) == overdamped_layers
     picture = check_picture(draw_damping(sweep, "one", 1), "toy, rule π = 1")
     assert picture.sentence == (
         "At λ_damp = 10⁻³ FedLPA gets 80 % right; at 10⁻⁶, the best λ_damp, it gets 90 %."
@@ -276,8 +276,8 @@ def test_solver_while_it_runs_and_with_many_layers():
         "toy, so far",
     )
     assert record_run.sentence == "Solving. Gradient descent: 50 % of the error left after 1 step."
-    many = {f"layer {i}": [1.0, 0.0] for i in range(20)}
-    check_picture(draw_solutions(Solutions({"cg": many}, {}, "toy")), "toy")
+    many_layers = {f"layer {i}": [1.0, 0.0] for i in range(20)}
+    check_picture(draw_solutions(Solutions({"cg": many_layers}, {}, "toy")), "toy")
 
 
 def test_leak_counts_right_guesses_and_tells_of_the_client():
@@ -296,9 +296,10 @@ def test_leak_counts_right_guesses_and_tells_of_the_client():
         "Client A holds a and b; a reader of its upload names a and b. At noise 0.1"
     )
 
-    many = NoiseSweep(
+    sweep_of_many = NoiseSweep(
         [0], np.ones((50, 60), int), {"w": [np.zeros((50, 60))]}, {"w": [1.0]}, [0.1], 1.0, "toy"
     )
     check_picture(
-        draw_leak(many, "w", 0, [str(c) for c in range(60)], client=0, class_index=1), "toy"
+        draw_leak(sweep_of_many, "w", 0, [str(c) for c in range(60)], client=0, class_index=1),
+        "toy",
     )

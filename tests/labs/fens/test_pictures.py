@@ -33,13 +33,13 @@ def test_every_rule_has_its_words():
 
 def test_weights_that_are_the_shares_are_like_them_and_others_are_not():
     shares = COUNTS / COUNTS.sum(0)
-    same = compare_weights_with_counts(COUNTS, shares)
-    assert same.correlation == pytest.approx(1)
-    assert (same.owners, same.classes, same.negative) == (3, 3, 0)
-    opposite = compare_weights_with_counts(COUNTS, -shares)
-    assert opposite.correlation == pytest.approx(-1)
-    assert opposite.owners == 0
-    assert opposite.negative == pytest.approx(4 / 9)
+    comparison = compare_weights_with_counts(COUNTS, shares)
+    assert comparison.correlation == pytest.approx(1)
+    assert (comparison.owners, comparison.classes, comparison.negative) == (3, 3, 0)
+    opposite_comparison = compare_weights_with_counts(COUNTS, -shares)
+    assert opposite_comparison.correlation == pytest.approx(-1)
+    assert opposite_comparison.owners == 0
+    assert opposite_comparison.negative == pytest.approx(4 / 9)
     equal_weights = np.full((3, 3), 1 / 3, dtype=np.float32)
     assert compare_weights_with_counts(COUNTS, equal_weights) == (0, 0, 0, 0)
 
@@ -97,10 +97,10 @@ def test_a_sample_of_every_kind_and_crowds(x, clients, classes):
     picture = draw_sample_and_outputs(sample, "Logits", "Words.")
     assert read_checked_texts(picture) == "Words."
     assert len(picture.table) == clients + 1
-    first = picture.table[0]
-    assert first["who"] == "client D"
-    assert first["says"] == f"“c{logits[0].argmax()}”"
-    assert first["own"] == "1200"
+    first_row = picture.table[0]
+    assert first_row["who"] == "client D"
+    assert first_row["says"] == f"“c{logits[0].argmax()}”"
+    assert first_row["own"] == "1200"
 
 
 @pytest.mark.parametrize(("size", "title"), [((2.9, 4.4), "weight"), ((9, 3.2), "weight | own")])

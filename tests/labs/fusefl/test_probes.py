@@ -102,11 +102,11 @@ def test_probed_features_are_the_layers_outputs():
         torch.testing.assert_close(outputs[1][m], network.body[:2](x))
         # In a network that is not fused, the last block ends at the last layer.
         torch.testing.assert_close(outputs[-1][m].flatten(1), block_outputs[m])
-    first, last = probes.compute_block_outputs(fuse_unchanged(networks, 2), x)
+    first_block, last_block = probes.compute_block_outputs(fuse_unchanged(networks, 2), x)
     for m, network in enumerate(networks):
-        torch.testing.assert_close(first[m], network.body[:2](x).flatten(1))
-    joined = (first[0] + first[1]).view(4, *networks[0].body[:2](x).shape[1:]) / 2
-    torch.testing.assert_close(last[1], networks[1].body[2:](joined).flatten(1))
+        torch.testing.assert_close(first_block[m], network.body[:2](x).flatten(1))
+    joined = (first_block[0] + first_block[1]).view(4, *networks[0].body[:2](x).shape[1:]) / 2
+    torch.testing.assert_close(last_block[1], networks[1].body[2:](joined).flatten(1))
 
 
 def test_a_mean_is_probed_as_a_mean_and_each_client_alone():
@@ -119,12 +119,13 @@ def test_a_mean_is_probed_as_a_mean_and_each_client_alone():
     )
     samples = torch.rand(400, 1, 2, 2, generator=make_generator()), y
     ((readings, mean_reading),) = probes.probe_features_of_layers(train, test, samples, samples)
-    assert (
-        len(readings) == 6 and mean_reading.accuracy > max(one.accuracy for one in readings) + 0.1
-    )
+    assert len(readings) == 6
+    assert mean_reading.accuracy > max(one.accuracy for one in readings) + 0.1
     assert mean_reading.labels > max(one.labels for one in readings) + 0.2
-    ((few, same),) = probes.probe_features_of_layers(train, test, samples, samples, max_clients=2)
-    assert few == readings[:2] and same == mean_reading
+    ((few_readings, same_mean),) = probes.probe_features_of_layers(
+        train, test, samples, samples, max_clients=2
+    )
+    assert few_readings == readings[:2] and same_mean == mean_reading
 
 
 def test_what_cannot_be_probed():

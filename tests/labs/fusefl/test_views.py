@@ -66,9 +66,9 @@ def test_steps_forwards_and_back_and_no_further_than_the_ends(finished_lab):
     assert "fuse the classifiers" in finished_lab.sentence
     assert view.play.max == 10
     ledger = finished_lab.state("steps").outcome.ledger
-    last = finished_lab.show("steps").table[-1]
-    assert last["up so far"] == format_data_size(ledger.up)
-    assert last["down so far"] == format_data_size(ledger.down)
+    last_row = finished_lab.show("steps").table[-1]
+    assert last_row["up so far"] == format_data_size(ledger.up)
+    assert last_row["down so far"] == format_data_size(ledger.down)
 
 
 def test_every_kind_of_test_images():
@@ -119,8 +119,8 @@ def test_networks_too_large_to_keep_their_clients_and_the_plain_ones_made_beside
     panel.run(wait=True)
     assert "right at home" not in str(show_sentence(panel, "steps", SETTING_OF_RUN))
     columns = ("own images", "own, cue removed", "test, without a cue")
-    beside = finished_lab.show("cue").table[:3]  # there the ensemble ran beside it
-    for row, row_beside in zip(panel.show("cue").table[:3], beside, strict=True):
+    rows_with_ensemble = finished_lab.show("cue").table[:3]  # there the ensemble ran beside it
+    for row, row_beside in zip(panel.show("cue").table[:3], rows_with_ensemble, strict=True):
         assert [row[name] for name in columns] == [row_beside[name] for name in columns]
 
 
@@ -244,11 +244,11 @@ def test_halves_tell_noise_from_more():
     assert picture.table[4]["accuracy"] == "91 %"
     assert "+56 points, more than noise" in picture.sentence
     assert "0 points, within the noise" in picture.sentence
-    one = draw_fusion_calibration(
+    sentence = draw_fusion_calibration(
         {2: {"average": {0: 0.4}, "ccvr": {0: 0.9}}, 1: {"ccvr": {0: 0.8}}}, **options
     ).sentence
     for words in ("one seed", "+50 points", "+10 points"):
-        assert words in one
+        assert words in sentence
     assert (
         "Press the button"
         in check(draw_fusion_calibration({2: {"own": {0: 0.5}}}, **options)).sentence
@@ -275,17 +275,21 @@ def test_probes_compare_like_with_like():
         check(draw_probe_curves(data, client=1, measure=measure))
         for measure in ("accuracy", "labels", "images")
     ]
-    top = {
+    top_accuracies = {
         "isolated, mean over the clients": 0.92,
         "isolated, one client": 0.65,
         "isolated, client B": 0.6,
     }
-    top |= {"fused, mean over the clients": 0.9, "fused, one client": 0.74, "fused, client B": 0.68}
+    top_accuracies |= {
+        "fused, mean over the clients": 0.9,
+        "fused, one client": 0.74,
+        "fused, client B": 0.68,
+    }
     formats = "{:.0%}".format, lambda a: f"{2 * a:.2f} bits", lambda a: f"{3 * a:.2f} bits"
     for picture, words in zip(pictures, formats, strict=True):
-        shown = {name: words(share).replace("%", " %") for name, share in top.items()}
-        assert picture.table[1] == {"layer": 2, **shown}
-        assert all(f"{name} {share}" in picture.sentence for name, share in shown.items())
+        cells = {name: words(share).replace("%", " %") for name, share in top_accuracies.items()}
+        assert picture.table[1] == {"layer": 2, **cells}
+        assert all(f"{name} {share}" in picture.sentence for name, share in cells.items())
     alone = draw_probe_curves(ProbeResults(ISOLATED, ISOLATED[-1:], [2], SETTING, 60))
     assert alone.table[0]["fused, one client"] == ""
     for clients, layers in ((1, 1), (50, 13)):

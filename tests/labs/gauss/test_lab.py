@@ -31,8 +31,8 @@ def test_classes_and_what_a_client_sends(finished_lab):
         picture = show_view(finished_lab, "sent")
         assert f"Client {format_client_letters(client)} holds" in picture.sentence
         assert "secure sum" in picture.detail
-        held = counts[client][counts[client] > 0]
-        assert [row["images"] for row in picture.table] == held.tolist()
+        held_counts = counts[client][counts[client] > 0]
+        assert [row["images"] for row in picture.table] == held_counts.tolist()
         for row in picture.table:
             assert (row["its own"] == "yes") == (row["images"] == 1)
             if row["images"] == 1:
@@ -48,9 +48,11 @@ def test_all_heads_side_by_side(open_lab):
     assert panel.error == "" and len(picture.table) == 10
     classifiers = [row["classifier"] for row in picture.table]
     assert classifiers[:5] == ["Nearest mean", "Naive Bayes", "LDA", "FedCGS", "QDA"]
-    least, *_, best = sorted(picture.table, key=lambda row: float(row["accuracy"].split()[1]))
-    assert picture.sentence.startswith(f"{best['classifier']} is the most accurate with ")
-    assert f", {least['classifier']} the least with " in picture.sentence
+    least_accurate, *_, most_accurate = sorted(
+        picture.table, key=lambda row: float(row["accuracy"].split()[1])
+    )
+    assert picture.sentence.startswith(f"{most_accurate['classifier']} is the most accurate with ")
+    assert f", {least_accurate['classifier']} the least with " in picture.sentence
 
 
 @pytest.mark.parametrize(

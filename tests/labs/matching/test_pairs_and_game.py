@@ -81,9 +81,9 @@ def test_the_ends_are_the_two_networks_and_the_middle_their_average(samples):
     )
     average = build_network()
     load_state(average, {n: (t + model_state(other)[n]) / 2 for n, t in model_state(one).items()})
-    for at, module in ((0, one), (2, average), (4, other)):
-        assert between.loss[at] == pytest.approx(float(F.cross_entropy(module(x), y)))
-        assert between.accuracy[at] == float((module(x).argmax(1) == y).double().mean())
+    for index, module in ((0, one), (2, average), (4, other)):
+        assert between.loss[index] == pytest.approx(float(F.cross_entropy(module(x), y)))
+        assert between.accuracy[index] == float((module(x).argmax(1) == y).double().mean())
     assert between.average_accuracy == between.accuracy[2]
     assert list(between.t) == [0, 0.25, 0.5, 0.75, 1]
 
