@@ -173,7 +173,7 @@ def test_of_several_files_none_is_written_if_one_belongs_to_a_person(tmp_path):
     assert (tmp_path / "results.csv").read_bytes() == before
 
 
-def test_what_a_person_writes_while_we_write_stays(tmp_path):
+def test_a_file_that_a_person_writes_meanwhile_is_kept(tmp_path):
     path = tmp_path / "a.txt"
     with pytest.raises(UsageError), open_replacement(path) as part:
         part.write_text("ours")

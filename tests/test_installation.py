@@ -66,7 +66,7 @@ def test_the_folder_of_another_project_is_no_checkout(monkeypatch, tmp_path):
     assert installation.find_checkout() is None
 
 
-def test_what_pip_recorded_is_read(monkeypatch):
+def test_the_source_that_pip_recorded_is_read(monkeypatch):
     class Distribution:
         def read_text(self, name):
             assert name == "direct_url.json"

@@ -116,7 +116,7 @@ def test_each_way_to_import_a_course_module_is_followed(tmp_path):
     assert renamed.find_missing_names(notebook) == ["lesson.luck", "day.chart"]
 
 
-def test_beside_a_copy_that_calls_what_is_gone_lies_the_lesson_of_today(tmp_path):
+def test_an_outdated_copy_gets_today_s_lesson_beside_it(tmp_path):
     source, course = tmp_path / "package", tmp_path / "mine"
     write_notebook(source / "3_fens.ipynb", NEW_CALL, STUB)
     write_notebook(source / "shelf" / "fed_et.ipynb", NEW_CALL)

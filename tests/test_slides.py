@@ -130,7 +130,7 @@ def test_a_page_without_a_number_has_pictures_too(course, tmp_path):
     ]
 
 
-def test_what_cannot_be_done_is_one_sentence(course, tmp_path):
+def test_an_impossible_request_gets_one_sentence(course, tmp_path):
     for name in ("33", "fenz", "", "0", "_"):
         with pytest.raises(UsageError, match=f"Unknown lesson '{name}'.*3_fens"):
             slides.write_slides(name)

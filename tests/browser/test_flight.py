@@ -173,7 +173,7 @@ def test_the_flight_of_each_method_is_stepped_through(open_page, size, scheme):
         assert inspect(page)["step"] == len(flight["steps"]) - 2
 
 
-def test_a_saved_picture_shows_what_flies(open_page):
+def test_a_saved_picture_shows_the_flying_messages(open_page):
     page = open_page(accept_downloads=True)
 
     def save():

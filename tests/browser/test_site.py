@@ -153,7 +153,7 @@ def test_an_old_name_of_a_lesson_leads_to_the_new_one(site):
     assert (site / "notebooks/shelf/fed_et.html").is_file()
 
 
-def test_what_follows_an_answer_is_folded_with_it(open_page):
+def test_text_after_an_answer_is_folded_with_it(open_page):
     page = open_page("notebooks/4_closed_form")
     explanation = page.get_by_text("The sum of one image is that image.", exact=False).first
     assert not explanation.is_visible()

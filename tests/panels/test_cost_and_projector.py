@@ -29,7 +29,7 @@ def costs(monkeypatch):
     return set_seconds
 
 
-def test_the_cost_stands_under_run_and_follows_what_is_chosen(make_panel):
+def test_the_cost_is_under_run_and_follows_the_controls(make_panel):
     panel = make_panel(methods=["fedavg"], clients=4)
     # 4 clients, 6570 numbers of four bytes, both ways; one of two seeds
     assert "210 kB both ways per seed" in panel.controls.cost.value

@@ -13,7 +13,7 @@ METHODS = st.lists(st.sampled_from(["afl", "fens"]), min_size=1)
 
 
 @given(st.floats(1e-3, 1e3), st.integers(1, 100), st.integers(0, 2**31), METHODS)
-def test_what_is_written_is_read(alpha, clients, seed, methods):
+def test_a_link_is_read_back_as_it_was_written(alpha, clients, seed, methods):
     settings = {"dataset": "glyphs:16g", "alpha": alpha, "clients": clients, "seed": seed}
     assert parse_settings_of_link(make_link(settings, methods)) == settings | {"methods": methods}
 

@@ -43,7 +43,7 @@ def test_own_clients_are_used_until_another_way_is_chosen(make_panel, job):
     assert c.dealing.layout.display == "none" and "partition" not in c.read_settings()
 
 
-def test_a_federation_a_name_and_a_partition_of_ones_own(make_panel):
+def test_a_panel_takes_a_federation_or_a_named_data_set_with_its_clients(make_panel):
     add_dataset("mine", DATA_WITH_CLIENTS, title="My patients")
     panel = make_panel(dataset="mine", partition="iid")
     assert not panel.controls.alpha.disabled and "north" not in read_facts(panel)

@@ -56,7 +56,7 @@ def test_bars_of_time_stand_in_their_order_and_end_at_the_sum():
 
 
 @pytest.mark.parametrize("more_settings", [{}, {"fens.proxy": "server", "ee_data": "real"}])
-def test_what_leaks_follows_the_settings(more_settings):
+def test_the_leaks_that_are_shown_follow_the_settings(more_settings):
     methods = ["fens", "coboosting"]
     settings = {"dataset": "digits", "seeds": 1, "preset": "classroom", **more_settings}
     plans = plan_shown_methods(PanelState(methods=methods, settings=settings))

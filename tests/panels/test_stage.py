@@ -84,7 +84,7 @@ def test_samples_are_sent_once_and_stay_out_of_the_saved_state(panel, sent):
     assert len(repr(state)) < 2000 and content["train"] == {"side": 8, "channels": 1}
 
 
-def test_a_panel_brings_along_what_its_first_window_needs(make_panel, sent, quick):
+def test_a_panel_sends_its_first_window_s_data_when_it_is_displayed(make_panel, sent, quick):
     """A kernel that is busy with other cells answers nobody. Once a window is open, nothing of it would be saved."""
     panel = make_panel(kind=playground, seed=4)
     assert panel.stage.opening == {}
@@ -462,7 +462,7 @@ def test_an_error_is_an_alert_on_the_stage(panel, sent, job):
     assert content["isAlert"] and "no such luck" in content["text"]
 
 
-def test_answers_are_what_the_models_say(make_panel, sent):
+def test_answers_are_the_models_predictions(make_panel, sent):
     panel = make_panel(
         kind=playground, job=None, methods=["local", "ensemble"], clients=3, epochs=1
     )
@@ -531,7 +531,7 @@ def list_children(widget):
     return getattr(widget, "children", ())
 
 
-def test_a_file_that_is_not_there_leaves_the_fields_and_a_sentence(tmp_path):
+def test_a_missing_file_leaves_the_fields_and_a_sentence(tmp_path):
     panel = playground(dataset=str(tmp_path / "nope.csv"))
     panel.wait()
     assert panel.stage.layout.display == "none"

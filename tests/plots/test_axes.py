@@ -35,7 +35,7 @@ FIFTHS = ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]
     ((-0.5, 1.5), lambda ax: style.set_class_ticks(ax, NAMES, max_letters=6), ["ship", "autom…"]),
     ((0.03, 20), lambda ax: style.set_log_axis(ax, ticks=(0.05, 0.1, 10)), ["0.05", "0.1", "10"]),
 ])  # fmt: skip
-def test_what_stands_at_the_ticks(ax, limits, set_ticks, shown):
+def test_tick_labels(ax, limits, set_ticks, shown):
     ax.set_xlim(*limits)
     set_ticks(ax)
     assert read_tick_labels(ax.xaxis) == shown

@@ -83,7 +83,7 @@ def test_the_axis_lists_names_only_if_all_have_room(wards, forget_names):
     assert find_common_setting([row, make_caption("wards", 4)], [0]) == ""
 
 
-def test_who_holds_what_says_the_names(wards):
+def test_the_picture_of_the_partition_has_the_names(wards):
     federation = federate("wards", partition="natural")
     picture = draw_partition(federation, setting=wards)
     client = federation.dataset.client_names.index("north")

@@ -153,7 +153,7 @@ def test_a_table_of_clients_and_classes_rings_and_frames(ax):
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 5, 9), (7,)])
-def test_tiles_stand_in_rows_with_a_place_for_what_is_missing(ax, shape):
+def test_tiles_stand_in_rows_with_gaps_for_missing_images(ax, shape):
     image = np.linspace(0, 1, int(np.prod(shape))).reshape(shape)
     kit.draw_image_rows(
         ax,

@@ -42,7 +42,7 @@ def test_every_method_is_in_the_map_exactly_once(width):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_drawing_shows_what_is_sent_what_comes_back_and_what_is_needed(name):
+def test_a_drawing_shows_what_travels_both_ways_and_what_the_method_needs(name):
     info = METHODS[name].info
     texts = draw_and_read_texts(name)
     assert info.sends in texts and info.back in texts and shorten_title(info.title) in texts

@@ -133,7 +133,7 @@ def write_usual_pictures():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: next(iter(style)))
-def test_what_a_person_set_for_own_pictures_changes_none_of_ours(style):
+def test_a_person_s_own_matplotlib_settings_change_no_picture(style):
     """Slow because fourteen files are drawn in each style."""
     usual = write_usual_pictures()
     with matplotlib.rc_context(style):

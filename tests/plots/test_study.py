@@ -89,7 +89,7 @@ def test_differences_are_paired_by_seed(results):
     assert "fens +20" in picture.sentence
 
 
-def test_what_cannot_be_drawn(results):
+def test_an_impossible_plot_is_refused(results):
     one_method = results.select(method="fens")
     no_results = Results([], [])
     for results_of_study, name in (

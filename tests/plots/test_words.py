@@ -66,17 +66,17 @@ def test_the_ends_of_a_series_are_those_of_its_band_within_0_and_1(values):
 
 def test_verdicts_are_paired_by_seed_where_the_federation_is_the_same():
     """A leads by 5 to 10 points seed by seed; unpaired, the spread between the seeds hides it."""
-    best = [0.5, 0.7, 0.9]
-    second = [0.4, 0.65, 0.8]
-    best += [0.6, 0.8]
-    second += [0.52, 0.72]
-    half_width = scipy.stats.t.ppf(0.975, 4) * scipy.stats.sem([0.1, 0.05, 0.1, 0.08, 0.08])
+    best = [0.5, 0.7, 0.9, 0.6, 0.8]
+    second = [0.4, 0.65, 0.8, 0.52, 0.72]
+    gaps = [0.1, 0.05, 0.1, 0.08, 0.08]
+    half_width = scipy.stats.t.ppf(0.975, 4) * scipy.stats.sem(gaps)
     assert f"clearly ahead of B (by 8 ± {100 * half_width:.0f} points)" in describe_best(
         ("A", best), ("B", second)
     )
     welch = scipy.stats.ttest_ind(best, second, equal_var=False).confidence_interval(0.95)
     rows = [
-        Series(n, setting=n, accuracies=dict(enumerate(v))) for n, v in (("A", best), ("B", second))
+        Series("A", setting="A", accuracies=dict(enumerate(best))),
+        Series("B", setting="B", accuracies=dict(enumerate(second))),
     ]
     behind = (
         f"B is 8 ± {50 * (welch.high - welch.low):.0f} points behind, which is within the noise"
@@ -85,9 +85,12 @@ def test_verdicts_are_paired_by_seed_where_the_federation_is_the_same():
 
 
 def describe_best(*rows):
-    return plots.describe_best_method(
-        [Series(n, setting="s", accuracies=dict(enumerate(a)), bound=n == "Local") for n, a in rows]
-    )
+    """The sentence about these (name, accuracies) in the same setting; "Local" is only a bound."""
+    series = []
+    for name, accuracies in rows:
+        accuracies = dict(enumerate(accuracies))
+        series.append(Series(name, setting="s", accuracies=accuracies, bound=name == "Local"))
+    return plots.describe_best_method(series)
 
 
 def test_verdicts_say_what_is_noise():
@@ -123,26 +126,30 @@ def test_communication_compares_the_cheapest_with_the_most_expensive():
         assert "2.5 times as much" in sentence
         assert ending in sentence
     as_cheap, third = (Series(name, accuracies={0: 0.3}, up=1000, down=1000) for name in "CD")
-    for rows, ending in (
+    for rows, beginning in (
         ([cheap, as_cheap, noisy], "A and C cost least"), ([cheap], "A costs 1 kB up and 1 kB down for all"),
         ([cheap, as_cheap, third, noisy], "A, C and D cost least"), ([cheap, as_cheap], "A and C cost the same"),
     ):  # fmt: skip
-        assert plots.draw_communication(rows).sentence.startswith(ending)
+        assert plots.draw_communication(rows).sentence.startswith(beginning)
     sums = Series("AFL", accuracies={0: 0.9}, up=1000, down=0)
     assert "1 kB up and nothing down" in plots.draw_communication([sums]).sentence
 
 
 def measure_neighbour_accuracy_by_hand(x, y, k):
+    """The share of points whose k nearest neighbours vote for their class; nearer neighbours break a tie."""
     right = 0
     for i in range(len(x)):
-        order = sorted(
-            (j for j in range(len(x)) if j != i), key=lambda j: ((x[i] - x[j]) ** 2).sum()
-        )[:k]
-        votes = Counter(int(y[j]) for j in order)
-        most_votes = max(votes.values())
-        tied = [c for c in votes if votes[c] == most_votes]
-        ranks = {c: sum(k - r for r, j in enumerate(order) if y[j] == c) for c in tied}
-        right += max(tied, key=lambda c: ranks[c]) == y[i]
+        squared_distances = ((x - x[i]) ** 2).sum(1)
+        squared_distances[i] = np.inf
+        neighbours = sorted(range(len(x)), key=squared_distances.__getitem__)[:k]
+        votes = Counter()
+        nearness = Counter()
+        for rank, j in enumerate(neighbours):
+            label = int(y[j])
+            votes[label] += 1
+            nearness[label] += k - rank
+        winner = max(votes, key=lambda label: (votes[label], nearness[label]))
+        right += winner == y[i]
     return right / len(x)
 
 
@@ -204,7 +211,7 @@ def test_maps_of_a_subprocess_are_the_same_and_are_made_here_where_no_process_st
     )
 
 
-def test_features_say_which_map_is_a_preview_and_what_is_left_out():
+def test_feature_maps_say_which_is_a_preview_and_how_many_are_left_out():
     rng = np.random.default_rng(0)
     maps = [
         FeatureMap(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), i / 12, "PCA") for i in range(10)

@@ -234,7 +234,7 @@ def test_halves_and_accuracy_by_class():
     np.testing.assert_array_equal(accuracy, [0.5, np.nan, 1, np.nan])
 
 
-def test_what_weights_achieve_by_hand(finished_lab):
+def test_scores_of_weights_computed_by_hand(finished_lab):
     """The first client alone against equal weights, on the run's own ensemble: accuracy on each
     half, and the paired difference.
     """
@@ -325,7 +325,7 @@ PATH = np.array([[0.25] * 4, [0.3, 0.2, 0.2, 0.1], [0.5, 0.3, 0.2, 0.0]])
 HELD = np.array([[30, 10, 0], [0, 5, 5], [9, 0, 0], [1, 1, 1]])
 
 
-def test_trajectories_rank_the_clients_and_tell_what_they_hold():
+def test_trajectories_rank_the_clients_and_say_what_they_hold():
     picture = check_picture(
         draw_weight_share_lines_and_class_bars(PATH, HELD, ["a", "b", "c"], SETTING), SETTING
     )
@@ -377,7 +377,7 @@ def make_variant(active_ideas, ensemble, server):
     return IdeaVariant(active_ideas, dict(enumerate(ensemble)), dict(enumerate(server)))
 
 
-def test_switches_name_what_matters_and_what_is_noise():
+def test_switches_tell_differences_from_noise():
     whole = make_variant(IDEAS, [0.7, 0.72, 0.71], [0.5, 0.52, 0.51])
     no_ghs = make_variant(("DHS", "EE"), [0.71, 0.7, 0.71], [0.5, 0.53, 0.5])
     no_ee = make_variant(("GHS", "DHS"), [0.5, 0.5, 0.52], [0.5, 0.5, 0.53])

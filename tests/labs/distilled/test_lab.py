@@ -55,7 +55,7 @@ def test_the_button_tries_several_numbers_of_images(open_lab):
 
 
 @pytest.mark.slow
-def test_what_the_button_showed_is_older_once_the_controls_have_moved(open_lab):
+def test_results_of_the_button_are_older_once_the_controls_have_moved(open_lab):
     """Its caption names its own setting, and not the run's; the run's methods stand beside their own setting alone."""
     panel = open_lab(methods=["fedavg"], alpha=0.1)
     panel.run(wait=True)

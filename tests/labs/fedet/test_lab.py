@@ -90,7 +90,7 @@ def test_the_expert_starts_with_the_runs_own_weights_and_judges_all_test_samples
     check_view(panel, "target", "λ_div = 0.05:")
 
 
-def test_what_is_shown_while_it_runs(lab_after_rounds):
+def test_views_are_drawn_while_the_method_runs(lab_after_rounds):
     """A run that goes on is a report without an outcome."""
     sentences = {
         "expert": "Public sample 0: the consensus is",
@@ -105,7 +105,7 @@ def test_what_is_shown_while_it_runs(lab_after_rounds):
         assert words in view.draw(state).sentence
 
 
-def test_rounds_tells_of_the_round_that_is_marked(lab_after_rounds):
+def test_rounds_describes_the_round_that_is_marked(lab_after_rounds):
     view = find_view(lab_after_rounds, "rounds")
     check_view(lab_after_rounds, "rounds", "Round 3 of 3: large")
     assert view.round.max == view.play.max == 3

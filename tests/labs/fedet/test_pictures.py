@@ -137,7 +137,7 @@ def test_public_compares_over_seeds():
     check(draw_public_sources(one_choice, SETTING, 0.1), "With only the student gets 2 % right.")
 
 
-def test_rounds_tells_of_the_marked_one():
+def test_rounds_describes_the_marked_round():
     curves = {
         BEFORE: {1: 0.1, 2: 0.2},
         AFTER: {1: 0.3, 2: 0.5},

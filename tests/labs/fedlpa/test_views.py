@@ -117,7 +117,7 @@ def test_one_client_with_a_cnn(open_lab):
     assert "mean patch" in panel.set("factors", layer=0).sentence
 
 
-def test_posteriors_that_are_too_large_are_said_in_one_sentence(open_lab, monkeypatch):
+def test_posteriors_that_are_too_large_get_one_sentence(open_lab, monkeypatch):
     monkeypatch.setattr("fedlab_nb.methods.fedlpa.server.LIMIT", 100)
     panel = open_lab(seed=5)
     panel.run(wait=True)
@@ -253,7 +253,7 @@ CG = {"a": [1.0, 1e-3, 1e-7], "b": [0.5, 1e-7]}
 GD = {"a": [1.0, *[0.5] * 100], "b": [0.5, *[0.25] * 100]}
 
 
-def test_solver_tells_residual_and_accuracy_of_each_way():
+def test_solver_names_residual_and_accuracy_of_each_solver():
     curves = {"cg": CG, "gd": GD, "ea": {"a": [1.0], "b": [0.5]}}
     points = {
         "cg": [(0, 0.2), (1, 0.7), (2, 0.8)],
@@ -280,7 +280,7 @@ def test_solver_while_it_runs_and_with_many_layers():
     check_picture(draw_solutions(Solutions({"cg": many_layers}, {}, "toy")), "toy")
 
 
-def test_leak_counts_right_guesses_and_tells_of_the_client():
+def test_leak_counts_right_guesses_and_describes_the_client():
     counts = np.array([[5, 3, 0], [0, 0, 8]])
     sent = np.array([[0.3, 0.2, 0.1], [0.3, 0.0, 0.2]])
     sweep = NoiseSweep(

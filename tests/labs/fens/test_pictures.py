@@ -104,7 +104,7 @@ def test_a_sample_of_every_kind_and_crowds(x, clients, classes):
 
 
 @pytest.mark.parametrize(("size", "title"), [((2.9, 4.4), "weight"), ((9, 3.2), "weight | own")])
-def test_what_stands_beside_a_sample_stays_in_the_picture(size, title):
+def test_the_numbers_beside_a_sample_stay_within_the_picture(size, title):
     clients, classes = 10, 10
     sample = SampleOutputs(
         x=np.zeros((1, 8, 8)),
@@ -156,7 +156,7 @@ def make_removals(before, after, counts=COUNTS):
     return Removals(whole, without)
 
 
-def test_forgetting_names_the_largest_loss_among_what_is_looked_at():
+def test_forgetting_names_the_largest_loss_within_the_selection():
     after = {
         0: [0.1, 0.92, None],  # None: a class without test samples
         1: [0.9, 0.4, 1.0],

@@ -33,7 +33,7 @@ def standardise(h):
     return (h - h.mean(0)) / h.std(0)
 
 
-def test_a_probe_finds_what_is_linear_and_only_that():
+def test_a_probe_finds_linear_information_and_no_other():
     z = torch.randn(400, 4, generator=make_generator())
     y = (z[:, 0] + z[:, 1] > 0).long()
     assert probe(z, y).accuracy > 0.95
@@ -128,7 +128,7 @@ def test_a_mean_is_probed_as_a_mean_and_each_client_alone():
     assert few_readings == readings[:2] and same_mean == mean_reading
 
 
-def test_what_cannot_be_probed():
+def test_networks_that_cannot_be_probed_are_refused():
     x = torch.rand(4, 1, 8, 8, generator=make_generator(), dtype=EXACT)
     with pytest.raises(UsageError, match="fused from 2 blocks; run FuseFL with blocks=1"):
         probes.compute_layer_outputs(fuse_unchanged(build_two_networks(), 2), x)

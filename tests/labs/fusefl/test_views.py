@@ -41,7 +41,7 @@ SETTING_OF_RUN = "digits, α = 0.1, 3 clients"
 
 # Slow because it draws every view at both ends of every control.
 @pytest.mark.slow
-def test_every_view_after_a_run_tells_of_the_chosen_client(finished_lab):
+def test_every_view_after_a_run_speaks_of_the_chosen_client(finished_lab):
     move_each_control_to_both_ends(finished_lab, VIEWS)
     choose_client_and_class(finished_lab, client=2, class_index=9)
     finished_lab.lab_views["steps"].step.value = 10

@@ -36,9 +36,8 @@ PAIR = MatchedPair(0, 4, "rebasin", HILL, FLAT, [ALIKE], [np.array([1, 2, 0])], 
 
 
 def build_network(seed=0, name="mlp"):
-    return build(
-        name, (1, 8, 8), 10, generator=torch.Generator().manual_seed(seed), dtype=EXACT
-    ).eval()
+    generator = torch.Generator().manual_seed(seed)
+    return build(name, (1, 8, 8), 10, generator=generator, dtype=EXACT).eval()
 
 
 @pytest.fixture(scope="module")
@@ -52,14 +51,8 @@ def shuffle_units(module, seed=3):
     wiring = find_unit_wiring(module)
     generator = torch.Generator().manual_seed(seed)
     twin = build_network()
-    load_state(
-        twin,
-        permute_units(
-            model_state(module),
-            wiring,
-            [torch.randperm(n, generator=generator) for n in wiring.units],
-        ),
-    )
+    orders = [torch.randperm(count, generator=generator) for count in wiring.units]
+    load_state(twin, permute_units(model_state(module), wiring, orders))
     return twin
 
 
@@ -80,7 +73,9 @@ def test_the_ends_are_the_two_networks_and_the_middle_their_average(samples):
         one, model_state(one), model_state(other), x, y, point_count=5
     )
     average = build_network()
-    load_state(average, {n: (t + model_state(other)[n]) / 2 for n, t in model_state(one).items()})
+    other_state = model_state(other)
+    mean = {name: (value + other_state[name]) / 2 for name, value in model_state(one).items()}
+    load_state(average, mean)
     for index, module in ((0, one), (2, average), (4, other)):
         assert between.loss[index] == pytest.approx(float(F.cross_entropy(module(x), y)))
         assert between.accuracy[index] == float((module(x).argmax(1) == y).double().mean())
@@ -105,7 +100,7 @@ def test_a_permuted_copy_has_a_barrier_before_and_none_after(rule, samples):
     )
     assert pair.before.barrier > 1e-3 and pair.after.barrier < 1e-12
     assert (pair.a, pair.b) == (2, 5)
-    # Matching changes what no network computes.
+    # Matching does not change what the networks compute.
     assert pair.before.loss[[0, -1]] == pytest.approx(pair.after.loss[[0, -1]])
     for alike, order in zip(pair.similarity, pair.orders, strict=True):
         if rule != "activations":  # where units that never answer may have another partner
@@ -135,10 +130,8 @@ def test_the_picture_of_a_barrier():
         assert "toy, seed 0" in picture.alt and f"test {measure}" in picture.alt
         drawn_lines = [list(line.get_ydata()) for line in picture.figure.axes[0].lines[:2]]
         assert drawn_lines == [list(getattr(line, measure)) for line in (HILL, FLAT)]
-    assert all(
-        number in f"{picture.sentence} {picture.detail}"
-        for number in ("1.40", "0.00", "30 %", "85 %", "90 %", "80 %")
-    )
+    for number in ("1.40", "0.00", "30 %", "85 %", "90 %", "80 %"):
+        assert number in f"{picture.sentence} {picture.detail}"
     assert picture.table[1] == {
         "way": 0.5, "loss as they stand": 2.0, "loss matched": 0.4, "accuracy as they stand": "30 %",
         "accuracy matched": "85 %",
