@@ -23,10 +23,17 @@ VIEWS = {  # of each lab; those that wait for a run stand before the bar
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("system", VIEWS)
+@pytest.fixture(scope="module", params=VIEWS)
+def system_and_lab(request):
+    """A system and its lab, before a run; opened once for the tests that only look at it."""
+    panel = lab(request.param, clients=3)
+    yield request.param, panel
+    panel.close()
+
+
 # Slow because each lab is opened and each view drawn; the first one imports what labs need.
-def test_before_a_run_a_view_has_its_picture_or_says_what_to_do(system, closing):
-    panel = closing(lab(system, clients=3))
+def test_before_a_run_a_view_has_its_picture_or_says_what_to_do(system_and_lab):
+    system, panel = system_and_lab
     waiting, ready = [names.split() for names in VIEWS[system].split("|")]
     assert set(panel.lab_views) == {*waiting, *ready}
     for name in waiting:
@@ -45,9 +52,8 @@ def is_sentence(text):
     return text[:1].isupper() and text.endswith(".")
 
 
-@pytest.mark.parametrize("system", VIEWS)
-def test_a_view_that_waits_says_for_what_and_a_button_has_a_tooltip(system, closing):
-    panel = closing(lab(system, clients=3))
+def test_a_view_that_waits_says_for_what_and_a_button_has_a_tooltip(system_and_lab):
+    system, panel = system_and_lab
     waiting, _, _ = VIEWS[system].partition("|")
     for name in waiting.split():
         summary = panel.lab_views[name].summary

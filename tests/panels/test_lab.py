@@ -149,18 +149,15 @@ def test_set_opens_a_view_and_sets_its_controls(panel):
     assert "α = 0.1" in panel.set("partition").alt and panel.views.visible_view_name == "partition"
 
 
-@pytest.mark.parametrize(
-    ("view", "controls", "says"),
-    [
+def test_set_refuses_wrong_names_and_values(panel):
+    for view, controls, sentence in [
         ("chooser", {"witch": 2}, "Unknown control of chooser 'witch': did you mean 'which'"),
         ("chooser", {"which": 3}, "which is 3, but it must be one of: 1, 2"),
         ("chooser", {"share": 2}, "share is 2, but it must be a number from 0 to 1"),
         ("choser", {}, "did you mean 'chooser'"),
-    ],
-)
-def test_set_refuses_wrong_names_and_values(panel, view, controls, says):
-    with pytest.raises(UsageError, match=says):
-        panel.set(view, **controls)
+    ]:
+        with pytest.raises(UsageError, match=sentence):
+            panel.set(view, **controls)
 
 
 def test_a_view_is_drawn_from_its_state(panel):
