@@ -54,7 +54,7 @@ METHODS = {
     "names of neurons": "Neuron matching",
     "5": "Distilled data",
 }
-WITHOUT_LINKS = {"shelf/paper_tables"}  # a page without formulas of its own
+PAGES_WITHOUT_LINKS = {"shelf/paper_tables"}  # a page without formulas of its own
 # {start of the code: a first line that says what the cell is for}. Cells that only show a form or a saved picture are
 # folded, and this line is what is still seen of them.
 FIRST_LINES = {
@@ -76,7 +76,7 @@ FIRST_LINES = {
 FENCE = re.compile(r"(^```.*?^```[^\n]*\n?|\$\$.*?\$\$)", re.MULTILINE | re.DOTALL)
 # Text that gets no links: headings, rows of tables, references; links, code, comments, titles of folds; and the letter
 # that a paper uses instead of ours, in brackets.
-WITHOUT_LINK = re.compile(
+TEXT_WITHOUT_LINKS = re.compile(
     r"^(?:#|\||- .*(?:arXiv|doi)).*|!?\[[^\]]*\]\([^)]*\)|`[^`]*`|<!--.*?-->|<summary>.*?</summary>"
     r"|\((?:its|[Tt]he paper)[^)]*\)",
     re.MULTILINE,
@@ -94,7 +94,7 @@ def find_symbol_rows(lesson: str) -> dict[str, Symbol]:
     for row in read_symbols():
         name = row.name_before_brackets
         is_introduced_here = row.first == lesson
-        has_word_as_index = re.search(r"_\w\w", name)  # such as λ_div, which no other method uses
+        has_word_as_index = re.search(r"_\w\w", name)  # such as λ_div, which has one meaning
         if row.method_title and not is_introduced_here and not has_word_as_index:
             continue
         if name not in rows or is_introduced_here:
@@ -123,7 +123,7 @@ def add_links(text: str, name: str) -> str:
     def add_links_to_prose(prose: str) -> str:
         parts = []
         end = 0
-        for skipped in WITHOUT_LINK.finditer(prose):
+        for skipped in TEXT_WITHOUT_LINKS.finditer(prose):
             parts.append(SYMBOL.sub(add_link, prose[end : skipped.start()]))
             parts.append(skipped[0])
             end = skipped.end()
@@ -153,7 +153,7 @@ def keep_percent_signs(text: str) -> str:
 def read_text_with_links(name: str) -> str:
     """A notebook's source with its links."""
     text = keep_percent_signs(find_source(name).read_text(encoding="utf-8"))
-    return text if name in WITHOUT_LINKS else add_links(text, name)
+    return text if name in PAGES_WITHOUT_LINKS else add_links(text, name)
 
 
 def make_cells(source: str) -> list[nbformat.NotebookNode]:

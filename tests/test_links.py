@@ -9,7 +9,9 @@ from lessons import SOURCES
 from fedlab_nb.symbols import find_symbols, read_symbols
 
 LINKED_LESSONS = {
-    name: make.read_text_with_links(name) for name in SOURCES if name not in make.WITHOUT_LINKS
+    name: make.read_text_with_links(name)
+    for name in SOURCES
+    if name not in make.PAGES_WITHOUT_LINKS
 }
 LINK = re.compile(r'\[[^\]\[]+\]\((?:\.\./)?notation\.md#([\w-]+) "([^"]+)"\)')
 
