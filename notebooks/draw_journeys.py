@@ -1,12 +1,12 @@
-"""Make the pictures of what travels that `fl.journey` shows: a run of each method, as its lab has it, and from its
-ledger the stage's own drawing.
+"""Make the pictures of what travels that `fl.journey` shows: run each method as its lab does, and draw its ledger as
+the stage does.
 
     python notebooks/draw_journeys.py                # run all methods, and draw
     python notebooks/draw_journeys.py fens fedlpa    # only these
     python notebooks/draw_journeys.py --stored       # run nothing: draw what is stored, after a change of the drawing
     python notebooks/draw_journeys.py --check        # run nothing; exit 1 if a picture is not what would be drawn
 
-The drawing is JavaScript, so that Node.js has to be installed: here, and nowhere where pictures are only shown.
+The drawing is JavaScript, so this script needs Node.js; to show the pictures nobody does.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ def draw_stills(flights: dict[str, StoredFlight]) -> dict[str, str]:
         "const tasks = JSON.parse(require('fs').readFileSync(0, 'utf8'));"
         "console.log(JSON.stringify(tasks.map((task) => front.drawStills(...task))));"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [node, "-e", program], input=json.dumps(tasks), capture_output=True, text=True, check=False
     )
-    if done.returncode != 0:
-        raise RunError(f"Node.js could not draw the pictures: {done.stderr[-1000:]}")
-    return dict(zip(flights, json.loads(done.stdout), strict=True))
+    if process.returncode != 0:
+        raise RunError(f"Node.js could not draw the pictures: {process.stderr[-1000:]}")
+    return dict(zip(flights, json.loads(process.stdout), strict=True))
 
 
 def list_stale_stills(flights: dict[str, StoredFlight]) -> list[str]:

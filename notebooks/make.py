@@ -1,18 +1,17 @@
-"""Make the course's notebooks from their sources, fedlab_nb/course/NAME/lesson.md, and run them, so that their outputs
-are saved with them.
+"""Make the course's notebooks from their sources, fedlab_nb/course/NAME/lesson.md, and run them.
 
     python notebooks/make.py             # make and run all of them
     python notebooks/make.py 3 fed_et    # only those whose name starts so, with or without their folder
     python notebooks/make.py --text      # run nothing: cells whose code has not changed keep their outputs
     python notebooks/make.py --check     # change nothing; exit 1 if a notebook's cells differ from its source, or a
-                                         # teachers' page from the pictures that the notebook has
-    python notebooks/make.py --pictures  # run nothing: the pictures of the teachers' pages, from the stored outputs
+                                         # teachers' page from the pictures of its notebook
+    python notebooks/make.py --pictures  # run nothing: make the teachers' pictures from the stored outputs
 
 A source is Jupytext Markdown: a ```python fence is a code cell, the Markdown between fences is one cell, two blank
 lines start a new one, and tags stand behind the fence (```python tags=["raises-exception"]). With Jupytext installed,
-JupyterLab opens a source as a notebook (right click, Open With, Notebook). Exercises and solutions are not written out
-there: notebooks ask for both, which are made from one definition. The page for teachers shows the pictures of the cells
-with the tag "teacher", as images/teacher/LESSON-k.png.
+JupyterLab opens a source as a notebook (right click, Open With, Notebook). A source has no texts of exercises: a
+notebook's cell calls `lesson.q1.form()`, which shows exercise and solution from exercises.toml. The page for teachers
+shows the pictures of the cells with the tag "teacher", as images/teacher/LESSON-k.png.
 
 The first use of each symbol gets a link to its row in notation.md, with its meaning under the pointer:
 `[$\\alpha$](notation.md#alpha "concentration of …")`. A symbol counts where a formula is that symbol alone, or where a
@@ -42,7 +41,7 @@ FOLDER = Path(__file__).parent
 LESSONS = FOLDER.parent / "fedlab_nb" / "course"
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
-# the method that a letter speaks of in a lesson, where it means something to several
+# {lesson: the method whose meaning a letter has there}, for letters that several methods use.
 METHODS = {
     "averaging": "DENSE",
     "3": "FENS",
@@ -55,9 +54,10 @@ METHODS = {
     "names of neurons": "Neuron matching",
     "5": "Distilled data",
 }
-WITHOUT_LINKS = {"shelf/paper_tables"}  # a page without formulas of its own
-# Cells that only show a form or a saved picture are folded. Their first line is still seen: it says what they are for.
-SHOWS = {
+PAGES_WITHOUT_LINKS = {"shelf/paper_tables"}  # a page without formulas of its own
+# {start of the code: a first line that says what the cell is for}. Cells that only show a form or a saved picture are
+# folded, and this line is what is still seen of them.
+FIRST_LINES = {
     r"\w+ = predict\(": "# your guess",
     r"\w+\.reveal\(": "# the answer",
     r"Snapshot\(fl\.journey": "# what travels",
@@ -74,63 +74,70 @@ SHOWS = {
     r"day\.bells\(": "# a panel",
 }
 FENCE = re.compile(r"(^```.*?^```[^\n]*\n?|\$\$.*?\$\$)", re.MULTILINE | re.DOTALL)
-# what is no place for a link: headings, rows of tables, references; links, code, comments, titles of folds; a paper's
-# own letter
-NO_PLACE = re.compile(
+# Text that gets no links: headings, rows of tables, references; links, code, comments, titles of folds; and the letter
+# that a paper uses instead of ours, in brackets.
+TEXT_WITHOUT_LINKS = re.compile(
     r"^(?:#|\||- .*(?:arXiv|doi)).*|!?\[[^\]]*\]\([^)]*\)|`[^`]*`|<!--.*?-->|<summary>.*?</summary>"
     r"|\((?:its|[Tt]he paper)[^)]*\)",
     re.MULTILINE,
 )
-SHOWN = re.compile(
-    r"^!\[.*\]\(\.\./images/teacher/.*\)$", re.MULTILINE
-)  # the line of pictures in a page for teachers
+# The line of pictures in a page for teachers.
+PICTURE_LINE = re.compile(r"^!\[.*\]\(\.\./images/teacher/.*\)$", re.MULTILINE)
 NUMBER_BEFORE_PERCENT = re.compile(r"(?<=[\d>]) %")
 SYMBOL = re.compile(r"\$([^$\n]+)\$|(?<![\w$\\])([α-ωΑ-Ω](?:_\w+)?)(?![\w$-])")
 
 
 # ------------------------------------------------------------------------------------------------------------- links
-def rows_of(lesson: str) -> dict[str, Symbol]:
-    """{plain name: row} of the symbols that mean the same in this lesson, such as "3", as in the table."""
+def find_symbol_rows(lesson: str) -> dict[str, Symbol]:
+    """{plain name: row} of the symbols that have the table's meaning in this lesson, such as "3"."""
     rows: dict[str, Symbol] = {}
     for row in read_symbols():
-        known = (
-            not row.method_title
-            or row.first == lesson
-            or re.search(r"_\w\w", row.name_before_brackets)
-        )
-        if known and (row.name_before_brackets not in rows or row.first == lesson):
-            rows[row.name_before_brackets] = row
+        name = row.name_before_brackets
+        is_introduced_here = row.first == lesson
+        has_word_as_index = re.search(r"_\w\w", name)  # such as λ_div, which has one meaning
+        if row.method_title and not is_introduced_here and not has_word_as_index:
+            continue
+        if name not in rows or is_introduced_here:
+            rows[name] = row
     return rows
 
 
-def linked(text: str, name: str) -> str:
+def add_links(text: str, name: str) -> str:
     """The text of the notebook `name`, such as "3_fens", with its links to notation.md."""
     lesson = get_lesson_label(name)
     table = "../notation.md" if "/" in name else "notation.md"
-    rows, done = rows_of(lesson), set()
+    rows = find_symbol_rows(lesson)
+    linked_symbols = set()
 
-    def put(match: re.Match) -> str:
+    def add_link(match: re.Match) -> str:
         symbol = re.sub(r"\(.*\)$", "", convert_latex_to_text(match[1] or match[2]))
-        if symbol not in rows or symbol in done or "=" in match[0]:
+        if symbol not in rows or symbol in linked_symbols or "=" in match[0]:
             return match[0]
-        done.add(symbol)
-        known = rank_meaning_in_row(rows[symbol], symbol, METHODS.get(lesson, ""))
-        meaning = (known[1] if known else rows[symbol].first_meaning).replace('"', "”")
-        return f'[{match[0]}]({table}#{rows[symbol].anchor} "{meaning}")'
+        linked_symbols.add(symbol)
+        row = rows[symbol]
+        ranked = rank_meaning_in_row(row, symbol, METHODS.get(lesson, ""))
+        meaning = ranked[1] if ranked else row.first_meaning
+        meaning = meaning.replace('"', "”")
+        return f'[{match[0]}]({table}#{row.anchor} "{meaning}")'
 
-    def between(text: str) -> str:
-        parts, end = [], 0
-        for skip in NO_PLACE.finditer(text):
-            parts += [SYMBOL.sub(put, text[end : skip.start()]), skip[0]]
-            end = skip.end()
-        return "".join([*parts, SYMBOL.sub(put, text[end:])])
+    def add_links_to_prose(prose: str) -> str:
+        parts = []
+        end = 0
+        for skipped in TEXT_WITHOUT_LINKS.finditer(prose):
+            parts.append(SYMBOL.sub(add_link, prose[end : skipped.start()]))
+            parts.append(skipped[0])
+            end = skipped.end()
+        parts.append(SYMBOL.sub(add_link, prose[end:]))
+        return "".join(parts)
 
-    pieces = FENCE.split(text)
-    return "".join(piece if i % 2 else between(piece) for i, piece in enumerate(pieces))
+    pieces = FENCE.split(text)  # prose and fences in turn
+    for i in range(0, len(pieces), 2):
+        pieces[i] = add_links_to_prose(pieces[i])
+    return "".join(pieces)
 
 
 # --------------------------------------------------------------------------------------------------------- notebooks
-def source_of(name: str) -> Path:
+def find_source(name: str) -> Path:
     """The source of a notebook, such as "3_fens"."""
     return LESSONS / COURSE[name] / "lesson.md"
 
@@ -143,60 +150,66 @@ def keep_percent_signs(text: str) -> str:
     return "".join(pieces)
 
 
-def text_of(name: str) -> str:
+def read_text_with_links(name: str) -> str:
     """A notebook's source with its links."""
-    text = keep_percent_signs(source_of(name).read_text(encoding="utf-8"))
-    return text if name in WITHOUT_LINKS else linked(text, name)
+    text = keep_percent_signs(find_source(name).read_text(encoding="utf-8"))
+    return text if name in PAGES_WITHOUT_LINKS else add_links(text, name)
 
 
-def cells(source: str) -> list[nbformat.NotebookNode]:
+def make_cells(source: str) -> list[nbformat.NotebookNode]:
     """The cells that a source stands for, in order, with ids that depend on the position only."""
-    parsed = jupytext.reads(source, fmt="md").cells
-    for number, cell in enumerate(parsed):
+    cells = jupytext.reads(source, fmt="md").cells
+    for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number:02d}"
-        first = next(
-            (words for start, words in SHOWS.items() if re.match(start, cell.source)), None
-        )
-        if cell.cell_type == "code" and first:
-            cell.source = f"{first}\n{cell.source}"
+        if cell.cell_type == "code":
+            fold_if_it_only_shows(cell)
+    return cells
+
+
+def fold_if_it_only_shows(cell: nbformat.NotebookNode) -> None:
+    """Fold a code cell that FIRST_LINES lists, and give it its first line."""
+    for start, first_line in FIRST_LINES.items():
+        if re.match(start, cell.source):
+            cell.source = f"{first_line}\n{cell.source}"
             cell.metadata["jupyter"] = {"source_hidden": True}
-    return parsed
+            return
 
 
-def notebook(source: str) -> nbformat.NotebookNode:
+def make_notebook(source: str) -> nbformat.NotebookNode:
     """A notebook without outputs."""
-    made = nbformat.v4.new_notebook(cells=cells(source))
-    made.metadata["kernelspec"], made.metadata["language_info"] = KERNEL, {"name": "python"}
-    return made
+    notebook = nbformat.v4.new_notebook(cells=make_cells(source))
+    notebook.metadata["kernelspec"] = KERNEL
+    notebook.metadata["language_info"] = {"name": "python"}
+    return notebook
 
 
-def execute(made: nbformat.NotebookNode, folder: Path) -> None:
-    """Run all cells in place with an empty store, as on a first visit; pictures and text stay, widgets do not.
+def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
+    """Run all cells in place with an empty store, as on a first visit; pictures and texts are kept, widgets are not.
 
-    On one thread, as in the tests: sums in another order round otherwise, and a few saved numbers would differ.
+    It uses one thread, as the tests do: sums in another order are rounded differently, and a few saved numbers would
+    differ.
     """
     from nbclient import NotebookClient
 
     with tempfile.TemporaryDirectory() as store:
         client = NotebookClient(
-            made,
+            notebook,
             timeout=120,
             store_widget_state=False,
             record_timing=False,
             resources={"metadata": {"path": str(folder)}},
         )
         client.execute(env={**os.environ, "FEDLAB_NB_STORE": store, "OMP_NUM_THREADS": "1"})
-    made.metadata["language_info"] = {
-        "name": "python"
-    }  # without the exact version, which differs between machines
+    # Without the exact version, which differs between machines.
+    notebook.metadata["language_info"] = {"name": "python"}
 
 
-def keep_outputs(made: nbformat.NotebookNode, old: nbformat.NotebookNode) -> None:
+def keep_outputs(notebook: nbformat.NotebookNode, old: nbformat.NotebookNode) -> None:
     """Give each code cell the outputs that a cell with the same code has in the `old` notebook."""
     stored: dict[str, list[nbformat.NotebookNode]] = {}
     for cell in old.cells:
         stored.setdefault(cell.source, []).append(cell)
-    code = [cell for cell in made.cells if cell.cell_type == "code"]
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for number, cell in enumerate(code, 1):
         cell.execution_count = number
         if stored.get(cell.source):
@@ -206,61 +219,57 @@ def keep_outputs(made: nbformat.NotebookNode, old: nbformat.NotebookNode) -> Non
                     output.execution_count = number
 
 
-def in_step(name: str) -> bool:
+def is_in_step(name: str) -> bool:
     """Whether a notebook has exactly the cells of its source, and its teachers' page shows its pictures."""
     path = FOLDER / f"{name}.ipynb"
     if not path.exists():
         return False
-    if page_of(name).exists() and page_of(name).read_text("utf-8") != page_with_pictures(name):
+    page = find_teachers_page(name)
+    if page.exists() and page.read_text(encoding="utf-8") != make_page_with_pictures(name):
         return False
+    present = nbformat.read(path, 4).cells
+    expected = make_cells(read_text_with_links(name))
+    return list(map(get_comparable_parts, present)) == list(map(get_comparable_parts, expected))
 
-    def plain(cell: nbformat.NotebookNode) -> tuple:
-        return (
-            cell.cell_type,
-            cell.source,
-            cell.metadata.get("tags", []),
-            cell.metadata.get("jupyter"),
-        )
 
-    return [plain(c) for c in nbformat.read(path, 4).cells] == [
-        plain(c) for c in cells(text_of(name))
-    ]
+def get_comparable_parts(cell: nbformat.NotebookNode) -> tuple:
+    """What a cell has from its source."""
+    metadata = cell.metadata
+    return cell.cell_type, cell.source, metadata.get("tags", []), metadata.get("jupyter")
 
 
 # ---------------------------------------------------------------------------------------------- the teachers' pictures
-def pictures(name: str) -> dict[str, Slide]:
+def find_teacher_pictures(name: str) -> dict[str, Slide]:
     """{"3-1.png": picture} of the cells with the tag "teacher", in order, as they are stored in the notebook."""
     cells = nbformat.read(FOLDER / f"{name}.ipynb", 4).cells
-    tagged = read_stored_pictures(
-        [cell for cell in cells if "teacher" in cell.metadata.get("tags", [])]
-    )
+    tagged_cells = [cell for cell in cells if "teacher" in cell.metadata.get("tags", [])]
     start = name[0] if name[0].isdigit() else Path(name).name
-    return {f"{start}-{k}.png": slide for k, slide in enumerate(tagged, 1)}
+    slides = read_stored_pictures(tagged_cells)
+    return {f"{start}-{k}.png": slide for k, slide in enumerate(slides, 1)}
 
 
-def page_of(name: str) -> Path:
+def find_teachers_page(name: str) -> Path:
     """The teachers' page of a notebook."""
     return FOLDER / "instructor" / f"{Path(name).name}.md"
 
 
-def put_pictures(name: str) -> None:
-    """Write these pictures, with a palette of 256 colours as the only loss, and the line that shows them in the
-    teachers' page, with their alt texts."""
+def write_teacher_pictures(name: str) -> None:
+    """Write these pictures with 256 colours, and the line with their alternative texts in the teachers' page."""
     folder = FOLDER / "images" / "teacher"
-    for file, slide in pictures(name).items():
+    for file, slide in find_teacher_pictures(name).items():
         image = Image.open(io.BytesIO(slide.data)).convert("RGB").quantize(256)
         image.save(folder / file, optimize=True)
-    page_of(name).write_text(page_with_pictures(name), encoding="utf-8")
+    find_teachers_page(name).write_text(make_page_with_pictures(name), encoding="utf-8")
 
 
-def page_with_pictures(name: str) -> str:
-    """The teachers' page of a notebook, with the alt texts of its pictures as they are stored now."""
-    shown = []
-    for file, slide in pictures(name).items():
+def make_page_with_pictures(name: str) -> str:
+    """The text of a teachers' page, with the alternative texts of its pictures as they are stored now."""
+    images = []
+    for file, slide in find_teacher_pictures(name).items():
         alt = slide.alt.translate({ord("["): "(", ord("]"): ")"})
-        shown.append(f"![{alt}](../images/teacher/{file})")
-    text = page_of(name).read_text(encoding="utf-8")
-    return SHOWN.sub(lambda _: " ".join(shown), text)
+        images.append(f"![{alt}](../images/teacher/{file})")
+    text = find_teachers_page(name).read_text(encoding="utf-8")
+    return PICTURE_LINE.sub(lambda _: " ".join(images), text)
 
 
 def main() -> int:
@@ -280,27 +289,28 @@ def main() -> int:
         action="store_true",
         help="run nothing, make the pictures of the teachers' pages",
     )
-    asked = parser.parse_args()
-    starts = tuple(find_current_name(start) or start for start in asked.names)
+    options = parser.parse_args()
+    starts = tuple(find_current_name(start) or start for start in options.names)
     names = [
         name for name in COURSE if name.startswith(starts) or Path(name).name.startswith(starts)
     ]
-    if asked.check:
-        stale = [name for name in names if not in_step(name)]
+    if options.check:
+        stale = [name for name in names if not is_in_step(name)]
         print(f"Not in step with their sources: {', '.join(stale)}." if stale else "In step.")
         return 1 if stale else 0
     for name in names:
-        if asked.pictures:
-            put_pictures(name)
+        if options.pictures:
+            write_teacher_pictures(name)
             continue
-        made, path = notebook(text_of(name)), FOLDER / f"{name}.ipynb"
-        if asked.text:
-            keep_outputs(made, nbformat.read(path, 4))
+        notebook = make_notebook(read_text_with_links(name))
+        path = FOLDER / f"{name}.ipynb"
+        if options.text:
+            keep_outputs(notebook, nbformat.read(path, 4))
         else:
-            execute(made, path.parent)
-        nbformat.write(made, path)
-        if not asked.text:
-            put_pictures(name)
+            execute(notebook, path.parent)
+        nbformat.write(notebook, path)
+        if not options.text:
+            write_teacher_pictures(name)
         print(f"made {name}.ipynb")
     return 0
 

@@ -30,9 +30,8 @@ def ccvr_bytes(features: int, classes: int, symmetric: bool = False) -> int:
 
 def fisher_merge_bytes(d: int, parameters: int | None = None) -> int:
     """Fisher merging, down and up: S down, S and one Fisher number a parameter up (`parameters`: d without buffers)."""
-    return 2 * count_model_bytes_one_way(d) + count_model_bytes_one_way(
-        d if parameters is None else parameters
-    )
+    fisher_numbers = d if parameters is None else parameters
+    return 2 * count_model_bytes_one_way(d) + count_model_bytes_one_way(fisher_numbers)
 
 
 def regmean_bytes(d: int, weights: Iterable[Sequence[int]], bias: bool = True) -> int:
@@ -40,9 +39,8 @@ def regmean_bytes(d: int, weights: Iterable[Sequence[int]], bias: bool = True) -
 
     `weights`: the weight shapes, (out, in) of a linear layer or (out, in, height, breadth) of a convolution.
     """
-    return 2 * count_model_bytes_one_way(d) + FLOAT * sum(
-        triangle(prod(fan) + bool(bias)) for _, *fan in weights
-    )
+    moments = sum(triangle(prod(inputs) + bool(bias)) for _, *inputs in weights)
+    return 2 * count_model_bytes_one_way(d) + FLOAT * moments
 
 
 def fedcvae_bytes(decoder: int, classes: int) -> int:
@@ -84,7 +82,9 @@ def sparse_bytes(d: int, kept: int, ternary: bool = False) -> int:
     d bits, then 2 bytes a kept number, or a bit and one float32 for all (ternary). FENS counts 2 bytes for d / 2
     numbers and nothing for where they belong: d bytes, a quarter.
     """
-    return -(-d // 8) + (-(-kept // 8) + FLOAT if ternary else 2 * kept)
+    bitmap = -(-d // 8)
+    values = -(-kept // 8) + FLOAT if ternary else 2 * kept
+    return bitmap + values
 
 
 def fedet_numbers(models: Iterable[int]) -> int:
@@ -139,9 +139,8 @@ def fusefl_download_bytes(
 
 def matching_bytes(d: int, classes: int = 0, own_start: bool = False) -> tuple[int, int]:
     """Neuron matching, up and down: the model (PFNM: and C class counts, int32); the start, unless each has its own."""
-    return count_model_bytes_one_way(
-        d
-    ) + FLOAT * classes, 0 if own_start else count_model_bytes_one_way(d)
+    model = count_model_bytes_one_way(d)
+    return model + FLOAT * classes, 0 if own_start else model
 
 
 def trimmed_change_bytes(positions: Sequence[int], d: int, keep: float) -> int:
@@ -149,7 +148,9 @@ def trimmed_change_bytes(positions: Sequence[int], d: int, keep: float) -> int:
 
     A gap g takes g // 2^b ones and a zero, and b bits; the gap behind the last entry takes ones alone.
     """
-    b = next(b for b in range(64) if (1 - keep) ** (2**b) <= 0.6180339887498949) if keep < 1 else 0
+    b = 0
+    while keep < 1 and (1 - keep) ** (2**b) > 0.6180339887498949:  # Golomb's best parameter 2^b
+        b += 1
     ends = [*positions, d]
     gaps = [end - start - 1 for start, end in zip([-1, *positions], ends, strict=True)]
     unary = sum(g >> b for g in gaps) + len(positions)
@@ -199,4 +200,4 @@ def ensemble_selection_bytes(d: int, keep: int, clients: int, last_layer: int = 
 
 def beta_bytes(d: int, clients: int, grid: int) -> int:
     """β-predictive Bayes with β chosen at the clients, up and down: 2 S, M S more down, 4 bytes up a β of the grid."""
-    return 2 * count_model_bytes_one_way(d) + clients * count_model_bytes_one_way(d) + FLOAT * grid
+    return (2 + clients) * count_model_bytes_one_way(d) + FLOAT * grid

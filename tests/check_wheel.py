@@ -1,9 +1,9 @@
-"""The wheel alone, in an environment and a folder of its own: `python tests/check_wheel.py`.
+"""Check the wheel alone, in an environment and a folder of its own: `python tests/check_wheel.py`.
 
 It builds the wheel (or takes the one that is named), looks at what is in it, installs it, and does
 with it what a newcomer does: a run, a study, the page, the class, the course with its first lesson.
-There is no checkout in reach, the home folder is empty, and where the system lets it there is no
-network. What these commands write is compared with what they say that they write.
+The checkout is out of reach, the home folder is empty, and there is no network where the system can
+switch it off. What these commands write is compared with what they say that they write.
 
     --borrow   take the packages that fedlab_nb needs from the environment that runs this script
                (continuous integration does so: nothing is downloaded twice); without it pip
@@ -70,7 +70,7 @@ HOME_FOLDERS = {
 
 
 class CheckError(Exception):
-    """What does not hold, in one sentence."""
+    """A sentence about what is wrong with the wheel."""
 
 
 def main() -> int:
@@ -157,11 +157,12 @@ def borrow_packages(folder: Path, python: Path) -> None:
     A line of a .pth file adds a folder, and does not follow the .pth files in it: an editable
     installation of the checkout therefore stays out of reach.
     """
-    asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    ours, theirs = (
-        Path(subprocess.check_output([program, "-c", asked], text=True).strip())
-        for program in (sys.executable, str(python))
-    )
+    print_folder = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    folders = []
+    for program in (sys.executable, str(python)):
+        output = subprocess.check_output([program, "-c", print_folder], text=True)
+        folders.append(Path(output.strip()))
+    ours, theirs = folders
     (theirs / "borrowed.pth").write_text(f"{ours}\n")
     for name in ("share", "etc"):  # JupyterLab's files, kernels
         if (Path(sys.prefix) / name).is_dir() and not (folder / name).exists():
@@ -177,9 +178,9 @@ class Newcomer:
         self.work = work
         home.mkdir()
         work.mkdir()
-        # What a machine sets for its processor stays: OpenBLAS crashes on some without it.
-        kept = ("PATH", "LANG", "SYSTEMROOT", "OMP_NUM_THREADS", "OPENBLAS_")
-        self.environment = {k: v for k, v in os.environ.items() if k.startswith(kept)}
+        # Settings for the machine's processor stay: OpenBLAS crashes on some machines without them.
+        prefixes = ("PATH", "LANG", "SYSTEMROOT", "OMP_NUM_THREADS", "OPENBLAS_")
+        self.environment = {k: v for k, v in os.environ.items() if k.startswith(prefixes)}
         self.environment["HOME"] = str(home)
         self.environment["TMPDIR"] = str(home.parent)
         self.offline = find_isolation()
@@ -187,15 +188,15 @@ class Newcomer:
         self.before = digest_folder(self.installed)
 
     def _find_package(self) -> Path:
-        asked = "import fedlab_nb, pathlib; print(pathlib.Path(fedlab_nb.__file__).parent)"
-        package = Path(self.run([str(self.python), "-c", asked]).strip())
+        print_folder = "import fedlab_nb, pathlib; print(pathlib.Path(fedlab_nb.__file__).parent)"
+        package = Path(self.run([str(self.python), "-c", print_folder]).strip())
         if ROOT in package.parents:
             raise CheckError(f"the checkout is imported, not the wheel ({package})")
         return package
 
     def run(self, command: list[str], code: int = 0) -> str:
-        """What the command prints; it must end with this exit code."""
-        done = subprocess.run(
+        """Run a command, which must end with this exit code; returns what it prints."""
+        process = subprocess.run(
             [*self.offline, *command],
             cwd=self.work,
             env=self.environment,
@@ -203,40 +204,44 @@ class Newcomer:
             text=True,
             timeout=600,
         )
-        if done.returncode != code:
-            shown = f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-            raise CheckError(f"{' '.join(command)} ended with {done.returncode}:\n{shown}")
-        return done.stdout + done.stderr
+        if process.returncode != code:
+            output = f"{process.stdout[-2000:]}\n{process.stderr[-2000:]}"
+            raise CheckError(f"{' '.join(command)} ended with {process.returncode}:\n{output}")
+        return process.stdout + process.stderr
 
-    def fedlab(self, *words: str, code: int = 0) -> str:
-        """The same for a command of fedlab-nb, whose time is told."""
+    def run_fedlab(self, *words: str, code: int = 0) -> str:
+        """The same for a command of fedlab-nb; prints its time."""
         start = time.perf_counter()
         text = self.run([str(self.python.with_name("fedlab-nb")), *words], code)
         print(f"{time.perf_counter() - start:5.1f} s  fedlab-nb {' '.join(words)}", flush=True)
         return text
 
     def check_commands(self) -> None:
-        """Run, another data set, a study, the page, the class; and the hint for what is missing."""
-        self.check_output(self.fedlab("run", "fedavg", "fens"), "accuracy", times=2)
-        self.check_output(self.fedlab("run", "afl", "--dataset", "mnist:5k"), "accuracy", times=1)
+        """A run, another data set, a study, the page, the class, and the hint for an optional package."""
+        self.check_output(self.run_fedlab("run", "fedavg", "fens"), "accuracy", times=2)
+        self.check_output(
+            self.run_fedlab("run", "afl", "--dataset", "mnist:5k"), "accuracy", times=1
+        )
         (self.work / "study.toml").write_text(STUDY)
-        self.check_output(self.fedlab("study", "study.toml"), "written to results", times=1)
-        self.check_output(self.fedlab("page"), "written to playground.html", times=1)
-        self.check_output(self.fedlab("class", "--page", "class.html"), "written to", times=1)
-        self.check_output(self.fedlab("reproduce", "fens:1", "--stored"), "orderings", times=None)
+        self.check_output(self.run_fedlab("study", "study.toml"), "written to results", times=1)
+        self.check_output(self.run_fedlab("page"), "written to playground.html", times=1)
+        self.check_output(self.run_fedlab("class", "--page", "class.html"), "written to", times=1)
+        self.check_output(
+            self.run_fedlab("reproduce", "fens:1", "--stored"), "orderings", times=None
+        )
         self.check_hint()
 
-    def check_output(self, text: str, wanted: str, times: int | None) -> None:
-        if wanted not in text or times is not None and text.count(wanted) != times:
-            raise CheckError(f"{wanted!r} was expected in:\n{text[-2000:]}")
+    def check_output(self, text: str, expected_text: str, times: int | None) -> None:
+        if expected_text not in text or times is not None and text.count(expected_text) != times:
+            raise CheckError(f"{expected_text!r} was expected in:\n{text[-2000:]}")
 
     def check_hint(self) -> None:
-        """A command that names how an optional package is added names it for a wheel."""
-        asked = (
+        """The command that adds an optional package is the one for an installed wheel."""
+        print_hint = (
             "from fedlab_nb.installation import format_install_command;"
             " print(format_install_command('onnx'))"
         )
-        hint = self.run([str(self.python), "-c", asked]).strip()
+        hint = self.run([str(self.python), "-c", print_hint]).strip()
         if not re.fullmatch(r"pip install 'fedlab-nb\[onnx\]( @ \S+)?'", hint):
             raise CheckError(f"the hint {hint!r} does not fit a wheel")
         print(f"         {hint}")
@@ -255,17 +260,15 @@ class Newcomer:
         print(re.search("the first lesson ran.*", text)[0], flush=True)
 
     def check_traces(self) -> None:
-        """Nothing is written but what the commands name, and nothing into the installed package."""
+        """The commands have written only what they name, and nothing into the installed package."""
         outputs = {path.name for path in self.work.iterdir()}
         expected = {"study.toml", "results", "playground.html", "class.html", "fedlab_nb_course"}
         if outputs != expected:
-            raise CheckError(
-                f"the working folder holds {sorted(outputs ^ expected)} beside the rest"
-            )
+            differences = sorted(outputs ^ expected)
+            raise CheckError(f"in the working folder these are missing or too much: {differences}")
         for path in self.home.rglob("*"):
             place = path.relative_to(self.home).as_posix()
-            known = any(place.startswith(name) or name.startswith(place) for name in HOME_FOLDERS)
-            if not known:
+            if not any(place.startswith(name) or name.startswith(place) for name in HOME_FOLDERS):
                 raise CheckError(f"the home folder holds {place}")
         if digest_folder(self.installed) != self.before:
             raise CheckError("a command wrote into the installed package")
@@ -293,19 +296,19 @@ class Server:
                 stderr=subprocess.STDOUT,
             )
         while time.perf_counter() - self.start < 120 and self.process.poll() is None:
-            found = re.search(self.pattern, self.log.read_text())
-            if found:
+            match = re.search(self.pattern, self.log.read_text())
+            if match:
                 seconds = time.perf_counter() - self.start
                 print(f"{seconds:5.1f} s  fedlab-nb {' '.join(self.words)}: open", flush=True)
-                return found[1]
+                return match[1]
             time.sleep(0.1)
         self.__exit__()
         raise CheckError(f"{' '.join(self.words)} did not open:\n{self.log.read_text()[-2000:]}")
 
-    def check_answer(self, address: str, wanted: str) -> None:
+    def check_answer(self, address: str, expected_text: str) -> None:
         with urlopen(address, timeout=60) as answer:
-            if wanted not in answer.read().decode():
-                raise CheckError(f"{wanted} is not at the address of the course")
+            if expected_text not in answer.read().decode():
+                raise CheckError(f"{expected_text} is not at the address of the course")
 
     def __exit__(self, *_: object) -> None:
         self.process.send_signal(signal.SIGTERM)
@@ -317,7 +320,7 @@ class Server:
 
 
 def find_isolation() -> list[str]:
-    """What runs a command without a network; [] where the system does not let us, which is said."""
+    """The command that runs others without a network; [] where the system has none, with a message."""
     inner = 'ip link set lo up && exec "$@"'
     isolate = ["unshare", "--net", "--map-root-user", "sh", "-c", inner, "offline"]
     if shutil.which("unshare") and shutil.which("ip"):
@@ -329,7 +332,7 @@ def find_isolation() -> list[str]:
 
 
 def digest_folder(folder: Path) -> str:
-    """Of names and contents of all files, compiled code apart."""
+    """A digest of the names and contents of all files, except compiled code."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:

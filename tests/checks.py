@@ -1,4 +1,4 @@
-"""What tools check besides the tests: `python tests/checks.py` runs each once and names those that object.
+"""Run the tools that check the code without running it: `python tests/checks.py` names those that fail.
 
 ruff (lint and format), the rooms of the house (import-linter), types (mypy), notebooks in step with their sources.
 Each is configured in pyproject.toml; doctests run with the tests (see tests/everything.txt).

@@ -1,4 +1,4 @@
-"""A class, and what a student of it sends."""
+"""Make a class for a test, and the messages that its students send."""
 
 import random
 
@@ -8,6 +8,7 @@ from fedlab_nb.live.classroom.rehearse import make_malicious_message
 from fedlab_nb.live.classroom.room import Room
 
 CODE_POINTS = [*range(32, 0xD800), *range(0xE000, 0x2FFFF)]  # of Unicode
+# Names in many scripts, with emoji, markup, control characters, and of extreme lengths.
 SCRIPTS = [
     *("Ада", "سارة بنت أحمد", "שרה", "ศิริ", "प्रिया", "李小龍", "たろう", "한솔", "Ὀδυσσεύς"),
     *("👩\u200d🚀👨\u200d👩\u200d👧", "🏳️\u200d🌈", "ก็็็็็็็็็็็", "ﷺ" * 24, "a\u0301" * 30, "W" * 24),
@@ -32,6 +33,7 @@ def make_names(count):
 
 
 def make_room(file=None, alpha=0.1):
+    """A class of 20 drawings a student and seed 0, kept in `file`."""
     return Room(alpha, 20, 0, file)
 
 

@@ -1,4 +1,4 @@
-"""Digests of what every machine should have alike: all data sets that need no download, tables and
+"""Digests of what must be the same on every machine: data sets that need no download, tables and
 arrays of one's own, the constants of `standardise`, and fifty federations.
 
     python tests/data_digests.py            # prints them, as JSON
@@ -42,7 +42,7 @@ TABLE_WORDS = ("the mail is here", "no mail today", "a red pill for you", "see y
 
 
 def digest(*parts: object) -> str:
-    """Of arrays and tensors, their type and shape included, and of the text of anything else."""
+    """A digest of arrays and tensors, with their types and shapes, and of other values by their text."""
     total = hashlib.sha256()
     for part in parts:
         if part is None or isinstance(part, str | int | float):
@@ -55,14 +55,14 @@ def digest(*parts: object) -> str:
 
 
 def dataset_digest(dataset) -> str:
-    """Of all that a data set holds."""
+    """A digest of all that a data set holds."""
     parts = [dataset.x_train, dataset.y_train, dataset.x_test, dataset.y_test, dataset.x_public]
     parts += [dataset.y_public, dataset.client_train, dataset.client_test, dataset.font_train]
     return digest(*parts, dataset.digest)
 
 
 def federation_digest(federation) -> str:
-    """Of shards, held-out samples, and images (which a cue may have changed)."""
+    """A digest of shards, held-out samples, and images, which a cue may have changed."""
     parts = [*federation.shards]
     for train, held_out in federation.split(0.1):
         parts += [train, held_out]
@@ -71,8 +71,8 @@ def federation_digest(federation) -> str:
 
 def offline_names() -> list[str]:
     """The data sets that need no download and whose package is here."""
-    there = [name for name in SOURCES if find_spec(SOURCES[name].package)]
-    return [*there, *GLYPHS, *NATURAL]
+    installed = [name for name in SOURCES if find_spec(SOURCES[name].package)]
+    return [*installed, *GLYPHS, *NATURAL]
 
 
 def own_data() -> dict[str, object]:
@@ -97,40 +97,40 @@ def own_data() -> dict[str, object]:
 
 def federation_settings() -> list[dict]:
     """Fifty federations: every partition and every option that draws random numbers."""
-    made = []
+    settings = []
     for seed in range(5):
         for alpha in (0.01, 0.1, 1.0, 100.0):
-            made.append({"dataset": "digits", "alpha": alpha, "clients": 10, "seed": seed})
-        made.append({"dataset": "glyphs:16g", "alpha": 0.1, "clients": 20, "seed": seed})
-        made.append({"dataset": "glyphs:16g", "partition": "fonts", "clients": 5, "seed": seed})
+            settings.append({"dataset": "digits", "alpha": alpha, "clients": 10, "seed": seed})
+        settings.append({"dataset": "glyphs:16g", "alpha": 0.1, "clients": 20, "seed": seed})
+        settings.append({"dataset": "glyphs:16g", "partition": "fonts", "clients": 5, "seed": seed})
     for seed in range(3):
         common = {"dataset": "digits", "seed": seed}
-        made.append({**common, "partition": "client_dirichlet", "alpha": 0.1})
-        made.append({**common, "partition": "classes", "classes_per_client": 3})
-        made.append({**common, "partition": "quantity", "alpha": 0.5})
-        made.append({**common, "partition": "iid", "share": 0.3})
-        made.append({**common, "partition": "dirichlet", "size_sigma": 1.0})
+        settings.append({**common, "partition": "client_dirichlet", "alpha": 0.1})
+        settings.append({**common, "partition": "classes", "classes_per_client": 3})
+        settings.append({**common, "partition": "quantity", "alpha": 0.5})
+        settings.append({**common, "partition": "iid", "share": 0.3})
+        settings.append({**common, "partition": "dirichlet", "size_sigma": 1.0})
     common = {"dataset": "digits", "alpha": 0.5, "clients": 5}
-    made.append({**common, "repair": "redraw"})
-    made.append({**common, "spurious": (0, 1), "cue": "tint"})
-    made.append({"dataset": "glyphs", "clients": 4, "spurious": (2,), "cue": "tint"})
-    made.append({"dataset": "glyphs", "clients": 4, "spurious": (0, 3), "cue": "shape"})
-    made.append({"dataset": "watch", "share": 0.5})
-    return made
+    settings.append({**common, "repair": "redraw"})
+    settings.append({**common, "spurious": (0, 1), "cue": "tint"})
+    settings.append({"dataset": "glyphs", "clients": 4, "spurious": (2,), "cue": "tint"})
+    settings.append({"dataset": "glyphs", "clients": 4, "spurious": (0, 3), "cue": "shape"})
+    settings.append({"dataset": "watch", "share": 0.5})
+    return settings
 
 
 def digests() -> dict[str, str]:
     """{what: its digest} on this machine, in this process."""
     result = {f"data {name}": dataset_digest(load(name)) for name in offline_names()}
-    own = own_data()
+    data_by_kind = own_data()
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "table.csv"
-        table.write_text(own["table"], encoding="utf-8")
+        table.write_text(data_by_kind["table"], encoding="utf-8")
         loaded = load(table)
-        # its digest names the file's options, not what this is about
+        # Without the data set's own digest, which depends on the options of its file.
         result["own table"] = digest(loaded.x_train, loaded.y_train, loaded.x_test, loaded.y_test)
     for name in ("rows", "recordings"):
-        result[f"own {name}"] = dataset_digest(federate(own[name], clients=None).dataset)
+        result[f"own {name}"] = dataset_digest(federate(data_by_kind[name], clients=None).dataset)
     for name in ("digits", "glyphs:16g", "glyphs"):
         result[f"standardise {name}"] = digest(
             *compute_normalisation("standardise", load(name).x_train)
@@ -146,10 +146,9 @@ def digests_under(setting: str) -> dict[str, str]:
     """`digests()` of a process of its own, under one of SETTINGS."""
     environment = {key: value for key, value in os.environ.items() if "NUM_THREADS" not in key}
     command = [sys.executable, __file__]
-    done = subprocess.run(
-        command, env=environment | SETTINGS[setting], capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout)
+    environment |= SETTINGS[setting]
+    output = subprocess.check_output(command, env=environment, text=True)
+    return json.loads(output)
 
 
 def has_avx512() -> bool:

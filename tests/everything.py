@@ -1,19 +1,18 @@
-"""All tests, as the README's command runs them.
+"""Run all checks and tests.
 
     python tests/everything.py                     # every test
     python tests/everything.py --other-processor   # data, claims and exercises, as on other processors
 
-First the checks of `checks.py` (lint, format, import rules, types). Then three calls of pytest. The first takes unit
-tests, doctests, claims over seeds and the notebooks (`tests/everything.txt`), a file at a time on each core; the second
-the browser scenarios, two at once; the third those that watch the clock, alone.
+First the checks of `checks.py` (lint, format, import rules, types), then three calls of pytest. The first runs unit
+tests, doctests, claims over seeds and the notebooks (`tests/everything.txt`), with a process on each core; the second
+the browser scenarios, two at once; the third the scenarios that measure times, alone.
 
-The first call does without what costs each of its processes seconds: assertions stay as they are (`--assert=plain`, to
-rewrite 4,900 of them takes ten), Hypothesis' plugin, which only adds to what a failure prints, is off, and see
-`quick.py`.
+The first call leaves out what costs each process seconds: pytest does not rewrite assertions (`--assert=plain`; there
+are thousands), Hypothesis' plugin, which only adds to the report of a failure, is off, and see `quick.py`.
 
-What fails is run once more, one test at a time and with all that, to show the values that it compares: on a machine
-that others use, a click or a measurement can be held up, and a port can be taken. What fails twice fails; what passes
-the second time is named as unsteady.
+Tests that fail run once more, one at a time and with all this, to show the values that they compare: on a machine that
+others use, a click or a measurement can be delayed, and a port can be taken. A test that fails twice fails; one that
+passes the second time is reported as unsteady.
 
 With `--other-processor` PyTorch, MKL and oneDNN calculate as on the oldest processor that they know,
 which adds in another order: once with one thread, once with two. What differs there would differ on
@@ -29,12 +28,13 @@ from pathlib import Path
 import checks
 from data_digests import OTHER_PROCESSOR
 
-UNITS, FEEL = "@tests/everything.txt", "tests/browser/test_feel.py"
+UNITS = "@tests/everything.txt"
+FEEL = "tests/browser/test_feel.py"
 QUICK = ["--assert=plain", "-p", "no:hypothesispytest", "-p", "tests.quick"]
 BROWSER = ["-m", "browser and not slow", *QUICK[1:]]
-# "auto" would count a core with two threads as one
+# "auto" would count a core with two threads as one.
 ON_EACH_CORE = ["-n", "logical", "--maxprocesses", "4"]
-# the order as collected keeps the longest files from being last
+# In the order of collection the longest files are not the last.
 UNIT_CALL = [UNITS, *QUICK, *ON_EACH_CORE, "--dist", "loadfile", "--no-loadscope-reorder"]
 BROWSER_CALL = [
     "tests/browser",
@@ -47,7 +47,7 @@ BROWSER_CALL = [
     "--durations=5",
 ]
 FEEL_CALL = [FEEL, *BROWSER]
-# Where what is tested or taught rests on data and on runs of methods.
+# The tests whose results depend on data and on runs of methods.
 OTHER_PROCESSOR_TESTS = [
     "tests/data",
     "tests/course",
@@ -59,8 +59,8 @@ OTHER_PROCESSOR_TESTS = [
 ONLY_FAILED = ["--last-failed", "--last-failed-no-failures=none"]
 
 
-def pytest(call: list[str], **environment: str) -> int:
-    """The exit code of pytest, called so in the root of the checkout."""
+def run_pytest(call: list[str], **environment: str) -> int:
+    """Run pytest with these arguments in the root of the checkout; returns its exit code."""
     return subprocess.call(
         [sys.executable, "-m", "pytest", *call],
         cwd=Path(__file__).resolve().parents[1],
@@ -68,29 +68,31 @@ def pytest(call: list[str], **environment: str) -> int:
     )
 
 
-def pytest_and_failed_again(call: list[str], with_details: list[str], **environment: str) -> int:
-    """The exit code of this call; if tests fail, that of them alone, one at a time: 0 if all pass then.
+def run_pytest_and_repeat_failures(
+    call: list[str], call_with_details: list[str], **environment: str
+) -> int:
+    """Run pytest; if tests fail, run these once more, one at a time. Returns the last exit code.
 
-    with_details: the same call without what leaves details of a failure out, and on one core
+    call_with_details: the same tests on one core, without the options that shorten the report of a failure
     """
-    code = pytest(call, **environment)
+    code = run_pytest(call, **environment)
     if code != 1:
         return code
-    print("What failed, once more and one at a time:", flush=True)
-    code = pytest([*with_details, *ONLY_FAILED, "--verbose"], **environment)
+    print("The failed tests once more, one at a time:", flush=True)
+    code = run_pytest([*call_with_details, *ONLY_FAILED, "--verbose"], **environment)
     if code == 0:
         print("UNSTEADY: the tests above failed once and passed once; mend them.", flush=True)
     return code
 
 
 def run_all() -> list[int]:
-    """The exit codes of all checks and tests; later ones run also after a failure."""
+    """The exit codes of all checks and tests; a failure does not keep the others from running."""
     browser_with_details = ["tests/browser", *BROWSER]
     return [
         checks.main(),
-        pytest_and_failed_again(UNIT_CALL, [UNITS]),
-        pytest_and_failed_again(BROWSER_CALL, browser_with_details),
-        pytest_and_failed_again(FEEL_CALL, browser_with_details),
+        run_pytest_and_repeat_failures(UNIT_CALL, [UNITS]),
+        run_pytest_and_repeat_failures(BROWSER_CALL, browser_with_details),
+        run_pytest_and_repeat_failures(FEEL_CALL, browser_with_details),
     ]
 
 
@@ -101,7 +103,7 @@ def run_as_on_other_processors() -> list[int]:
         print(f"As on another processor, {threads} thread(s) a process", flush=True)
         environment = {**OTHER_PROCESSOR, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
         call = [*OTHER_PROCESSOR_TESTS, *ON_EACH_CORE, "--dist", "worksteal", "--durations=5"]
-        codes.append(pytest_and_failed_again(call, OTHER_PROCESSOR_TESTS, **environment))
+        codes.append(run_pytest_and_repeat_failures(call, OTHER_PROCESSOR_TESTS, **environment))
     return codes
 
 

@@ -1,4 +1,4 @@
-"""A stand-in for `study.job`: outcomes without training, steps that can be held up, methods that fail."""
+"""A stand-in for `study.job`: outcomes without training, a gate that holds steps up, methods that fail."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ LOCAL = "local training"
 
 @dataclass(eq=False)
 class FakeOutcome:
+    """What panels read of an outcome."""
+
     method: str
     setting: dict
     accuracy: float
@@ -57,12 +59,21 @@ class FakeOutcome:
 
 
 class FakeJob:
-    """Called like `study.job`. `gate`: steps wait for it; `fails`: {method: error}; `warns`: a warning in each run."""
+    """Called like `study.job`.
+
+    gate: an event for which each step waits
+    fails: {method: error}
+    warns: the text of a warning in each run, or ""
+    calls: [(methods, seeds, settings)] so far; closed: how many of these have ended
+    """
 
     def __init__(self):
-        self.gate, self.fails, self.warns = threading.Event(), {}, ""
+        self.gate = threading.Event()
+        self.fails = {}
+        self.warns = ""
         self.gate.set()
-        self.calls, self.closed = [], 0
+        self.calls = []
+        self.closed = 0
         self.steps, self.report = 4, None
 
     def __call__(self, methods, *, seeds=1, **settings):
@@ -75,11 +86,11 @@ class FakeJob:
                 warnings.warn(self.warns, UserWarning, stacklevel=1)
             for seed in range(settings["seed"], settings["seed"] + seeds):
                 for method in methods:
-                    yield from self._one(method, seed, settings)
+                    yield from self._run_one(method, seed, settings)
         finally:
             self.closed += 1
 
-    def _one(self, method, seed, settings):
+    def _run_one(self, method, seed, settings):
         for step in range(self.steps):
             self.gate.wait(60)
             point = {
@@ -92,14 +103,16 @@ class FakeJob:
         if method in self.fails:
             yield Event(method, seed, "failed", error=self.fails[method])
             return
-        yield Event(method, seed, "done", 1, 1, outcome=outcome(method, seed, settings))
+        outcome = make_outcome(method, seed, settings)
+        yield Event(method, seed, "done", 1, 1, outcome=outcome)
 
 
-def outcome(method, seed, settings):
-    fed = federate("digits", alpha=settings["alpha"], clients=settings["clients"], seed=seed)
+def make_outcome(method, seed, settings):
+    """An outcome on a real federation, with random numbers that depend on method and seed."""
+    federation = federate("digits", alpha=settings["alpha"], clients=settings["clients"], seed=seed)
     rng = np.random.default_rng(sum(map(ord, method)) + seed)
-    ledger = Ledger(fed.clients)
-    for k in range(fed.clients):
+    ledger = Ledger(federation.clients)
+    for k in range(federation.clients):
         ledger.add(k, "down", "initial model", 1000)
         ledger.add(k, "up", "local models", 1000 + len(method))
     labels = rng.integers(0, 10, 40)
@@ -108,6 +121,6 @@ def outcome(method, seed, settings):
     history = [{"phase": LOCAL, "progress": 0.5, "accuracy": 0.3, "bytes": 1}, end]
     return FakeOutcome(
         method, {**settings, "seed": seed}, accuracy, ledger, rng.uniform(0, 1, 9).tolist() + [None],
-        rng.uniform(0, 1, fed.clients).tolist(), fed.label_counts.numpy(),
+        rng.uniform(0, 1, federation.clients).tolist(), federation.label_counts.numpy(),
         np.eye(10)[labels] + rng.normal(0, 0.1, (40, 10)), labels, history,
     )  # fmt: skip

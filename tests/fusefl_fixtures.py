@@ -34,7 +34,8 @@ def context(
 ):
     """A small federation of the digits; `model` may name several architectures, dealt out in turn."""
     federation = federate(data, share=0.3, alpha=0.5, clients=clients, seed=seed)
-    shape, names = federation.dataset.input_shape, model.split(",")
+    shape = federation.dataset.input_shape
+    names = model.split(",")
     architectures = [
         (names[k % len(names)], shape, federation.classes, width) for k in range(clients)
     ]
@@ -47,7 +48,8 @@ def context(
 
 def spy(ctx):
     """Everything that goes up the link of `ctx`, by phase: {phase: [payload of client 0, ...]}."""
-    sent, up = {}, ctx.link.up
+    sent = {}
+    up = ctx.link.up
 
     def record(client, payload, *, phase):
         sent.setdefault(phase, []).append(payload)

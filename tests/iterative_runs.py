@@ -53,17 +53,17 @@ def context(
 
 
 def finish(method, ctx):
-    """The final state."""
+    """Run a method to its end; returns the final state."""
     return model_state(exhaust_generator(method.run(ctx)).module)
 
 
-def distance(one, other):
-    assert one.keys() == other.keys()
-    return max(float((one[name] - other[name]).abs().max()) for name in one)
+def distance(state, other_state):
+    assert state.keys() == other_state.keys()
+    return max(float((state[name] - other_state[name]).abs().max()) for name in state)
 
 
 def drawn(ctx, m, rounds):
-    """S_t of every round."""
+    """S_t of every round: the clients that take part."""
     loop = Rounds(ctx, FedAvgMulti(rounds=rounds, per_round=m, local_epochs=2))
     return [list(loop.draw_and_set_participants(t)) for t in range(rounds)]
 
@@ -80,7 +80,8 @@ def local_steps(ctx, k, t, start, loss):
     """Client k's local epochs of round t from `start`, by torch's own SGD on `loss(model, x, y)`."""
     model = ctx.new_model(start)
     model.train()
-    recipe, (x, y) = ctx.recipe, ctx.private.train(k)
+    recipe = ctx.recipe
+    (x, y) = ctx.private.train(k)
     sgd = torch.optim.SGD(
         model.parameters(), recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay
     )

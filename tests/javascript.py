@@ -1,4 +1,4 @@
-"""The page's JavaScript in Node.js, so that its sums can be compared with Python's without a browser."""
+"""Run the page's JavaScript in Node.js, to compare its sums with Python's without a browser."""
 
 import atexit
 import functools
@@ -26,7 +26,7 @@ def find_module(name: str) -> Path:
     raise FileNotFoundError(f"{name}.js stands neither in {FRONT}, {PAGE} nor {CLASSROOM}")
 
 
-# Reads a program a line and answers with a line: its value as JSON, or what it threw.
+# Reads one program from each line, and answers with a line: the program's value as JSON, or its error.
 SERVER = """
 const lines = require('readline').createInterface({ input: process.stdin });
 lines.on('line', (line) => {

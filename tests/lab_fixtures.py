@@ -1,6 +1,6 @@
-"""Here every picture has few pixels, and a panel that a test has opened is closed after it.
+"""Fixtures for tests of labs: pictures have few pixels, and panels are closed after the test.
 
-`make` and `ran` open the lab of a file's `SYSTEM`, with `SHORT` in place of what takes long.
+`open_lab` and `finished_lab` open the lab of a file's `SYSTEM` with its `SHORT_SETTINGS`, so that runs take seconds.
 """
 
 import pytest
@@ -15,56 +15,59 @@ def few_pixels(coarse):
 
 @pytest.fixture
 def closing():
-    """A panel that is handed through it is closed after the test."""
+    """A function that returns the panel that it gets, and closes it after the test."""
     panels = []
 
-    def through(panel):
+    def close_after_test(panel):
         panels.append(panel)
         return panel
 
-    yield through
+    yield close_after_test
     for panel in panels:
         panel.close()
 
 
 @pytest.fixture
-def make(request, closing):
-    """Opens the lab, with other settings where they are given."""
+def open_lab(request, closing):
+    """A function that opens the lab, with the given settings in place of the short ones."""
     return lambda **options: closing(
-        lab(request.module.SYSTEM, **{**request.module.SHORT, **options})
+        lab(request.module.SYSTEM, **{**request.module.SHORT_SETTINGS, **options})
     )
 
 
 @pytest.fixture
-def live(make, monkeypatch, tmp_path):
-    """Opens the lab and runs it: the panel, and the pictures of a view that were drawn while it ran."""
-    monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))  # a remembered run has no while
+def record_run(open_lab, monkeypatch, tmp_path):
+    """A function that opens the lab and runs it: the panel, and the pictures of a view while it ran."""
+    # An empty store, as a stored run would be over at once.
+    monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))
     monkeypatch.setattr("fedlab_nb.panels.views.REDRAW", 0)
 
-    def through(name, **options):
-        panel, seen = make(**options), []
+    def run_and_record(name, **options):
+        panel = open_lab(**options)
+        pictures = []
         draw = panel.lab_views[name].draw
 
-        def watched(state):
+        def draw_and_record(state):
             picture = draw(state)
-            seen.extend([picture] * (state.outcome is None))
+            if state.outcome is None:
+                pictures.append(picture)
             return picture
 
-        panel.lab_views[name].draw = watched
+        panel.lab_views[name].draw = draw_and_record
         panel.show(name)
         panel.run(wait=True)
-        assert panel.error == "" and seen
-        return panel, seen
+        assert panel.error == "" and pictures
+        return panel, pictures
 
-    return through
+    return run_and_record
 
 
 @pytest.fixture(scope="module")
-def ran(request):
-    """The lab after one run, with the file's `RAN` besides, for the tests that only look at it."""
-    panel = lab(
-        request.module.SYSTEM, **{**request.module.SHORT, **getattr(request.module, "RAN", {})}
-    )
+def finished_lab(request):
+    """The lab after one run with the file's `EXTRA_SETTINGS`, too, for the tests that only look at it."""
+    module = request.module
+    settings = {**module.SHORT_SETTINGS, **getattr(module, "EXTRA_SETTINGS", {})}
+    panel = lab(module.SYSTEM, **settings)
     panel.run(wait=True)
     yield panel
     panel.close()

@@ -1,16 +1,19 @@
-"""A lab's views in a test: each picture is drawn, without an error and as a vector picture, and says what it shows."""
+"""Show and check a lab's views: each picture is drawn without an error, and has a sentence and alternative text."""
 
 from fedlab_nb.plots import render_picture_png
 
-MOST_LETTERS = 240  # of a sentence: two lines and a half on a laptop
+MAX_SENTENCE_LETTERS = 240  # of a sentence: two lines and a half on a laptop
 
 
-def picture_of(panel, name, setting="digits, α = 0.1"):
-    """The picture of a view; `setting`: words of its alternative text, "" of one that stands for no run."""
+def show_view(panel, name, setting="digits, α = 0.1"):
+    """The checked picture of a view.
+
+    setting: words of its alternative text; "" for a picture of no run
+    """
     picture = panel.show(name)
     assert panel.error == "" and picture is not None, (name, panel.error[-400:])
     assert setting in picture.alt and picture.sentence.endswith("."), picture
-    assert len(picture.sentence) <= MOST_LETTERS, picture.sentence
+    assert len(picture.sentence) <= MAX_SENTENCE_LETTERS, picture.sentence
     assert "nan" not in picture.sentence + str(picture.table), picture
     frame = panel.views[name].frame
     if picture.scene:
@@ -20,60 +23,57 @@ def picture_of(panel, name, setting="digits, α = 0.1"):
     return picture
 
 
-def sentence_of(panel, name, setting="digits, α = 0.1"):
-    """The sentence of a view that has a table, too, and its exact numbers."""
-    picture = picture_of(panel, name, setting)
+def show_sentence(panel, name, setting="digits, α = 0.1"):
+    """The sentence of a view, which has a table, too; behind it the exact numbers."""
+    picture = show_view(panel, name, setting)
     assert picture.table
-    return words_of(picture)
+    return read_texts(picture)
 
 
-def words_of(picture):
-    """The sentence of a picture, and what is read on hover."""
+def read_texts(picture):
+    """The sentence of a picture, and the exact numbers that are read on hover."""
     return f"{picture.sentence} {picture.detail}".strip()
 
 
-def look_at(panel, client=-1, class_index=-1):
+def choose_client_and_class(panel, client=-1, class_index=-1):
     """Choose a client and a class; -1: all of them."""
     panel.views.client.value, panel.views.class_index.value = client, class_index
 
 
-def sound(picture, setting, *words):
-    """The picture: it can be drawn, names its setting, has numbers, and its sentence, or the exact numbers that one
-    reads on hover, have `words`.
-    """
-    assert (
-        render_picture_png(picture).startswith(b"\x89PNG")
-        and setting in picture.alt
-        and picture.sentence in picture.alt
-    )
-    assert picture.table and "nan" not in words_of(picture) + str(picture.table)
+def check_picture(picture, setting, *words):
+    """Check that a picture can be drawn, names its setting, and has numbers and these words; returns it."""
+    assert render_picture_png(picture).startswith(b"\x89PNG")
+    assert setting in picture.alt
+    assert picture.sentence in picture.alt
+    assert picture.table and "nan" not in read_texts(picture) + str(picture.table)
     assert picture.detail in picture.alt
+    texts = read_texts(picture)
     for word in words:
-        assert word in words_of(picture), words_of(picture)
+        assert word in texts, texts
     return picture
 
 
-def ends(control):
-    """The ends of a menu, or of a slider."""
+def find_ends(control):
+    """The first and the last value of a menu, or of a slider."""
     if hasattr(control, "options"):
-        values = [o[1] if isinstance(o, tuple) else o for o in control.options]
-        return values[0], values[-1]
-    return [
-        control.base**end if hasattr(control, "base") else end for end in (control.min, control.max)
-    ]
+        entries = (control.options[0], control.options[-1])
+        return [entry[1] if isinstance(entry, tuple) else entry for entry in entries]
+    if hasattr(control, "base"):  # a logarithmic slider
+        return [control.base**control.min, control.base**control.max]
+    return [control.min, control.max]
 
 
-def every_control_at_both_ends(panel, names, setting="digits, α = 0.1"):
-    """A client and a class are looked at, and each control of these views goes to its ends, and back."""
-    look_at(panel, client=0, class_index=9)
+def move_each_control_to_both_ends(panel, names, setting="digits, α = 0.1"):
+    """With a client and a class chosen, move each control of these views to its ends, and back."""
+    choose_client_and_class(panel, client=0, class_index=9)
     for name in names:
-        picture_of(panel, name, setting)
-        for control in (
-            c for c in panel.lab_views[name].controls if hasattr(c, "options") or hasattr(c, "min")
-        ):
+        show_view(panel, name, setting)
+        for control in panel.lab_views[name].controls:
+            if not hasattr(control, "options") and not hasattr(control, "min"):
+                continue
             before = control.value
-            for end in ends(control):
+            for end in find_ends(control):
                 control.value = end
-                picture_of(panel, name, setting)
+                show_view(panel, name, setting)
             control.value = before
-    look_at(panel)
+    choose_client_and_class(panel)

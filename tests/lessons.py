@@ -7,12 +7,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from make import page_of, source_of
+from make import find_source, find_teachers_page
 
 from fedlab_nb.course import COURSE
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
-SOURCES = {name: source_of(name).read_text(encoding="utf-8") for name in COURSE}
+SOURCES = {name: find_source(name).read_text(encoding="utf-8") for name in COURSE}
 PAGES_WITHOUT_EXERCISES = ("1_start_here", "shelf/masks_and_noise", "shelf/paper_tables")
 LESSONS = {name: text for name, text in SOURCES.items() if name not in PAGES_WITHOUT_EXERCISES}
 
@@ -37,7 +37,7 @@ def list_problems(kind):
 
 
 def read_teachers_page(name):
-    return page_of(name).read_text(encoding="utf-8")
+    return find_teachers_page(name).read_text(encoding="utf-8")
 
 
 def read_screen(name):

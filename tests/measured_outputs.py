@@ -1,4 +1,4 @@
-"""How nbval compares what a notebook shows: by its numbers. Words, fonts and colours may change.
+"""How nbval compares the outputs of a notebook: by their numbers. Words, fonts and colours may change.
 
 Training is chaotic: a processor that adds in another order moves an accuracy by a few points. So a number before "%" or
 "points" may differ from the stored one by TOLERANCE or by the band that either text gives ("41 ± 11 points"), whichever
@@ -26,35 +26,45 @@ class Shown(str):
     __hash__ = str.__hash__
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, str) and alike(str(self), str(other))
+        return isinstance(other, str) and have_same_numbers(str(self), str(other))
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
 
-def alike(one: str, other: str) -> bool:
-    """Whether two outputs have the same numbers."""
-    pairs = zip_longest(numbers(one), numbers(other), fillvalue=("nan", "", ""))
-    return all(first == second or near(first, second) for first, second in pairs)
+def have_same_numbers(one: str, other: str) -> bool:
+    """Whether two outputs have the same numbers, measured ones within their noise."""
+    pairs = zip_longest(find_numbers(one), find_numbers(other), fillvalue=("nan", "", ""))
+    return all(
+        number == other_number or differ_by_noise(number, other_number)
+        for number, other_number in pairs
+    )
 
 
-def numbers(text: str) -> list[tuple[str, str, str]]:
+def find_numbers(text: str) -> list[tuple[str, str, str]]:
     """(number, half-width of its band or "", "%" or "points" or "") for each number that is read, in order."""
     return NUMBER.findall(TAG.sub(" ", text))
 
 
-def near(one: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
-    """Two measured numbers."""
-    room = max(TOLERANCE, float(one[1] or 0), float(other[1] or 0))
-    both = bool(one[2] and other[2]) and bool(one[1]) == bool(other[1])
-    return both and abs(value(one[0]) - value(other[0])) <= room
+def differ_by_noise(one: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
+    """Whether both are measured numbers (with or without a band) that differ by noise."""
+    number, band, unit = one
+    other_number, other_band, other_unit = other
+    if not unit or not other_unit or bool(band) != bool(other_band):
+        return False
+    tolerance = max(TOLERANCE, float(band or 0), float(other_band or 0))
+    return abs(parse_number(number) - parse_number(other_number)) <= tolerance
 
 
-def value(text: str) -> float:
+def parse_number(text: str) -> float:
     return float(text.replace("−", "-").replace(",", ""))
 
 
 def pytest_configure() -> None:
-    IPyNbCell.sanitize = lambda cell, text: (
-        Shown(shown) if isinstance(shown := sanitize(cell, text), str) else shown
-    )
+    IPyNbCell.sanitize = sanitize_to_shown
+
+
+def sanitize_to_shown(cell: IPyNbCell, text: object) -> object:
+    """nbval's own `sanitize`, whose texts are compared by their numbers."""
+    sanitized = sanitize(cell, text)
+    return Shown(sanitized) if isinstance(sanitized, str) else sanitized

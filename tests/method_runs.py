@@ -21,7 +21,8 @@ def context(
     remembered: a list that keeps the first local training for all runs with this list
     """
     federation = federation or federate(data, share=share, alpha=alpha, clients=clients, seed=seed)
-    shape, classes = federation.dataset.input_shape, federation.classes
+    shape = federation.dataset.input_shape
+    classes = federation.classes
     kinds = [parse_architecture(name, shape, classes) for name in models]
     if not kinds:
         kinds = [(model, shape, classes, width)]
@@ -39,7 +40,7 @@ def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-# What a fast run needs less of.
+# Small values of knobs, for fast runs.
 FEWER = {
     "rounds": 2, "iterations": 3, "epochs": 2, "steps": 3, "generator_steps": 2, "passes": 2, "distil_steps": 2,
     "server_epochs": 1, "samples": 20, "server_steps": 2, "one_shot_steps": 2, "server_width": 4, "virtual": 20,

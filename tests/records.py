@@ -1,4 +1,4 @@
-"""Hand-made records of runs for the exercises that the learner's own runs answer, and one that is right for each."""
+"""Hand-made records of runs for the exercises that a learner's own runs answer; RIGHT has a right one for each."""
 
 from toy_outcomes import toy
 
@@ -73,7 +73,7 @@ def record_distilled(per_class, gaps, server="kernel"):
     return record_pairs(random, kmeans, gaps)
 
 
-# Of each lesson one record whose gap is clear, and one that is no gap or another one.
+# For each lesson a record with a clear gap, and one without a gap or with the opposite one.
 SKEWED = record_heterogeneity(0.1, [27, 21, 24, 25, 22, 20, 26, 28, 23, 24])
 MILD = record_heterogeneity(0.03, [-4, 4] * 5)
 TRAINED = record_fens(0.1, [18, 24, 15] * 4)

@@ -1,36 +1,41 @@
-"""What a window sends to a panel with a stage, and what such a panel has sent to its window."""
+"""Send the messages of a window to a panel with a stage, and read what the panel has sent."""
 
 import numpy as np
 
-START = {"alpha": 0.1, "clients": 10, "seed": 4, "moves": []}
+START_SETTING = {"alpha": 0.1, "clients": 10, "seed": 4, "moves": []}
 
 
 def open_window(panel):
+    """Send what a new window sends first."""
     panel._dispatch_browser_message({"kind": "open"})
-    deal(panel, START, 1)
+    deal(panel, START_SETTING, 1)
     panel._dispatch_browser_message({"kind": "opened"})
 
 
 def deal(panel, setting, revision):
+    """Ask for the federation of a setting, as a window does when a slider moves."""
     message = {"kind": "deal", "revision": revision, "question": f"window {revision}"}
     panel._dispatch_browser_message({**message, "setting": setting})
 
 
-def last(sent, kind):
-    return next(
-        (content, buffers) for content, buffers in reversed(sent) if content["kind"] == kind
-    )
+def find_last(sent, kind):
+    """(content, buffers) of the last message of this kind."""
+    for content, buffers in reversed(sent):
+        if content["kind"] == kind:
+            return content, buffers
+    raise AssertionError(f"no message of the kind {kind} was sent")
 
 
 def read_shards(sent):
-    content, (buffer,) = last(sent, "federation")
+    """The samples of each client, as they were sent last."""
+    content, (buffer,) = find_last(sent, "federation")
     samples = np.frombuffer(buffer, dtype=np.uint32)
     assert len(samples) == sum(content["sizes"])
     return np.split(samples, np.cumsum(content["sizes"])[:-1])
 
 
 def read_owners(sent):
-    """The one client of each sample."""
+    """The client of each sample, where no sample has two."""
     shards = read_shards(sent)
     owners = np.zeros(sum(map(len, shards)), dtype=np.uint16)
     for k, shard in enumerate(shards):

@@ -1,4 +1,4 @@
-"""The set-up script's decisions; that it really installs is seen whenever it runs the tests."""
+"""The decisions of the set-up script; that it really installs is seen whenever its task `test` runs."""
 
 import io
 import subprocess
@@ -14,7 +14,7 @@ SCRIPT = Path(bootstrap.__file__)
 
 
 def test_it_uses_the_standard_library_only():
-    """Also where torch and the rest are not installed: -I leaves out the environment, -S its packages."""
+    """It runs where no package is installed: -I leaves out the environment, -S its packages."""
     call = subprocess.run(
         [sys.executable, "-I", "-S", str(SCRIPT), "fly"], capture_output=True, text=True
     )
@@ -44,10 +44,8 @@ def test_installing_is_skipped_when_nothing_changed_and_a_failure_is_a_sentence(
     assert len(calls) == 1
     monkeypatch.setattr(bootstrap, "choose_torch_index_url", lambda: bootstrap.CPU_BUILDS)
     bootstrap.install_checkout_with_extra("[test]")
-    assert (
-        calls[1][-3:] == ["torch", "--index-url", bootstrap.CPU_BUILDS]
-        and calls[2][-1] == ".[test]"
-    )
+    assert calls[1][-3:] == ["torch", "--index-url", bootstrap.CPU_BUILDS]
+    assert calls[2][-1] == ".[test]"
     monkeypatch.setattr(bootstrap, "make_environment", fail)
     assert bootstrap.main([]).startswith("The installation stopped")
 
@@ -86,31 +84,28 @@ def test_a_disk_without_room_gets_a_sentence_before_any_download(
         assert not calls
 
 
-def test_without_a_driver_and_with_an_index_that_answers_the_cpu_build_is_taken(
-    tmp_path, monkeypatch
-):
-    asked = []
+def test_without_a_driver_and_with_a_reachable_index_the_cpu_build_is_taken(tmp_path, monkeypatch):
+    requests = []
 
-    def opener(address, timeout):
-        asked.append((address, timeout))
+    def answer(address, timeout):
+        requests.append((address, timeout))
         return io.BytesIO()
 
-    def silent(address, timeout):
+    def time_out(address, timeout):
         raise TimeoutError("no answer")
 
     monkeypatch.setattr(bootstrap.shutil, "which", lambda name: None)
     monkeypatch.setattr(bootstrap, "PYTHON", tmp_path / "none")  # no torch in this environment yet
-    here = {"platform": "linux", "driver_path": tmp_path / "nvidia", "open_url": opener}
-    assert bootstrap.choose_torch_index_url(**here) == bootstrap.CPU_BUILDS
-    assert asked == [(f"{bootstrap.CPU_BUILDS}/torch/", bootstrap.SECONDS)]
-    assert bootstrap.choose_torch_index_url(**{**here, "platform": "darwin"}) == ""
-    assert bootstrap.choose_torch_index_url(**{**here, "open_url": silent}) == ""
-    assert (
-        bootstrap.choose_torch_index_url(**{**here, "driver_path": tmp_path}) == ""
-        and len(asked) == 1
-    )
+    machine = {"platform": "linux", "driver_path": tmp_path / "nvidia", "open_url": answer}
+    assert bootstrap.choose_torch_index_url(**machine) == bootstrap.CPU_BUILDS
+    assert requests == [(f"{bootstrap.CPU_BUILDS}/torch/", bootstrap.SECONDS)]
+    assert bootstrap.choose_torch_index_url(**{**machine, "platform": "darwin"}) == ""
+    assert bootstrap.choose_torch_index_url(**{**machine, "open_url": time_out}) == ""
+    assert bootstrap.choose_torch_index_url(**{**machine, "driver_path": tmp_path}) == ""
+    assert len(requests) == 1
     monkeypatch.setattr(bootstrap.shutil, "which", lambda name: f"/usr/bin/{name}")
-    assert bootstrap.choose_torch_index_url(**here) == "" and len(asked) == 1
+    assert bootstrap.choose_torch_index_url(**machine) == ""
+    assert len(requests) == 1
 
 
 @pytest.mark.parametrize(

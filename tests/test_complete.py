@@ -1,5 +1,8 @@
-"""What a method of the package has beside its file: tries and their results, stored results, a place in FIDELITY and in
-the guide. One list of all that is missing; `python tests/test_complete.py` makes the guide's map and table anew."""
+"""What each method of the package needs besides its file: tries with their results, stored results, a row of FIDELITY
+and one of the guide. The test lists all that is missing.
+
+`python tests/test_complete.py` makes the guide's map and table again.
+"""
 
 import re
 from pathlib import Path
@@ -17,50 +20,62 @@ ROOT = Path(__file__).parents[1]
 GUIDE, FIDELITY = ROOT / "notebooks" / "guide" / "methods.md", ROOT / "FIDELITY.md"
 MAP = ROOT / "notebooks" / "images" / "methods.png"
 TABLE = re.compile(r"(?<=<!-- methods: begin -->\n).*?(?=<!-- methods: end -->)", re.DOTALL)
-BOUNDS = {"local", "centralized"}  # they have no knobs
+BOUNDS = {"local", "centralized"}  # a lower and an upper bound, which have no knobs
 
 
 def list_lacks(name: str) -> list[str]:
     """What the method `name` lacks."""
-    title, lacking = METHODS[name].info.title, []
+    title = METHODS[name].info.title
+    lacking = []
     if not METHODS[name].info.leaks:
         lacking.append("what it tells the server about a client's data (leaks= of @register)")
-    tries = tuning.read_tries_by_part()["methods"]
-    tried = {
-        r["at"]["try"]: r["made"]
-        for r in tuning.load_tuning_rows()
-        if (r["runs"], r["method"]) == ("methods", name)
-    }
-    if name not in tries and name not in BOUNDS:
-        lacking.append("tries in papers/declared/tuning.toml")
-    elif name not in BOUNDS and tried != dict(enumerate(tries[name])):
-        lacking.append("the results of its tries (python -m fedlab_nb.papers.declared tuning)")
-    lacking += [
-        f"stored results on {dataset} (python -m fedlab_nb.papers.declared stored)"
-        for dataset in list_datasets_with_stored_results()
-        if name not in load(dataset).methods
-    ]
+    lacking += list_missing_tries(name) + list_missing_stored_results(name)
     if name != "local" and name not in read_stored_flights_by_method():
         lacking.append(f"the picture of what travels (python notebooks/draw_journeys.py {name})")
     text = FIDELITY.read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith(f"| {title} `{name}` |")]
-    whole = len(rows) == 1 and all(cell.strip() for cell in rows[0].strip("|").split(" | "))
-    if f"## {title} (`{name}`)\n" not in text and not whole:
+    has_full_row = len(rows) == 1 and all(map(str.strip, rows[0].strip("|").split(" | ")))
+    if f"## {title} (`{name}`)\n" not in text and not has_full_row:
         lacking.append(f"one full row in FIDELITY.md that begins with | {title} `{name}` |")
-    if f"| {describe_titles(METHODS[name].info)} | `{name}` |" not in GUIDE.read_text(
-        encoding="utf-8"
-    ):
+    guide_row = f"| {describe_titles(METHODS[name].info)} | `{name}` |"
+    if guide_row not in GUIDE.read_text(encoding="utf-8"):
         lacking.append("its row in the guide (python tests/test_complete.py)")
-    return [f"{name}: {what}" for what in lacking]
+    return [f"{name}: {need}" for need in lacking]
+
+
+def list_missing_tries(name: str) -> list[str]:
+    """What the tuning study lacks of this method."""
+    if name in BOUNDS:
+        return []
+    tries = tuning.read_tries_by_part()["methods"]
+    if name not in tries:
+        return ["tries in papers/declared/tuning.toml"]
+    options_by_try = {}
+    for row in tuning.load_tuning_rows():
+        if (row["runs"], row["method"]) == ("methods", name):
+            options_by_try[row["at"]["try"]] = row["made"]
+    if options_by_try != dict(enumerate(tries[name])):
+        return ["the results of its tries (python -m fedlab_nb.papers.declared tuning)"]
+    return []
+
+
+def list_missing_stored_results(name: str) -> list[str]:
+    """The data sets with stored results that have none of this method."""
+    missing = []
+    for dataset in list_datasets_with_stored_results():
+        if name not in load(dataset).methods:
+            command = "python -m fedlab_nb.papers.declared stored"
+            missing.append(f"stored results on {dataset} ({command})")
+    return missing
 
 
 def describe_titles(info) -> str:
-    """The title with those that values of knobs give."""
-    more = "; ".join(f"{words} (`{at}`)" for at, words in info.titles.items())
-    return f"{info.title}: {more}" if more else info.title
+    """The title, and the titles that the method has at certain values of its knobs."""
+    variants = [f"{title} (`{options}`)" for options, title in info.titles.items()]
+    return f"{info.title}: {'; '.join(variants)}" if variants else info.title
 
 
-def table() -> str:
+def make_table() -> str:
     """All methods as a table in Markdown, in the order of METHODS."""
     columns = (
         "method",
@@ -87,16 +102,15 @@ def draw_map():
 
 
 def make_guide_text(picture) -> str:
-    """What stands in the guide between the marks: the map, which its alt text holds to the methods, and the table."""
-    return f"![{picture.alt}](../images/{MAP.name})\n\n{table()}"
+    """The guide's text between the marks: the map with its alternative text, and the table."""
+    return f"![{picture.alt}](../images/{MAP.name})\n\n{make_table()}"
 
 
 @pytest.mark.slow
 def test_every_method_of_the_package_is_complete():
-    own = [
-        name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")
-    ]  # no test's method
-    lacking = [line for name in own for line in list_lacks(name)]
+    # Without methods that a test has registered.
+    names = [name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")]
+    lacking = [line for name in names for line in list_lacks(name)]
     assert not lacking, "still missing:\n" + "\n".join(lacking)
     assert TABLE.search(GUIDE.read_text(encoding="utf-8")).group() == make_guide_text(draw_map()), (
         "run this file"
@@ -104,9 +118,9 @@ def test_every_method_of_the_package_is_complete():
 
 
 if __name__ == "__main__":
-    made = draw_map()
-    made.save(MAP, force=True)
+    picture = draw_map()
+    picture.save(MAP, force=True)
     GUIDE.write_text(
-        TABLE.sub(lambda _: make_guide_text(made), GUIDE.read_text(encoding="utf-8")),
+        TABLE.sub(lambda _: make_guide_text(picture), GUIDE.read_text(encoding="utf-8")),
         encoding="utf-8",
     )

@@ -1,4 +1,4 @@
-"""The examples of CONTRIBUTING that are whole: the file of a method runs as it stands there."""
+"""CONTRIBUTING: the ten steps name what is in the files, and the example of a method runs as it stands."""
 
 import re
 import textwrap
@@ -16,7 +16,7 @@ CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
 
 
 def test_each_step_from_slider_to_picture_is_where_it_says():
-    """Each name of the ten steps stands in a file that the step names."""
+    """Each name in a step is found in a file that the step names."""
     text = CONTRIBUTING.read_text(encoding="utf-8")
     section = text.split("**From slider to picture")[1].split("\n\nA kernel that is busy")[0]
     steps = re.findall(r"^\d+\. .*", section, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What a sentence about an unknown name names: the nearest, and of a long list where it stands."""
+"""A sentence about an unknown name has the nearest names; of a long list it says where the list is."""
 
 import pytest
 
@@ -8,7 +8,7 @@ MANY = [f"name{k}" for k in range(FEW)] + ["alpha", "gamma"]
 
 
 @pytest.mark.parametrize(
-    "kind, name, allowed, there, missing",
+    "kind, name, allowed, present, missing",
     [
         ("setting", "name1x", MANY, ["'name1'", "fedlab-nb list"], ["name9", "gamma"]),
         ("setting of fens", "alfa", MANY, ["'alpha'", "fedlab-nb list"], ["name1"]),
@@ -22,8 +22,8 @@ MANY = [f"name{k}" for k in range(FEW)] + ["alpha", "gamma"]
         ),  # listed nowhere else
     ],
 )
-def test_an_unknown_name_gets_the_nearest_ones(kind, name, allowed, there, missing):
+def test_an_unknown_name_gets_the_nearest_ones(kind, name, allowed, present, missing):
     with pytest.raises(UsageError) as caught:
         choose(kind, name, allowed)
     text = str(caught.value)
-    assert all(word in text for word in there) and not any(word in text for word in missing)
+    assert all(word in text for word in present) and not any(word in text for word in missing)

@@ -1,4 +1,4 @@
-"""Files: nothing of a person's is replaced unless they say so, the package's own files are; `~` is the home folder."""
+"""Writing files: a person's files are replaced only on request, the package's own always; `~` is the home folder."""
 
 import io
 import os
@@ -20,7 +20,7 @@ MINE = "this is mine"
 ROWS = [{"method": "local", "seed": 0, "accuracy": 0.5}]
 
 
-def picture():
+def make_picture():
     with style.drawing() as (figure, _):
         return style.Picture(figure, "alt", "sentence")
 
@@ -30,7 +30,7 @@ def outcome():
     return run("fedavg", clients=2, epochs=1, share=0.1, model="mlp1:2")
 
 
-# Each writer of the package, called for the file `path` (or for its folder), with or without force.
+# Each writer of the package: the name of a file that it writes, and a call that writes `path` or into its folder.
 WRITERS = {
     "page": ("page.html", lambda path, force: write_playground(path, force=force)),
     "students' page": (
@@ -39,7 +39,7 @@ WRITERS = {
             path, force=force, alpha=0.1, drawings=20, seed=0
         ),
     ),
-    "picture": ("a.svg", lambda path, force: picture().save(path, force=force)),
+    "picture": ("a.svg", lambda path, force: make_picture().save(path, force=force)),
     "results": (
         "results.csv",
         lambda path, force: Results(ROWS).save(path.parent, force=force),
@@ -73,7 +73,7 @@ def test_a_file_of_a_persons_is_replaced_with_force_alone_and_our_own_always(nam
     assert str(path) in str(refused.value) and path.read_text() == MINE
     write(path, True)
     assert path.read_bytes() != MINE.encode()
-    write(path, False)  # our own
+    write(path, False)  # the package's own file
     path.write_bytes(path.read_bytes() + b"a line of mine")
     with pytest.raises(UsageError, match="somebody has changed it"):
         write(path, False)
@@ -141,7 +141,7 @@ def test_a_run_that_is_killed_while_it_renames_finds_its_file_again(
     path = write_file(tmp_path / "a.txt", "old")
     rename = os.replace
 
-    def killed(source, target):
+    def rename_and_stop(source, target):
         is_note = files.NOTES in str(target)
         if is_renamed or is_note:
             rename(source, target)
@@ -149,7 +149,7 @@ def test_a_run_that_is_killed_while_it_renames_finds_its_file_again(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as stop:
-        stop.setattr(os, "replace", killed)
+        stop.setattr(os, "replace", rename_and_stop)
         with pytest.raises(KeyboardInterrupt):
             write_file(path, "new")
     monkeypatch.setattr(files, "_written", {})
@@ -158,7 +158,7 @@ def test_a_run_that_is_killed_while_it_renames_finds_its_file_again(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="an open file cannot be replaced there")
-def test_who_reads_meanwhile_reads_the_old_file_to_its_end(tmp_path):
+def test_a_reader_gets_the_old_file_to_its_end_while_it_is_replaced(tmp_path):
     path = write_file(tmp_path / "a.txt", "old" * 100_000)
     with open(path) as reader:
         assert reader.read(3) == "old"
@@ -166,7 +166,7 @@ def test_who_reads_meanwhile_reads_the_old_file_to_its_end(tmp_path):
         assert len(reader.read()) == 299_997
 
 
-def test_of_several_files_none_is_written_if_one_is_a_persons(tmp_path):
+def test_of_several_files_none_is_written_if_one_belongs_to_a_person(tmp_path):
     Results(ROWS).save(tmp_path, parquet=False)
     before = (tmp_path / "results.csv").read_bytes()
     (tmp_path / "results.parquet").write_text(MINE)
@@ -175,7 +175,7 @@ def test_of_several_files_none_is_written_if_one_is_a_persons(tmp_path):
     assert (tmp_path / "results.csv").read_bytes() == before
 
 
-def test_what_a_person_writes_while_we_write_stays(tmp_path):
+def test_a_file_that_a_person_writes_meanwhile_is_kept(tmp_path):
     path = tmp_path / "a.txt"
     with pytest.raises(UsageError), replace_file_at_end_of_block(path) as part:
         part.write_text("ours")
@@ -183,7 +183,9 @@ def test_what_a_person_writes_while_we_write_stays(tmp_path):
     assert path.read_text() == MINE
 
 
-def test_another_process_knows_our_files_and_one_without_a_store_its_own(tmp_path, monkeypatch):
+def test_files_of_other_processes_are_known_by_the_store_and_without_one_only_ones_own(
+    tmp_path, monkeypatch
+):
     path = write_file(tmp_path / "a.txt", "ours")
     monkeypatch.setattr(files, "_written", {})
     check_replaceable([path])
@@ -191,8 +193,8 @@ def test_another_process_knows_our_files_and_one_without_a_store_its_own(tmp_pat
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path / "no folder"))
     with pytest.raises(UsageError):
         check_replaceable([path])
-    other = write_file(tmp_path / "b.txt", "ours")
-    check_replaceable([other])
+    second_path = write_file(tmp_path / "b.txt", "ours")
+    check_replaceable([second_path])
 
 
 def test_a_copy_of_our_file_in_another_place_is_a_persons(tmp_path):
@@ -239,7 +241,7 @@ def test_a_tilde_is_the_home_folder_everywhere(outcome, tmp_path, monkeypatch):
     assert load_model(outcome.save("~/m.safetensors")).predict([[0.0] * 64]).shape == (1,)
     load_model("~/m.safetensors")
     write_playground("~/page.html")
-    picture().save("~/a.svg")
+    make_picture().save("~/a.svg")
     slides.write_slides("03", "~/slides")
     study(["local"], clients=2, epochs=1, out="~/o")
     assert len(Results.load("~/o")) == 1
@@ -257,12 +259,12 @@ def test_a_tilde_is_the_home_folder_everywhere(outcome, tmp_path, monkeypatch):
     assert {"m.safetensors", "m2.safetensors", "page.html", "a.svg", "slides", "o", "o2"} <= names
 
 
-def test_a_home_that_is_nobodys_is_one_sentence():
+def test_an_unknown_home_folder_is_one_sentence():
     with pytest.raises(UsageError, match="home folder"):
         expand_path("~no-such-person-here/a.csv")
 
 
-def test_a_place_that_is_a_folder_is_a_sentence(tmp_path):
+def test_writing_a_file_where_a_folder_is_is_one_sentence(tmp_path):
     with pytest.raises(RunError, match="folder"):
         write_playground(tmp_path)
 

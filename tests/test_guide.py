@@ -23,20 +23,21 @@ NUMBER = re.compile(r"\d+\.\d+")
 
 
 def run_block(kind: str, code: str, names: dict) -> str:
-    """What a block prints, and what its last line gives."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
+    """Run a block; returns what it prints, and the value of its last line."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
         if kind == "bash":
             for line in code.splitlines():
                 program, *arguments = shlex.split(line)
                 assert program == "fedlab-nb" and main(arguments) == 0
         else:
             tree = ast.parse(code)
-            last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+            last_expression = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
             exec(compile(tree, str(PAGE), "exec"), names)
-            if last is not None:
-                print(repr(eval(compile(ast.Expression(last.value), str(PAGE), "eval"), names)))
-    return out.getvalue()
+            if last_expression is not None:
+                expression = ast.Expression(last_expression.value)
+                print(repr(eval(compile(expression, str(PAGE), "eval"), names)))
+    return printed.getvalue()
 
 
 def shorten(text: str) -> str:
@@ -45,37 +46,37 @@ def shorten(text: str) -> str:
     return "\n".join(line if len(line) <= 240 else f"{line[:239]}…" for line in lines) + "\n"
 
 
-def compare(said: str, printed: str) -> None:
-    """Equal words, and equal numbers to 0.02."""
-    assert NUMBER.sub("#", said).split() == NUMBER.sub("#", printed).split()
-    numbers = [np.array(NUMBER.findall(text), dtype=float) for text in (said, printed)]
+def assert_same_output(expected: str, printed: str) -> None:
+    """The words are equal, and the numbers equal to 0.02."""
+    assert NUMBER.sub("#", expected).split() == NUMBER.sub("#", printed).split()
+    numbers = [np.array(NUMBER.findall(text), dtype=float) for text in (expected, printed)]
     np.testing.assert_allclose(*numbers, atol=0.02, rtol=0.001)
 
 
 def test_the_page_runs_and_prints_what_it_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = PAGE.read_text(encoding="utf-8")
-    blocks = [(found[1], found[2]) for found in BLOCK.finditer(page)]
+    blocks = [(match[1], match[2]) for match in BLOCK.finditer(page)]
     assert sum(kind == "text" for kind, _ in blocks) >= 6
     names: dict = {"__name__": "guide"}
     printed = ""
-    fresh = []
+    new_blocks = []
     for kind, code in blocks:
         if kind == "text":
-            fresh.append((kind, shorten(printed)))
+            new_blocks.append((kind, shorten(printed)))
             if not os.environ.get("FEDLAB_NB_WRITE_GUIDE"):
-                compare(code, shorten(printed))
+                assert_same_output(code, shorten(printed))
         else:
             printed = run_block(kind, code, names)
-            fresh.append((kind, code))
+            new_blocks.append((kind, code))
     if os.environ.get("FEDLAB_NB_WRITE_GUIDE"):
-        rest = iter(fresh)
-        made = BLOCK.sub(lambda _: "```{}\n{}```\n".format(*next(rest)), page)
-        PAGE.write_text(made, encoding="utf-8")
+        replacements = iter(new_blocks)
+        new_page = BLOCK.sub(lambda _: "```{}\n{}```\n".format(*next(replacements)), page)
+        PAGE.write_text(new_page, encoding="utf-8")
 
 
 def test_the_comparison_sees_another_word_and_another_number():
-    compare("a 0.50", "a  0.51")
+    assert_same_output("a 0.50", "a  0.51")
     for other in ("b 0.50", "a 0.55", "a 0.50 0.50"):
         with pytest.raises(AssertionError):
-            compare("a 0.50", other)
+            assert_same_output("a 0.50", other)

@@ -35,7 +35,7 @@ def test_from_a_repository_its_address_and_commit_are_repeated():
     assert format_install_command("onnx", pip_source_address=origin) == expected
 
 
-def test_a_wheel_file_is_named_as_long_as_it_is_there(tmp_path):
+def test_a_wheel_file_is_named_as_long_as_it_exists(tmp_path):
     wheel = tmp_path / "fedlab nb.whl"
     wheel.touch()
     record = {"url": wheel.as_uri(), "archive_info": {}}
@@ -66,7 +66,7 @@ def test_the_folder_of_another_project_is_no_checkout(monkeypatch, tmp_path):
     assert installation.find_checkout() is None
 
 
-def test_what_pip_recorded_is_read(monkeypatch):
+def test_the_source_that_pip_recorded_is_read(monkeypatch):
     class Distribution:
         def read_text(self, name):
             assert name == "direct_url.json"

@@ -1,4 +1,4 @@
-"""Opening the course: which folder, what is copied, that the server is private, and that it really answers."""
+"""Opening the course: its folder, what is copied, and a server that is private and answers."""
 
 import os
 import re
@@ -31,9 +31,9 @@ def test_a_wheel_s_course_is_copied_with_all_that_is_in_it_and_never_overwritten
     tmp_path, monkeypatch
 ):
     course = tmp_path / "site/fedlab_nb/_course"
-    wanted = {jupyter.FIRST, "02_new.ipynb", "images/a.png", "instructor/02_new.md"}
+    expected = {jupyter.FIRST, "02_new.ipynb", "images/a.png", "instructor/02_new.md"}
     for name in (
-        *wanted,
+        *expected,
         "studies/README.md",
         ".ipynb_checkpoints/02_new-checkpoint.ipynb",
         "make.py",
@@ -44,7 +44,7 @@ def test_a_wheel_s_course_is_copied_with_all_that_is_in_it_and_never_overwritten
     monkeypatch.chdir(tmp_path)
     folder = jupyter.prepare_course_folder()
     assert folder == tmp_path / "fedlab_nb_course"
-    assert {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} == wanted
+    assert {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} == expected
     (folder / "instructor/02_new.md").write_text("my notes")
     (course / "03_newer.ipynb").write_text("{}")
     jupyter.prepare_course_folder(folder)
@@ -53,7 +53,7 @@ def test_a_wheel_s_course_is_copied_with_all_that_is_in_it_and_never_overwritten
 
 
 def test_every_link_to_a_file_of_the_course_is_copied_with_it(tmp_path):
-    """Notebooks and instructor's pages link to each other and to pictures; none may point outside the copy."""
+    """Notebooks and teachers' pages link to each other and to pictures; no link may lead out of the copy."""
     folder = jupyter.prepare_course_folder(tmp_path / "course")
     for page in [*folder.rglob("*.ipynb"), *folder.rglob("*.md")]:
         for link in re.findall(
@@ -74,9 +74,8 @@ def test_wrong_folders(tmp_path, monkeypatch):
 def test_the_server_is_private():
     command = jupyter.make_server_command(1234)
     assert {"--ServerApp.ip=127.0.0.1", "--ServerApp.open_browser=False"} <= set(command)
-    assert not any(
-        "token" in part.lower() for part in command
-    )  # other users can read a command line
+    # Other users can read a command line.
+    assert not any("token" in part.lower() for part in command)
 
 
 def test_the_first_layout_has_no_list_of_files_and_a_later_one_is_the_readers(
@@ -100,10 +99,10 @@ def test_the_first_layout_has_no_list_of_files_and_a_later_one_is_the_readers(
 
 
 def test_free_port_skips_a_taken_one():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+    with socket.socket() as occupied_socket:
+        occupied_socket.bind(("127.0.0.1", 0))
+        occupied_socket.listen()
+        port = occupied_socket.getsockname()[1]
         assert jupyter.find_free_port(port) != port
 
 
@@ -116,16 +115,10 @@ def test_no_graphical_browser_without_a_display(monkeypatch):
 
 @pytest.mark.slow
 def test_fedlab_nb_prints_an_address_that_answers_and_stops(tmp_path):
-    places = ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
-    scratch = {name: str(tmp_path) for name in places}
-    command = [
-        sys.executable,
-        "-m",
-        "fedlab_nb",
-        "--no-browser",
-        "--folder",
-        str(tmp_path / "course"),
-    ]
+    variables = ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
+    scratch = {name: str(tmp_path) for name in variables}
+    command = [sys.executable, "-m", "fedlab_nb", "--no-browser"]
+    command += ["--folder", str(tmp_path / "course")]
     process = subprocess.Popen(
         command, env={**os.environ, **scratch}, stdout=subprocess.PIPE, text=True
     )
@@ -163,11 +156,15 @@ def test_both_servers_send_small_messages_at_once(monkeypatch):
     Connection().connect()
     assert calls[2:] == ["connected"]
     for server in ("jupyterlab", "voila"):
-        [option] = [one for one in read_toml("servers.toml")[server] if "connection_class" in one]
+        [option] = [
+            setting
+            for setting in read_toml("servers.toml")[server]
+            if "connection_class" in setting
+        ]
         assert import_item(option.split("=")[1]) is PromptConnection
 
 
-def test_a_server_that_does_not_fit_runs_without_our_connection(monkeypatch):
+def test_a_server_that_our_connection_does_not_fit_runs_without_it(monkeypatch):
     assert len(jupyter.make_server_options("voila", port=1, theme="light")) == len(
         read_toml("servers.toml")["voila"]
     )

@@ -1,4 +1,4 @@
-"""README and guide: what they name is there, each lesson has its row, and the README's lines run."""
+"""README and guide: what they name exists, each lesson has its row, and the README's lines run."""
 
 import importlib.util
 import re
@@ -18,13 +18,13 @@ def test_readme_is_one_page():
     assert len(README.read_text().splitlines()) <= 100
 
 
-COUNTED = "method|lesson|notebook|lab|data ?set|view|test|paper|table|preset"
+COUNTED_NOUNS = "method|lesson|notebook|lab|data ?set|view|test|paper|table|preset"
 
 
 def test_no_count_is_typed_by_hand():
-    """A number of things that grow goes stale. What a command keeps true stands in comments."""
+    """A count typed by hand goes stale. A number between `<!--n` comments is kept true by a command."""
     text = re.sub(r"<!--n .*?<!--/n-->", "", README.read_text(encoding="utf-8"))
-    assert re.findall(rf"\b\d+ (?:other )?(?:{COUNTED})s?\b", text) == []
+    assert re.findall(rf"\b\d+ (?:other )?(?:{COUNTED_NOUNS})s?\b", text) == []
 
 
 def test_the_results_are_figures_of_a_declared_study():
@@ -40,7 +40,7 @@ def test_the_results_are_figures_of_a_declared_study():
 
 
 def test_the_lines_of_python_run_and_give_what_their_comments_say(monkeypatch):
-    """In seconds: ten clients are trained as in the README, and the panel is not run."""
+    """It takes seconds: ten clients are trained as in the README; the panel is opened and not run."""
     (code,) = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
     panels = []
     open_playground = fl.playground

@@ -27,7 +27,7 @@ def list_examples(path):
     text = path.read_text(encoding="utf-8")
     blocks = re.findall(r"```pycon\n(.*?)```", text, re.DOTALL)
     parser = doctest.DocTestParser()
-    return "".join(each.source for block in blocks for each in parser.get_examples(block))
+    return "".join(example.source for block in blocks for example in parser.get_examples(block))
 
 
 def list_entries(path):
@@ -44,10 +44,11 @@ def test_every_public_name_has_one_entry_and_an_example_on_its_page(name):
 
 
 @pytest.fixture
-def alone(tmp_path, monkeypatch, forget_names):
-    """An empty folder; methods and networks that an example adds are gone afterwards."""
+def empty_folder(tmp_path, monkeypatch, forget_names):
+    """An empty working folder; methods and networks that an example adds are removed afterwards."""
     monkeypatch.chdir(tmp_path)
-    methods, models = dict(METHODS), dict(MODELS)
+    methods = dict(METHODS)
+    models = dict(MODELS)
     yield tmp_path
     for registry, entries_before in ((METHODS, methods), (MODELS, models)):
         registry.clear()
@@ -58,7 +59,7 @@ def alone(tmp_path, monkeypatch, forget_names):
     "path", [p for p in PAGES if ">>>" in p.read_text("utf-8")], ids=lambda p: p.stem
 )
 # Slow because the examples are real runs; those of pictures ask for all tables with their stored results.
-def test_the_examples_of_a_page_run(path, alone):
+def test_the_examples_of_a_page_run(path, empty_folder):
     text = path.read_text(encoding="utf-8")
     blocks = re.findall(r"```pycon\n(.*?)```", text, re.DOTALL)
     test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, path.name, str(path), 0)
@@ -68,21 +69,21 @@ def test_the_examples_of_a_page_run(path, alone):
 
 
 def list_commands(section):
-    """The lines of a shell block of the page on the command line, by its number."""
+    """The commands of a shell block on the page of the command line; `section` is the block's number."""
     blocks = re.findall(r"```sh\n(.*?)```", COMMAND_LINE, re.DOTALL)
     return [shlex.split(line)[1:] for line in blocks[section].splitlines()]
 
 
-def test_the_commands_that_end_run_as_they_stand(alone, capsys):
-    declared = re.search(r"```toml\n(.*?)```", COMMAND_LINE, re.DOTALL)[1]
-    (alone / "mine.toml").write_text(declared)
+def test_the_commands_that_end_run_as_they_stand(empty_folder, capsys):
+    study = re.search(r"```toml\n(.*?)```", COMMAND_LINE, re.DOTALL)[1]
+    (empty_folder / "mine.toml").write_text(study)
     rows = [f"{i % 17}.5,{i % 23}.5,{'ill' if i % 17 > 8 else 'well'}" for i in range(90)]
-    (alone / "patients.csv").write_text("\n".join(["age,pressure,label", *rows]) + "\n")
-    (alone / "reports").mkdir()
+    (empty_folder / "patients.csv").write_text("\n".join(["age,pressure,label", *rows]) + "\n")
+    (empty_folder / "reports").mkdir()
     for words in list_commands(0):
         expected = 2 if words[0] == "leaderboard" else 0  # nobody has handed in a report yet
         assert cli.main(words) == expected, (words, capsys.readouterr().err)
-    assert {path.name for path in alone.iterdir()} >= {"results", "mine", "playground.html"}
+    assert {path.name for path in empty_folder.iterdir()} >= {"results", "mine", "playground.html"}
 
 
 def test_the_page_has_a_line_for_every_command():
@@ -138,6 +139,6 @@ def test_arguments_become_bullets_and_nothing_else_is_markup(tools):
     ]
 
 
-def test_the_docstring_of_attrgetter_is_nobodys(tools):
+def test_a_missing_docstring_gives_no_text(tools):
     _, docstrings = tools
     assert docstrings.convert((operator.attrgetter("x").__doc__ or "").split("\n")) == []

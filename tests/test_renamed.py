@@ -42,9 +42,9 @@ def test_each_old_name_has_a_lesson_of_today():
 
 def test_an_answer_saved_under_the_old_name_stands_in_the_new_notebook(course):
     write_notebook(course / "03_fens.ipynb", NOTE, ANSWER)
-    (moved,) = renamed.move_old_notebooks(course)
-    assert moved == course / "earlier" / "03_fens.ipynb"
-    assert read_sources(moved) == [NOTE, ANSWER]
+    (moved_notebook,) = renamed.move_old_notebooks(course)
+    assert moved_notebook == course / "earlier" / "03_fens.ipynb"
+    assert read_sources(moved_notebook) == [NOTE, ANSWER]
     assert read_sources(course / "3_fens.ipynb") == ["panel", ANSWER]
     assert not (course / "03_fens.ipynb").exists()
 
@@ -67,7 +67,7 @@ def test_nothing_is_overwritten_and_a_second_call_does_nothing(course):
     write_notebook(course / "03_fens.ipynb", ANSWER)
     assert len(renamed.move_old_notebooks(course)) == 1
     assert renamed.move_old_notebooks(course) == []
-    write_notebook(course / "03_fens.ipynb", NOTE)  # put back by hand: both stay
+    write_notebook(course / "03_fens.ipynb", NOTE)  # a reader puts it back: both stay
     assert renamed.move_old_notebooks(course) == []
     assert read_sources(course / "earlier" / "03_fens.ipynb") == [ANSWER]
     assert read_sources(course / "03_fens.ipynb") == [NOTE]
@@ -75,21 +75,21 @@ def test_nothing_is_overwritten_and_a_second_call_does_nothing(course):
 
 def test_a_file_that_is_no_notebook_is_moved_as_it_is(course):
     (course / "03_fens.ipynb").write_text("not JSON")
-    (moved,) = renamed.move_old_notebooks(course)
-    assert moved.read_text() == "not JSON"
+    (moved_notebook,) = renamed.move_old_notebooks(course)
+    assert moved_notebook.read_text() == "not JSON"
     assert read_sources(course / "3_fens.ipynb") == ["panel", STUB]
 
 
 def test_opening_an_old_copy_of_the_course_brings_it_up_to_date(tmp_path, capsys):
-    """As an installed package does it: the folder has an old notebook with an answer, the package today's course."""
+    """As an installed package does: the folder has an old notebook with an answer, the package has today's course."""
     write_notebook(tmp_path / "03_fens.ipynb", ANSWER)
     folder = jupyter.prepare_course_folder(tmp_path)
     assert (folder / jupyter.FIRST).is_file()
     assert (folder / "shelf" / "fed_et.ipynb").is_file()
     assert ANSWER in read_sources(folder / "3_fens.ipynb")
     assert read_sources(folder / "earlier" / "03_fens.ipynb") == [ANSWER]
-    said = capsys.readouterr().out
-    assert "new names" in said and "earlier" in said
+    printed = capsys.readouterr().out
+    assert "new names" in printed and "earlier" in printed
     shipped = json.loads((NOTEBOOKS / "3_fens.ipynb").read_text(encoding="utf-8"))
     assert len(read_sources(folder / "3_fens.ipynb")) == len(shipped["cells"])
 
@@ -116,15 +116,15 @@ def test_each_way_to_import_a_course_module_is_followed(tmp_path):
     assert renamed.find_missing_names(notebook) == ["lesson.luck", "day.chart"]
 
 
-def test_beside_a_copy_that_calls_what_is_gone_lies_the_lesson_of_today(tmp_path):
+def test_an_outdated_copy_gets_today_s_lesson_beside_it(tmp_path):
     source, course = tmp_path / "package", tmp_path / "mine"
     write_notebook(source / "3_fens.ipynb", NEW_CALL, STUB)
     write_notebook(source / "shelf" / "fed_et.ipynb", NEW_CALL)
     write_notebook(course / "3_fens.ipynb", OLD_CALL, NOTE, ANSWER)
     write_notebook(course / "shelf" / "fed_et.ipynb", NEW_CALL, NOTE)
-    laid = renamed.lay_lessons_beside_outdated_copies(course, source)
-    assert laid == [course / "3_fens_today.ipynb"]
-    assert read_sources(laid[0]) == [NEW_CALL, ANSWER]
+    new_lessons = renamed.lay_lessons_beside_outdated_copies(course, source)
+    assert new_lessons == [course / "3_fens_today.ipynb"]
+    assert read_sources(new_lessons[0]) == [NEW_CALL, ANSWER]
     assert read_sources(course / "3_fens.ipynb") == [OLD_CALL, NOTE, ANSWER]
     assert read_sources(course / "shelf" / "fed_et.ipynb") == [NEW_CALL, NOTE]
     assert not (course / "shelf" / "fed_et_today.ipynb").exists()
@@ -141,7 +141,7 @@ def test_a_file_that_lies_beside_already_stays(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["not JSON", "[]", '{"cells": [1, {"cell_type": "code"}]}'])
-def test_of_a_damaged_copy_nothing_is_said(tmp_path, content):
+def test_a_damaged_copy_is_passed_over_in_silence(tmp_path, content):
     (tmp_path / "3_fens.ipynb").write_text(content)
     assert renamed.find_missing_names(tmp_path / "3_fens.ipynb") == []
 
@@ -151,13 +151,13 @@ def test_opening_a_course_with_an_outdated_lesson_says_so(tmp_path, capsys):
     folder = jupyter.prepare_course_folder(tmp_path)
     assert read_sources(folder / "3_fens.ipynb") == [OLD_CALL, ANSWER]
     assert ANSWER in read_sources(folder / "3_fens_today.ipynb")
-    said = capsys.readouterr().out
-    assert "from an earlier version" in said and ": 3_fens_today." in said
+    printed = capsys.readouterr().out
+    assert "from an earlier version" in printed and ": 3_fens_today." in printed
 
 
 @pytest.mark.parametrize("name", COURSE)
 def test_an_old_name_in_a_running_lesson_says_what_to_do(name):
-    """Each course module that a lesson calls: it answers in one sentence, and `hasattr` still works."""
+    """Each course module that a lesson uses answers in one sentence; `hasattr` still works."""
     for code in parse_lesson(name):
         for module in find_course_modules(code):
             assert not hasattr(module, "chart_of_old")

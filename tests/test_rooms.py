@@ -1,4 +1,4 @@
-"""The rooms as a fresh process finds them: what an import loads. Which room may import which, `lint-imports` keeps."""
+"""What an import or a run loads in a fresh process. `lint-imports` checks which room imports which."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ import fedlab_nb
 assert time.perf_counter() - start < 1
 """
 
-# What is imported or done, one after the other in one process, and what neither it nor those before it may bring along.
+# {code: modules that must not be loaded after it}; the codes run one after another in one process.
 HEAVY = {
     PACKAGE: ("sklearn", "ipywidgets", "torchvision", "matplotlib"),
     TRAINING: ("torch._dynamo", "matplotlib", "ipywidgets", "IPython"),
@@ -42,23 +42,25 @@ PANELS = "import fedlab_nb.panels"
 
 @pytest.fixture(scope="module")
 # Slow because a new Python imports PyTorch, pictures and widgets.
-def loaded():
-    """{code: names of the modules that a fresh Python has after it and those before it}."""
+def loaded_modules():
+    """{code: names of all modules that are loaded after it}, in a fresh Python."""
     codes = [*HEAVY, PANELS]
-    ask = "import sys\n" + "".join(f"{code}\nprint(*sys.modules)\n" for code in codes)
-    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
-    return dict(zip(codes, map(set, map(str.split, done.stdout.splitlines())), strict=True))
+    script = "import sys\n" + "".join(f"{code}\nprint(*sys.modules)\n" for code in codes)
+    process = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return dict(zip(codes, map(set, map(str.split, process.stdout.splitlines())), strict=True))
 
 
 @pytest.mark.parametrize(
     "code", HEAVY, ids=["package", "training", "methods", "study", "digits", "plots"]
 )
-def test_an_import_stays_in_its_room(loaded, code):
-    assert "fedlab_nb" in loaded[code] and not loaded[code] & set(HEAVY[code])
+def test_an_import_stays_in_its_room(loaded_modules, code):
+    assert "fedlab_nb" in loaded_modules[code] and not loaded_modules[code] & set(HEAVY[code])
 
 
-def test_the_look_at_what_is_loaded_sees_pictures_and_widgets(loaded):
-    assert {"matplotlib", "ipywidgets"} <= loaded[PANELS]
+def test_pictures_and_widgets_are_among_the_loaded_modules_of_panels(loaded_modules):
+    assert {"matplotlib", "ipywidgets"} <= loaded_modules[PANELS]
 
 
 # A whole run, as the README begins with: small, and not remembered.
@@ -77,7 +79,9 @@ PICTURES_AND_WIDGETS = ("matplotlib", "ipywidgets", "IPython", "anywidget")
 
 # Slow because a new Python imports PyTorch and runs a method.
 def test_a_run_loads_no_wing_no_picture_and_no_widget():
-    done = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.splitlines()[-1].split())
-    assert "fedlab_nb.methods.fens" in loaded
-    assert not loaded & {*WINGS, *APP, *PICTURES_AND_WIDGETS}
+    process = subprocess.run(
+        [sys.executable, "-c", RUN], capture_output=True, text=True, check=True
+    )
+    modules = set(process.stdout.splitlines()[-1].split())
+    assert "fedlab_nb.methods.fens" in modules
+    assert not modules & {*WINGS, *APP, *PICTURES_AND_WIDGETS}

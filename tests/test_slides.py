@@ -46,36 +46,34 @@ def make_folded_output(image, sentence, alt):
 
 @pytest.fixture
 def course(tmp_path, monkeypatch):
-    """Lesson 3 with three different pictures, Fed-ET's without any, and a page; returns a way to write."""
+    """A course with pictures in lesson 3 and on a page, and none in Fed-ET's; returns a function that adds lessons."""
     folder = tmp_path / "course"
     (folder / "shelf").mkdir(parents=True)
     monkeypatch.setattr(slides, "find_course_source", lambda: folder)
 
-    def put(name, *cells):
+    def write_lesson(name, *cells):
         nbformat.write(new_notebook(cells=list(cells)), folder / f"{name}.ipynb")
 
     title = new_markdown_cell("# FENS: whom to trust")
-    one, two = (
-        make_shown_output(ONE, "One rises.", "A line [1]"),
-        make_folded_output(TWO, "Two falls.", 'A "line" & 2'),
-    )
+    one = make_shown_output(ONE, "One rises.", "A line [1]")
+    two = make_folded_output(TWO, "Two falls.", 'A "line" & 2')
     answer = new_markdown_cell("Text\n\n## 2. The answer")
-    put(
+    write_lesson(
         "3_fens",
         title,
         new_code_cell("a", outputs=[one]),
         answer,
         new_code_cell("b", outputs=[one, two]),
     )
-    put(
+    write_lesson(
         "shelf/fed_et", title, new_code_cell("c", outputs=[new_output("stream", text="no picture")])
     )
-    put(
+    write_lesson(
         "shelf/paper_tables",
         title,
         new_code_cell("d", outputs=[make_shown_output(TWO, "Two falls.", "A line")]),
     )
-    return put
+    return write_lesson
 
 
 def test_stored_pictures_are_files_with_their_alt_texts(course, tmp_path):
@@ -84,9 +82,8 @@ def test_stored_pictures_are_files_with_their_alt_texts(course, tmp_path):
         ("3_fens_01.png", "FENS: whom to trust", "One rises.", "A line [1]", False, ONE),
         ("3_fens_02.png", "2. The answer", "Two falls.", 'A "line" & 2', True, TWO),
     ]
-    assert (folder / "3_fens_01.png").read_bytes() == ONE and (
-        folder / "3_fens_02.png"
-    ).read_bytes() == TWO
+    assert (folder / "3_fens_01.png").read_bytes() == ONE
+    assert (folder / "3_fens_02.png").read_bytes() == TWO
     assert {p.name for p in folder.iterdir()} == {"3_fens_01.png", "3_fens_02.png", "index.html"}
     page = (folder / "index.html").read_text()
     assert '<img src="3_fens_02.png" alt="A &quot;line&quot; &amp; 2">' in page
@@ -133,7 +130,7 @@ def test_a_page_without_a_number_has_pictures_too(course, tmp_path):
     ]
 
 
-def test_what_cannot_be_done_is_one_sentence(course, tmp_path):
+def test_an_impossible_request_gets_one_sentence(course, tmp_path):
     for name in ("33", "fenz", "", "0", "_"):
         with pytest.raises(UsageError, match=f"Unknown lesson '{name}'.*3_fens"):
             slides.write_slides(name)
@@ -194,6 +191,6 @@ def test_the_command_on_a_lesson_of_the_course(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.slow
 def test_svg_of_a_lesson_of_the_course(tmp_path):
-    stored = slides.write_slides("00", tmp_path / "png")[1]
-    drawn = slides.write_slides("00", tmp_path / "svg", "svg")[1]
-    assert {s.sentence for s in stored} <= {s.sentence for s in drawn}
+    png_slides = slides.write_slides("00", tmp_path / "png")[1]
+    svg_slides = slides.write_slides("00", tmp_path / "svg", "svg")[1]
+    assert {s.sentence for s in png_slides} <= {s.sentence for s in svg_slides}

@@ -1,4 +1,4 @@
-"""The table of symbols, row by row: names, what a label's symbols mean, and what controls say of them."""
+"""The table of symbols: its rows, how a symbol is found, and what labels and tooltips say about symbols."""
 
 import pytest
 from ipywidgets import Button
@@ -45,13 +45,12 @@ def test_a_symbol_is_found_however_it_is_written(name):
     assert [row.latex for row in find_symbols(name)] == [r"\alpha"]
 
 
-def test_a_letter_finds_its_family_and_a_word_its_rows():
+def test_a_letter_finds_all_symbols_with_it_and_a_word_the_rows_that_have_it():
     assert {"λ", "λ_div", "λ_damp", "λ_1"} <= {
         row.name_before_brackets for row in find_symbols("lambda")
     }
-    assert [row.name_before_brackets for row in find_symbols("λ_damp")] == [
-        "λ_damp"
-    ] and "λ_damp" in {row.name_before_brackets for row in find_symbols("damping")}
+    assert [row.name_before_brackets for row in find_symbols("λ_damp")] == ["λ_damp"]
+    assert "λ_damp" in {row.name_before_brackets for row in find_symbols("damping")}
     assert [row.name_before_brackets for row in find_symbols("η_s")] == ["η"]
     for unknown in ("ψ", "", "no such word"):
         with pytest.raises(UsageError, match=r"fl.notation\(\)"):
@@ -59,17 +58,13 @@ def test_a_letter_finds_its_family_and_a_word_its_rows():
 
 
 def test_notation_shows_the_rows_that_are_asked_for():
-    one = fl.notation("α")
-    assert (
-        repr(one) == f"α: {replace_formulas(find_symbols('α')[0].meaning)}"
-        and one.data.count("\n") == 2
-    )
-    assert "<input" not in one._repr_html_() and one._repr_html_().count("<tr") == 2
+    table = fl.notation("α")
+    assert repr(table) == f"α: {replace_formulas(find_symbols('α')[0].meaning)}"
+    assert table.data.count("\n") == 2
+    assert "<input" not in table._repr_html_() and table._repr_html_().count("<tr") == 2
     whole = fl.notation()
-    assert (
-        whole._repr_html_().count("<tr data-find=") == len(read_symbols())
-        and "oninput=" in whole._repr_html_()
-    )
+    assert whole._repr_html_().count("<tr data-find=") == len(read_symbols())
+    assert "oninput=" in whole._repr_html_()
     assert repr(whole).count("\n") == len(read_symbols()) - 1
 
 
@@ -80,24 +75,18 @@ def test_the_symbol_of_every_knob_is_in_the_table(title, knob):
     )
 
 
-def test_a_letter_means_what_it_means_to_this_method():
-    assert (
-        explain_label("ρ", "AFL").startswith("ρ: ")
-        and explain_label("ρ", "FENS") == explain_label("ψ") == ""
-    )
-    assert explain_label("255 ε", "Co-Boosting").startswith("ε: ") and explain_label(
-        "ε", "Co-Boosting"
-    ) != explain_label("ε", "AFL")
+def test_a_letter_has_the_meaning_of_the_method():
+    assert explain_label("ρ", "AFL").startswith("ρ: ")
+    assert explain_label("ρ", "FENS") == explain_label("ψ") == ""
+    assert explain_label("255 ε", "Co-Boosting").startswith("ε: ")
+    assert explain_label("ε", "Co-Boosting") != explain_label("ε", "AFL")
     assert explain_label("λ₂", "DENSE").startswith("λ₂: ")
 
 
 def test_tooltips_say_what_a_symbol_means():
     meaning = explain_label("λ_damp", "FedLPA")
-    assert (
-        add_symbol_meanings("Help.", "λ_damp", "FedLPA") == f"Help. {meaning}."
-        and meaning in KnobControls("fedlpa")["damping"].tooltip
-    )
-    assert (
-        make_widget(Button, label="Rounds T", help="Help").tooltip == "Help"
-    )  # no Greek letter: it may be a word
+    assert add_symbol_meanings("Help.", "λ_damp", "FedLPA") == f"Help. {meaning}."
+    assert meaning in KnobControls("fedlpa")["damping"].tooltip
+    # T is no Greek letter, and may be a word.
+    assert make_widget(Button, label="Rounds T", help="Help").tooltip == "Help"
     assert find_symbols("α")[0].first_meaning in make_alpha_slider().tooltip

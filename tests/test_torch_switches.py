@@ -1,4 +1,4 @@
-"""PyTorch's global switches change no result, are what they were afterwards, and never get into the store."""
+"""PyTorch's global switches change no result, and are afterwards as they were before."""
 
 import contextlib
 import threading
@@ -68,55 +68,55 @@ def measure_all_methods(cache=False):
 
 
 @pytest.fixture(scope="module")
-def usual():
+def usual_results():
     return measure_all_methods()
 
 
 @pytest.mark.parametrize("name", SWITCHES)
-def test_a_switch_changes_no_result(name, usual):
+def test_a_switch_changes_no_result(name, usual_results):
     with SWITCHES[name]():
         before = read_switches()
-        assert measure_all_methods() == usual
+        assert measure_all_methods() == usual_results
         assert read_switches() == before
 
 
-def test_who_watches_a_job_has_the_own_switches_back(usual):
+def test_between_the_steps_of_a_job_the_caller_s_switches_are_set(usual_results):
     with SWITCHES["float64"]():
         events = []
         for event in fl.job("fedavg", cache=False, **SMALL):
             assert torch.get_default_dtype() == torch.float64
             events.append(event)
-        assert events[-1].outcome.accuracy == usual["fedavg"][0]
+        assert events[-1].outcome.accuracy == usual_results["fedavg"][0]
 
 
 def test_data_and_federations_are_the_same(tmp_path):
     expected = federate("glyphs:8g", clients=3, seed=1)
     with SWITCHES["float64"](), torch.device("meta"):
-        made = federate(load("glyphs:8g"), clients=3, seed=1)
-        own = load({"x": [[1.5], [2.5]] * 20, "y": [0, 1] * 20})
-    assert all(map(torch.equal, made.shards, expected.shards))
-    assert own.x_train.dtype == torch.float32 and own.x_train.device.type == "cpu"
+        federation = federate(load("glyphs:8g"), clients=3, seed=1)
+        own_data = load({"x": [[1.5], [2.5]] * 20, "y": [0, 1] * 20})
+    assert all(map(torch.equal, federation.shards, expected.shards))
+    assert own_data.x_train.dtype == torch.float32 and own_data.x_train.device.type == "cpu"
 
 
 @pytest.mark.parametrize("name", ["float64", "precision"])
-def test_another_thread_is_refused_what_belongs_to_the_process(name):
-    """There the switch cannot be changed without changing it for the person's own code, too."""
-    found = []
+def test_a_run_in_another_thread_is_refused_while_a_switch_of_the_process_is_on(name):
+    """To change it for the run would change it for the person's own code, too."""
+    errors = []
 
     def work():
         try:
             fl.run("fedavg", cache=False, **SMALL)
         except UsageError as error:
-            found.append(str(error))
+            errors.append(str(error))
 
     with SWITCHES[name]():
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
-    assert len(found) == 1 and "torch.set_" in found[0] and found[0].endswith(".")
+    assert len(errors) == 1 and "torch.set_" in errors[0] and errors[0].endswith(".")
 
 
-def test_blocks_may_stand_in_one_another():
+def test_blocks_with_default_switches_may_be_nested():
     with SWITCHES["float64"]():
         with use_default_switches():
             with use_default_switches():

@@ -1,4 +1,4 @@
-"""Outcomes without a run, for tests of what judges records of runs."""
+"""Outcomes without a run, for tests of code that judges or draws records of runs."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Every supported Python, and the oldest packages that pyproject.toml allows.
+"""Check every supported Python, and the oldest packages that pyproject.toml allows.
 
     python tests/versions.py                       # each Python 3.10 to 3.14 that is found here
     python tests/versions.py python3.12            # this one
@@ -8,7 +8,7 @@
 Each gets an environment of its own, made with uv (`pip install uv`): the wheel is installed there and
 tried as a newcomer tries it (check_wheel.py). The environments have several GB each where PyTorch
 comes with CUDA; they are deleted again, one after the other, unless `--keep FOLDER` says where they
-stay. Exit code: how many did not hold.
+stay. The exit code is the number of Pythons that failed.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import check_wheel
 
 ROOT = Path(__file__).resolve().parents[1]
 SUPPORTED = ("3.10", "3.11", "3.12", "3.13", "3.14")
-# The browser's tests need a browser, and no test of it is a fast one.
+# Tests in a browser need one, and none of them is a fast test.
 FAST = ["--ignore=tests/browser", "-p", "no:cacheprovider", "-q"]
 # What each public name needs to be imported; a removed name of a library shows here first.
 IMPORTS = """
@@ -44,9 +44,9 @@ def main() -> int:
             try:
                 check_python(python, wheel, folder, options)
             except (subprocess.CalledProcessError, OSError) as error:
-                print(f"{python} does not hold: {error}", flush=True)
+                print(f"{python} failed: {error}", flush=True)
                 broken.append(python)
-    print(f"broken: {', '.join(broken)}" if broken else "All of them hold.")
+    print(f"broken: {', '.join(broken)}" if broken else "All of them work.")
     return len(broken)
 
 
@@ -63,38 +63,38 @@ def read_options() -> argparse.Namespace:
 
 def find_pythons() -> list[str]:
     """The supported Pythons on the search path, and those of pyenv."""
-    found = []
+    programs = []
     for version in SUPPORTED:
         program = shutil.which(f"python{version}")
         installed = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
         if installed:
             program = str(installed[-1])
         if program:
-            found.append(program)
+            programs.append(program)
         else:
             print(f"Python {version} is not here", flush=True)
-    return found
+    return programs
 
 
 def check_python(python: str, wheel: Path, folder: Path, options: argparse.Namespace) -> None:
-    """Make an environment, install, try; CalledProcessError if anything does not hold."""
+    """Make an environment, install the wheel, and try it; CalledProcessError if anything fails."""
     kind = "lowest" if options.lowest else "newest"
     environment = folder / f"{Path(python).name}-{kind}"
     print(f"\n{python}, {kind} packages", flush=True)
     program = environment / "bin/python"
     if not program.exists():
-        run("venv", "--quiet", "--python", python, str(environment))
+        run_uv("venv", "--quiet", "--python", python, str(environment))
     resolution = "lowest-direct" if options.lowest else "highest"
     install = ["pip", "install", "--quiet", "--python", str(program)]
     # The wheel itself would be the only direct requirement, and its needs would be the newest.
-    run(*install, "--resolution", resolution, "--requirements", str(ROOT / "pyproject.toml"))
-    run(*install, "--no-deps", str(wheel))
+    run_uv(*install, "--resolution", resolution, "--requirements", str(ROOT / "pyproject.toml"))
+    run_uv(*install, "--no-deps", str(wheel))
     subprocess.check_call([str(program), "-c", IMPORTS], cwd=folder)
     script = str(ROOT / "tests/check_wheel.py")
     subprocess.check_call([str(program), script, str(wheel), "--inside", str(program)])
     if options.tests is not None:
         project = str(ROOT / "pyproject.toml")
-        run(*install, "--resolution", resolution, "--requirements", project, "--extra", "test")
+        run_uv(*install, "--resolution", resolution, "--requirements", project, "--extra", "test")
         run_fast_tests(program, options.tests)
     if not options.keep:
         shutil.rmtree(environment)
@@ -107,8 +107,8 @@ def run_fast_tests(program: Path, paths: list[str]) -> None:
     subprocess.check_call(command, cwd=ROOT, env=environment)
 
 
-def run(*words: str) -> None:
-    """A command of uv, as the program or as a module of this Python."""
+def run_uv(*words: str) -> None:
+    """Run a command of uv, as a program or as a module of this Python."""
     program = shutil.which("uv")
     command = [program] if program else [sys.executable, "-m", "uv"]
     subprocess.check_call([*command, *words])

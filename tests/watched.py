@@ -1,9 +1,8 @@
-"""Run a generator to its end in a test that looks at its steps, too;
-`studies.experiment.exhaust_generator` gives the end."""
+"""Run a generator to its end, and keep its steps; `studies.experiment.exhaust_generator` gives the end alone."""
 
 
 def watched(work):
-    """What `work` returns, and everything that it yields."""
+    """(what `work` returns, everything that it yields)"""
     steps = []
     while True:
         try:

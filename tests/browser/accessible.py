@@ -1,4 +1,4 @@
-"""What stands in the way of a screen reader, of a keyboard or of weak eyes, as axe-core sees it."""
+"""What axe-core finds that hinders people who use a screen reader or the keyboard, or who see badly."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 
-def barriers(page: Page, css: str) -> list[str]:
-    """axe-core's rule and the element, for each that breaks one within `css`."""
-    found = []
-    for rule in Axe().run(page, css, {"resultTypes": ["violations"]}).response["violations"]:
+def find_barriers(page: Page, css: str) -> list[str]:
+    """ "RULE: HTML" for each element within `css` that violates one of axe-core's rules."""
+    results = Axe().run(page, css, {"resultTypes": ["violations"]})
+    barriers = []
+    for rule in results.response["violations"]:
         for node in rule["nodes"]:
-            found.append(f"{rule['id']}: {node['html'][:160]}")
-    return found
+            barriers.append(f"{rule['id']}: {node['html'][:160]}")
+    return barriers

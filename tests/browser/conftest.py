@@ -11,7 +11,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
-from lab_steps import PATIENCE, end_kernels, running, scratch
+from lab_steps import PATIENCE, end_kernels, make_scratch_environment, run_server
 
 from fedlab_nb.jupyter import (
     find_free_port,
@@ -31,10 +31,13 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", MAC)
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Path of a Chromium or Chrome; without one the tests skip, or fail where FEDLAB_NB_REQUIRE_BROWSER is set."""
-    browser_path = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    paths = [shutil.which(name) for name in BROWSERS]
+    browser_path = next(filter(None, paths), None)
     if browser_path is None:
-        say = pytest.fail if os.environ.get("FEDLAB_NB_REQUIRE_BROWSER") else pytest.skip
-        say("no Chromium or Chrome on this machine (Debian: apt install chromium)")
+        reason = "no Chromium or Chrome on this machine (Debian: apt install chromium)"
+        if os.environ.get("FEDLAB_NB_REQUIRE_BROWSER"):
+            pytest.fail(reason)
+        pytest.skip(reason)
     return browser_path
 
 
@@ -50,31 +53,30 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def lab(course: Path, chromium: str, tmp_path_factory: pytest.TempPathFactory):
-    """Address of a JupyterLab that was started with the very command of `fedlab-nb`, in a scratch home."""
+    """Address of a JupyterLab that was started with the command that `fedlab-nb` itself uses, in a scratch home."""
     home = tmp_path_factory.mktemp("home")
-    variables = make_server_environment_variables(TOKEN) | scratch(home)
+    variables = make_server_environment_variables(TOKEN) | make_scratch_environment(home)
     # The kernel must be the Python that runs the tests.
-    kernel = Path(variables["JUPYTER_DATA_DIR"], "kernels/python3")
-    kernel.mkdir(parents=True)
+    kernel_folder = Path(variables["JUPYTER_DATA_DIR"], "kernels/python3")
+    kernel_folder.mkdir(parents=True)
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    about = {"argv": argv, "display_name": "Python 3", "language": "python"}
-    kernel.joinpath("kernel.json").write_text(json.dumps(about))
+    kernel_spec = {"argv": argv, "display_name": "Python 3", "language": "python"}
+    kernel_folder.joinpath("kernel.json").write_text(json.dumps(kernel_spec))
     startup = Path(variables["IPYTHONDIR"], "profile_default/startup")
     startup.mkdir(parents=True)
     # The kernel imports the package while the page still loads.
-    startup.joinpath("early.py").write_text("import fedlab_nb.labs\ndel fedlab_nb\n")
-    # Each process of the tests looks for a port of its own.
+    startup.joinpath("import_early.py").write_text("import fedlab_nb.labs\ndel fedlab_nb\n")
+    # Each test process begins its search for a free port at another number.
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     port = find_free_port(18888 + 100 * worker)
     log = home / "server.log"
     address = f"http://127.0.0.1:{port}"
+    command = make_server_command(port)
     with (
-        log.open("w") as out,
-        running(
-            make_server_command(port), cwd=course, env=variables, stdout=out, stderr=out
-        ) as lab,
+        log.open("w") as output,
+        run_server(command, cwd=course, env=variables, stdout=output, stderr=output) as server,
     ):
-        wait_for_server(port, lab)
+        wait_for_server(port, server)
         try:
             urlopen(f"{address}/api/status?token={TOKEN}", timeout=120).close()
         except URLError as error:
@@ -96,7 +98,7 @@ def browser(chromium: str):
 
 @pytest.fixture
 def page(browser, lab: str):
-    """A fresh window; what the scenario waits for has two minutes."""
+    """A fresh window, in which each wait may take two minutes."""
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
     context.set_default_timeout(PATIENCE)
     page = context.new_page()

@@ -1,4 +1,7 @@
-"""What a person does in JupyterLab, as functions: open a notebook, run it, wait for a state. No fixed pauses."""
+"""What a person does in JupyterLab, as functions: open a notebook, run it, wait for a state.
+
+They wait for what is seen on the page, never for a fixed time.
+"""
 
 from __future__ import annotations
 
@@ -14,57 +17,61 @@ import nbformat
 from playwright.sync_api import Locator, Page, TimeoutError
 
 TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-PATIENCE = 120_000  # milliseconds that a scenario waits for a state; only a busy machine needs more than a few thousand
-# The pictures that are seen fill their frames. A panel draws once more when it knows how large its frames are.
+# Milliseconds that a scenario waits for a state. Only a busy machine needs more than a few thousand.
+PATIENCE = 120_000
+# True once all visible pictures fill their frames. A panel draws once more when it knows how large its frames are.
 FILLED = """() => {
-  const frames = [...document.querySelectorAll('.fl-root.fl-live .fl-frame')].filter((one) => one.checkVisibility());
+  const frames = [...document.querySelectorAll('.fl-root.fl-live .fl-frame')]
+    .filter((frame) => frame.checkVisibility());
   const fills = (frame) => {
     const box = frame.querySelector('.fl-picture')?.shadowRoot?.querySelector('svg')?.viewBox.baseVal;
     return box && Math.abs(frame.clientWidth / frame.clientHeight - box.width / box.height) < 0.02;
   };
   return frames.length > 0 && frames.every(fills);
 }"""
-# For half a second nothing has changed on the page's first panel, nor in its pictures.
+# Resolves once nothing has changed for half a second on the page's first panel, nor in its pictures.
 QUIET = """() => new Promise((done) => {
   const panel = document.querySelector('.fl-root.fl-live');
-  let last = performance.now();
-  const watch = new MutationObserver(() => { last = performance.now(); });
-  const what = { subtree: true, childList: true, attributes: true, characterData: true };
-  watch.observe(panel, what);
-  for (const picture of panel.querySelectorAll('.fl-picture')) watch.observe(picture.shadowRoot, what);
-  const look = () => {
-    if (performance.now() - last < 500) return setTimeout(look, 50);
-    watch.disconnect();
+  let lastChange = performance.now();
+  const observer = new MutationObserver(() => { lastChange = performance.now(); });
+  const changes = { subtree: true, childList: true, attributes: true, characterData: true };
+  observer.observe(panel, changes);
+  for (const picture of panel.querySelectorAll('.fl-picture')) observer.observe(picture.shadowRoot, changes);
+  const check = () => {
+    if (performance.now() - lastChange < 500) return setTimeout(check, 50);
+    observer.disconnect();
     return done(true);
   };
-  look();
+  check();
 })"""
 
 
-def scratch(home: Path) -> dict[str, str]:
-    """Environment of a server that finds nothing of this machine's user."""
+def make_scratch_environment(home: Path) -> dict[str, str]:
+    """Environment variables of a server that finds no settings or files of this machine's user."""
     home.joinpath("home").mkdir()
-    folders = ("HOME", "IPYTHONDIR", "FEDLAB_NB_STORE")
-    folders += ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
-    environment = {name: str(home / name.lower()) for name in folders}
+    variables = ["HOME", "IPYTHONDIR", "FEDLAB_NB_STORE"]
+    variables += ["JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"]
+    environment = {name: str(home / name.lower()) for name in variables}
     return {**environment, "OMP_NUM_THREADS": "1"}
 
 
 @contextmanager
-def running(command: list[str], **options):
-    """A server that runs within the block, with all processes that it has started."""
+def run_server(command: list[str], **options):
+    """Run a server within the block; then end it, and all processes that it has started."""
     server = subprocess.Popen(command, start_new_session=True, **options)
-    yield server
-    os.killpg(server.pid, signal.SIGTERM)
     try:
-        server.wait(20)
-    except subprocess.TimeoutExpired:  # a kernel that was just starting can hold it up
-        os.killpg(server.pid, signal.SIGKILL)
-        server.wait()
+        yield server
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:  # a kernel that was just starting can hold it up
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
 
 
-def notebook(course: Path, name: str, *code: str) -> str:
-    """A notebook of these code cells in the course's folder; returns its file name."""
+def write_notebook(course: Path, name: str, *code: str) -> str:
+    """Write a notebook of these code cells into the course's folder; returns its file name."""
     cells = [nbformat.v4.new_code_cell(text) for text in code]
     content = nbformat.v4.new_notebook(cells=cells)
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -92,8 +99,8 @@ def run_all(page: Page) -> None:
     raise AssertionError("the menu Run does not stay open")
 
 
-def prompt(page: Page, cell: int) -> Locator:
-    """What stands before a code cell: "[*]:" while it waits or runs, then its number."""
+def find_prompt(page: Page, cell: int) -> Locator:
+    """What JupyterLab writes before a code cell: "[*]:" while it waits or runs, then its number."""
     return page.locator(".jp-CodeCell").nth(cell).locator(".jp-InputArea-prompt")
 
 
@@ -123,47 +130,55 @@ def end_kernels(page: Page, address: str) -> list[Thread]:
     return threads
 
 
-def panel(page: Page) -> Locator:
+def find_panel(page: Page) -> Locator:
     """The live panel of the page."""
     return page.locator(".fl-root.fl-live")
 
 
+def save_screenshot(page: Page, name: str) -> None:
+    """Keep a screenshot where FEDLAB_NB_SCREENSHOTS names a folder, for somebody to look at."""
+    folder = os.environ.get("FEDLAB_NB_SCREENSHOTS")
+    if folder:
+        page.screenshot(path=str(Path(folder, f"{name}.png")))
+
+
 def wait_for_status(page: Page, name: str) -> None:
-    """Until the panel has the class fl-status-NAME."""
+    """Wait until the panel has the class fl-status-NAME."""
     page.locator(f".fl-root.fl-live.fl-status-{name}").wait_for()
 
 
-def show(page: Page, view: str) -> None:
-    """Click the tab of a view."""
-    panel(page).locator(".fl-tabs button", has_text=view).first.click()
+def open_tab(page: Page, view: str) -> None:
+    """Click the tab of the view that has this title."""
+    find_panel(page).locator(".fl-tabs button", has_text=view).first.click()
 
 
-def settled(page: Page) -> None:
-    """Until the panel's picture has the size of its frame, so that it is not drawn anew by itself."""
+def wait_for_filled_frames(page: Page) -> None:
+    """Wait until the panel's pictures have the size of their frames, so that none is drawn again by itself."""
     page.wait_for_function(FILLED)
 
 
-def rest(page: Page) -> None:
-    """Until the first panel's picture fills its frame and nothing on the panel changes any more."""
-    settled(page)
+def wait_for_quiet_panel(page: Page) -> None:
+    """Wait until the first panel's pictures fill their frames and nothing on the panel changes any more."""
+    wait_for_filled_frames(page)
     page.wait_for_function(QUIET)
 
 
 def grab(page: Page, handle: Locator) -> tuple[float, float]:
-    """Press the mouse on a slider's handle, once it stands still and nothing lies over it; returns where."""
+    """Press the mouse on a slider's handle, once it stands still and nothing covers it; returns the point."""
     handle.hover()
     box = handle.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    x = box["x"] + box["width"] / 2
+    y = box["y"] + box["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
     return x, y
 
 
-def tab_to(page: Page, css: str, most: int = 150) -> None:
+def tab_to(page: Page, css: str, max_presses: int = 150) -> None:
     """Press Tab until the element that matches `css` has the focus."""
     page.locator(css).wait_for()
-    for _ in range(most):
+    for _ in range(max_presses):
         if page.evaluate("css => document.activeElement.matches(css)", css):
             return
         page.keyboard.press("Tab")
-    raise AssertionError(f"{css} was not reached with {most} presses of Tab")
+    raise AssertionError(f"{css} was not reached with {max_presses} presses of Tab")

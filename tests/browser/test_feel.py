@@ -20,7 +20,7 @@ from feel import (
     played,
     summarise,
 )
-from lab_steps import notebook, open_notebook, rest, run_all, show
+from lab_steps import open_notebook, open_tab, run_all, wait_for_quiet_panel, write_notebook
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -29,14 +29,14 @@ EXACT = bool(os.environ.get("FEDLAB_NB_FEEL"))  # the benchmark: as many changes
 
 def opened(page, lab, course, code):
     """A notebook with this panel, run."""
-    name = notebook(
+    name = write_notebook(
         course, "feel", "import os, fedlab_nb as fl\nprint('kernel', os.getpid())", code
     )
     open_notebook(page, lab, name)
     run_all(page)
     page.locator(".fl-root.fl-live .fl-frame svg").first.wait_for()
     page.wait_for_function("document.querySelector('.fl-root.fl-live').matches('.fl-status-idle')")
-    rest(page)
+    wait_for_quiet_panel(page)
     page.evaluate(
         "() => new Promise(done => requestIdleCallback(done, {timeout: 10000}))"
     )  # a fresh page does more
@@ -63,7 +63,7 @@ def say(what, numbers):
 def open_stage(page, lab, course, options):
     """A notebook whose playground has drawn its piles; the process of its kernel."""
     start = "import os, fedlab_nb as fl\nprint('kernel', os.getpid())"
-    name = notebook(course, "feel", start, f"fl.playground({options})")
+    name = write_notebook(course, "feel", start, f"fl.playground({options})")
     open_notebook(page, lab, name)
     run_all(page)
     page.locator(".fl-stage canvas.wall").wait_for()
@@ -164,7 +164,7 @@ def test_panels_that_are_closed_leave_nothing(page, lab, course):
         "    print('closed', count, 'threads', threading.active_count())"
     )
     each = f"count = {many} if 'count' in globals() else 2\nshow_and_close(count)"
-    open_notebook(page, lab, notebook(course, "feel", start, each))
+    open_notebook(page, lab, write_notebook(course, "feel", start, each))
     words = page.locator(".jp-OutputArea-output", has_text=re.compile(r"^\s*closed \d+"))
     seen = []
     threads = []
@@ -247,7 +247,7 @@ def test_weights_by_hand_follow_their_sliders(page, lab, course):
     opened(page, lab, course, f"fl.lab('coboosting', seeds=1, epochs=2, methods=[], **{{{few}}})")
     page.locator(".fl-root.fl-live button.fl-run").click()
     page.locator(".fl-root.fl-live.fl-status-done").wait_for()
-    show(page, "Choose the weights")
+    open_tab(page, "Choose the weights")
     view = page.locator(".fl-view-hand")
     view.locator(".hand-clients li").first.wait_for()
     exact = view.locator(".fl-sentence .fl-exact")
@@ -280,15 +280,15 @@ def test_who_holds_what_follows_a_drag_memory_stays_and_tabs_answer_while_a_map_
         page.locator(".fl-phase", has_text=f"Run {next(numbers)} is done").wait_for()
 
     run(), run()
-    show(page, "Who holds what")
+    open_tab(page, "Who holds what")
     page.locator(".fl-view-partition .fl-frame svg").wait_for()
-    rest(page)
+    wait_for_quiet_panel(page)
     before = kernel.memory_info().rss
     for _ in range(runs):
         run()
-    show(page, "Who holds what")
+    open_tab(page, "Who holds what")
     page.locator(".fl-view-partition .fl-frame svg").wait_for()
-    rest(page)
+    wait_for_quiet_panel(page)
     middle = kernel.memory_info().rss
     got = drag(page, count=drags)
     grown = (kernel.memory_info().rss - before) / 2**20
@@ -297,7 +297,7 @@ def test_who_holds_what_follows_a_drag_memory_stays_and_tabs_answer_while_a_map_
     assert got["seen"] >= 0.9 * drags
     assert grown < (50 if EXACT else 40)
 
-    show(page, "Features")
+    open_tab(page, "Features")
     page.locator(".fl-compare.fl-mapping").wait_for()
     titles = (
         "Accuracy",

@@ -1,4 +1,4 @@
-"""The stored pictures of what travels in a real browser: drawn there they are the same, and they follow the theme."""
+"""The stored pictures of what travels: a real browser draws the same ones, and they follow the notebook's theme."""
 
 import base64
 
@@ -12,6 +12,7 @@ from fedlab_nb.plots.journey import get_stored_picture_path, journey, read_store
 
 pytestmark = pytest.mark.browser
 
+# Red, green, blue and alpha of a pixel near the lower left corner.
 READ_GROUND = """(image) => {
   const canvas = document.createElement("canvas");
   canvas.width = image.naturalWidth;
@@ -24,7 +25,7 @@ READ_GROUND = """(image) => {
 
 @pytest.fixture
 def window(browser):
-    """A page of its own, for a system that wants it light."""
+    """A page of its own, on a system whose colour scheme is light."""
     context = browser.new_context(color_scheme="light")
     yield context.new_page()
     context.close()
@@ -40,27 +41,27 @@ def test_a_browser_draws_what_is_stored(window):
             choose_words_for_clients_and_samples("digits", "images"),
             stored["colours"],
         ]
-        drawn = window.evaluate("(task) => window.front.drawStills(...task)", task)
-        assert drawn == get_stored_picture_path(name).read_text(encoding="utf-8"), name
+        svg = window.evaluate("(task) => window.front.drawStills(...task)", task)
+        assert svg == get_stored_picture_path(name).read_text(encoding="utf-8"), name
 
 
 @pytest.mark.parametrize(
     ("is_light", "ground"), [("true", [245, 247, 249]), ("false", [26, 32, 39])]
 )
-def test_the_image_is_as_dark_as_the_notebook_and_asks_for_nothing(window, is_light, ground):
-    asked = []
-    window.on("request", lambda request: asked.append(request.url))
+def test_the_image_is_as_dark_as_the_notebook_and_loads_nothing(window, is_light, ground):
+    addresses = []
+    window.on("request", lambda request: addresses.append(request.url))
     data, _ = journey("fens")._repr_mimebundle_()
     window.set_content(f'<body data-jp-theme-light="{is_light}">{data["text/html"]}</body>')
     image = window.locator("img")
     image.evaluate("(image) => image.decode()")
     assert image.evaluate("(image) => image.complete && image.naturalWidth > 500")
-    picture = image.screenshot()
-    source = base64.b64encode(picture).decode()
+    screenshot = image.screenshot()
+    source = base64.b64encode(screenshot).decode()
     window.evaluate(
         "(source) => { document.body.innerHTML = `<img src='data:image/png;base64,${source}'>`; }",
         source,
     )
     image.evaluate("(image) => image.decode()")
     assert image.evaluate(READ_GROUND)[:3] == ground
-    assert all(address.startswith("data:") for address in asked)
+    assert all(address.startswith("data:") for address in addresses)

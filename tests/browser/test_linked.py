@@ -1,12 +1,20 @@
-"""A strip of the stage over a lab's views: what is chosen above is marked below, and the other way round."""
+"""A strip of the stage above a lab's views: what is selected in one of them is marked in the other."""
 
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from accessible import barriers
-from lab_steps import PATIENCE, notebook, open_notebook, panel, run_all, show, wait_for_status
+from accessible import find_barriers
+from lab_steps import (
+    PATIENCE,
+    find_panel,
+    open_notebook,
+    open_tab,
+    run_all,
+    wait_for_status,
+    write_notebook,
+)
 from playwright.sync_api import expect
 from test_stage import SHELL, make_files, shards, window  # noqa: F401 - fixtures
 
@@ -42,7 +50,7 @@ window.isReady = true;""",
 
 @pytest.fixture(scope="module")
 def files(shards):  # noqa: F811
-    """The text of each file that the window asks for: of a strip, and of a lab's picture under it."""
+    """The text of each file that the window loads: a strip, and a lab's picture under it."""
     counts = np.arange(100).reshape(10, 10)
     picture = draw_counts_and_weights(counts, counts / 50, [str(c) for c in range(10)], "")
     values = {
@@ -60,8 +68,8 @@ def files(shards):  # noqa: F811
     return {**make_files(shards), "/": STRIP, **entry}
 
 
-def chosen(page):
-    """What the marks of the picture that are chosen stand for: {(client, class)}."""
+def read_chosen_marks(page):
+    """{(client, class)} of the picture's marks that are shown as chosen."""
     marks = page.locator("#view .mark.chosen")
     pairs = marks.evaluate_all(
         "all => all.map(({ dataset }) => [dataset.client, dataset.classIndex])"
@@ -73,13 +81,13 @@ def test_a_client_and_a_class_that_are_chosen_above_are_marked_below_at_once(win
     owner = window.locator(".owners button").nth(2)
     owner.click()
     cells = {("2", str(c)) for c in range(10)}
-    assert chosen(window) == {*cells, ("2", None)}
+    assert read_chosen_marks(window) == {*cells, ("2", None)}
     window.locator(".legend button").nth(7).click()
-    assert chosen(window) == {("2", "7"), ("2", None), (None, "7")}
+    assert read_chosen_marks(window) == {("2", "7"), ("2", None), (None, "7")}
     expect(window.locator(".legend button").nth(7)).to_have_attribute("aria-pressed", "true")
-    owner.click()  # once more lets go
-    assert chosen(window) == {*((str(k), "7") for k in range(10)), (None, "7")}
-    assert barriers(window, ".fl-root") == []
+    owner.click()  # a second click deselects
+    assert read_chosen_marks(window) == {*((str(k), "7") for k in range(10)), (None, "7")}
+    assert find_barriers(window, ".fl-root") == []
 
 
 def test_a_mark_that_is_chosen_below_is_chosen_above(window):  # noqa: F811
@@ -88,14 +96,15 @@ def test_a_mark_that_is_chosen_below_is_chosen_above(window):  # noqa: F811
     mark.press("Enter")
     expect(window.locator(".owners button").nth(4)).to_have_attribute("aria-expanded", "true")
     expect(window.locator(".legend button").nth(1)).to_have_attribute("aria-pressed", "true")
-    assert ("4", "1") in chosen(window) and len(chosen(window)) == 3
-    told = window.evaluate(
-        "sent.filter(({ kind }) => kind === 'select').map((one) => one.selection)"
+    assert ("4", "1") in read_chosen_marks(window) and len(read_chosen_marks(window)) == 3
+    selections = window.evaluate(
+        "sent.filter(({ kind }) => kind === 'select').map(({ selection }) => selection)"
     )
-    assert told == [{"client": 4, "classIndex": 1}]  # the engine learns of it from the picture
+    # The engine learns of it from the picture.
+    assert selections == [{"client": 4, "classIndex": 1}]
     mark.press("Escape")
     expect(window.locator(".owners button").nth(4)).to_have_attribute("aria-expanded", "false")
-    assert chosen(window) == set()
+    assert read_chosen_marks(window) == set()
 
 
 def test_another_panel_of_the_page_is_left_alone(window):  # noqa: F811
@@ -107,11 +116,11 @@ def test_another_panel_of_the_page_is_left_alone(window):  # noqa: F811
             other.dispatchEvent(new CustomEvent("fl-selection", { bubbles: true, composed: true, detail }));
         }"""
     )
-    assert chosen(window) == set()
+    assert read_chosen_marks(window) == set()
     expect(window.locator(".owners button").nth(3)).to_have_attribute("aria-expanded", "false")
 
 
-def test_the_strip_is_saved_as_it_stands(window):  # noqa: F811
+def test_the_saved_strip_is_the_one_on_the_screen(window):  # noqa: F811
     window.locator(".owners button").nth(2).click()
     for is_open in (False, True):
         with window.expect_download() as saving:
@@ -119,9 +128,8 @@ def test_the_strip_is_saved_as_it_stands(window):  # noqa: F811
         text = Path(saving.value.path()).read_text(encoding="utf-8")
         assert window.locator(".headline").inner_text() in text
         assert "α = 0.1, 10 offices, seed 4" in text and "playground.html#alpha=0.1" in text
-        assert text.count("<image ") == (
-            2 if is_open else 1
-        )  # the piles; the image where it is open
+        # The piles are one image, and the sample that is open is another.
+        assert text.count("<image ") == 1 + is_open
         window.get_by_role("button", name="One digit").click()
 
 
@@ -132,19 +140,19 @@ LAB = (
 )
 
 
-def test_a_lab_and_its_strip_choose_together(page, lab, course):
+def test_a_lab_and_its_strip_share_their_selection(page, lab, course):
     page.set_viewport_size({"width": 1280, "height": 720})
     page.set_default_timeout(PATIENCE)
-    open_notebook(page, lab, notebook(course, "linked", LAB))
+    open_notebook(page, lab, write_notebook(course, "linked", LAB))
     run_all(page)
     strip = page.locator(".fl-strip .fl-stage")
     strip.locator("canvas.wall").wait_for()
     expect(strip.locator(".sub")).to_contain_text("Press Run for results.")
-    panel(page).locator("button.fl-run").click()
+    find_panel(page).locator("button.fl-run").click()
     wait_for_status(page, "done")
     expect(strip.locator(".sub")).to_contain_text("Drag a pile")
     expect(strip.locator(".sub")).not_to_contain_text("Press Run")
-    show(page, "Who is trusted")
+    open_tab(page, "Who is trusted")
     view = page.locator(".fl-view-trust")
     view.locator("svg .mark").first.wait_for(state="attached")
     strip.locator(".owners button").nth(2).click()
@@ -159,12 +167,13 @@ def test_a_lab_and_its_strip_choose_together(page, lab, course):
     expect(strip.locator(".sum h3")).to_contain_text("FENS on this digit")
     opener.click()
     strip.get_by_role("button", name="One digit").click()
-    low = strip.locator("canvas.wall").bounding_box()["height"]
+    wall = strip.locator("canvas.wall")
+    height = wall.bounding_box()["height"]
     strip.get_by_role("button", name="Watch what was sent").click()
     expect(strip.locator(".flight .caption")).to_contain_text("1 ")
-    flying = strip.locator(".flight").evaluate("layer => layer.inspect()")
-    assert flying["method"] == "fens"  # the lab's own
-    assert strip.locator("canvas.wall").bounding_box()["height"] > 2 * low
+    flight = strip.locator(".flight").evaluate("layer => layer.inspect()")
+    assert flight["method"] == "fens"  # the lab's own
+    assert wall.bounding_box()["height"] > 2 * height
     strip.get_by_role("button", name="Close the flight").click()
-    assert strip.locator("canvas.wall").bounding_box()["height"] == low
-    assert barriers(page, ".fl-live") == []
+    assert wall.bounding_box()["height"] == height
+    assert find_barriers(page, ".fl-live") == []

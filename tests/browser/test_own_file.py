@@ -1,12 +1,18 @@
-"""A file of a person's own in a notebook: a card before anything runs, and a menu for each of its guesses."""
+"""A person's own file in a notebook: its card before anything runs, with a menu for each column's role."""
 
 import json
-import os
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from lab_steps import notebook, open_notebook, panel, run_all, wait_for_status
+from lab_steps import (
+    find_panel,
+    open_notebook,
+    run_all,
+    save_screenshot,
+    wait_for_status,
+    write_notebook,
+)
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -21,29 +27,23 @@ ROWS += [
 
 @pytest.fixture
 def file(course: Path) -> str:
+    """Name of a table in the course's folder: 100 patients, of whom each fifth is ill."""
     course.joinpath("patients.csv").write_text("\n".join(ROWS) + "\n")
     return "patients.csv"
-
-
-def picture(page, name: str) -> None:
-    """Keep a screenshot where FEDLAB_NB_SCREENSHOTS names a folder, for somebody to look at."""
-    folder = os.environ.get("FEDLAB_NB_SCREENSHOTS")
-    if folder:
-        page.screenshot(path=str(Path(folder, f"{name}.png")))
 
 
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_a_notebook_shows_the_card_of_a_file(page, lab, course, file, theme):
     page.set_viewport_size({"width": 1280, "height": 720})
-    name = notebook(course, f"look-{theme}", f"import fedlab_nb as fl\nfl.load({file!r})")
-    with theme_of_lab(page, lab, theme):
+    name = write_notebook(course, f"card-{theme}", f"import fedlab_nb as fl\nfl.load({file!r})")
+    with use_lab_theme(page, lab, theme):
         open_notebook(page, lab, name)
         run_all(page)
     card = page.locator(".fl-card")
     expect(card).to_contain_text("80 training and 20 test")
     expect(card.locator("table").first.locator("tr")).to_have_count(7)
     expect(card).to_contain_text("Left out: patient_id")
-    picture(page, f"card-{theme}")
+    save_screenshot(page, f"card-{theme}")
 
 
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
@@ -52,11 +52,11 @@ def test_a_panel_shows_the_card_before_anything_runs_and_a_menu_changes_the_code
 ):
     page.set_viewport_size({"width": 1280, "height": 720})
     code = "import fedlab_nb as fl\npanel = fl.playground(methods=['fedavg'])\npanel"
-    with theme_of_lab(page, lab, theme):
-        open_notebook(page, lab, notebook(course, f"choose-{theme}", code))
+    with use_lab_theme(page, lab, theme):
+        open_notebook(page, lab, write_notebook(course, f"panel-{theme}", code))
         run_all(page)
     wait_for_status(page, "idle")
-    root = panel(page)
+    root = find_panel(page)
     root.locator(".fl-stage .source select").select_option(label="Choose a file …")
     field = root.locator(".fl-path input")
     field.fill(file)
@@ -64,7 +64,7 @@ def test_a_panel_shows_the_card_before_anything_runs_and_a_menu_changes_the_code
     card = root.locator(".fl-card")
     expect(card).to_contain_text("80 training and 20 test")
     expect(root.locator(".fl-code pre")).to_contain_text("dataset='patients.csv'")
-    picture(page, f"panel-{theme}")
+    save_screenshot(page, f"panel-{theme}")
     menu = card.get_by_label("ward")
     menu.focus()
     menu.select_option("client")
@@ -75,12 +75,12 @@ def test_a_panel_shows_the_card_before_anything_runs_and_a_menu_changes_the_code
     expect(root.locator(".fl-stage .progress.alert")).to_contain_text(
         "choose another column as the label first"
     )
-    picture(page, f"panel-client-{theme}")
+    save_screenshot(page, f"panel-client-{theme}")
 
 
 @contextmanager
-def theme_of_lab(page, lab: str, theme: str):
-    """JupyterLab's theme, as its settings have it; Light again afterwards."""
+def use_lab_theme(page, lab: str, theme: str):
+    """Set JupyterLab's theme within the block; it is Light again afterwards."""
     set_theme(page, lab, theme)
     try:
         yield

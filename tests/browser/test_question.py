@@ -1,18 +1,17 @@
 """Lesson 1 in JupyterLab on a small screen: the reader causes the first result, and sees it where they pressed."""
 
-import os
-
 import pytest
-from lab_steps import open_notebook, run_all
+from lab_steps import open_notebook, run_all, save_screenshot
 
 pytestmark = pytest.mark.browser
 SMALL = {"width": 1280, "height": 720}
-# What is seen of an element within the notebook's scrolling area, as a share of its height.
-SEEN = """(element) => {
+# The share of an element's height that is visible within the notebook's scrolling area.
+VISIBLE_SHARE = """(element) => {
   const box = element.getBoundingClientRect();
   const area = element.closest('.jp-WindowedPanel-outer, .jp-Notebook').getBoundingClientRect();
-  const low = Math.max(box.top, area.top, 0), high = Math.min(box.bottom, area.bottom, innerHeight);
-  return Math.max(0, high - low) / box.height;
+  const top = Math.max(box.top, area.top, 0);
+  const bottom = Math.min(box.bottom, area.bottom, innerHeight);
+  return Math.max(0, bottom - top) / box.height;
 }"""
 # Whether the notebook is at its beginning, with its first panel in the page and its last cell the active one.
 AT_TOP = """() => {
@@ -24,8 +23,10 @@ AT_TOP = """() => {
 
 
 def test_the_question_is_the_reader_s_and_its_answer_in_sight(page, lab):
-    """Run All ends where the lesson begins. It presses neither *Ask all ten* nor the playground's Run. The button
-    stands at the lower edge of the screen, the worst case: the answer comes above it."""
+    """Run All ends where the lesson begins, and presses neither *Ask all ten* nor the playground's Run.
+
+    The button stands at the lower edge of the screen, which is the worst case, as the answer comes above it.
+    """
     page.set_viewport_size(SMALL)
     open_notebook(page, lab, "1_start_here.ipynb")
     run_all(page)
@@ -37,9 +38,8 @@ def test_the_question_is_the_reader_s_and_its_answer_in_sight(page, lab):
     button.click()
     answer = page.locator(".fl-card", has_text="measured 360 envelopes").last
     answer.wait_for()
-    if "FEDLAB_NB_SCREENSHOTS" in os.environ:
-        page.screenshot(path=f"{os.environ['FEDLAB_NB_SCREENSHOTS']}/question.png")
-    assert answer.evaluate(SEEN) > 0.95
+    save_screenshot(page, "question")
+    assert answer.evaluate(VISIBLE_SHARE) > 0.95
     picture = page.locator(".fl-stage canvas.wall").first
     picture.wait_for(state="attached")
     assert page.locator(".fl-root.fl-live").count() == 2

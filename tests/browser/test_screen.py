@@ -1,9 +1,9 @@
-"""What a panel shows at a glance: a projector, whose result is covered; no large empty frame; nothing cut."""
+"""A panel at a glance: a projector with a covered result, no large empty frame, no text cut off."""
 
 import re
 
 import pytest
-from lab_steps import QUIET, notebook, open_notebook, panel, run_all, wait_for_status
+from lab_steps import QUIET, find_panel, open_notebook, run_all, wait_for_status, write_notebook
 from playwright.sync_api import expect
 
 from fedlab_nb.panels import theme
@@ -14,6 +14,7 @@ from fedlab_nb.plots.style import PAPER_BRIGHTNESS
 
 pytestmark = pytest.mark.browser
 SHORT = "clients=3, seeds=1, epochs=2, hide=['stored']"
+# Elements that reach beyond the right edge of their panel.
 BEYOND = """root => [...root.querySelectorAll(':scope *')]
   .filter((one) => one.offsetParent && !one.closest('.fl-frame, .fl-drawer')
     && one.getBoundingClientRect().right > root.getBoundingClientRect().right + 2).map((one) => one.className)"""
@@ -21,16 +22,17 @@ BEYOND = """root => [...root.querySelectorAll(':scope *')]
 
 def test_a_projector_shows_the_result_once_it_is_guessed(page, lab, course):
     code = f"import fedlab_nb as fl\npanel = fl.comparison(methods=['local', 'fedavg'], {SHORT})\npanel"
-    open_notebook(page, lab, notebook(course, "projector", code))
+    open_notebook(page, lab, write_notebook(course, "projector", code))
     run_all(page)
     wait_for_status(page, "idle")
-    root, run = panel(page), panel(page).locator(".fl-run")
+    root = find_panel(page)
+    run = root.locator(".fl-run")
     run.focus()
     page.keyboard.press("p")
-    for hidden in (".fl-facts", ".fl-chips", ".fl-drawer", ".fl-client"):
-        expect(root.locator(hidden)).to_be_hidden()
-    for seen in (".fl-alpha", ".fl-clients", ".fl-run", ".fl-view-partition svg"):
-        expect(root.locator(seen).first).to_be_visible()
+    for css in (".fl-facts", ".fl-chips", ".fl-drawer", ".fl-client"):
+        expect(root.locator(css)).to_be_hidden()
+    for css in (".fl-alpha", ".fl-clients", ".fl-run", ".fl-view-partition svg"):
+        expect(root.locator(css).first).to_be_visible()
     run.click()
     wait_for_status(page, "done")
     sentence = root.locator(".fl-view-accuracy .fl-sentence p")
@@ -48,7 +50,7 @@ def test_a_projector_shows_the_result_once_it_is_guessed(page, lab, course):
     run.focus()
     page.keyboard.press("p")
     expect(root.locator(".fl-facts")).to_be_visible()
-    # Enlarging is another thing: nothing is covered, and the letters stay as large as they are.
+    # An enlarged view is no projector: nothing is covered, and the letters keep their size.
     width = covered.bounding_box()["width"]
     root.locator(".fl-enlarge").click()
     expect(root.locator(".fl-controls")).to_be_hidden()
@@ -58,7 +60,7 @@ def test_a_projector_shows_the_result_once_it_is_guessed(page, lab, course):
     expect(root.locator(".fl-controls")).to_be_visible()
 
 
-# The menus whose chosen words are longer than the room before the arrow.
+# The chosen words of menus that are wider than the space before the arrow.
 CUT_MENUS = """root => [...root.querySelectorAll('.fl-controls select')].filter((menu) => menu.offsetParent)
   .filter((menu) => {
     const style = getComputedStyle(menu);
@@ -72,12 +74,12 @@ CUT_MENUS = """root => [...root.querySelectorAll('.fl-controls select')].filter(
 
 def test_menus_are_whole_on_a_phone(page, lab, course):
     code = f"import fedlab_nb as fl\npanel = fl.lab('fedlpa', methods=[], {SHORT})\npanel"
-    open_notebook(page, lab, notebook(course, "menus", code))
+    open_notebook(page, lab, write_notebook(course, "menus", code))
     run_all(page)
     root = page.locator(".fl-fedlpa.fl-status-idle")
     root.locator(".fl-controls select").first.wait_for()
     page.keyboard.press("Escape")
-    page.keyboard.press("Control+b")  # the list of files leaves
+    page.keyboard.press("Control+b")  # hides the list of files
     page.set_viewport_size({"width": 390, "height": 844})
     page.wait_for_function(QUIET)
     assert root.evaluate("root => root.clientWidth") < 340
@@ -86,10 +88,10 @@ def test_menus_are_whole_on_a_phone(page, lab, course):
 
 def test_a_point_of_a_map_shows_its_image(page, lab, course):
     code = f"import fedlab_nb as fl\npanel = fl.comparison(methods=['fedavg'], {SHORT})\npanel"
-    open_notebook(page, lab, notebook(course, "points", code))
+    open_notebook(page, lab, write_notebook(course, "points", code))
     run_all(page)
     wait_for_status(page, "idle")
-    root = panel(page)
+    root = find_panel(page)
     root.locator(".fl-run").click()
     wait_for_status(page, "done")
     root.locator(".fl-tabs button", has_text="Features").first.click()
@@ -104,9 +106,10 @@ def test_a_point_of_a_map_shows_its_image(page, lab, course):
 
 
 def test_a_view_without_a_result_is_small_with_its_button_below_the_words(page, lab, course):
-    asked = SHORT.replace("seeds=1", "seeds=10")  # else a fast machine does the view's work at once
-    code = f"import fedlab_nb as fl\npanel = fl.lab('fedet', methods=[], {asked})\npanel"
-    open_notebook(page, lab, notebook(course, "empty", code))
+    # With fewer seeds a fast machine does the view's work at once.
+    settings = SHORT.replace("seeds=1", "seeds=10")
+    code = f"import fedlab_nb as fl\npanel = fl.lab('fedet', methods=[], {settings})\npanel"
+    open_notebook(page, lab, write_notebook(course, "empty", code))
     run_all(page)
     root = page.locator(".fl-fedet.fl-status-idle")
     root.locator(".fl-tabs button", has_text="Public data").first.click()
@@ -116,41 +119,38 @@ def test_a_view_without_a_result_is_small_with_its_button_below_the_words(page, 
     for width in (1280, 820):
         page.set_viewport_size({"width": width, "height": 844})
         page.wait_for_function(QUIET)
-        words, button = (
-            view.locator(".fl-empty").bounding_box(),
-            view.locator(".fl-work").bounding_box(),
-        )
+        words = view.locator(".fl-empty").bounding_box()
+        button = view.locator(".fl-work").bounding_box()
         assert words["height"] < 200 and button["y"] >= words["y"] + words["height"] - 1, width
         assert root.evaluate(BEYOND) == [], width
-        menus = root.locator(".fl-controls select").filter(
-            visible=True
-        )  # the list of files stands beside the panel
-        assert min(menu.bounding_box()["width"] for menu in menus.all()) > 60, width
+        # The list of files, beside the panel, takes some of the width.
+        menus = root.locator(".fl-controls select").filter(visible=True).all()
+        assert min(menu.bounding_box()["width"] for menu in menus) > 60, width
 
 
 def test_a_view_that_is_older_than_the_controls_is_dim_with_its_sentence(browser):
-    """Its caption is not: it says of which setting it is, and that the controls have moved."""
-    parts = "".join(
-        f'<div class="{name}">x</div>' for name in ("fl-caption", "fl-sentence", "fl-frame")
-    )
+    """Its caption is not: it names the view's setting, and says that the controls have moved."""
+    names = ("fl-caption", "fl-sentence", "fl-frame")
+    parts = "".join(f'<div class="{name}">x</div>' for name in names)
     views = f'<div class="fl-view">{parts}</div><div class="fl-view fl-older">{parts}</div>'
     page = browser.new_page()
     page.set_content(f'<style>{theme.STYLE}</style><div class="fl-root">{views}</div>')
-    for name, older in (("caption", "1"), ("sentence", "0.4"), ("frame", "0.4")):
+    for name, opacity in (("caption", "1"), ("sentence", "0.4"), ("frame", "0.4")):
         expect(page.locator(f".fl-{name}").first).to_have_css("opacity", "1")
-        expect(page.locator(f".fl-older .fl-{name}")).to_have_css("opacity", older)
+        expect(page.locator(f".fl-older .fl-{name}")).to_have_css("opacity", opacity)
     page.close()
 
 
-# Words of the table of runs that are cut off, or lie on other words, or reach beyond the table.
+# Texts of the table of runs that are cut off, overlap others, or reach beyond the table.
 CUT_ROWS = """() => {
   const table = document.querySelector(".fl-runs").getBoundingClientRect();
   const cells = [...document.querySelectorAll(".fl-cells span")]
     .filter((one) => one.checkVisibility() && one.textContent);
   const boxes = cells.map((one) => one.getBoundingClientRect());
   const isCut = (cell, k) => cell.scrollWidth > cell.clientWidth + 1 || boxes[k].right > table.right + 1;
-  const lies = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
-  const isCovered = (k) => boxes.some((other, i) => i !== k && lies(boxes[k], other));
+  const overlap = (a, b) =>
+    a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  const isCovered = (k) => boxes.some((other, i) => i !== k && overlap(boxes[k], other));
   return cells.filter((cell, k) => isCut(cell, k) || isCovered(k)).map((cell) => cell.textContent);
 }"""
 
@@ -187,17 +187,23 @@ STILLS = """<div class="jp-OutputArea-child"><img class="other"></div>
 
 @pytest.mark.parametrize("style", [theme.STYLE, theme.SAVED_STYLE], ids=["live", "saved"])
 def test_a_saved_picture_is_no_white_slab_on_a_dark_page(browser, style):
-    """Also where no kernel runs: the style is saved with the panel. What other packages draw stays as it is."""
-    style = style if "<style" in style else f"<style>{style}</style>"
-    turned = "invert(1) hue-rotate(180deg)"
-    paper = f"brightness({PAPER_BRIGHTNESS})"
+    """Also where no kernel runs, as the style is saved with the panel. Other packages' pictures stay as they are."""
+    if "<style" not in style:
+        style = f"<style>{style}</style>"
+    inverted = "invert(1) hue-rotate(180deg)"
+    dimmed = f"brightness({PAPER_BRIGHTNESS})"
     page = browser.new_page()
-    for css_class, dark_filter in (("jp-needs-light-background", turned), ("piles", paper)):
+    for css_class, dark_filter in (("jp-needs-light-background", inverted), ("piles", dimmed)):
         outputs = STILLS.format(still=f'<img class="{css_class}">')
-        seen = {css_class: dark_filter, "fl-still": turned, "fl-photos": paper, "other": "none"}
+        dark_filters = {
+            css_class: dark_filter,
+            "fl-still": inverted,
+            "fl-photos": dimmed,
+            "other": "none",
+        }
         for is_light in ("true", "false"):
             page.set_content(f'<body data-jp-theme-light="{is_light}">{style}{outputs}</body>')
-            for name, expected in seen.items():
+            for name, expected in dark_filters.items():
                 image = page.locator(f"img.{name}")
                 expect(image).to_have_css("filter", "none" if is_light == "true" else expected)
     page.close()
@@ -216,11 +222,12 @@ START_CHORES = """async (source) => {
 
 
 def test_no_picture_stands_under_the_tab_of_another_one(browser):
-    """While the kernel is at work nothing answers: a view that is out of date is dimmed under its own tab."""
+    """While the kernel is busy nobody answers: an outdated view is dimmed under its own tab."""
     page = browser.new_page()
     page.set_content(f"<style>{theme.STYLE}</style>{TABS}")
     page.evaluate(START_CHORES, (PANELS / "chores.js").read_text(encoding="utf-8"))
-    first, second = page.locator(".fl-first"), page.locator(".fl-second")
+    first = page.locator(".fl-first")
+    second = page.locator(".fl-second")
     page.locator(".fl-tabs button").nth(1).click()
     expect(first).to_be_hidden()
     expect(second).to_be_visible()

@@ -1,12 +1,13 @@
-"""The raw modules in Chromium, without a kernel and without a server: recorded states, throws, undo, what is older."""
+"""The stage's modules in Chromium, without kernel or server: recorded states, throws, undo, older results."""
 
 import json
 import random
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
-from accessible import barriers
+from accessible import find_barriers
 from lab_steps import PATIENCE
 from playwright.sync_api import expect
 
@@ -15,7 +16,9 @@ from fedlab_nb.front import HERE as FRONT
 from fedlab_nb.live import page as static
 
 pytestmark = pytest.mark.browser
+# The results of a run, and everybody's answers for one test image.
 RECORDED = json.loads(Path(__file__).with_name("stage_recorded.json").read_text(encoding="utf-8"))
+# A page with the stage, whose engine is played by the test: it records what is sent, and deals the data out.
 SHELL = """<!doctype html><html lang="en"><title>The stage</title><body style="margin:0">
 <main><h1>The stage</h1><div id="stage"></div></main>
 <script type="module">
@@ -59,7 +62,7 @@ def shards():
 
 
 def make_files(shards):
-    """The text of each file that the window asks for."""
+    """The text of each file that the window loads, except the modules themselves."""
     content = static.collect_page_data()["digits"]
     live = content["live"]
     data = {
@@ -76,8 +79,8 @@ def make_files(shards):
         "storedSeeds": 10,
         "hidden": [],
     }
-    held = [shard.tolist() for shard in shards]
-    return {"/": SHELL, "/data.json": json.dumps({"data": data, "shards": held})}
+    content = {"data": data, "shards": [shard.tolist() for shard in shards]}
+    return {"/": SHELL, "/data.json": json.dumps(content)}
 
 
 @pytest.fixture(scope="module")
@@ -127,34 +130,33 @@ def show_recorded(page):
     return revision, image
 
 
-def texts(page, css):
+def read_texts(page, css):
+    """The texts of all elements that match, with ordinary spaces."""
     return [text.replace("\xa0", " ") for text in page.locator(css).all_inner_texts()]
 
 
 def test_a_recorded_state_is_drawn(window, shards):
-    assert texts(window, "h2.headline") == ["Two of 10 offices know only eights: E and F."]
-    assert texts(window, ".bar b") == ["–"] * 7
+    assert read_texts(window, "h2.headline") == ["Two of 10 offices know only eights: E and F."]
+    assert read_texts(window, ".bar b") == ["–"] * 7
     _, image = show_recorded(window)
     assert image == str(RECORDED["image"])
-    (headline,) = texts(window, "h2.headline")
+    (headline,) = read_texts(window, "h2.headline")
     assert headline.startswith("Two offices know only eights, and shout. The mean of logits calls ")
     accuracies = RECORDED["results"]["accuracies"]
     names = [row["name"] for row in static.collect_page_data()["digits"]["live"]["rows"]]
-    assert texts(window, ".bar b") == [f"{100 * accuracies[name]:.0f} %" for name in names]
-    each = [f"{100 * share:.0f} %" for share in RECORDED["results"]["each"]]
-    assert texts(window, ".owners span") == each
+    assert read_texts(window, ".bar b") == [f"{100 * accuracies[name]:.0f} %" for name in names]
+    own_scores = [f"{100 * share:.0f} %" for share in RECORDED["results"]["each"]]
+    assert read_texts(window, ".owners span") == own_scores
     assert window.locator(".ghost:visible").count() == 6  # no band of the mean of logits is stored
-    said = texts(window, ".cards.clients b")
-    best = [
-        max(range(10), key=row.__getitem__) for name, row in RECORDED["rows"] if name in range(10)
-    ]
-    assert said == [*map(str, best)]
-    truth = RECORDED["truth"]
-    assert window.locator(".cards.clients .right").count() == best.count(truth)
+    client_rows = [row for name, row in RECORDED["rows"] if name in range(10)]
+    answers = [max(range(10), key=row.__getitem__) for row in client_rows]
+    assert read_texts(window, ".cards.clients b") == [*map(str, answers)]
+    right_answers = answers.count(RECORDED["truth"])
+    assert window.locator(".cards.clients .right").count() == right_answers
     sizes = [len(shard) for shard in shards]
     labels = window.locator(".owners button").evaluate_all("all => all.map(b => b.ariaLabel)")
     assert [int(label.split(": ")[1].split(" sample")[0]) for label in labels] == sizes
-    assert barriers(window, "body") == []
+    assert find_barriers(window, "body") == []
     assert window.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
@@ -177,24 +179,24 @@ def test_piles_have_as_much_ink_as_samples(window, shards):
     assert sorted(range(10), key=ink.__getitem__) == sorted(range(10), key=sizes.__getitem__)
 
 
-def test_what_is_older_is_dimmed_at_once_and_stale_answers_are_dropped(window):
+def test_results_of_an_older_setting_are_dimmed_at_once_and_late_ones_dropped(window):
     revision, _ = show_recorded(window)
     assert window.locator(".stale").count() == 0
     window.locator("input.alpha").press("ArrowRight")
     assert window.locator(".bars.stale, .owners.stale, .one.stale").count() == 3
-    assert "shout" not in texts(window, "h2.headline")[0]
-    before = texts(window, ".bar b")
+    assert "shout" not in read_texts(window, "h2.headline")[0]
+    before = read_texts(window, ".bar b")
     window.evaluate(
         "(revision) => receive({ kind: 'results', revision, accuracies: { fedavg: 0.01 }, each: [],"
         " isFinal: false, done: 1, total: 40 })",
         revision,
     )
-    assert texts(window, ".bar b") == before
+    assert read_texts(window, ".bar b") == before
     window.locator("input.alpha").press("ArrowLeft")  # back: the results are of this setting again
     assert window.locator(".stale").count() == 0
 
 
-# For each pile whether a box is seen under it, and the score in that box.
+# For each pile whether a box is visible under it, and the score in that box.
 SCORE_BOXES = """() => [...document.querySelector("#stage").shadowRoot.querySelectorAll(".owners button")]
   .map((button) => {
     const { borderTopColor, borderTopWidth } = getComputedStyle(button);
@@ -210,7 +212,7 @@ def test_no_box_stands_empty_under_a_pile(window):
     scored = window.evaluate(SCORE_BOXES)
     assert len(scored) == 10 and all(score.endswith("%") for _, score in scored)
     if window.viewport_size["width"] > 1000:
-        assert all(is_box for is_box, _ in scored)  # so that the look for boxes can fail
+        assert all(is_box for is_box, _ in scored)  # proves that SCORE_BOXES sees a box
     window.evaluate(
         "(revision) => receive({ kind: 'results', revision, accuracies: { afl: 0.9 }, calls: {}, each: [],"
         " isFinal: true, done: 1, total: 1, seconds: 0.1 })",
@@ -219,37 +221,40 @@ def test_no_box_stands_empty_under_a_pile(window):
     assert window.evaluate(SCORE_BOXES) == [[False, ""]] * 10
 
 
-def throw(page, draws):
-    """A random pile, or one class of it, to a neighbour, by keyboard or by a button."""
-    k = draws.randrange(10)
+def throw(page, rng):
+    """Throw a random pile, or one class of it, to a neighbour, by keyboard or by a button."""
+    k = rng.randrange(10)
     button = page.locator(".owners button").nth(k)
-    if draws.random() < 0.5:
-        button.press(draws.choice(["Shift+ArrowLeft", "Shift+ArrowRight"]))
+    if rng.random() < 0.5:
+        button.press(rng.choice(["Shift+ArrowLeft", "Shift+ArrowRight"]))
         return
     button.press("Enter")
     gives = page.locator(".give button:enabled")
-    gives.nth(draws.randrange(gives.count())).dispatch_event("click")
+    gives.nth(rng.randrange(gives.count())).dispatch_event("click")
     if page.locator(".hand").is_visible():
         page.keyboard.press("Escape")
 
 
+def write_move(move):
+    """A move of the stage in the short text of `moves=`, such as "A3>B"."""
+    names = "ABCDEFGHIJ"
+    label = "" if move["label"] is None else move["label"]
+    return f"{names[move['from']]}{label}>{names[move['to']]}"
+
+
 def test_fifty_throws_keep_every_sample_once_and_undo_restores(window, shards):
-    draws = random.Random(0)
+    rng = random.Random(0)
     before = window.evaluate("window.shards")
     labels = [*map(int, static.collect_page_data()["digits"]["labels"])]
     while window.evaluate("stage.getState().moves.length") < 50:
-        throw(window, draws)
+        throw(window, rng)
     moves = window.evaluate("stage.getState().moves")
-    thrown = window.evaluate("window.shards")
-    assert sorted(i for shard in thrown for i in shard) == [*range(len(labels))]
-    text = ", ".join(
-        f"{'ABCDEFGHIJ'[m['from']]}{'' if m['label'] is None else m['label']}>{'ABCDEFGHIJ'[m['to']]}"
-        for m in moves
-    )
-    import numpy as np
-
-    held = Edits.parse(text).apply(shards, np.array(labels))
-    assert thrown == [shard.tolist() for shard in held] and thrown != before
+    after = window.evaluate("window.shards")
+    assert sorted(sum(after, [])) == [*range(len(labels))]
+    text = ", ".join(map(write_move, moves))
+    expected = Edits.parse(text).apply(shards, np.array(labels))
+    assert after == [shard.tolist() for shard in expected]
+    assert after != before
     for _ in range(50):
         window.locator(".undo").click()
     assert window.evaluate("window.shards") == before
@@ -265,16 +270,16 @@ def test_a_class_is_dragged_to_another_pile(window):
     window.mouse.move(box["x"] + 2.5 * column, y, steps=5)
     window.mouse.up()
     assert window.evaluate("stage.getState().moves") == [{"from": 4, "label": 8, "to": 2}]
-    assert texts(window, ".sub > span:first-child") == [
+    assert read_texts(window, ".sub > span:first-child") == [
         "You moved E’s eights to C. One sample stays: every office needs one."
     ]
 
 
 def test_a_hundred_narrow_piles_are_squares_and_a_legend_says_what_their_colours_mean(window):
     legend = window.locator(".legend")
-    assert not legend.is_visible()  # ten piles of images say it themselves
+    assert not legend.is_visible()  # ten piles are wide enough for the images themselves
     count = window.evaluate("data.train.labels.length")
-    held = [[*range(k, count, 100)] for k in range(100)]
+    hundred_shards = [[*range(k, count, 100)] for k in range(100)]
     window.evaluate(
         """(shards) => {
           data.clientCounts.push(100);
@@ -282,32 +287,32 @@ def test_a_hundred_narrow_piles_are_squares_and_a_legend_says_what_their_colours
           const { revision } = sent.filter(({ kind }) => kind === "deal").at(-1);
           receive({ kind: "federation", revision, shards });
         }""",
-        held,
+        hundred_shards,
     )
     expect(legend).to_be_visible()
-    assert texts(window, ".legend button") == [*"0123456789"]
+    assert read_texts(window, ".legend button") == [*"0123456789"]
 
 
-def test_hidden_stored_results_are_not_said_to_be_missing(window):
+def test_hidden_stored_results_are_not_called_missing(window):
     about = window.locator("h2 + .about")
     assert "grey: mean of 10 stored runs" in about.inner_text()
     window.evaluate("data.hidden.push('stored'); stage.update({ seed: 5 })")
     expect(about).to_have_text("one seed")
 
 
-def test_a_nudge_says_what_to_throw_and_goes_once_it_is_thrown(window):
-    """A pile of one class; where there is none, the largest class of a pile."""
+def test_a_nudge_says_what_to_throw_and_goes_after_a_throw(window):
+    """It proposes a pile of one class or, where there is none, the largest class of a pile."""
     nudge = window.locator(".nudge")
     assert nudge.inner_text() == "drag this pile\n← to D"
     labels = [*map(int, static.collect_page_data()["digits"]["labels"])]
     mixed = [[*range(k, len(labels), 10)] for k in range(10)]
     window.evaluate("shards => receive({ kind: 'federation', revision: 1, shards })", mixed)
     counts = [Counter(labels[i] for i in shard) for shard in mixed]
-    most = max(max(count.values()) for count in counts)
+    largest = max(max(count.values()) for count in counts)
     expect(nudge).to_contain_text("drag the ")
     nudge.click()
     (move,) = window.evaluate("stage.getState().moves")
-    assert counts[move["from"]][move["label"]] == most
+    assert counts[move["from"]][move["label"]] == largest
     assert not nudge.is_visible()
 
 
@@ -317,7 +322,8 @@ def test_the_nudge_stands_on_its_pile_and_drags_it(window):
     wall = window.locator("canvas.wall").bounding_box()
     column = wall["width"] / 10
     assert box["x"] < wall["x"] + 4.5 * column < box["x"] + box["width"]  # over E
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    x = box["x"] + box["width"] / 2
+    y = box["y"] + box["height"] / 2
     window.mouse.move(x, y)
     window.mouse.down()
     window.mouse.move(x - 30, y, steps=5)
@@ -349,41 +355,41 @@ def test_nothing_is_trained_before_a_gesture_and_one_seed_follows_it(window):
 
 
 def test_a_gesture_during_a_run_is_trained_after_it(window):
-    """Where runs go on while the setting changes, as in a panel: one seed follows the run, which is not stopped."""
+    """In a panel a run is not stopped when the setting changes: one seed of the new setting follows it."""
     window.evaluate("transport.keepsRuns = true")
     window.locator("button.run").click()
-    first = window.evaluate("sent.findLast(({ kind }) => kind === 'train')")
-    assert first["isRun"] and "isAfterRun" not in first
-    running = {"kind": "job", "isRunning": True, "isRun": True, "share": 0.2, "text": "Seed 1 of 5"}
-    window.evaluate("(job) => receive(job)", running)
+    request = window.evaluate("sent.findLast(({ kind }) => kind === 'train')")
+    assert request["isRun"] and "isAfterRun" not in request
+    job = {"kind": "job", "isRunning": True, "isRun": True, "share": 0.2, "text": "Seed 1 of 5"}
+    window.evaluate("(job) => receive(job)", job)
     window.locator(".owners button").nth(4).press("Shift+ArrowLeft")
-    after = window.evaluate("sent.findLast(({ kind }) => kind === 'train')")
-    assert (after["isRun"], after["isAfterRun"]) == (False, True)
-    assert after["revision"] == window.evaluate(
-        "sent.findLast(({ kind }) => kind === 'deal').revision"
-    )
-    assert len(after["setting"]["moves"]) == 1
+    later_request = window.evaluate("sent.findLast(({ kind }) => kind === 'train')")
+    assert (later_request["isRun"], later_request["isAfterRun"]) == (False, True)
+    deal = window.evaluate("sent.findLast(({ kind }) => kind === 'deal')")
+    assert later_request["revision"] == deal["revision"]
+    assert len(later_request["setting"]["moves"]) == 1
     assert window.evaluate("sent.some(({ kind }) => kind === 'stop')") is False
-    assert window.locator("button.run").inner_text() == "Stop"  # the run is still the job in sight
-    assert texts(window, ".progress") == ["Seed 1 of 5"]
+    # The run is still the job that is shown.
+    assert window.locator("button.run").inner_text() == "Stop"
+    assert read_texts(window, ".progress") == ["Seed 1 of 5"]
 
 
-def answer_with(page, said):
-    """A result of the setting on the screen, in which everybody names these classes for the test images."""
+def send_result(page, classes):
+    """Answer as an engine does: a result of the setting on the screen, with the classes that everybody names."""
     page.evaluate(
-        """(said) => {
+        """(classes) => {
           const { revision } = sent.findLast(({ kind }) => kind === "deal");
-          receive({ kind: "results", revision, accuracies: { fens: 0.9 }, each: [], calls: null, said,
+          receive({ kind: "results", revision, accuracies: { fens: 0.9 }, each: [], calls: null, said: classes,
             isFinal: true, done: 1, total: 1, seconds: 0.1 });
           const { image } = sent.findLast(({ kind }) => kind === "ask");
           receive({ kind: "answers", revision, image, rows: new Map([[0, new Array(10).fill(0.1)]]) });
         }""",
-        said,
+        classes,
     )
 
 
-def tell_story(page, image):
-    """What is said where on this image alone offices A and B are right, and FENS, but no mean."""
+def make_telling_classes(page, image):
+    """Classes that everybody names: on this image alone offices A and B and FENS are right, and no mean is."""
     truth = page.evaluate("data.test.labels")
     wrong = [(label + 1) % 10 for label in truth]
     right_once = [*wrong[:image], truth[image], *wrong[image + 1 :]]
@@ -394,48 +400,51 @@ def tell_story(page, image):
 ABOUT_IMAGE = ".votes > .about"
 
 
-def test_an_image_is_chosen_once_with_a_reason_and_then_stays(window):
+def test_a_telling_image_is_chosen_once_and_then_stays(window):
     window.locator("button.run").click()
-    answer_with(window, tell_story(window, 7))
+    send_result(window, make_telling_classes(window, 7))
     assert window.evaluate("stage.getState().image") == "7"
     reason = "Chosen for you: only offices A and B get it right, and no mean does."
-    assert texts(window, ABOUT_IMAGE)[0].endswith(f"that nobody has trained on. {reason}")
+    assert read_texts(window, ABOUT_IMAGE)[0].endswith(f"that nobody has trained on. {reason}")
     window.locator(".owners button").nth(4).press("Shift+ArrowLeft")
-    assert reason not in texts(window, ABOUT_IMAGE)[0]  # it was true of the piles before
-    answer_with(window, tell_story(window, 20))
+    # It held for the piles before the throw.
+    assert reason not in read_texts(window, ABOUT_IMAGE)[0]
+    send_result(window, make_telling_classes(window, 20))
     assert window.evaluate("stage.getState().image") == "7"
 
 
 def test_a_throw_does_not_change_the_image(window):
-    before = texts(window, ABOUT_IMAGE)[0].split(".")[0]
+    before = read_texts(window, ABOUT_IMAGE)[0].split(".")[0]
     window.locator(".owners button").nth(4).press("Shift+ArrowLeft")
-    answer_with(window, tell_story(window, 7))
+    send_result(window, make_telling_classes(window, 7))
     assert window.evaluate("stage.getState().image") == "1"
-    assert texts(window, ABOUT_IMAGE) == [f"{before}."]
+    assert read_texts(window, ABOUT_IMAGE) == [f"{before}."]
 
 
 def test_destroy_leaves_nothing(window):
+    """The fixture fails if the changes at the end cause an error on the page."""
     window.evaluate("stage.destroy()")
     assert window.evaluate("document.querySelector('#stage').shadowRoot.childElementCount") == 0
     window.set_viewport_size({"width": 700, "height": 700})
     window.emulate_media(color_scheme="dark")
 
 
-# JupyterLab hides its window while it changes its theme, and its observers are called meanwhile.
+# JupyterLab hides its window while it changes its theme, and calls observers meanwhile.
 CHANGE_THEME_HIDDEN = """async (theme) => {
   document.body.style.display = "none";
   document.documentElement.dataset.theme = theme;
   await null;
   document.body.style.display = "";
 }"""
-HAS_ITS_INK = """() => {
+# The canvas is drawn in the ink of the present theme.
+HAS_THEME_INK = """() => {
   const piles = document.querySelector("#stage").shadowRoot.querySelector("canvas.wall");
   return piles.getContext("2d").fillStyle === getComputedStyle(piles).getPropertyValue("--ink");
 }"""
 
 
-def test_numbers_over_the_piles_follow_a_theme_that_changes_while_nothing_is_seen(window):
+def test_numbers_over_the_piles_follow_a_theme_that_changes_while_the_window_is_hidden(window):
     for theme in ("dark", "light"):
         window.evaluate(CHANGE_THEME_HIDDEN, theme)
         expect(window.locator(f".stage[data-theme='{theme}']")).to_be_visible()
-        window.wait_for_function(HAS_ITS_INK, timeout=5000)
+        window.wait_for_function(HAS_THEME_INK, timeout=5000)

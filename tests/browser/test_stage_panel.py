@@ -1,11 +1,11 @@
-"""The stage in JupyterLab, with a kernel behind it: one screen, results that follow the hand, throws, no kernel."""
+"""The stage in JupyterLab with a kernel: one screen, results that follow the hand, throws; and without a kernel."""
 
 import subprocess
 import sys
 
 import pytest
-from accessible import barriers
-from lab_steps import end_kernels, notebook, open_notebook, run_all, save
+from accessible import find_barriers
+from lab_steps import end_kernels, open_notebook, run_all, save, write_notebook
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -20,7 +20,7 @@ PANEL = (
 def stage(page, lab, course):
     """A fresh notebook on a small screen, with the list of files open, whose panel has drawn its piles."""
     page.set_viewport_size({"width": 1280, "height": 720})
-    open_notebook(page, lab, notebook(course, "stage", PANEL))
+    open_notebook(page, lab, write_notebook(course, "stage", PANEL))
     run_all(page)
     stage = page.locator(".fl-stage")
     stage.locator("canvas.wall").wait_for()
@@ -28,7 +28,7 @@ def stage(page, lab, course):
     return stage
 
 
-def accuracies(stage):
+def read_accuracies(stage):
     return stage.locator(".bar b").all_inner_texts()
 
 
@@ -42,7 +42,7 @@ def test_everything_that_matters_is_seen_without_scrolling(page, stage):
 
 
 def test_one_seed_follows_the_hand_and_run_gives_all(page, stage):
-    assert accuracies(stage) == ["–"] * 4
+    assert read_accuracies(stage) == ["–"] * 4
     expect(stage.locator(".cards.clients b").first).to_have_text("–")
     stage.locator("input.alpha").press("ArrowRight")
     expect(stage.locator(".bar b").first).not_to_have_text("–")
@@ -58,21 +58,21 @@ def test_one_seed_follows_the_hand_and_run_gives_all(page, stage):
     assert tabs.all_inner_texts() == names
     tabs.nth(2).click()
     page.locator(".fl-view-classes .fl-picture").wait_for()
-    assert barriers(page, ".fl-stage") == []
+    assert find_barriers(page, ".fl-stage") == []
 
 
 def test_the_stage_opens_and_moves_while_the_kernel_is_busy(page, lab, course):
-    """After Run All the cells below go on: the reader need not wait for them."""
+    """After Run All the cells below still run, and the reader need not wait for them."""
     wait = (
         "from pathlib import Path\nimport time\nwhile not Path('go').exists():\n    time.sleep(0.1)"
     )
-    open_notebook(page, lab, notebook(course, "busy", PANEL, wait))
+    open_notebook(page, lab, write_notebook(course, "busy", PANEL, wait))
     run_all(page)
     stage = page.locator(".fl-stage")
-    sizes = "all => all.map((one) => one.ariaLabel)"
+    read_labels = "all => all.map((one) => one.ariaLabel)"
     owners = stage.locator(".owners button")
     expect(owners).to_have_count(10)
-    before = owners.evaluate_all(sizes)
+    before = owners.evaluate_all(read_labels)
     expect(stage.locator(".cards.clients li")).to_have_count(10)
     stage.locator("input.alpha").press("ArrowRight")
     page.wait_for_function(
@@ -84,13 +84,13 @@ def test_the_stage_opens_and_moves_while_the_kernel_is_busy(page, lab, course):
         arg=before,
     )
     expect(stage.locator(".progress")).to_contain_text("busy with other cells")
-    assert accuracies(stage) == ["–"] * 4
+    assert read_accuracies(stage) == ["–"] * 4
     (course / "go").touch()
     expect(stage.locator(".bar b").first).not_to_have_text("–")
 
 
-def test_a_number_out_of_range_is_said_and_changes_nothing(page, stage):
-    """On the stage and in the fields under "More": ipywidgets alone puts it to the limit without a word."""
+def test_a_number_out_of_range_gets_a_message_and_changes_nothing(page, stage):
+    """On the stage and in the fields under "More": ipywidgets alone would set it to the limit without a word."""
     stage.locator("input.alpha").press("ArrowRight")
     expect(stage.locator(".bar b").first).not_to_have_text("–")
     page.locator(".fl-playground.fl-status-done").wait_for()
@@ -144,7 +144,7 @@ def test_a_saved_notebook_without_a_kernel_is_a_picture_without_samples(page, la
     page.locator(".fl-playground.fl-asleep, .fl-playground.jupyter-widgets-disconnected").wait_for()
 
 
-def test_its_html_shows_the_picture_without_a_network(page, lab, course, stage, browser):
+def test_a_notebook_s_html_shows_the_picture_without_a_network(page, lab, course, stage, browser):
     """What `jupyter nbconvert --to html` makes of a saved notebook, opened where nothing can be loaded."""
     stage.locator("input.alpha").press("ArrowRight")
     expect(stage.locator(".bar b").first).not_to_have_text("–")
@@ -153,9 +153,9 @@ def test_its_html_shows_the_picture_without_a_network(page, lab, course, stage, 
     convert = [sys.executable, "-m", "nbconvert", "--to", "html", "stage.ipynb"]
     subprocess.run(convert, cwd=course, check=True, capture_output=True)
     context = browser.new_context(offline=True, viewport={"width": 1280, "height": 720})
-    alone = context.new_page()
-    alone.goto((course / "stage.html").as_uri())
-    picture = alone.locator(".jp-OutputArea-output img")
+    html_page = context.new_page()
+    html_page.goto((course / "stage.html").as_uri())
+    picture = html_page.locator(".jp-OutputArea-output img")
     expect(picture).to_be_visible()
     assert picture.evaluate("one => one.naturalWidth") > 600
     context.close()

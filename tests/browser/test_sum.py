@@ -1,10 +1,8 @@
-"""A method's card unfolds the sum behind its answer to the image that is looked at."""
-
-import os
+"""A method's card unfolds the sum behind its answer for the image on the stage."""
 
 import pytest
-from accessible import barriers
-from lab_steps import notebook, open_notebook, run_all
+from accessible import find_barriers
+from lab_steps import open_notebook, run_all, save_screenshot, write_notebook
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -16,55 +14,52 @@ PANEL = (
 )
 
 
-def take_picture(page, name):
-    """Keep a screenshot where FEDLAB_NB_SCREENSHOTS names a folder, for somebody to look at."""
-    folder = os.environ.get("FEDLAB_NB_SCREENSHOTS")
-    if folder:
-        page.screenshot(path=f"{folder}/{name}.png")
-
-
-def read(locator):
+def read_plain_text(locator):
+    """Its text with ordinary spaces and minus signs."""
     return locator.inner_text().replace("\xa0", " ").replace("−", "-")
 
 
 def test_a_card_unfolds_its_sum(page, lab, course):
     page.set_viewport_size({"width": 1280, "height": 720})
-    open_notebook(page, lab, notebook(course, "sum", PANEL))
+    open_notebook(page, lab, write_notebook(course, "sum", PANEL))
     run_all(page)
     stage = page.locator(".fl-stage")
     stage.locator("canvas.wall").wait_for()
-    assert stage.locator(".unfold").count() == 0  # nobody has said anything yet
+    assert stage.locator(".unfold").count() == 0  # no method has answered yet
     stage.locator("button.run", has_text="Run").click()
     page.locator(".fl-playground.fl-status-done").wait_for()
     opener = stage.get_by_role("button", name="FENS: how it comes to this answer")
     opener.click()
-    one = stage.locator(".sum")
-    expect(one.locator("h3")).to_contain_text("FENS on this digit: logits of")
+    shown_sum = stage.locator(".sum")
+    expect(shown_sum.locator("h3")).to_contain_text("FENS on this digit: logits of")
     expect(opener).to_have_attribute("aria-expanded", "true")
-    cells = one.locator(".terms li")
+    cells = shown_sum.locator(".terms li")
     assert cells.count() == 10
-    rows = [read(cells.nth(k)).split() for k in range(10)]
-    numbers = [[float(row[i]) for i in (1, 3, 5)] for row in rows]
-    for value, weight, part in numbers:
-        assert value * weight == pytest.approx(part, abs=0.06 + 0.001 * abs(value))
-    total = float(read(one.locator(".result")).split()[1])
-    assert sum(part for _, _, part in numbers) == pytest.approx(total, abs=0.6)
-    said = read(one.locator(".totals .most small"))
+    terms = []
+    for k in range(10):
+        _, value, _, weight, _, term = read_plain_text(cells.nth(k)).split()[:6]
+        assert float(value) * float(weight) == pytest.approx(
+            float(term), abs=0.06 + 0.001 * abs(float(value))
+        )
+        terms.append(float(term))
+    total = float(read_plain_text(shown_sum.locator(".result")).split()[1])
+    assert sum(terms) == pytest.approx(total, abs=0.6)
+    answer = read_plain_text(shown_sum.locator(".totals .most small"))
     card = stage.locator(".cards").first.locator("li", has_text="FENS").locator("b")
-    assert read(card) == said
-    one.scroll_into_view_if_needed()
-    take_picture(page, "sum-1280")
-    assert barriers(page, ".fl-stage") == []
-    one.locator(".totals button").nth(3).click()
-    expect(one.locator("h3")).to_contain_text("“3”")
-    before = read(one.locator(".result"))
+    assert read_plain_text(card) == answer
+    shown_sum.scroll_into_view_if_needed()
+    save_screenshot(page, "sum-1280")
+    assert find_barriers(page, ".fl-stage") == []
+    shown_sum.locator(".totals button").nth(3).click()
+    expect(shown_sum.locator("h3")).to_contain_text("“3”")
+    before = read_plain_text(shown_sum.locator(".result"))
     stage.get_by_role("button", name="another").click()  # the sum follows the image
-    expect(one.locator(".result")).not_to_have_text(before)
+    expect(shown_sum.locator(".result")).not_to_have_text(before)
     cells.nth(2).locator("button").click()
     expect(stage.locator(".owners button").nth(2)).to_have_attribute("aria-expanded", "true")
     stage.get_by_role("button", name="Fed-ET: how it comes to this answer").click()
-    expect(one.locator(".result")).to_contain_text("one network that has learnt")
+    expect(shown_sum.locator(".result")).to_contain_text("one network that has learnt")
     page.set_viewport_size({"width": 1920, "height": 1080})
-    take_picture(page, "sum-1920")
+    save_screenshot(page, "sum-1920")
     stage.get_by_role("button", name="Fed-ET: how it comes to this answer").click()
-    expect(one).to_be_hidden()
+    expect(shown_sum).to_be_hidden()

@@ -6,7 +6,14 @@ import subprocess
 import sys
 
 import pytest
-from lab_steps import PATIENCE, panel, running, scratch, show, wait_for_status
+from lab_steps import (
+    PATIENCE,
+    find_panel,
+    make_scratch_environment,
+    open_tab,
+    run_server,
+    wait_for_status,
+)
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -14,11 +21,11 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """Address, token included, that the command prints, run in a scratch home."""
+    """The address with its token, as the command prints it; the command runs in a scratch home."""
     pytest.importorskip("voila")
     command = [sys.executable, "-m", "fedlab_nb", "voila", "--no-browser", "--set", "epochs=5"]
-    variables = {**os.environ, **scratch(tmp_path_factory.mktemp("home"))}
-    with running(command, env=variables, stdout=subprocess.PIPE, text=True) as server:
+    variables = {**os.environ, **make_scratch_environment(tmp_path_factory.mktemp("home"))}
+    with run_server(command, env=variables, stdout=subprocess.PIPE, text=True) as server:
         yield re.search(r"http://127\.0\.0\.1:\d+/\?token=\w+", server.stdout.readline()).group()
 
 
@@ -31,9 +38,9 @@ def page(browser):
 
 
 def test_the_page_opens_answers_and_runs(page, address):
-    """A click opens what a client holds, Escape closes it; a run fills the bars and the tab; the theme is dark."""
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
+    """A click opens a client's card and Escape closes it; a run fills the bars and the tab; the theme is dark."""
+    requests = []
+    page.on("request", lambda request: requests.append(request.url))
     page.goto(f"{address}&theme=dark")
     wait_for_status(page, "idle")
     assert page.title() == "fedlab_nb"
@@ -66,18 +73,15 @@ def test_the_page_opens_answers_and_runs(page, address):
             return [colour(around), colour(place.shadowRoot.querySelector('.stage'))];
         }"""
     )
-    assert ground == stage_ground  # no box in another grey on the page
+    assert ground == stage_ground  # the stage is no box in another grey
 
     stage.locator("button.run").click()
     wait_for_status(page, "done")
     expect(stage.locator(".bar b").first).to_contain_text("%")
-    show(page, "Accuracy")
-    accuracy = panel(page).locator(
-        ".fl-view-accuracy .fl-picture"
-    )  # its last drawing comes after the status
+    open_tab(page, "Accuracy")
+    # Its last drawing comes after the status.
+    accuracy = find_panel(page).locator(".fl-view-accuracy .fl-picture")
     for words in ("FENS", "digits, α = "):
         expect(accuracy).to_have_attribute("aria-label", re.compile(words))
-    elsewhere = {
-        url for url in asked if not re.match(r"(http|ws)://127\.0\.0\.1:|data:|blob:", url)
-    }
-    assert not elsewhere
+    is_local = re.compile(r"(http|ws)://127\.0\.0\.1:|data:|blob:").match
+    assert [url for url in requests if not is_local(url)] == []

@@ -8,7 +8,7 @@ import re
 
 import pytest
 from lessons import LESSONS, SOURCES, read_screen, read_teachers_page
-from make import source_of
+from make import find_source
 
 from fedlab_nb import labs
 from fedlab_nb.panels.figures import COMMON, COMPARE, PLAYGROUND
@@ -95,7 +95,7 @@ def find_results(text):
 
 def find_quoted(name):
     """Numbers of a lesson that a declared study keeps true as a quote, which takes no comment."""
-    path = str(source_of(name).relative_to(ROOT))
+    path = str(find_source(name).relative_to(ROOT))
     numbers = []
     for study in load_all_studies().values():
         if isinstance(study, FigureStudy) and path in study.quotes:

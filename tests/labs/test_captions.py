@@ -1,9 +1,9 @@
-"""What a lab's own views say once the controls have moved: only what shows a run is older than the controls."""
+"""Captions of a lab's own views after the controls have moved: only a view that shows a run becomes older."""
 
 import pkgutil
 
 import pytest
-from fake_job import outcome
+from fake_job import make_outcome
 
 from fedlab_nb import labs
 from fedlab_nb.data import federate
@@ -16,12 +16,14 @@ from fedlab_nb.panels.record import Row, Runs
 SYSTEMS = [module.name for module in pkgutil.iter_modules(labs.__path__) if module.ispkg]
 SETTINGS = {"dataset": "digits", "alpha": 0.1, "clients": 3, "seed": 0, "seeds": 1}
 VIEWS = [(system, kind) for system in SYSTEMS for kind in find_lab_spec(system).views]
-OWN = [(system, kind) for system, kind in VIEWS if not issubclass(kind, ButtonView)]
+VIEWS_WITHOUT_BUTTON = [
+    (system, kind) for system, kind in VIEWS if not issubclass(kind, ButtonView)
+]
 
 
 def make_state(system, **changes):
-    """The state after a run with SETTINGS, whose controls say something else since."""
-    row = Row(1, system, SETTINGS, 1, outcomes={0: outcome(system, 0, SETTINGS)})
+    """The state after a run with SETTINGS, whose controls have been changed since."""
+    row = Row(1, system, SETTINGS, 1, outcomes={0: make_outcome(system, 0, SETTINGS)})
     settings = {**SETTINGS, **changes}
     federation = federate("digits", alpha=settings["alpha"], clients=settings["clients"])
     state = PanelState(method=system, settings=settings, federation=federation)
@@ -32,7 +34,7 @@ def name_view(value):
     return getattr(value, "name", value)
 
 
-@pytest.mark.parametrize(("system", "kind"), OWN, ids=name_view)
+@pytest.mark.parametrize(("system", "kind"), VIEWS_WITHOUT_BUTTON, ids=name_view)
 def test_only_a_picture_of_a_run_is_older_than_the_controls(system, kind):
     view = kind()
     state = make_state(system, alpha=0.5)
@@ -48,7 +50,7 @@ def test_only_a_picture_of_a_run_is_older_than_the_controls(system, kind):
 
 
 def test_some_views_show_a_run_and_some_do_not():
-    readiness = {kind.name: kind.ready for _, kind in OWN}
+    readiness = {kind.name: kind.ready for _, kind in VIEWS_WITHOUT_BUTTON}
     assert readiness["plane"] == readiness["game"] == "always"
     assert readiness["inverted"] == readiness["cost"] == "data"
     assert {"live", "run"} <= set(readiness.values())
@@ -58,7 +60,7 @@ def test_skew_names_all_its_alphas_and_is_older_once_anything_else_has_moved():
     view = SkewView()
     state = make_state("afl")
     accuracies = {"AFL": {alpha: {0: 0.9} for alpha in ALPHAS}}
-    own = ViewState(
+    view_state = ViewState(
         worked=SkewResults(make_caption_with_all_alphas(SETTINGS), accuracies, 0.1),
         run=state.number,
         worked_runs=view.planned_runs(state),
@@ -66,11 +68,11 @@ def test_skew_names_all_its_alphas_and_is_older_once_anything_else_has_moved():
 
     def move(**changes):
         moved = make_state("afl", **changes)
-        return derive_next_state(moved, view_states={"skew": own})
+        return derive_next_state(moved, view_states={"skew": view_state})
 
     caption = "digits, α = 0.05 to 10, 3 clients, seed 0"
-    for same in (move(), move(alpha=0.5)):
-        assert not view.is_older(same) and view.caption(same) == caption
-    other = move(clients=5)
-    assert view.is_older(other)
-    assert view.caption(other) == f"{caption} (the controls have moved: press “Try five α”)"
+    for state in (move(), move(alpha=0.5)):
+        assert not view.is_older(state) and view.caption(state) == caption
+    moved_state = move(clients=5)
+    assert view.is_older(moved_state)
+    assert view.caption(moved_state) == f"{caption} (the controls have moved: press “Try five α”)"

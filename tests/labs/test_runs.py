@@ -1,4 +1,4 @@
-"""What all labs share: views before a run; runs as a view's work, with all seeds, progress and failed choices."""
+"""What all labs share: their views before a run, and runs as a view's work, with seeds, progress and failures."""
 
 from __future__ import annotations
 
@@ -23,16 +23,22 @@ VIEWS = {  # of each lab; those that wait for a run stand before the bar
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("system", VIEWS)
+@pytest.fixture(scope="module", params=VIEWS)
+def system_and_lab(request):
+    """A system and its lab, before a run; opened once for the tests that only look at it."""
+    panel = lab(request.param, clients=3)
+    yield request.param, panel
+    panel.close()
+
+
 # Slow because each lab is opened and each view drawn; the first one imports what labs need.
-def test_before_a_run_a_view_has_its_picture_or_says_what_to_do(system, closing):
-    panel = closing(lab(system, clients=3))
-    waiting, ready = (names.split() for names in VIEWS[system].split("|"))
+def test_before_a_run_a_view_has_its_picture_or_says_what_to_do(system_and_lab):
+    system, panel = system_and_lab
+    waiting, ready = [names.split() for names in VIEWS[system].split("|")]
     assert set(panel.lab_views) == {*waiting, *ready}
     for name in waiting:
-        assert panel.show(name) is None and "press run" in panel.views[name].frame.value.lower(), (
-            name
-        )
+        assert panel.show(name) is None, name
+        assert "press run" in panel.views[name].frame.value.lower(), name
     for name in ready:
         assert panel.show(name).sentence and panel.error == "", name
         assert not panel.show(name).waits, f"{name} waits for its button"
@@ -46,9 +52,8 @@ def is_sentence(text):
     return text[:1].isupper() and text.endswith(".")
 
 
-@pytest.mark.parametrize("system", VIEWS)
-def test_a_view_that_waits_says_for_what_and_a_button_has_a_tooltip(system, closing):
-    panel = closing(lab(system, clients=3))
+def test_a_view_that_waits_says_for_what_and_a_button_has_a_tooltip(system_and_lab):
+    system, panel = system_and_lab
     waiting, _, _ = VIEWS[system].partition("|")
     for name in waiting.split():
         summary = panel.lab_views[name].summary
@@ -71,17 +76,30 @@ def test_one_client_is_enough(system, closing):
     panel.run(wait=True)
     for name in panel.lab_views:
         assert panel.show(name).sentence and panel.error == "", name
-        assert not panel.show(name).waits or name == "forget", (
-            f"{name} waits for its button"
-        )  # who else is there?
+        if name != "forget":  # which needs another client
+            assert not panel.show(name).waits, f"{name} waits for its button"
 
 
 QUICK = {
     "coboosting": {"coboosting.epochs": 2, "coboosting.generator_steps": 2}, "fedet": {"one_shot_steps": 10},
     "fusefl": {"fusefl.passes": 2, "fusefl.virtual": 20}, "fens": {"fens.rounds": 4},
 }  # fmt: skip
-OTHERS = {"plane", "game"}  # their A and B are no clients of the run
-NAME = re.compile(r"[Cc]lients? ([A-D])\b|^([A-D])$")
+VIEWS_WITHOUT_CLIENTS = {"plane", "game"}  # their A and B are no clients of the run
+CLIENT_NAME = re.compile(r"[Cc]lients? ([A-D])\b|^([A-D])$")
+
+
+def find_client_letters(picture):
+    """The letters of all clients that a picture names in its sentence, table, alternative text and drawing."""
+    texts = [picture.sentence, picture.alt]
+    for row in picture.table:
+        texts += [str(cell) for cell in (*row, *row.values())]
+    if picture.figure is not None:
+        texts += [text.get_text() for text in picture.figure.findobj(Text)]
+    letters = set()
+    for text in texts:
+        for in_words, alone in CLIENT_NAME.findall(text):
+            letters.add(in_words or alone)
+    return letters
 
 
 @pytest.mark.slow  # every view of every lab
@@ -89,14 +107,15 @@ NAME = re.compile(r"[Cc]lients? ([A-D])\b|^([A-D])$")
 def test_a_client_keeps_its_name_in_every_view_while_another_is_absent(
     system, closing, monkeypatch
 ):
-    monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # no button presses itself
-    panel = closing(
-        lab(system, clients=4, absent="1,", epochs=1, methods=[], seeds=1, **QUICK.get(system, {}))
-    )
+    monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # no view's work begins by itself
+    settings = {"clients": 4, "absent": "1,", "epochs": 1, "methods": [], "seeds": 1}
+    panel = closing(lab(system, **settings, **QUICK.get(system, {})))
     panel.run(wait=True)
-    panel.views.client.value, named = 2, {}
-    for name in panel.lab_views.keys() - OTHERS:
-        picture, view = panel.show(name), panel.lab_views[name]
+    panel.views.client.value = 2
+    letters_by_view = {}
+    for name in panel.lab_views.keys() - VIEWS_WITHOUT_CLIENTS:
+        picture = panel.show(name)
+        view = panel.lab_views[name]
         menus = [menu for menu in view.controls if ("client D", 2) in getattr(menu, "options", ())]
         for menu in menus:
             menu.value = 2
@@ -104,32 +123,24 @@ def test_a_client_keeps_its_name_in_every_view_while_another_is_absent(
         if menus and view.work_label:
             panel.work(name)
             picture = panel.show(name)
-        texts = [
-            picture.sentence,
-            picture.alt,
-            *(str(cell) for row in picture.table for cell in (*row, *row.values())),
-        ]
-        texts += (
-            []
-            if picture.figure is None
-            else [text.get_text() for text in picture.figure.findobj(Text)]
-        )
-        if letters := {a or b for text in texts for a, b in NAME.findall(text)}:
-            named[name] = letters
-    assert all("D" in letters and "B" not in letters for letters in named.values()), named
-    assert named
+        letters = find_client_letters(picture)
+        if letters:
+            letters_by_view[name] = letters
+    assert letters_by_view
+    for name, letters in letters_by_view.items():
+        assert "D" in letters and "B" not in letters, name
 
 
 def test_one_run_gives_every_seed_and_its_progress():
-    outcomes, seen = watched(run_method_on_all_seeds("fedavg", SETTINGS, "plain", 1, 3))
+    outcomes, steps = watched(run_method_on_all_seeds("fedavg", SETTINGS, "plain", 1, 3))
     assert sorted(outcomes) == [0, 1]
     assert all(outcome.method == "fedavg" for outcome in outcomes.values())
-    done = [part for part, _, _ in seen]
-    assert done == sorted(done)
-    assert done[0] >= 100
-    assert done[-1] == 200
-    assert {total for _, total, _ in seen} == {300}
-    assert all(words.startswith("plain, ") for _, _, words in seen)
+    parts = [part for part, _, _ in steps]
+    assert parts == sorted(parts)
+    assert parts[0] >= 100
+    assert parts[-1] == 200
+    assert {total for _, total, _ in steps} == {300}
+    assert all(words.startswith("plain, ") for _, _, words in steps)
 
 
 def test_tries_differ_in_their_choice_alone_and_a_failure_ends_them():

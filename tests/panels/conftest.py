@@ -1,4 +1,4 @@
-"""Here every picture has few pixels."""
+"""Fixtures of panels: pictures have few pixels, and messages to the browser are recorded."""
 
 import pytest
 

@@ -39,11 +39,11 @@ RUNS = {
 }
 
 
-def check_sum(one):
-    """The terms add up to the total, to 1e-6 of what is added."""
-    terms = one.weights * one.values
+def assert_terms_add_up(explanation):
+    """The terms add up to the total, to 1e-6 of the largest sum."""
+    terms = explanation.weights * explanation.values
     size = np.abs(terms).sum(0).max()
-    np.testing.assert_allclose(terms.sum(0), one.total, rtol=0, atol=1e-6 * max(1.0, size))
+    np.testing.assert_allclose(terms.sum(0), explanation.total, rtol=0, atol=1e-6 * max(1.0, size))
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -55,42 +55,44 @@ def test_the_unfolded_sum_is_the_methods_own_answer(name):
     assert has_sum_explanation(model)
     for i in range(3):
         x = x_test[i : i + 1]
-        one = explain_answer_as_sum(model, x)
-        check_sum(one)
+        explanation = explain_answer_as_sum(model, x)
+        assert_terms_add_up(explanation)
         scores = model.logits(x)[0].double().numpy()
-        if one.own is not None:  # a network that has learnt from such sums
-            assert one.own == scores.argmax()
-        elif one.unit == "probabilities" and name.startswith("ensemble"):
-            np.testing.assert_allclose(one.total, np.exp(scores), atol=1e-6)
+        if explanation.own is not None:  # a network that has learnt from such sums
+            assert explanation.own == scores.argmax()
+        elif explanation.unit == "probabilities" and name.startswith("ensemble"):
+            np.testing.assert_allclose(explanation.total, np.exp(scores), atol=1e-6)
         else:
-            np.testing.assert_allclose(one.total, scores, rtol=1e-6, atol=1e-6)
-        assert len(one.clients) == (3 if "without" in name else 4)
+            np.testing.assert_allclose(explanation.total, scores, rtol=1e-6, atol=1e-6)
+        assert len(explanation.clients) == (3 if "without" in name else 4)
     if name == "fens, without a client":
-        assert one.clients == [0, 2, 3]
+        assert explanation.clients == [0, 2, 3]
     if name == "coboosting":
         weights = model.ensemble.weights.double().numpy()
         assert abs(weights.sum() - 1) > 0.01
-        np.testing.assert_allclose(one.weights[:, 0], weights / weights.sum(), rtol=1e-6)
-        np.testing.assert_allclose(one.total, model.ensemble.logits(x)[0].numpy(), rtol=1e-6)
+        np.testing.assert_allclose(explanation.weights[:, 0], weights / weights.sum(), rtol=1e-6)
+        np.testing.assert_allclose(
+            explanation.total, model.ensemble.logits(x)[0].numpy(), rtol=1e-6
+        )
     if name == "fedet":
         logits = model.last.clients.logits(x)
         weights = compute_client_weights_from_output_variance((logits / 3.0).softmax(-1))[:, 0]
-        np.testing.assert_allclose(one.weights[:, 0], weights.numpy(), rtol=1e-5)
+        np.testing.assert_allclose(explanation.weights[:, 0], weights.numpy(), rtol=1e-5)
         shares = logits.softmax(-1)[:, 0].double()
         expected = (weights.double()[:, None] * shares).sum(0)
-        np.testing.assert_allclose(one.total, expected.numpy(), atol=1e-6)
-        assert one.total.sum() == pytest.approx(1, abs=1e-6)
+        np.testing.assert_allclose(explanation.total, expected.numpy(), atol=1e-6)
+        assert explanation.total.sum() == pytest.approx(1, abs=1e-6)
 
 
 @torch.no_grad()
 def test_the_mean_of_logits_is_a_sum_and_a_merged_network_is_none():
     out = fl.run("ensemble", **QUICK)
     x = out.federation().dataset.x_test[:1]
-    one = explain_mean_of_client_logits(out.model.clients, x)
-    check_sum(one)
+    explanation = explain_mean_of_client_logits(out.model.clients, x)
+    assert_terms_add_up(explanation)
     expected = out.model.clients.logits(x).double().mean(0)[0].numpy()
-    np.testing.assert_allclose(one.total, expected, rtol=1e-5, atol=1e-5)
-    assert (one.weights == 0.25).all()
+    np.testing.assert_allclose(explanation.total, expected, rtol=1e-5, atol=1e-5)
+    assert (explanation.weights == 0.25).all()
     merged = fl.run("fedavg", **QUICK)
     assert not has_sum_explanation(merged.model) and explain_answer_as_sum(merged.model, x) is None
     network = fl.run("fens", **QUICK, **{"fens.aggregator": "nn", "fens.rounds": 2})

@@ -1,4 +1,4 @@
-"""What can be chosen in the left column: methods in groups with a filter, poisoned clients, larger letters."""
+"""What can be chosen in the left column: methods in groups with a filter, a partition, poisoned clients."""
 
 import re
 
@@ -11,25 +11,25 @@ from fedlab_nb.panels import playground
 from fedlab_nb.panels.choices import MethodChooser
 
 
-def shown(box):
-    return [name for name, each in box.boxes.items() if each.layout.display != "none"]
+def list_shown_methods(box):
+    """The methods that the filter leaves."""
+    return [name for name, checkbox in box.boxes.items() if checkbox.layout.display != "none"]
 
 
 def test_every_method_stands_in_the_group_of_its_registration(monkeypatch):
     groups = group_methods_by_kind(METHODS)
     assert sorted(name for names in groups.values() for name in names) == sorted(METHODS)
-    assert (
-        list(groups) == [title for title in GROUPS if title in groups] and "One shot" not in groups
-    )
+    assert list(groups) == [title for title in GROUPS if title in groups]
+    assert "One shot" not in groups
     assert all(METHODS[name].info.rounds != "one-shot" for name in groups["Many rounds"])
-    for name, words in {
+    for name, options in {
         "mine": {},
         "again": {"rounds": "T rounds"},
         "mean": {"group": "Average weights"},
     }.items():
         monkeypatch.setitem(METHODS, name, None)  # so that it is taken away after the test
         del METHODS[name]
-        register(name, title=name, paper="none", **words)(
+        register(name, title=name, paper="none", **options)(
             type("Own", (Method,), {"__doc__": "One of its own."})
         )
     groups = group_methods_by_kind(METHODS)
@@ -39,29 +39,31 @@ def test_every_method_stands_in_the_group_of_its_registration(monkeypatch):
 
 def test_the_filter_looks_at_names_groups_and_papers():
     box = MethodChooser()
-    assert shown(box) == list(METHODS)
-    for asked, methods in (
+    assert list_shown_methods(box) == list(METHODS)
+    for words, methods in (
         ("fens", ["fens"]),
         ("closed form", ["afl", "deepafl", "fedpft", "gauss"]),
         ("2017", None),
     ):
-        box.filter.value = asked
-        assert methods is None or sorted(shown(box)) == methods
+        box.filter.value = words
+        assert methods is None or sorted(list_shown_methods(box)) == methods
         titles = [
             title for title, heading in box.headings.items() if heading.layout.display != "none"
         ]
         assert titles == [
-            title for title, names in box.groups.items() if set(names) & set(shown(box))
+            title
+            for title, names in box.groups.items()
+            if set(names) & set(list_shown_methods(box))
         ]
-    assert "fedavg" in shown(box) and "fens" not in shown(box)
+    assert "fedavg" in list_shown_methods(box) and "fens" not in list_shown_methods(box)
     box.filter.value = "nothing has this"
-    assert shown(box) == []
+    assert list_shown_methods(box) == []
     box.filter.value = " "
-    assert shown(box) == list(METHODS)
+    assert list_shown_methods(box) == list(METHODS)
 
 
-def test_a_chip_for_each_chosen_method_takes_it_out(make):
-    panel = make()
+def test_a_chip_for_each_chosen_method_takes_it_out(make_panel):
+    panel = make_panel()
     box = panel.controls.methods
     chips = [chip for chip in box.chips.children if chip is not box.add]
     assert [chip.description for chip in chips] == [
@@ -78,13 +80,17 @@ def test_a_chip_for_each_chosen_method_takes_it_out(make):
     ]
 
 
-def test_the_rest_is_folded_and_the_slider_shows_five_partitions(make):
-    panel = make(clients=3)
+def test_rare_settings_are_folded_and_the_slider_shows_five_partitions(make_panel):
+    panel = make_panel(clients=3)
     folded = next(w for w in panel.controls.make_layout().children if "fl-folded" in w._dom_classes)
     assert folded.layout.display == "none"
     thumbs = re.findall(r"<svg.*?</svg>", panel.controls.ends.value)
-    held = [len(re.findall("M", svg)) for svg in thumbs]  # a piece for each class of each client
-    assert len(thumbs) == 5 and held == sorted(held) and held[0] < 15 and held[-1] == 30
+    # A piece for each class of each client.
+    piece_counts = [len(re.findall("M", svg)) for svg in thumbs]
+    assert len(thumbs) == 5
+    assert piece_counts == sorted(piece_counts)
+    assert piece_counts[0] < 15
+    assert piece_counts[-1] == 30
     before = panel.controls.ends.value
     panel.controls.alpha.value = 1
     assert panel.controls.ends.value == before
@@ -92,13 +98,11 @@ def test_the_rest_is_folded_and_the_slider_shows_five_partitions(make):
     assert panel.controls.ends.value != before
 
 
-def test_poisoned_clients_are_a_setting_of_the_run(make, job):
-    panel = make(poison="scaled:2:5", projector=True)
+def test_poisoned_clients_are_a_setting_of_the_run(make_panel, job):
+    panel = make_panel(poison="scaled:2:5", projector=True)
     assert panel.views.projector.value
-    assert (
-        panel.controls.poison.poison_setting == "scaled:2:5"
-        and "poison='scaled:2:5'" in panel.code()
-    )
+    assert panel.controls.poison.poison_setting == "scaled:2:5"
+    assert "poison='scaled:2:5'" in panel.code()
     panel.controls.poison.kind.value = "labels"
     panel.controls.clients.value = 1
     assert panel.controls.poison.poison_setting == "labels:1"  # never more than there are

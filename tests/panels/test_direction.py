@@ -1,7 +1,7 @@
 """The panel runs in one direction: control, state, federation, picture."""
 
 from dataclasses import FrozenInstanceError, fields
-from unittest.mock import Mock, create_autospec
+from unittest.mock import create_autospec
 
 import pytest
 
@@ -12,70 +12,75 @@ from fedlab_nb.panels.lab_view import BY_IDENTITY, LabView, PanelState, derive_n
 
 
 @pytest.fixture
-def counted(monkeypatch):
-    """Spies on reading the settings, dealing out data and drawing; called, they forget what was."""
-
-    def spy(owner, name):
-        spies.append(create_autospec(getattr(owner, name), side_effect=getattr(owner, name)))
-        monkeypatch.setattr(owner, name, spies[-1])
-        return spies[-1]
-
-    spies = []
-    counted = Mock(
-        settings=spy(Controls, "read_settings"),
-        federate=spy(controls, "make_federation_from_options"),
-    )
-    counted.views = {kind.name: spy(kind, "draw") for kind in COMMON}
-    counted.drawn = lambda: [name for name, draw in counted.views.items() if draw.called]
-    counted.side_effect = lambda: [one.reset_mock() for one in spies]
-    return counted
+def spies(monkeypatch):
+    """Spies on reading the settings, dealing out data and drawing each view."""
+    return Spies(monkeypatch)
 
 
-def test_one_value_of_a_slider_is_one_state_one_federation_one_picture(make, counted):
-    panel = make()
-    counted()
+class Spies:
+    """`settings`, `federate` and `views[name]` count calls, and pass them on."""
+
+    def __init__(self, monkeypatch):
+        self.monkeypatch = monkeypatch
+        self.settings = self._spy(Controls, "read_settings")
+        self.federate = self._spy(controls, "make_federation_from_options")
+        self.views = {kind.name: self._spy(kind, "draw") for kind in COMMON}
+
+    def _spy(self, owner, name):
+        original = getattr(owner, name)
+        spy = create_autospec(original, side_effect=original)
+        self.monkeypatch.setattr(owner, name, spy)
+        return spy
+
+    def list_drawn_views(self):
+        return [name for name, draw in self.views.items() if draw.called]
+
+    def reset(self):
+        """Forget all calls so far."""
+        for spy in (self.settings, self.federate, *self.views.values()):
+            spy.reset_mock()
+
+
+def test_one_value_of_a_slider_is_one_state_one_federation_one_picture(make_panel, spies):
+    panel = make_panel()
+    spies.reset()
     panel.controls.alpha.value = 1.0
-    assert counted.settings.call_count == counted.federate.call_count == 1
-    assert counted.drawn() == ["partition"] and counted.views["partition"].call_count == 1
-    state = counted.views["partition"].call_args.args[1]
-    assert (
-        state.settings["alpha"] == 1.0 == state.partition["alpha"]
-        and state.federation.clients == 10
-    )
-    assert (
-        state.federation is panel.state("partition").federation
-        and "α = 1," in panel.views["partition"].picture.alt
-    )
-    counted()
+    assert spies.settings.call_count == spies.federate.call_count == 1
+    assert spies.list_drawn_views() == ["partition"] and spies.views["partition"].call_count == 1
+    state = spies.views["partition"].call_args.args[1]
+    assert state.settings["alpha"] == 1.0 == state.partition["alpha"]
+    assert state.federation.clients == 10
+    assert state.federation is panel.state("partition").federation
+    assert "α = 1," in panel.views["partition"].picture.alt
+    spies.reset()
     panel.controls.alpha.value = 1.001  # the same to two digits
-    assert counted.settings.call_count == 1 and not counted.federate.called and not counted.drawn()
-    counted()
+    assert spies.settings.call_count == 1
+    assert not spies.federate.called
+    assert not spies.list_drawn_views()
+    spies.reset()
     panel.controls.dataset.value = "glyphs"  # other limits and epochs
-    assert (
-        panel.wait(60)
-        and counted.settings.call_count == counted.federate.call_count == 1
-        and not panel.error
-    )
+    assert panel.wait(60)
+    assert spies.settings.call_count == spies.federate.call_count == 1
+    assert not panel.error
 
 
-def test_a_view_is_drawn_again_only_for_what_it_depends_on(make, counted):
-    panel = make()
-    counted()
+def test_a_view_is_drawn_again_only_for_what_it_depends_on(make_panel, spies):
+    panel = make_panel()
+    spies.reset()
     panel.run(wait=True)
-    assert (
-        counted.settings.call_count == 1 and not counted.federate.called
-    )  # an event reads nothing
+    # An event of a run reads no settings.
+    assert spies.settings.call_count == 1 and not spies.federate.called
     for view in ("communication", "classes"):
         panel.show(view)
-        counted()
+        spies.reset()
         panel.controls.alpha.value *= 2
-        before = counted.settings.call_count
+        before = spies.settings.call_count
         panel.views.class_index.value = 3 if panel.views.class_index.value == -1 else -1
-        assert counted.settings.call_count == before  # what is looked at is no setting
-        assert counted.drawn() == (["classes"] if view == "classes" else [])
+        assert spies.settings.call_count == before  # what is looked at is no setting
+        assert spies.list_drawn_views() == (["classes"] if view == "classes" else [])
 
 
-def test_what_views_need_are_parts_of_the_state():
+def test_views_depend_on_parts_of_the_state():
     parts = {field.name for field in fields(PanelState)}
     assert all(
         set(needs) <= parts
@@ -83,17 +88,15 @@ def test_what_views_need_are_parts_of_the_state():
     )
 
 
-def test_a_state_cannot_be_changed(make):
-    panel = make()
+def test_a_state_cannot_be_changed(make_panel):
+    panel = make_panel()
     state = panel.state("partition")
     with pytest.raises(FrozenInstanceError):
         state.client = 3
-    other = derive_next_state(state, client=3)
-    assert (
-        other.client == 3
-        and state.client is None
-        and other.find_names_of_changed_fields(state) == {"client"}
-    )
+    next_state = derive_next_state(state, client=3)
+    assert next_state.client == 3
+    assert state.client is None
+    assert next_state.find_names_of_changed_fields(state) == {"client"}
     panel.run(wait=True)
     before = panel.state("accuracy").runs
     with pytest.raises(FrozenInstanceError):

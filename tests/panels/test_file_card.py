@@ -1,4 +1,4 @@
-"""A chosen file in a panel: what each column was taken for, before anything runs; a menu changes it, and the code."""
+"""A chosen file in a panel: before anything runs, a card shows each column's role, and a menu changes it."""
 
 import pytest
 
@@ -19,6 +19,7 @@ ROWS = [
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
+    """The working folder, with a table and a text."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "patients.csv").write_text("\n".join([HEAD, *ROWS]) + "\n")
     (tmp_path / "notes.txt").write_text("no data")
@@ -26,15 +27,17 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def panel(make, job, folder):
-    panel = make()
+def panel(make_panel, job, folder):
+    """A panel in which the table is chosen."""
+    panel = make_panel()
     panel.controls.dataset.value = OWN_FILE
     panel.controls.path.value = "patients.csv"
     assert panel.wait(60)
     return panel
 
 
-def taken(panel):
+def read_roles(panel):
+    """{column: its role} as the card's menus show it."""
     return {name: menu.value for name, menu in panel.controls.card.menus.items()}
 
 
@@ -47,7 +50,7 @@ def test_the_card_is_there_before_anything_runs(panel, job):
     card = panel.controls.card
     assert card.widget.layout.display is None and job.calls == []
     assert "80 training and 20 test" in card.summary.value and "unequal" in card.summary.value
-    assert taken(panel) == {
+    assert read_roles(panel) == {
         "patient_id": "left out",
         "age": "number",
         "blood": "number",
@@ -59,35 +62,36 @@ def test_the_card_is_there_before_anything_runs(panel, job):
     assert "P000" in card.rows.value and "patients.csv" in panel.code()
 
 
-def test_a_choice_stands_in_the_code_and_is_what_the_data_are(panel):
+def test_a_choice_is_in_the_code_and_changes_the_data(panel):
     choose(panel, "ward", "client")
     assert "dataset='patients.csv?client=ward'" in panel.code()
-    assert taken(panel)["ward"] == "client" and "Clients (2)" in panel.controls.card.summary.value
+    assert read_roles(panel)["ward"] == "client"
+    assert "Clients (2)" in panel.controls.card.summary.value
     choose(panel, "age", "left out")
     choose(panel, "patient_id", "category")
     assert panel.controls.error.value == "" or "patient_id" in panel.controls.error.value
     choose(panel, "patient_id", "left out")
     assert "leave_out=age,patient_id" in panel.code()
     choose(panel, "ward", "category")
-    assert "client=&" in panel.code() and taken(panel)["ward"] == "category"
+    assert "client=&" in panel.code() and read_roles(panel)["ward"] == "category"
 
 
 def test_the_label_needs_another_one_first(panel):
     before = panel.code()
     choose(panel, "outcome", "category")
     assert "choose another column as the label first" in panel.controls.error.value
-    assert taken(panel)["outcome"] == "label" and panel.code() == before
+    assert read_roles(panel)["outcome"] == "label" and panel.code() == before
     choose(panel, "sex", "label")
     assert not panel.controls.error.value
-    assert taken(panel)["sex"] == "label" and taken(panel)["outcome"] == "category"
+    assert read_roles(panel)["sex"] == "label" and read_roles(panel)["outcome"] == "category"
 
 
-def test_a_choice_that_cannot_be_is_one_sentence_and_can_be_taken_back(panel):
+def test_a_choice_that_is_not_possible_is_one_sentence_and_can_be_undone(panel):
     choose(panel, "age", "client")
     choose(panel, "blood", "client")
     assert panel.controls.error.value.count("<p") == 1
     choose(panel, "blood", "number")
-    assert not panel.controls.error.value and taken(panel)["blood"] == "number"
+    assert not panel.controls.error.value and read_roles(panel)["blood"] == "number"
 
 
 def test_another_data_set_puts_the_card_away(panel):
@@ -102,7 +106,7 @@ def test_the_files_of_the_folder_are_suggested(panel, folder):
 
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("column", ["age", "sex", "ward"])
-def test_every_choice_is_what_the_file_is_then_taken_for(folder, column, choice):
+def test_a_column_has_the_role_that_was_chosen(folder, column, choice):
     """Choose it, then choose another one: the last choice alone counts."""
     schema = load("patients.csv").schema
     path = make_path_with_column_choice("patients.csv", schema, column, "left out")

@@ -1,4 +1,4 @@
-"""What makes a panel a lab: knobs from the dataclass, own views with their slow work and their buttons, guesses."""
+"""What makes a panel a lab: knobs from the method's dataclass, and views of its own with slow work and buttons."""
 
 import threading
 from functools import partial
@@ -16,16 +16,16 @@ from fedlab_nb.plots import Picture
 from fedlab_nb.plots.style import make_figure
 
 
-def picture(text):
+def make_picture(sentence):
     figure = make_figure((2, 1))
-    return Picture(figure, alt=f"alt of {text}", sentence=text)
+    return Picture(figure, alt=f"alt of {sentence}", sentence=sentence)
 
 
 class Always(LabView):
     name, title, ready = "always", "Always", "always"
 
     def draw(self, state):
-        return picture(
+        return make_picture(
             f"rounds {state.knobs['rounds']}, client {state.client}, class {state.class_index}"
         )
 
@@ -42,23 +42,23 @@ class Slow(LabView):
         return round(state.outcome.accuracy, 3)
 
     def work(self, state):
-        for done in range(2):
-            yield done, 2, f"step {done}"
+        for step in range(2):
+            yield step, 2, f"step {step}"
         return "counted"
 
     def draw(self, state):
-        return picture(f"prepared {state.prepared}, worked {state.worked}")
+        return make_picture(f"prepared {state.prepared}, worked {state.worked}")
 
 
 class Live(LabView):
     name, title, ready = "live", "Live", "live"
-    running = []  # what was shown of a running method
+    running = []  # (fields of the report, metrics) of each drawing during a run
 
     def draw(self, state):
         shown = sorted(state.report.get_fields_that_are_not_none())
         if state.outcome is None:
             self.running.append((shown, len(state.metrics)))
-        return picture(f"live {shown}, outcome {state.outcome is not None}")
+        return make_picture(f"live {shown}, outcome {state.outcome is not None}")
 
 
 class Chooser(LabView):
@@ -72,7 +72,7 @@ class Chooser(LabView):
         self.label = "not a control"
 
     def draw(self, state):
-        return picture(
+        return make_picture(
             f"which {self.which.value}, share {self.share.value:g}, alpha {state.settings['alpha']:g}"
         )
 
@@ -90,11 +90,11 @@ SPEC = LabSpec(
 
 
 @pytest.fixture
-def toy(make):
-    return make(partial(Panel, SPEC), seeds=1, methods=None)
+def panel(make_panel):
+    return make_panel(partial(Panel, SPEC), seeds=1, methods=None)
 
 
-def text(panel, name):
+def read_sentence(panel, name):
     return panel.views[name].sentence.value
 
 
@@ -111,96 +111,89 @@ def test_every_field_of_every_method_has_its_control():
                 assert abs(places - round(places)) < 1e-9, (name, knob)
 
 
-def test_knobs_are_settings_of_the_run_and_of_its_python_lines(toy, job):
-    toy.controls.knobs["rounds"].value = 7
-    toy.controls.extras["init"].value = "different"
-    assert "**{'fens.rounds': 7}" in toy.code() and "init='different'" in toy.code()
-    assert toy.show("always").sentence == "rounds 7, client None, class None"
-    toy.views.client.value, toy.views.class_index.value = 3, 4
-    assert text(toy, "always") == '<p role="status">rounds 7, client 3, class 4</p>'
-    toy.run(wait=True)
+def test_knobs_are_settings_of_the_run_and_of_its_python_lines(panel, job):
+    panel.controls.knobs["rounds"].value = 7
+    panel.controls.extras["init"].value = "different"
+    assert "**{'fens.rounds': 7}" in panel.code() and "init='different'" in panel.code()
+    assert panel.show("always").sentence == "rounds 7, client None, class None"
+    panel.views.client.value, panel.views.class_index.value = 3, 4
+    assert read_sentence(panel, "always") == '<p role="status">rounds 7, client 3, class 4</p>'
+    panel.run(wait=True)
     methods, _, settings = job.calls[0]
-    assert (
-        methods == ["fens", "fedavg"]
-        and settings["fens.rounds"] == 7
-        and settings["init"] == "different"
-    )
-    assert toy.error == "" and "fens.rounds = 7" in str(toy.state("accuracy").runs.rows[0].setting)
+    assert methods == ["fens", "fedavg"]
+    assert settings["fens.rounds"] == 7
+    assert settings["init"] == "different"
+    assert panel.error == ""
+    assert "fens.rounds = 7" in str(panel.state("accuracy").runs.rows[0].setting)
 
 
-def test_a_view_says_what_to_do_then_prepares_in_the_worker_and_works_at_its_button(toy):
-    assert toy.show("slow") is None and "Press Run" in toy.views["slow"].frame.value
-    with_nothing = toy.views["slow"].button
-    assert with_nothing.tooltip == "Count to two."
-    with_nothing.click()
-    assert "needs a result" in toy.controls.error.value
-    toy.run(wait=True)
-    shown = toy.show("slow")
+def test_a_view_says_what_to_do_then_prepares_in_the_worker_and_works_when_its_button_is_pressed(
+    panel,
+):
+    assert panel.show("slow") is None and "Press Run" in panel.views["slow"].frame.value
+    button = panel.views["slow"].button
+    assert button.tooltip == "Count to two."
+    button.click()
+    assert "needs a result" in panel.controls.error.value
+    panel.run(wait=True)
+    shown = panel.show("slow")
     assert shown.sentence.startswith("prepared 0.") and shown.sentence.endswith("worked None")
     assert Slow.prepared_in == {"fedlab_nb panel"}
-    assert toy.work("slow").sentence.endswith("worked counted") and toy.status == "done"
+    assert panel.work("slow").sentence.endswith("worked counted") and panel.status == "done"
 
 
-def test_set_turns_to_a_view_and_sets_its_controls(toy):
-    assert toy.set("chooser", which=2, share=0.25).sentence == "which 2, share 0.25, alpha 0.1"
-    assert toy.views.visible_view_name == "chooser" and toy.sentence.startswith("which 2")
-    assert toy.set("chooser", which=1).sentence == "which 1, share 0.25, alpha 0.1"
-    assert "α = 0.1" in toy.set("partition").alt and toy.views.visible_view_name == "partition"
+def test_set_opens_a_view_and_sets_its_controls(panel):
+    assert panel.set("chooser", which=2, share=0.25).sentence == "which 2, share 0.25, alpha 0.1"
+    assert panel.views.visible_view_name == "chooser" and panel.sentence.startswith("which 2")
+    assert panel.set("chooser", which=1).sentence == "which 1, share 0.25, alpha 0.1"
+    assert "α = 0.1" in panel.set("partition").alt and panel.views.visible_view_name == "partition"
 
 
-@pytest.mark.parametrize(
-    ("view", "controls", "says"),
-    [
+def test_set_refuses_wrong_names_and_values(panel):
+    for view, controls, sentence in [
         ("chooser", {"witch": 2}, "Unknown control of chooser 'witch': did you mean 'which'"),
         ("chooser", {"which": 3}, "which is 3, but it must be one of: 1, 2"),
         ("chooser", {"share": 2}, "share is 2, but it must be a number from 0 to 1"),
         ("choser", {}, "did you mean 'chooser'"),
-    ],
-)
-def test_set_tells_wrong_names_and_values(toy, view, controls, says):
-    with pytest.raises(UsageError, match=says):
-        toy.set(view, **controls)
+    ]:
+        with pytest.raises(UsageError, match=sentence):
+            panel.set(view, **controls)
 
 
-def test_state_is_what_a_view_is_drawn_from(toy):
-    assert toy.state("slow").outcome is None and toy.state("slow").settings["alpha"] == 0.1
-    toy.run(wait=True)
-    toy.work("slow")
-    state = toy.state("slow")
-    assert (
-        state.outcome is toy.outcomes[0] and set(state.others) == {"fedavg"} and state.number == 1
-    )
+def test_a_view_is_drawn_from_its_state(panel):
+    assert panel.state("slow").outcome is None and panel.state("slow").settings["alpha"] == 0.1
+    panel.run(wait=True)
+    panel.work("slow")
+    state = panel.state("slow")
+    assert state.outcome is panel.outcomes[0]
+    assert set(state.others) == {"fedavg"}
+    assert state.number == 1
     assert state.worked == "counted" and state.prepared == round(state.outcome.accuracy, 3)
-    assert (
-        toy.state("accuracy").outcomes == {0: state.outcome}
-        and toy.state("accuracy").worked is None
-    )
+    assert panel.state("accuracy").outcomes == {0: state.outcome}
+    assert panel.state("accuracy").worked is None
     with pytest.raises(UsageError, match="did you mean 'slow'"):
-        toy.state("slo")
+        panel.state("slo")
 
 
-def test_live_views_are_drawn_while_it_runs(toy, job, monkeypatch):
+def test_live_views_are_drawn_while_it_runs(panel, job, monkeypatch):
     monkeypatch.setattr("fedlab_nb.panels.views.REDRAW", 0)
     job.report = LocalReport(best_client=1)
     Live.running.clear()
-    toy.show("live")
-    toy.run(wait=True)
+    panel.show("live")
+    panel.run(wait=True)
     assert Live.running and {tuple(shown) for shown, _ in Live.running} == {("best_client",)}
-    assert text(toy, "live").startswith('<p role="status">live [], outcome True')
+    assert read_sentence(panel, "live").startswith('<p role="status">live [], outcome True')
 
 
-def test_teachers_hide_and_fix_knobs_and_wrong_names_are_told(make, job):
+def test_teachers_hide_and_fix_knobs_and_wrong_names_are_refused(make_panel, job):
     fixed = {"hide": ["epochs", "poison"], "fixed": {"dense.temperature": 2}}
-    panel = make(partial(lab, "dense"), **fixed, images=16, epochs=3)
+    panel = make_panel(partial(lab, "dense"), **fixed, images=16, epochs=3)
     knobs = panel.controls.knobs
-    assert (
-        panel.controls.epochs.value == 3 != knobs["epochs"].value
-    )  # plain epochs are the local ones
-    assert (
-        knobs["temperature"].disabled
-        and knobs["temperature"].value == 2
-        and knobs["images"].value == 16
-    )
+    # `epochs` without a method's name are the local ones.
+    assert panel.controls.epochs.value == 3 != knobs["epochs"].value
+    assert knobs["temperature"].disabled
+    assert knobs["temperature"].value == 2
+    assert knobs["images"].value == 16
     assert panel.controls.poison.row.layout.display == "none"
     with pytest.raises(UsageError, match="did you mean 'fens'"):
         lab("fen", job=job)

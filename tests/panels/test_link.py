@@ -13,29 +13,29 @@ METHODS = st.lists(st.sampled_from(["afl", "fens"]), min_size=1)
 
 
 @given(st.floats(1e-3, 1e3), st.integers(1, 100), st.integers(0, 2**31), METHODS)
-def test_what_is_written_is_read(alpha, clients, seed, methods):
+def test_a_link_is_read_back_as_it_was_written(alpha, clients, seed, methods):
     settings = {"dataset": "glyphs:16g", "alpha": alpha, "clients": clients, "seed": seed}
     assert parse_settings_of_link(make_link(settings, methods)) == settings | {"methods": methods}
 
 
-def test_a_panel_begins_where_a_link_says_and_gives_it_back(make):
-    said = (
+def test_a_panel_begins_where_a_link_says_and_makes_the_same_link(make_panel):
+    link = (
         "https://x.example/playground.html#alpha=0.3&m=4&seed=7&methods=afl,fens&image=t5&client=2"
     )
-    panel = make(kind=playground, methods=None, link=said)
+    panel = make_panel(kind=playground, methods=None, link=link)
     settings = panel.controls.read_settings()
     assert (settings["alpha"], settings["clients"], settings["seed"]) == (0.3, 4, 7)
     assert sorted(panel.methods) == ["afl", "fens"]
     assert panel.link("p.html") == f"p.html#alpha=0.3&m=4&seed=7&methods={','.join(panel.methods)}"
     assert (
-        make(kind=playground, methods=None, link=panel.link(), alpha=1.0)
+        make_panel(kind=playground, methods=None, link=panel.link(), alpha=1.0)
         .link()
         .startswith("playground.html#alpha=1.0&m=4&seed=7")
     )
 
 
-def test_moves_by_hand_go_through_the_link(make):
-    panel = make(
+def test_moves_by_hand_go_through_the_link(make_panel):
+    panel = make_panel(
         kind=playground, methods=None, link="#alpha=0.1&m=10&seed=4&moves=E%3ED,B0>C&methods=afl"
     )
     assert panel.link("p.html") == "p.html#alpha=0.1&m=10&seed=4&moves=E>D,B0>C&methods=afl"
@@ -44,7 +44,7 @@ def test_moves_by_hand_go_through_the_link(make):
     assert [shard.tolist() for shard in shards] == [shard.tolist() for shard in expected.shards]
 
 
-def test_old_names_are_read_and_what_is_no_link_is_refused():
+def test_old_names_are_read_and_a_text_that_is_no_link_is_refused():
     assert parse_settings_of_link("#alpha=0.05&clients=5") == {"alpha": 0.05, "clients": 5}
     for text in ("", "alpha=1", "https://x.example/", "#image=5"):
         with pytest.raises(UsageError, match="no link"):

@@ -1,10 +1,10 @@
-"""What a panel shows before its first run: stored results where they fit the controls, nothing where they do not."""
+"""Before its first run a panel shows stored results where they fit the controls, and nothing elsewhere."""
 
 import statistics
 from dataclasses import replace
 
 import pytest
-from fake_job import outcome
+from fake_job import make_outcome
 from matplotlib.colors import to_hex
 
 from fedlab_nb.panels import nearest_results
@@ -30,21 +30,18 @@ SETTINGS = {
 
 
 def test_titles_numbers_and_source_of_the_table():
-    picture = find_nearest_results(["mine", *METHODS], SETTINGS).draw_into(
-        StoredPlot()
-    )  # one's own method is left out
+    # A method of one's own has no stored results, and is left out.
+    picture = find_nearest_results(["mine", *METHODS], SETTINGS).draw_into(StoredPlot())
     assert [row["method"] for row in picture.table] == ["Local only", "FedAvg, one round", "FENS"]
-    assert (
-        picture.detail.startswith("Stored results of ")
-        and "at α = 0.1, 10 clients:" in picture.sentence
-    )
+    assert picture.detail.startswith("Stored results of ")
+    assert "at α = 0.1, 10 clients:" in picture.sentence
     assert "For reference: Local only" in picture.sentence and "differ" not in picture.sentence
 
 
 def test_settings_that_differ_are_named():
-    asked = {**SETTINGS, "epochs": 5, "fens.rounds": 7, "fens.eta_l": 1, "holdout": "0.1"}
+    settings = {**SETTINGS, "epochs": 5, "fens.rounds": 7, "fens.eta_l": 1, "holdout": "0.1"}
     assert (
-        find_nearest_results(METHODS, asked).describe_differences_from_table()
+        find_nearest_results(METHODS, settings).describe_differences_from_table()
         == "Their epochs and fens.rounds differ from yours."
     )
 
@@ -72,21 +69,21 @@ def test_the_second_classroom_set_has_a_table_of_its_own(monkeypatch):
     monkeypatch.setattr(nearest_results, "list_datasets_with_stored_results", lambda: list(tables))
     monkeypatch.setattr(nearest_results, "load", tables.get)
     mine = {"dataset": "glyphs:16g", "alpha": 0.1, "clients": 10}
-    picture = find_nearest_results(METHODS, mine).draw_into(kept := StoredPlot())
+    picture = find_nearest_results(METHODS, mine).draw_into(plot := StoredPlot())
     assert [row["method"] for row in picture.table] == ["FENS"] and "50" in picture.sentence
     assert "glyphs:16g, α = 0.1" in picture.alt
-    assert "digits, α = 0.1" in find_nearest_results(METHODS, SETTINGS).draw_into(kept).alt
+    assert "digits, α = 0.1" in find_nearest_results(METHODS, SETTINGS).draw_into(plot).alt
     assert find_nearest_results(METHODS, {**mine, "transform": "none"}) is None
 
 
 def test_bands_are_those_of_the_table_and_only_of_this_setting():
-    found = find_nearest_results(METHODS, SETTINGS)
-    bands = found.get_bands_by_method()
-    shares = list(found.table.accuracies("fens", 0.1, 10).values())
+    nearest = find_nearest_results(METHODS, SETTINGS)
+    bands = nearest.get_bands_by_method()
+    shares = list(nearest.table.accuracies("fens", 0.1, 10).values())
     assert len(shares) == 10 and bands["fens"].mean == pytest.approx(sum(shares) / 10)
-    half = 2.262 * statistics.stdev(shares) / 10**0.5  # Student's t of 9 degrees of freedom
-    assert bands["fens"].half_width == pytest.approx(half, rel=1e-3)
-    assert found.describe_stored_seeds() == "10 stored seeds"
+    half_width = 2.262 * statistics.stdev(shares) / 10**0.5  # Student's t of 9 degrees of freedom
+    assert bands["fens"].half_width == pytest.approx(half_width, rel=1e-3)
+    assert nearest.describe_stored_seeds() == "10 stored seeds"
     near = find_nearest_results(METHODS, {**SETTINGS, "alpha": 0.12})
     assert near.get_bands_by_method() == bands
     assert near.describe_stored_seeds() == "10 stored seeds at α = 0.1"
@@ -95,9 +92,9 @@ def test_bands_are_those_of_the_table_and_only_of_this_setting():
 
 
 def test_the_stored_band_lies_behind_the_bar_of_its_method():
-    """Of the run's own setting, whatever the controls say now; of no other method and of no pinned row."""
+    """It is the band of the run's own setting, whatever the controls say now."""
     settings = {**SETTINGS, "seeds": 1}
-    row = Row(1, "fens", settings, 40, outcomes={0: outcome("fens", 0, settings)})
+    row = Row(1, "fens", settings, 40, outcomes={0: make_outcome("fens", 0, settings)})
     state = PanelState(runs=Runs((row,), 1), class_names=[str(c) for c in range(10)])
     (series,) = add_stored_bands_to_series(state.runs.list_series(), state)
     expected = find_nearest_results(["fens"], settings).get_bands_by_method()["fens"]
@@ -117,13 +114,13 @@ def test_a_bar_without_a_stored_band_says_why():
     few_epochs = {**settings, "epochs": 5}
 
     def describe(settings):
-        row = Row(1, "fens", settings, 40, outcomes={0: outcome("fens", 0, settings)})
+        row = Row(1, "fens", settings, 40, outcomes={0: make_outcome("fens", 0, settings)})
         state = PanelState(runs=Runs((row,), 1), class_names=[str(c) for c in range(10)])
         (series,) = state.runs.list_series()
         rows = add_stored_bands_to_series(
             [series, replace(series, method="fens without weights")], state
         )
-        return [one.hover_text.splitlines()[-1] for one in rows]
+        return [series_with_band.hover_text.splitlines()[-1] for series_with_band in rows]
 
     stored, variant = describe(settings)
     assert stored.startswith("10 stored seeds: ") and stored.endswith(" %")

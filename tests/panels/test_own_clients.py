@@ -1,4 +1,4 @@
-"""A panel on data that name their clients: these are used, and the sliders deal samples out where that is asked for."""
+"""A panel on data that name their clients: it uses these, or deals the samples out if that is chosen."""
 
 from dataclasses import replace
 
@@ -8,31 +8,31 @@ import torch
 
 from fedlab_nb.data import add_dataset, federate, load
 
-Y = np.arange(60) % 3
-OWN = {"x_train": np.eye(3)[Y], "y_train": Y, "x_test": np.eye(3)[Y], "y_test": Y,
+LABELS = np.arange(60) % 3
+DATA_WITH_CLIENTS = {"x_train": np.eye(3)[LABELS], "y_train": LABELS, "x_test": np.eye(3)[LABELS], "y_test": LABELS,
        "client_train": np.repeat(["north", "south"], 30)}  # fmt: skip
 pytestmark = pytest.mark.usefixtures("forget_names")
 
 
-def shown(panel):
+def read_facts(panel):
     return panel.controls.facts.value
 
 
-def test_own_clients_are_used_until_another_way_is_chosen(make, job):
-    panel = make(dataset=OWN, methods=["fedavg"], seeds=1)
+def test_own_clients_are_used_until_another_way_is_chosen(make_panel, job):
+    panel = make_panel(dataset=DATA_WITH_CLIENTS, methods=["fedavg"], seeds=1)
     c = panel.controls
-    assert "The 2 clients are the data set&#x27;s own: north, south." in shown(panel)
+    assert "The 2 clients are the data set&#x27;s own: north, south." in read_facts(panel)
     assert [text for text, _ in panel.views.client.options[1:]] == ["A (north)", "B (south)"]
     assert c.alpha.disabled and c.clients.disabled and c.dealing.layout.display is None
     assert c.clients.value == 2, "the slider says how many there are"
-    c.alpha.value = 1.0  # nothing breaks, and nothing is dealt out
-    assert "north, south" in shown(panel) and panel.status != "error"
+    c.alpha.value = 1.0  # a disabled slider deals nothing out
+    assert "north, south" in read_facts(panel) and panel.status != "error"
     panel.run(wait=True)
     assert job.calls[-1][2].items() >= {"partition": "natural", "clients": 2}.items()
     assert "# 'own-" in panel.code() and "fl.add_dataset('own-" in panel.code()
 
     c.dealing.value = "client_dirichlet"
-    assert not c.alpha.disabled and "north" not in shown(panel)
+    assert not c.alpha.disabled and "north" not in read_facts(panel)
     assert c.clients.value == 10, "what was chosen before"
     c.clients.value = 5
     panel.run(wait=True)
@@ -43,38 +43,34 @@ def test_own_clients_are_used_until_another_way_is_chosen(make, job):
     assert c.dealing.layout.display == "none" and "partition" not in c.read_settings()
 
 
-def test_a_federation_a_name_and_a_partition_of_ones_own(make):
-    add_dataset("mine", OWN, title="My patients")
-    panel = make(dataset="mine", partition="iid")
-    assert not panel.controls.alpha.disabled and "north" not in shown(panel)
+def test_a_panel_takes_a_federation_or_a_named_data_set_with_its_clients(make_panel):
+    add_dataset("mine", DATA_WITH_CLIENTS, title="My patients")
+    panel = make_panel(dataset="mine", partition="iid")
+    assert not panel.controls.alpha.disabled and "north" not in read_facts(panel)
     assert ("My patients", "mine") in panel.controls.dataset.options
     shards = federate("digits", clients=3, seed=4).shards
-    panel = make(federation=federate("digits", indices=shards, seed=4), fixed={"clients": 3})
-    assert (
-        "The 3 clients are the data set&#x27;s own: 0, 1, 2." in shown(panel)
-        and panel.controls.seed.value == 4
-    )
+    panel = make_panel(federation=federate("digits", indices=shards, seed=4), fixed={"clients": 3})
+    assert "The 3 clients are the data set&#x27;s own: 0, 1, 2." in read_facts(panel)
+    assert panel.controls.seed.value == 4
     panel.controls.dealing.value = "dirichlet"
     assert panel.controls.clients.disabled and not panel.controls.alpha.disabled
 
 
-def test_natural_without_ids_is_one_sentence_in_the_panel(make):
-    panel = make(partition="natural")
+def test_natural_without_ids_is_one_sentence_in_the_panel(make_panel):
+    panel = make_panel(partition="natural")
     assert "does not name its clients" in panel.controls.error.value
 
 
-def test_letters_can_be_dealt_out_by_their_fonts(make, job):
+def test_letters_can_be_dealt_out_by_their_fonts(make_panel, job):
     data = replace(
         load("digits"), name="drawn", font_train=torch.arange(len(load("digits").y_train)) % 12
     )
-    panel = make(dataset=data, methods=["fedavg"], seeds=1, clients=4)
+    panel = make_panel(dataset=data, methods=["fedavg"], seeds=1, clients=4)
     c = panel.controls
-    assert (
-        c.dealing.value == "dirichlet"
-        and c.dealing.layout.display is None
-        and "partition" not in c.read_settings()
-    )
+    assert c.dealing.value == "dirichlet"
+    assert c.dealing.layout.display is None
+    assert "partition" not in c.read_settings()
     c.dealing.value = "fonts"
-    assert c.alpha.disabled and not c.clients.disabled and "its own fonts" in shown(panel)
+    assert c.alpha.disabled and not c.clients.disabled and "its own fonts" in read_facts(panel)
     panel.run(wait=True)
     assert job.calls[-1][2].items() >= {"partition": "fonts", "clients": 4}.items()

@@ -1,4 +1,4 @@
-"""The toy in the plane: what each square shows, computed in another way; the claims of the lessons over ten seeds."""
+"""The toy in the plane: each square, computed in another way; and the lessons' claims over ten seeds."""
 
 import numpy as np
 import pytest
@@ -13,49 +13,51 @@ from fedlab_nb.studies.statistics import difference
 
 
 @pytest.fixture(scope="module")
-def made():
+def toy():
     return ToyFederation(0.3, seed=2)
 
 
-def by_hand(state, x):
-    """The network in double precision numpy: logits `[N, C]`."""
+def compute_logits_by_hand(state, x):
+    """The network's logits `[N, C]` in numpy, with double precision."""
     weights = [tensor.double().numpy() for tensor in state.values()]
     hidden = np.maximum(x.double().numpy() @ weights[0].T + weights[1], 0)
     return hidden @ weights[2].T + weights[3]
 
 
 # ------------------------------------------------------------------------------------------------------ predictors
-def test_averaged_weights_are_the_mean_by_sizes(made):
-    states, shares = (
-        made.clients.states(),
-        np.array(made.points_per_client) / sum(made.points_per_client),
-    )
-    for name, tensor in made.averaged_network.state_dict().items():
+def test_averaged_weights_are_the_mean_by_sizes(toy):
+    states = toy.clients.states()
+    shares = np.array(toy.points_per_client) / sum(toy.points_per_client)
+    for name, tensor in toy.averaged_network.state_dict().items():
         mean = sum(
             share * state[name].double() for share, state in zip(shares, states, strict=True)
         )
         assert torch.allclose(tensor.double(), mean, atol=1e-6)
 
 
-def test_regions_of_the_average_of_predictions_are_the_argmax_of_the_means(made):
-    mean = np.mean([by_hand(state, make_plane_grid()) for state in made.clients.states()], axis=0)
+def test_regions_of_the_average_of_predictions_are_the_argmax_of_the_means(toy):
+    mean = np.mean(
+        [compute_logits_by_hand(state, make_plane_grid()) for state in toy.clients.states()], axis=0
+    )
     two = np.sort(mean, 1)[:, -2:]
     clear = two[:, 1] - two[:, 0] > 1e-3  # not on a border
-    drawn = (
-        make_plane_square(made, "", made.predict_with_mean_logits)
+    shown_classes = (
+        make_plane_square(toy, "", toy.predict_with_mean_logits)
         .scores.reshape(-1, len(CLASSES))
         .argmax(1)
     )
-    assert clear.mean() > 0.95 and (drawn == mean.argmax(1))[clear].all()
+    assert clear.mean() > 0.95 and (shown_classes == mean.argmax(1))[clear].all()
 
 
-def test_starts():
-    def first(start):
+def test_clients_share_a_start_or_have_one_each():
+    def build_first_weights(start):
         toy = ToyFederation(100, start=start)
         return [next(toy._make_untrained_network(k).parameters()) for k in range(CLIENTS)]
 
-    common, own = first("common"), first("own")
-    assert torch.equal(common[0], common[1]) and not torch.equal(own[0], own[1])
+    common_start = build_first_weights("common")
+    own_start = build_first_weights("own")
+    assert torch.equal(common_start[0], common_start[1])
+    assert not torch.equal(own_start[0], own_start[1])
     with pytest.raises(UsageError, match="common"):
         ToyFederation(1, start="none")
 
@@ -63,22 +65,21 @@ def test_starts():
 # ------------------------------------------------------------------------------------------------------ the picture
 
 
-def test_the_words_say_what_is_seen(made):
-    picture = draw_toy_federation(made)
-    right = made.measure_test_accuracy(made.predict_with_mean_logits)
+def test_sentence_and_table_agree_with_the_toy(toy):
+    picture = draw_toy_federation(toy)
+    right = toy.measure_test_accuracy(toy.predict_with_mean_logits)
     assert f"average of predictions {right:.0%}".replace("%", " %") in picture.sentence
     assert "α = 0.3, seed 2, common start" in picture.alt and "guessing: 33 %" in picture.sentence
     titles = [row["picture"] for row in picture.table]
     assert titles[:3] == ["Client A", "Client B", "Client C"]
     for k, row in enumerate(picture.table[:3]):
-        assert (
-            sum(row[f"points {name}"] for name in CLASSES) == made.points_per_client[k]
-        )  # held-out points play no part there
+        # Held-out points are not counted.
+        assert sum(row[f"points {name}"] for name in CLASSES) == toy.points_per_client[k]
 
 
 # --------------------------------------------------------------------------------------- in the playground and lesson 2
-def test_the_playground_shows_the_lessons_squares_at_its_own_setting(make):
-    panel = make(kind=playground, alpha=0.3, seed=2, clients=7)
+def test_the_playground_shows_the_lessons_squares_at_its_own_setting(make_panel):
+    panel = make_panel(kind=playground, alpha=0.3, seed=2, clients=7)
     lesson = plane.show(alpha=0.3, seed=2)
     assert panel.show("plane").sentence == lesson.sentence
     lesson.set(start="own")
@@ -92,13 +93,12 @@ def test_the_playground_shows_the_lessons_squares_at_its_own_setting(make):
     lesson.close()
 
 
-def test_squares_of_another_setting_are_dim_while_a_hand_is_on_the_slider(make):
-    """Tabs are drawn once the hand rests."""
-    panel = make(kind=playground, seed=4)
+def test_squares_of_another_setting_are_dim_while_a_hand_is_on_the_slider(make_panel):
+    panel = make_panel(kind=playground, seed=4)
     panel.show("plane")
     box = panel.views["plane"].box
     assert "fl-older" not in box._dom_classes
-    panel.views.frame = (900, 500)  # somebody looks on, so that the hand is waited for
+    panel.views.frame = (900, 500)  # with a browser, tabs are drawn once the controls rest
     panel._is_dealing = True
     panel.controls.alpha.value = 1
     assert "fl-older" in box._dom_classes
@@ -110,8 +110,8 @@ def test_squares_of_another_setting_are_dim_while_a_hand_is_on_the_slider(make):
 
 # ------------------------------------------------------------------------------------------------------ over ten seeds
 @pytest.mark.slow
-def test_what_the_lessons_say_of_ten_seeds():
-    def gap(first, second, alpha, start="common"):
+def test_the_lessons_claims_hold_over_ten_seeds():
+    def measure_gap(first, second, alpha, start="common"):
         toys = {seed: make_toy_federation(alpha, seed, start) for seed in range(10)}
         a, b = (
             {k: toy.measure_test_accuracy(getattr(toy, name)) for k, toy in toys.items()}
@@ -120,6 +120,10 @@ def test_what_the_lessons_say_of_ten_seeds():
         return difference(a, b)
 
     assert (
-        gap("predict_with_mean_logits", "predict_with_averaged_weights", 100, "own").low > 0.2
-        and abs(gap("predict_with_mean_logits", "predict_with_averaged_weights", 100).mean) < 0.02
+        measure_gap("predict_with_mean_logits", "predict_with_averaged_weights", 100, "own").low
+        > 0.2
+    )
+    assert (
+        abs(measure_gap("predict_with_mean_logits", "predict_with_averaged_weights", 100).mean)
+        < 0.02
     )

@@ -1,4 +1,4 @@
-"""The playground without a kernel: what is seen, dragged, run, pinned, exported."""
+"""The playground without a kernel: its views, sliders, runs, pinned rows and exports."""
 
 import base64
 import csv
@@ -21,22 +21,22 @@ PNG, SVG = b"\x89PNG\r\n\x1a\n", "<svg"
 VIEWS = ("partition", "accuracy", "communication", "features", "classes")
 
 
-def picture(panel, view):
-    """(SVG, alt text, sentence) of a view as the page has them."""
+def read_view(panel, view):
+    """(SVG, alternative text, sentence) of a view as the page shows them."""
     frame = panel.views[view].frame
     return frame.value, frame.alt, panel.views[view].sentence.value
 
 
-def test_first_view_is_complete_before_anything_is_trained(make, job):
-    panel = make()
-    data, alt, sentence = picture(panel, "partition")
+def test_first_view_is_complete_before_anything_is_trained(make_panel, job):
+    panel = make_panel()
+    data, alt, sentence = read_view(panel, "partition")
     assert data.startswith(SVG) and "α = 0.1, 10 clients, seed 0" in alt and "digits" in sentence
     assert "26.3 kB" in panel.controls.facts.value  # 6570 numbers of 4 bytes
     assert all(cls.info.title in panel.runs_panel.methods.value for cls in METHODS.values())
     assert panel.status == "idle" and "fl-status-idle" in panel._dom_classes and job.calls == []
     assert "Stored: α = 0.1, 10 clients" in alt or "stored: α = 0.1, 10 clients" in alt
     panel.views.select_view("accuracy")
-    data, alt, sentence = picture(panel, "accuracy")
+    data, alt, sentence = read_view(panel, "accuracy")
     assert data.startswith(SVG) and "Stored results of" in alt and "Stored results of" in sentence
     assert "Press Run to get your own" in panel.views["accuracy"].caption.value
     for view in VIEWS[2:]:
@@ -46,30 +46,31 @@ def test_first_view_is_complete_before_anything_is_trained(make, job):
 
 
 @pytest.mark.parametrize("model", ["auto", "cnn,mlp,mlp:16"])
-def test_the_cost_that_is_shown_beforehand_is_the_ledger_s(make, model):
-    panel = make(job=None, methods=["ensemble"], clients=4, seeds=1, epochs=1, model=model)
+def test_the_bytes_that_are_shown_before_a_run_are_those_of_its_ledger(make_panel, model):
+    panel = make_panel(job=None, methods=["ensemble"], clients=4, seeds=1, epochs=1, model=model)
     panel.run(wait=True, timeout=300)
     (outcome,) = panel.outcomes
     assert f"all 4 clients {format_data_size(outcome.bytes_up)}." in panel.controls.facts.value
 
 
-def test_the_picture_follows_every_slider_and_keeps_its_height(make):
-    panel = make(hide=["stored"])
-    seen, height = set(), panel.views["partition"].frame.layout.height
+def test_the_picture_follows_every_slider_and_keeps_its_height(make_panel):
+    panel = make_panel(hide=["stored"])
+    pictures = set()
+    height = panel.views["partition"].frame.layout.height
     for alpha, clients in ((0.01, 10), (100, 1), (0.01, 1), (100, 50)):
         panel.controls.alpha.value, panel.controls.clients.value = alpha, clients
-        data, alt, _ = picture(panel, "partition")
+        data, alt, _ = read_view(panel, "partition")
         assert data.startswith(SVG) and f"α = {alpha:g}, {clients} client" in alt
-        seen.add(data)
-    assert len(seen) == 3  # with one client α makes no difference
+        pictures.add(data)
+    assert len(pictures) == 3  # with one client α makes no difference
     assert panel.views["partition"].frame.layout.height == height
-    before = picture(panel, "partition")[0]
+    before = read_view(panel, "partition")[0]
     panel.controls.seed.value = 7
-    assert picture(panel, "partition")[0] != before and not panel.error
+    assert read_view(panel, "partition")[0] != before and not panel.error
 
 
-def test_a_run_fills_every_view_and_the_table(make):
-    panel = make()
+def test_a_run_fills_every_view_and_the_table(make_panel):
+    panel = make_panel()
     panel.controls.run.click()
     assert panel.wait(60)
     assert panel.status == "done" and "fl-status-done" in panel._dom_classes
@@ -80,7 +81,7 @@ def test_a_run_fills_every_view_and_the_table(make):
     panel.views.client.value = 3
     for view in VIEWS:
         panel.show(view)
-        data, alt, sentence = picture(panel, view)
+        data, alt, sentence = read_view(panel, view)
         assert data.startswith(SVG) and "α = 0.1" in alt and len(sentence) > 40, view
         assert view == "accuracy" or "lient D" in sentence, view
         panel.views.tables.value = True
@@ -93,8 +94,8 @@ def test_a_run_fills_every_view_and_the_table(make):
 
 
 @pytest.mark.slow
-def test_models_of_earlier_runs_do_not_stay_in_memory(make):
-    panel = make(job=None, methods=["fedavg", "ensemble"], seeds=1, clients=3, epochs=1)
+def test_models_of_earlier_runs_do_not_stay_in_memory(make_panel):
+    panel = make_panel(job=None, methods=["fedavg", "ensemble"], seeds=1, clients=3, epochs=1)
     panel.run(wait=True)
     models = [weakref.ref(outcome.model) for outcome in panel.outcomes]
     before = panel.outcomes[0].accuracy
@@ -102,57 +103,54 @@ def test_models_of_earlier_runs_do_not_stay_in_memory(make):
     panel.run(wait=True)
     gc.collect()
     first, _, second, _ = panel.outcomes
-    assert [model() for model in models] == [
-        None,
-        None,
-    ] and first.accuracy == before != second.accuracy
+    assert [model() for model in models] == [None, None]
+    assert first.accuracy == before != second.accuracy
     x, y = load("digits").x_test, load("digits").y_test.numpy()
     assert (first.predict(x) == y).mean() == pytest.approx(before)  # from the remembered clients
 
 
-def test_features_show_pca_first_and_tsne_when_it_is_ready(make):
-    panel = make()
+def test_features_show_pca_first_and_tsne_when_it_is_ready(make_panel):
+    panel = make_panel()
     panel.run(wait=True)
     with panel._guard:  # the worker cannot finish the map before the preview is looked at
         panel.views.select_view("features")
-        assert "PCA maps" in picture(panel, "features")[1]
+        assert "PCA maps" in read_view(panel, "features")[1]
     panel.wait(60)
-    assert "PCA" not in picture(panel, "features")[1] and "fl-mapping" not in panel._dom_classes
+    assert "PCA" not in read_view(panel, "features")[1] and "fl-mapping" not in panel._dom_classes
 
 
-def test_while_a_map_is_made_the_other_views_are_drawn(make, monkeypatch):
-    """Chosen then, they are there; a change meanwhile makes the drawing worth nothing, an error leaves it for later."""
+def test_while_a_map_is_made_the_other_views_are_drawn(make_panel, monkeypatch):
+    """A tab opened then shows its picture at once. After a change it is drawn again; an error is shown later."""
     gate = threading.Event()
 
-    def apart(features):
+    def compute_slowly(features):
         while not gate.is_set():
             yield time.sleep(0.01)
         return features[:, :2]
 
-    def until(condition):
+    def wait_until(condition):
         end = time.monotonic() + 20
         while not condition() and time.monotonic() < end:
             time.sleep(0.01)
         assert condition()
 
-    monkeypatch.setattr(figures, "compute_tsne_in_subprocess", apart)
-    panel = make()
+    monkeypatch.setattr(figures, "compute_tsne_in_subprocess", compute_slowly)
+    panel = make_panel()
     for view in panel.views.views.values():
         view.frame.size = [700, 420]
     panel.run(wait=True)
     monkeypatch.setattr(panel.views["classes"].lab_view, "draw", lambda state: 1 / 0)
     panel.views.select_view("features")
-    until(lambda: panel.views["communication"].frame.value.startswith("<svg"))
-    drawn = panel.views["communication"].picture
-    assert (
-        "communication" not in panel.views.dirty
-        and panel.views.visible_view_name == "features"
-        and not panel.error
-    )
+    wait_until(lambda: panel.views["communication"].frame.value.startswith("<svg"))
+    first_picture = panel.views["communication"].picture
+    assert "communication" not in panel.views.dirty
+    assert panel.views.visible_view_name == "features"
+    assert not panel.error
     panel.views.select_view("communication")
-    assert panel.views["communication"].picture is drawn and "fl-mapping" in panel._dom_classes
+    assert panel.views["communication"].picture is first_picture
+    assert "fl-mapping" in panel._dom_classes
     panel.views.client.value = 1
-    assert panel.views["communication"].picture is not drawn
+    assert panel.views["communication"].picture is not first_picture
     panel.views.select_view("classes")
     assert "ZeroDivisionError" in panel.error
     gate.set()
@@ -161,8 +159,8 @@ def test_while_a_map_is_made_the_other_views_are_drawn(make, monkeypatch):
 
 # Slow because pictures of eight maps are drawn.
 @pytest.mark.slow
-def test_maps_of_more_methods_than_one_picture_holds_are_chosen(make):
-    """Maps of eight methods fit; the menu has the others, and is away where there are none."""
+def test_maps_of_more_methods_than_one_picture_holds_are_chosen(make_panel):
+    """Eight maps fit into a picture. A menu leads to the others, and is hidden where there are none."""
     names = [
         "fedavg",
         "ensemble",
@@ -175,94 +173,86 @@ def test_maps_of_more_methods_than_one_picture_holds_are_chosen(make):
         "local",
         "centralized",
     ]
-    panel = make(methods=names, seeds=1)
+    panel = make_panel(methods=names, seeds=1)
     panel.run(wait=True)
     menu = panel.views["features"].lab_view.maps
 
-    def titles(shown):
-        return [ax.get_title(loc="left") for ax in shown.figure.axes]
+    def list_titles(picture):
+        return [ax.get_title(loc="left") for ax in picture.figure.axes]
 
-    first = titles(panel.show("features"))
-    assert [text for text, _ in menu.options] == [
-        "1 to 8 of 10",
-        "9 to 10 of 10",
-    ] and menu.layout.display is None
-    second = titles(panel.set("features", maps=8))
-    assert (
-        "FENS" in first
-        and "FENS" not in second
-        and "Centralized" in second
-        and "Centralized" not in first
-    )
+    first = list_titles(panel.show("features"))
+    assert [text for text, _ in menu.options] == ["1 to 8 of 10", "9 to 10 of 10"]
+    assert menu.layout.display is None
+    second = list_titles(panel.set("features", maps=8))
+    assert "FENS" in first
+    assert "FENS" not in second
+    assert "Centralized" in second
+    assert "Centralized" not in first
     panel.controls.methods.value = ["fedavg", "fens"]
     panel.run(wait=True)
-    assert (
-        "FENS" in titles(panel.show("features"))
-        and menu.value == 0
-        and menu.layout.display == "none"
-    )
+    assert "FENS" in list_titles(panel.show("features"))
+    assert menu.value == 0
+    assert menu.layout.display == "none"
 
 
-def test_pinned_rows_stay_beside_new_runs(make):
-    panel = make()
+def test_pinned_rows_stay_beside_new_runs(make_panel):
+    panel = make_panel()
     panel.run(wait=True)
     panel.runs_panel.runs.children[2].children[0].value = True  # FENS of run 1
     panel.controls.alpha.value = 1
     assert "press Run" in panel.views["accuracy"].caption.value
     panel.run(wait=True)
-    assert "FENS (run 1, α = 0.1)" in picture(panel, "accuracy")[1]
+    assert "FENS (run 1, α = 0.1)" in read_view(panel, "accuracy")[1]
     assert "run_1 = fl.compare(['fens'], dataset='digits', alpha=0.1" in panel.code()
     panel.runs_panel.clear.click()
     assert [row.method for row in panel.state("accuracy").runs.rows] == ["fens"]
     panel.run(wait=True)
-    assert [row.run for row in panel.state("accuracy").runs.shown_rows] == [
-        3,
-        3,
-        1,
-    ] and not panel.error
+    assert [row.run for row in panel.state("accuracy").runs.shown_rows] == [3, 3, 1]
+    assert not panel.error
 
 
 # Slow because nine runs of a panel are drawn.
 @pytest.mark.slow
-def test_of_many_runs_the_last_rows_stay_listed_and_those_with_a_pin(make):
-    panel = make()
+def test_of_many_runs_the_last_rows_and_pinned_ones_stay_listed(make_panel):
+    panel = make_panel()
     for run in range(1, 10):
         panel.run(wait=True)
         if run == 1:
             panel.runs_panel.runs.children[2].children[0].value = True
-    listed, more, several = panel.runs_panel.runs, panel.runs_panel.more, len(panel.methods)
-    last = listed.children
-    assert (
-        len(last) == 1 + runs_panel.MAX_ROWS + 1 and last[-1].children[0].value
-    )  # the heading; the first run's FENS
-    assert more.description == f"Show all {9 * several} rows"
-    more.click()
-    assert len(listed.children) == 1 + 9 * several and listed.children[1] is last[1]
-    more.click()
-    assert listed.children == last and not panel.error
+    listed = panel.runs_panel.runs
+    more_button = panel.runs_panel.more
+    several = len(panel.methods)
+    rows_before = listed.children
+    # The heading, the last rows, and the pinned row of the first run.
+    assert len(rows_before) == 1 + runs_panel.MAX_ROWS + 1 and rows_before[-1].children[0].value
+    assert more_button.description == f"Show all {9 * several} rows"
+    more_button.click()
+    assert len(listed.children) == 1 + 9 * several and listed.children[1] is rows_before[1]
+    more_button.click()
+    assert listed.children == rows_before and not panel.error
     panel.runs_panel.clear.click()
-    assert len(listed.children) == 2 and more.layout.display == "none"
+    assert len(listed.children) == 2 and more_button.layout.display == "none"
 
 
-def test_code_is_python_that_names_what_run_would_do(make, job):
-    panel = make(alpha=0.5, epochs=7, partition="dirichlet")
+def test_code_is_python_that_does_what_run_does(make_panel, job):
+    panel = make_panel(alpha=0.5, epochs=7, partition="dirichlet")
     panel.run(wait=True)
-    called = {}
+    call = {}
     source = panel.code().replace("import fedlab_nb as fl", "").replace("outs.table()", "")
     fake = type(
         "fl",
         (),
-        {"compare": staticmethod(lambda methods, **kw: called.update(methods=methods, **kw))},
+        {"compare": staticmethod(lambda methods, **kw: call.update(methods=methods, **kw))},
     )
     exec(source, {"fl": fake})
     methods, seeds, settings = job.calls[-1]
-    assert called == {"methods": methods, "seeds": seeds, **settings} and settings["epochs"] == 7
+    assert call == {"methods": methods, "seeds": seeds, **settings} and settings["epochs"] == 7
 
 
 # Slow because every view is drawn as a file.
 @pytest.mark.slow
-def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make, tmp_path):
-    panel = make()
+def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make_panel, tmp_path):
+    panel = make_panel()
     panel.run(wait=True)
     panel.runs_panel.folder.value = str(tmp_path / "mine")
     panel.runs_panel.export.click()
@@ -271,9 +261,8 @@ def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make, tmp_pa
         rows = list(csv.DictReader(file))
     assert [row["method"] for row in rows] == ["fedavg", "fedavg", "fens", "fens"]
     record = json.loads((tmp_path / "mine/runs.json").read_text(encoding="utf-8"))
-    assert (
-        float(rows[0]["accuracy"]) == record[0]["accuracy"] and record[0]["ledger"]["clients"] == 10
-    )
+    assert float(rows[0]["accuracy"]) == record[0]["accuracy"]
+    assert record[0]["ledger"]["clients"] == 10
     for name in (*VIEWS, "handout"):
         assert (tmp_path / f"mine/{name}.png").read_bytes().startswith(PNG)
         assert b"<svg" in (tmp_path / f"mine/{name}.svg").read_bytes()[:600]
@@ -286,14 +275,14 @@ def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make, tmp_pa
 
 # Slow because the panel's runs are real ones, and are all computed twice more.
 @pytest.mark.slow
-def test_the_exported_script_computes_every_run_again(make, tmp_path, capsys):
-    panel = make(job=None, methods=["local", "fedavg"], clients=3, seeds=2, epochs=1)
+def test_the_exported_script_computes_every_run_again(make_panel, tmp_path, capsys):
+    panel = make_panel(job=None, methods=["local", "fedavg"], clients=3, seeds=2, epochs=1)
     panel.run(wait=True, timeout=300)
     panel.controls.alpha.value, panel.controls.seeds.value = 1, 1
     panel.run(wait=True, timeout=300)
-    place = panel.export(tmp_path / "mine")
-    assert (place / "reproduce.py").read_text(encoding="utf-8").count("fl.compare(") == 3
-    runpy.run_path(str(place / "reproduce.py"))
+    folder = panel.export(tmp_path / "mine")
+    assert (folder / "reproduce.py").read_text(encoding="utf-8").count("fl.compare(") == 3
+    runpy.run_path(str(folder / "reproduce.py"))
     head, *lines, end = capsys.readouterr().out.splitlines()
     assert [line.split()[:3] for line in lines] == [
         *(["1", method, seed] for seed in "01" for method in ("local", "fedavg")),
@@ -301,37 +290,33 @@ def test_the_exported_script_computes_every_run_again(make, tmp_path, capsys):
     ]
     assert all(line.split()[3] == line.split()[5] for line in lines), lines
     assert end.startswith("All 6 results")
-    rows = (place / "runs.csv").read_text(encoding="utf-8")
+    rows = (folder / "runs.csv").read_text(encoding="utf-8")
     accuracy = next(csv.DictReader(rows.splitlines()))["accuracy"]
-    (place / "runs.csv").write_text(rows.replace(f",{accuracy},", ",0.123,", 1), encoding="utf-8")
-    runpy.run_path(str(place / "reproduce.py"))
+    (folder / "runs.csv").write_text(rows.replace(f",{accuracy},", ",0.123,", 1), encoding="utf-8")
+    runpy.run_path(str(folder / "reproduce.py"))
     assert "1 of 6 results differ" in capsys.readouterr().out
 
 
-def test_saved_outputs_can_be_read_without_a_kernel(make, monkeypatch):
-    panel = make()
+def test_saved_outputs_can_be_read_without_a_kernel(make_panel, monkeypatch):
+    panel = make_panel()
     panel.run(wait=True)
     data, metadata = panel._repr_mimebundle_()
-    assert (
-        base64.b64decode(data["image/png"]).startswith(PNG)
-        and "α = 0.1" in metadata["image/png"]["alt"]
-    )
+    assert base64.b64decode(data["image/png"]).startswith(PNG)
+    assert "α = 0.1" in metadata["image/png"]["alt"]
     assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == panel.model_id
-    assert (
-        "FENS" in data["text/plain"]
-        and "\n" not in data["text/plain"]
-        and "0x" not in data["text/plain"]
-    )
+    assert "FENS" in data["text/plain"]
+    assert "\n" not in data["text/plain"]
+    assert "0x" not in data["text/plain"]
     assert repr(panel) == data["text/plain"]
-    shown = []
-    monkeypatch.setattr(saved, "display", lambda data, **_: shown.append(data))
+    outputs = []
+    monkeypatch.setattr(saved, "display", lambda data, **_: outputs.append(data))
     panel._ipython_display_()
-    assert [sorted(output) for output in shown] == [
+    assert [sorted(output) for output in outputs] == [
         ["application/vnd.jupyter.widget-view+json", "text/plain"],
         ["image/png", "text/plain"],
         ["text/html", "text/plain"],
     ]
-    assert all(output["text/plain"] for output in shown)
+    assert all(output["text/plain"] for output in outputs)
 
 
 @pytest.mark.parametrize(("name", "value", "says"), [
@@ -343,22 +328,24 @@ def test_wrong_starting_values_are_refused(name, value, says):
         playground(**{name: value})
 
 
-def test_running_a_cell_again_stops_the_worker_of_its_last_panel(make, job, monkeypatch):
+def test_running_a_cell_again_stops_the_worker_of_its_last_panel(make_panel, job, monkeypatch):
     executions = iter([("cell-1", 1), ("cell-1", 1), ("cell-2", 2), ("cell-1", 3)])
     monkeypatch.setattr(saved, "find_running_cell", lambda: next(executions))
     job.gate.clear()
-    first, second, other = make(), make(), make()
+    first = make_panel()
+    second = make_panel()
+    other = make_panel()
     for panel in (first, second, other):
         panel.run()
-    make()  # cell-1 again
+    make_panel()  # cell-1 again
     job.gate.set()
     for panel in (first, second, other):
         assert panel.wait(60)
     assert [first.status, second.status, other.status] == ["stopped", "stopped", "done"]
 
 
-def test_closing_a_panel_closes_all_that_it_is_made_of(make):
-    panel = make()
+def test_closing_a_panel_closes_all_that_it_is_made_of(make_panel):
+    panel = make_panel()
     parts = theme.list_nested_widgets([panel])
     assert len(parts) > 100
     panel.close()

@@ -15,20 +15,24 @@ from fedlab_nb.panels.race import compute_seconds_of_curve_points
 
 # Slow because the picture of what travels is drawn several times, once for a method of each group.
 @pytest.mark.slow
-def test_compare_shows_needs_at_once_and_time_after_a_run(make):
-    panel = make(fl.comparison, seeds=1)
+def test_compare_shows_needs_at_once_and_time_after_a_run(make_panel):
+    panel = make_panel(fl.comparison, seeds=1)
     rows_of_tabs = [name for name in panel.views.tabs._dom_classes if name.startswith("fl-split")]
     assert rows_of_tabs == ["fl-split-5"] and "fl-own-last" in panel.views.tabs._dom_classes
-    words = panel.show("needs")
-    assert [row["method"] for row in words.table] == ["FedAvg, one round", "FENS"]
-    assert [row["local work"] for row in words.table] == ["40 passes"] * 2
-    assert words.sentence == "1 of 2 methods need nothing but the uploads: FedAvg, one round."
-    (data, _), rows = words._repr_mimebundle_(), len(words.table)
+    table_picture = panel.show("needs")
+    assert [row["method"] for row in table_picture.table] == ["FedAvg, one round", "FENS"]
+    assert [row["local work"] for row in table_picture.table] == ["40 passes"] * 2
+    assert (
+        table_picture.sentence == "1 of 2 methods need nothing but the uploads: FedAvg, one round."
+    )
+    data, _ = table_picture._repr_mimebundle_()
+    rows = len(table_picture.table)
     assert data["text/html"].startswith("<img alt=") and data["text/html"].count("<tr>") == rows + 1
     # One method of each group: to draw all of them takes ten seconds.
-    some = list({method.info.group: name for name, method in METHODS.items()}.values())
-    panel.controls.methods.value = some
-    assert len(panel.views["needs"].picture.table) == len(some) and not panel.error
+    methods_by_group = {method.info.group: name for name, method in METHODS.items()}
+    one_of_each_group = list(methods_by_group.values())
+    panel.controls.methods.value = one_of_each_group
+    assert len(panel.views["needs"].picture.table) == len(one_of_each_group) and not panel.error
     shown = panel.views["needs"].frame.value
     assert 0 < shown.index("<svg") < shown.index("<table>") and 0 < shown.index("What travels")
     panel.controls.methods.value = ["fedavg", "fens"]
@@ -37,8 +41,12 @@ def test_compare_shows_needs_at_once_and_time_after_a_run(make):
 
 
 def test_bars_of_time_stand_in_their_order_and_end_at_the_sum():
-    times = [("A", 0.2, 0.1), ("B", 0.2, 1.5), ("C", 0.0, 0.7)]
-    picture = plots.draw_times([plots.MethodTime(*each) for each in times], setting="here")
+    times = [
+        plots.MethodTime("A", 0.2, 0.1),
+        plots.MethodTime("B", 0.2, 1.5),
+        plots.MethodTime("C", 0.0, 0.7),
+    ]
+    picture = plots.draw_times(times, setting="here")
     (ax,) = picture.figure.axes
     ends = {bar.get_y(): bar.get_x() + bar.get_width() for bar in ax.patches}
     assert [row["method"] for row in picture.table] == ["B", "C", "A"]
@@ -47,21 +55,21 @@ def test_bars_of_time_stand_in_their_order_and_end_at_the_sum():
     assert picture.sentence.startswith("B takes longest, 1.7 s")
 
 
-@pytest.mark.parametrize("own", [{}, {"fens.proxy": "server", "ee_data": "real"}])
-def test_what_leaks_follows_the_settings(own):
+@pytest.mark.parametrize("more_settings", [{}, {"fens.proxy": "server", "ee_data": "real"}])
+def test_the_leaks_that_are_shown_follow_the_settings(more_settings):
     methods = ["fens", "coboosting"]
-    settings = {"dataset": "digits", "seeds": 1, "preset": "classroom", **own}
+    settings = {"dataset": "digits", "seeds": 1, "preset": "classroom", **more_settings}
     plans = plan_runs_by_method(PanelState(methods=methods, settings=settings))
     leaks = [plans[name].method.leaks for name in methods]
     assert (
         ("held-out samples, to the server" in leaks[0])
         == leaks[1].endswith("training samples")
-        == bool(own)
+        == bool(more_settings)
     )
 
 
-def test_the_race_is_run_once_and_handed_to_the_browser(make):
-    panel = make(fl.race, seeds=1)
+def test_the_race_runs_once_and_its_scene_is_sent_to_the_browser(make_panel):
+    panel = make_panel(fl.race, seeds=1)
     frame = panel.views["race"].frame
     assert panel.show("race") is None and "Press Run" in frame.value and frame.scene == {}
     panel.views.select_view("partition")
@@ -80,11 +88,12 @@ def test_the_race_is_run_once_and_handed_to_the_browser(make):
             {"bytes": outcome.ledger.total, "seconds": 1.5, "accuracy": outcome.accuracy}
         ]
         assert sum(method["flight"]["legs"][1]["bytes"]) == outcome.ledger.up
-    least, most = frame.scene["bytes"]
-    assert most == max(outcome.ledger.total for outcome in outcomes.values()) and least < most
+    lowest, highest = frame.scene["bytes"]
+    assert highest == max(outcome.ledger.total for outcome in outcomes.values())
+    assert lowest < highest
 
 
-def test_seconds_go_as_progress_does_within_training_and_the_rest():
+def test_seconds_follow_the_progress_within_training_and_within_the_method():
     def point(phase, progress):
         return {"phase": phase, "progress": progress, "bytes": 0, "accuracy": 0.0}
 
@@ -100,8 +109,8 @@ def test_seconds_go_as_progress_does_within_training_and_the_rest():
     assert compute_seconds_of_curve_points(rounds) == [1.5, 3.0, 3.0]
 
 
-def test_calibration_asks_for_a_run_and_is_then_drawn(make):
-    panel = make()
+def test_calibration_asks_for_a_run_and_is_then_drawn(make_panel):
+    panel = make_panel()
     panel.views.select_view("calibration")
     assert "Press Run" in panel.views["calibration"].frame.value
     panel.run(wait=True)

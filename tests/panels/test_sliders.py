@@ -1,4 +1,4 @@
-"""The α slider in a browser's hands: what code has given it comes back as it was."""
+"""Sliders and a browser: a value that code has set comes back unchanged."""
 
 import math
 

@@ -1,10 +1,10 @@
-"""A lab's panel: the strip of the stage, and the client and class that strip, menus and pictures look at together."""
+"""A lab's strip of the stage: strip, menus and pictures share the selected client and class."""
 
 import random
 
 import pytest
 from javascript import run_javascript
-from stage_messages import START, deal, last, open_window, read_owners
+from stage_messages import START_SETTING, deal, find_last, open_window, read_owners
 
 from fedlab_nb.data import federate
 from fedlab_nb.panels import LabPanel, playground
@@ -14,8 +14,8 @@ from fedlab_nb.panels.views import NOBODY
 
 
 @pytest.fixture
-def strip(make, sent):
-    panel = make(kind=lambda **options: LabPanel(PLAYGROUND, **options), seed=4)
+def strip(make_panel, sent):
+    panel = make_panel(kind=lambda **options: LabPanel(PLAYGROUND, **options), seed=4)
     open_window(panel)
     return panel
 
@@ -25,23 +25,23 @@ def list_sent(sent, kind):
 
 
 def test_the_stage_of_a_lab_is_a_strip(strip, sent):
-    about = last(sent, "data")[0]["about"]
+    about = find_last(sent, "data")[0]["about"]
     assert about["isStrip"] and not about["hasSettings"]
     assert strip.views.box.children[0] is strip.stage
 
 
-def test_the_strip_says_client_as_the_rest_of_its_panel_does(strip, sent):
-    people = last(sent, "data")[0]["about"]["people"]
+def test_the_strip_speaks_of_clients_as_its_panel_does(strip, sent):
+    people = find_last(sent, "data")[0]["about"]["people"]
     assert (people["one"], people["many"], people["kind"]) == ("client", "clients", "digit")
 
 
-@pytest.mark.parametrize(("hide", "one"), [(["stored", "dataset"], "office"), ([], "client")])
-def test_only_the_stage_of_the_first_lesson_tells_of_post_offices(make, sent, hide, one):
-    open_window(make(kind=playground, seed=4, hide=hide))
-    assert last(sent, "data")[0]["about"]["people"]["one"] == one
+@pytest.mark.parametrize(("hide", "word"), [(["stored", "dataset"], "office"), ([], "client")])
+def test_only_the_stage_of_the_first_lesson_speaks_of_post_offices(make_panel, sent, hide, word):
+    open_window(make_panel(kind=playground, seed=4, hide=hide))
+    assert find_last(sent, "data")[0]["about"]["people"]["one"] == word
 
 
-def test_what_is_chosen_on_the_strip_is_looked_at_and_not_said_back(strip, sent):
+def test_a_selection_on_the_strip_changes_the_panel_and_is_not_sent_back(strip, sent):
     sent.clear()
     strip._dispatch_browser_message({"kind": "selection", "client": 3, "class_index": 7})
     state = strip.state("partition")
@@ -54,13 +54,15 @@ def test_what_is_chosen_on_the_strip_is_looked_at_and_not_said_back(strip, sent)
     assert list_sent(sent, "selection") == []
 
 
-def test_what_is_chosen_in_a_menu_or_a_picture_is_told_to_the_strip(strip, sent):
+def test_a_selection_in_a_menu_or_a_picture_is_sent_to_the_strip(strip, sent):
     sent.clear()
     strip.views.client.value = 2
     picked = {"count": 1, "method": None, "client": 2, "class_index": 5, "none": False}
     strip.views["partition"].frame.picked = picked
-    told = [(one["client"], one["class_index"]) for one in list_sent(sent, "selection")]
-    assert told[0] == (2, None) and told[-1] == (2, 5)
+    selections = [
+        (message["client"], message["class_index"]) for message in list_sent(sent, "selection")
+    ]
+    assert selections[0] == (2, None) and selections[-1] == (2, 5)
     strip.views["partition"].frame.picked = {"count": 2, "none": True}
     assert (strip.state("partition").client, list_sent(sent, "selection")[-1]["client"]) == (
         None,
@@ -68,19 +70,25 @@ def test_what_is_chosen_in_a_menu_or_a_picture_is_told_to_the_strip(strip, sent)
     )
 
 
-def test_a_client_that_there_is_not_is_nobody(strip):
+def test_an_unknown_client_selects_nobody(strip):
     strip._dispatch_browser_message({"kind": "selection", "client": 99, "class_index": None})
     assert strip.state("partition").client is None
 
 
-def test_what_the_strip_repeats_sets_no_control(strip, sent):
+def test_an_echo_of_the_strip_sets_no_control(strip, sent):
     """The slider has moved on while the window still answers to where it was."""
     strip.controls.alpha.value = 0.5
     alpha = strip.state("partition").settings["alpha"]
-    echo = {"kind": "deal", "revision": 2, "question": "echo", "setting": START, "isEcho": True}
+    echo = {
+        "kind": "deal",
+        "revision": 2,
+        "question": "echo",
+        "setting": START_SETTING,
+        "isEcho": True,
+    }
     strip._dispatch_browser_message(echo)
-    assert strip.state("partition").settings["alpha"] == alpha != START["alpha"]
-    content, _ = last(sent, "federation")
+    assert strip.state("partition").settings["alpha"] == alpha != START_SETTING["alpha"]
+    content, _ = find_last(sent, "federation")
     assert content["question"] == "echo" and content["setting"]["alpha"] == alpha
     strip.controls.hidden_settings["moves"] = "A>B"
     strip._apply_control_values()
@@ -91,9 +99,9 @@ def test_what_the_strip_repeats_sets_no_control(strip, sent):
 def test_a_pile_that_is_thrown_changes_the_partition_and_nothing_else(strip, sent):
     strip.controls.alpha.value = 0.5
     move = {"from": 4, "label": None, "to": 3}
-    deal(strip, {**START, "moves": [move]}, 2)  # as the window knew α before
+    deal(strip, {**START_SETTING, "moves": [move]}, 2)  # as the window knew α before
     settings = strip.state("partition").settings
-    assert settings["alpha"] == strip.controls.alpha.value != START["alpha"]
+    assert settings["alpha"] == strip.controls.alpha.value != START_SETTING["alpha"]
     assert settings["moves"] == "E>D"
     alone = federate("digits", alpha=settings["alpha"], clients=10, seed=4, moves="E>D")
     owners = read_owners(sent)
@@ -102,20 +110,20 @@ def test_a_pile_that_is_thrown_changes_the_partition_and_nothing_else(strip, sen
     assert (owners != NO_OWNER).all()
 
 
-def test_edits_that_the_stage_has_no_gesture_for_are_kept_and_later_let_go(strip):
+def test_edits_without_a_gesture_are_kept_until_all_is_undone(strip):
     """A double is made with the buttons under “Who holds what”, then a pile is thrown, then all is taken back."""
     strip.controls.hidden_settings["moves"] = "A*"
     strip._apply_control_values()
-    deal(strip, {**START, "clients": 11, "moves": [{"from": 4, "label": None, "to": 3}]}, 2)
+    deal(strip, {**START_SETTING, "clients": 11, "moves": [{"from": 4, "label": None, "to": 3}]}, 2)
     assert strip.state("partition").settings["moves"] == "A*, E>D"
     strip.controls.hidden_settings["moves"] = "B>C"
     strip._apply_control_values()
     moves = [{"from": 1, "label": None, "to": 2}, {"from": 3, "label": 6, "to": 4}]
-    deal(strip, {**START, "moves": moves}, 3)
+    deal(strip, {**START_SETTING, "moves": moves}, 3)
     assert strip.state("partition").settings["moves"] == "B>C, D6>E"
 
 
-def test_a_press_on_a_mark_chooses_in_the_browser_what_it_chooses_in_python(strip):
+def test_a_press_on_a_mark_selects_the_same_in_the_browser_and_in_python(strip):
     """Both follow the same presses, one after another, on marks of clients, classes, both, and of methods."""
     rng = random.Random(3)
     kinds = [(0, None, None), (None, 1, None), (0, 1, None), (2, 1, None), (0, None, "FENS")]
@@ -123,15 +131,15 @@ def test_a_press_on_a_mark_chooses_in_the_browser_what_it_chooses_in_python(stri
     expected = []
     frame = strip.views["partition"].frame
     for number, (client, class_index, method) in enumerate(presses, 1):
-        about = {"client": client, "class_index": class_index, "method": method, "none": False}
-        frame.picked = {"count": number, **about}
+        press = {"client": client, "class_index": class_index, "method": method, "none": False}
+        frame.picked = {"count": number, **press}
         state = strip.state("partition")
         expected.append([state.client, state.class_index])
-    found = run_javascript(
+    selected = run_javascript(
         "selection",
         "let now = NO_SELECTION; return presses.map(([client, classIndex, method]) => {"
         " now = chooseMark(now, { client, classIndex }, method);"
         " return [now.client, now.classIndex]; });",
         presses=presses,
     )
-    assert found == expected
+    assert selected == expected

@@ -9,69 +9,67 @@ from fedlab_nb.errors import RunError
 from fedlab_nb.panels import worker
 
 
-def threads():
-    """The threads that are at work; others wait for the next job."""
+def list_busy_threads():
+    """The worker threads that run a job; the others wait for one."""
     started = [t for t in threading.enumerate() if t.name == "fedlab_nb panel"]
     return started[len(worker._idle) :]
 
 
-def test_a_thread_that_is_free_takes_the_next_job_and_one_that_failed_ends(monkeypatch):
+def test_a_free_thread_takes_the_next_job_and_a_thread_whose_job_failed_ends(monkeypatch):
     monkeypatch.setattr(worker, "_idle", [])
     monkeypatch.setattr(threading, "excepthook", lambda args: None)
-    ran = []
+    threads_used = []
 
     def work():
-        ran.append(threading.current_thread())
+        threads_used.append(threading.current_thread())
 
     for _ in range(3):
         worker.run_on_worker_thread(work).result(10)
     gate = threading.Event()
-    both = worker.run_on_worker_thread(gate.wait), worker.run_on_worker_thread(work)
-    both[1].result(10)
-    assert len(set(ran)) == 2 and ran[0] is ran[1] is ran[2] is not ran[3]
+    jobs = worker.run_on_worker_thread(gate.wait), worker.run_on_worker_thread(work)
+    jobs[1].result(10)
+    assert len(set(threads_used)) == 2
+    assert threads_used[0] is threads_used[1] is threads_used[2] is not threads_used[3]
     gate.set()
-    both[0].result(10)
-    for left in 1, 0:
+    jobs[0].result(10)
+    for idle_count in 1, 0:
         worker.run_on_worker_thread(lambda: 1 / 0).result(10)
-        assert len(worker._idle) == left
-    for thread in ran:
+        assert len(worker._idle) == idle_count
+    for thread in threads_used:
         thread.join(10)
         assert not thread.is_alive()
 
 
-def test_a_method_that_fails_does_not_lose_the_others(make, job):
+def test_a_method_that_fails_does_not_lose_the_others(make_panel, job):
     job.fails = {
         "fedavg": RunError("Its numbers are no longer finite; use a smaller learning rate.")
     }
-    panel = make(methods=["fedavg", "fens", "fedlpa"])
+    panel = make_panel(methods=["fedavg", "fens", "fedlpa"])
     panel.run(wait=True)
     assert panel.status == "done" and {o.method for o in panel.outcomes} == {"fens", "fedlpa"}
-    line = panel.controls.error.value
-    assert line.count("<p") == 1 and "FedAvg, one round: Its numbers are no longer finite" in line
-    assert 'role="alert"' in line and "RunError" in panel.error
+    error = panel.controls.error.value
+    assert error.count("<p") == 1 and "FedAvg, one round: Its numbers are no longer finite" in error
+    assert 'role="alert"' in error and "RunError" in panel.error
     assert "no longer finite" in panel.runs_panel.runs.children[1].children[1].value
     job.fails = {}
     panel.run(wait=True)
     assert not panel.controls.error.value
 
 
-def test_wrong_input_shows_one_sentence_and_loses_nothing(make, tmp_path):
-    panel = make()
+def test_wrong_input_shows_one_sentence_and_loses_nothing(make_panel, tmp_path):
+    panel = make_panel()
     panel.run(wait=True)
     panel.controls.methods.value = []
     panel.controls.run.click()
     assert "No method is chosen" in panel.controls.error.value and len(panel.outcomes) == 4
     panel.controls.methods.value = ["fens"]
     panel.controls.dataset.value = "own file"
-    assert (
-        "No file is named" in panel.controls.error.value
-        and panel.controls.path.layout.display is None
-    )
+    assert "No file is named" in panel.controls.error.value
+    assert panel.controls.path.layout.display is None
     panel.controls.path.value = str(tmp_path / "missing.npz")
     assert panel.wait(60)
-    assert (
-        "missing.npz" in panel.controls.error.value and panel.controls.error.value.count("<p") == 1
-    )
+    assert "missing.npz" in panel.controls.error.value
+    assert panel.controls.error.value.count("<p") == 1
     panel.controls.run.click()
     assert "missing.npz" in panel.controls.error.value and len(panel.outcomes) == 4
     assert "without" in repr(panel) or "missing.npz" in repr(panel)
@@ -83,8 +81,8 @@ def test_wrong_input_shows_one_sentence_and_loses_nothing(make, tmp_path):
     assert panel.status == "done"
 
 
-def test_stop_before_start_and_twice(make, job):
-    panel = make()
+def test_stop_before_start_and_twice(make_panel, job):
+    panel = make_panel()
     panel.stop()
     panel.controls.stop.click()
     assert panel.status == "idle" and not panel.error
@@ -96,32 +94,29 @@ def test_stop_before_start_and_twice(make, job):
     assert panel.wait(60) and panel.status == "stopped" and job.closed == 1 and panel.outcomes == []
     job.gate.clear()
     panel.run()
-    assert threads()
+    assert list_busy_threads()
     threading.Timer(0.1, job.gate.set).start()
     panel.close()
-    assert not threads() and job.closed == 2
+    assert not list_busy_threads() and job.closed == 2
 
 
-def test_stop_keeps_what_is_finished(make, monkeypatch):
+def test_stop_keeps_what_is_finished(make_panel, monkeypatch):
     monkeypatch.setattr("fedlab_nb.panels.worker.QUICK", -1)  # every step moves the bar
-    panel = make(methods=["fedavg", "fens"], seeds=1)
+    panel = make_panel(methods=["fedavg", "fens"], seeds=1)
     panel.controls.progress.observe(
         lambda _: panel.outcomes and panel.controls.stop.click(), "value"
     )
     panel.run()
-    assert (
-        panel.wait(60)
-        and panel.status == "stopped"
-        and [o.method for o in panel.outcomes] == ["fedavg"]
-    )
-    assert "fedavg" in panel.code() and panel.views["accuracy"].picture.sentence.startswith(
-        "FedAvg, one round reaches"
-    )
+    assert panel.wait(60)
+    assert panel.status == "stopped"
+    assert [o.method for o in panel.outcomes] == ["fedavg"]
+    assert "fedavg" in panel.code()
+    assert panel.views["accuracy"].picture.sentence.startswith("FedAvg, one round reaches")
 
 
-def test_the_last_good_picture_stays_until_there_is_a_new_result(make, job):
+def test_the_last_good_picture_stays_until_there_is_a_new_result(make_panel, job):
     """Stop before the first result leaves pictures, rows and captions of the run before; nothing says "press Run"."""
-    panel = make()
+    panel = make_panel()
     panel.run(wait=True)
     panel.views.select_view("communication")
     view = panel.views["communication"]
@@ -131,48 +126,44 @@ def test_the_last_good_picture_stays_until_there_is_a_new_result(make, job):
     panel.run()
     assert view.frame.value == before and "Run 2 has no result yet" in view.caption.value
     panel.views.select_view("accuracy")
-    assert (
-        view.frame.value.startswith("<svg")
-        and "ress Run" not in panel.views["accuracy"].caption.value
-    )
+    assert view.frame.value.startswith("<svg")
+    assert "ress Run" not in panel.views["accuracy"].caption.value
     panel.controls.stop.click()
     job.gate.set()
     assert panel.wait(60) and panel.status == "stopped" and len(panel.outcomes) == 4
     for name in ("communication", "accuracy"):
         panel.views.select_view(name)
-        assert (
-            panel.views[name].frame.value.startswith("<svg")
-            and "Run 1: " in panel.views[name].caption.value
-        )
+        assert panel.views[name].frame.value.startswith("<svg")
+        assert "Run 1: " in panel.views[name].caption.value
     panel.run(wait=True)
     assert {row.run for row in panel.state("accuracy").runs.rows} == {1, 2} and not panel.error
 
 
-def test_time_left_is_told_as_soon_as_it_can_be(make, job, monkeypatch):
-    texts, clock = [], iter(range(0, 10_000, 3))
+def test_the_time_left_is_shown_as_soon_as_it_is_known(make_panel, job, monkeypatch):
+    texts = []
+    clock = iter(range(0, 10_000, 3))
     monkeypatch.setattr(
         "fedlab_nb.panels.worker.time", SimpleNamespace(monotonic=lambda: next(clock))
     )
-    panel = make(seeds=1)
+    panel = make_panel(seeds=1)
     panel.controls.phase.observe(lambda change: texts.append(change["new"]), "value")
     panel.run(wait=True)
     assert sum("s left)" in words for words in texts) > 3 and "left" not in texts[-1]
 
 
-def test_a_second_run_replaces_the_first_and_its_late_results_are_dropped(make, job):
-    panel = make()
+def test_a_second_run_replaces_the_first_and_its_late_results_are_dropped(make_panel, job):
+    panel = make_panel()
     job.gate.clear()
     panel.run()
     panel.run()
     job.gate.set()
     assert panel.wait(60) and panel.status == "done" and job.closed == 2
-    assert len(panel.outcomes) == 4 and {
-        row.run for row in panel.state("accuracy").runs.rows if row.outcomes
-    } == {2}
+    assert len(panel.outcomes) == 4
+    assert {row.run for row in panel.state("accuracy").runs.rows if row.outcomes} == {2}
 
 
-def test_sliders_move_while_a_run_goes_on(make, job):
-    panel = make()
+def test_sliders_move_while_a_run_goes_on(make_panel, job):
+    panel = make_panel()
     job.gate.clear()
     panel.run()
     panel.controls.alpha.value = 3
@@ -185,42 +176,41 @@ def test_sliders_move_while_a_run_goes_on(make, job):
     assert "the controls have moved" in panel.views["accuracy"].caption.value
 
 
-def test_errors_in_callbacks_are_shown(make, monkeypatch):
-    panel = make()
+def test_errors_in_callbacks_are_shown(make_panel, monkeypatch):
+    panel = make_panel()
     monkeypatch.setattr(panel.views["partition"].lab_view, "draw", lambda state: 1 / 0)
     panel.controls.alpha.value = 5
-    assert (
-        "Unexpected ZeroDivisionError" in panel.controls.error.value and "Traceback" in panel.error
-    )
+    assert "Unexpected ZeroDivisionError" in panel.controls.error.value
+    assert "Traceback" in panel.error
     monkeypatch.undo()
     panel.controls.alpha.value = 6
     assert not panel.controls.error.value
 
 
-def test_warnings_of_a_run_are_told_in_the_panel_and_nowhere_else(make, job, capfd):
+def test_warnings_of_a_run_are_shown_in_the_panel_and_nowhere_else(make_panel, job, capfd):
     job.warns = "The result could not be kept."
-    panel = make()
+    panel = make_panel()
     panel.run(wait=True)
     assert "Note: The result could not be kept." in panel.controls.error.value
     assert capfd.readouterr() == ("", "")
 
 
-def test_an_inline_run_that_is_interrupted_or_raises_can_be_run_again(make, job, monkeypatch):
-    def interrupted(*_):
+def test_an_inline_run_that_is_interrupted_or_raises_can_be_run_again(make_panel, job, monkeypatch):
+    def raise_interrupt(*_):
         yield from ()
         raise KeyboardInterrupt
 
-    panel = make(inline=True)
-    monkeypatch.setattr(job, "_events", interrupted)
+    panel = make_panel(inline=True)
+    monkeypatch.setattr(job, "_events", raise_interrupt)
     with pytest.raises(KeyboardInterrupt):
         panel.run()
     assert panel.status == "stopped" and not panel.controls.run.disabled
 
-    def broken(*_):
+    def raise_key_error(*_):
         yield from ()
         raise KeyError("lost")
 
-    monkeypatch.setattr(job, "_events", broken)
+    monkeypatch.setattr(job, "_events", raise_key_error)
     panel.run()
     assert panel.status == "error" and "Unexpected KeyError" in panel.controls.error.value
     assert "Traceback" in panel.error and not panel.controls.run.disabled

@@ -1,4 +1,4 @@
-"""Here every picture has few pixels."""
+"""In this folder every picture has few pixels."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The chores of axes: what stands on an axis after each, and names of lines that do not cover one another."""
+"""Helpers for axes: their tick labels, highlighted rows, lines of seeds, and labels at the ends of lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def ax():
     return make_figure().subplots()
 
 
-def texts(axis):
+def read_tick_labels(axis):
     axis.figure.canvas.draw()
     return [label.get_text() for label in axis.get_ticklabels()]
 
@@ -23,7 +23,7 @@ NAMES = ("ship", "automobile")
 FIFTHS = ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]
 
 
-@pytest.mark.parametrize(("limits", "chore", "shown"), [
+@pytest.mark.parametrize(("limits", "set_ticks", "shown"), [
     ((0, 1), lambda ax: style.set_percent_axis(ax, "x", ticks=style.FIFTHS), FIFTHS),
     ((0, 3), lambda ax: style.limit_tick_count(ax, "x", 8, is_whole=True), ["0", "1", "2", "3"]),
     (
@@ -35,23 +35,21 @@ FIFTHS = ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]
     ((-0.5, 1.5), lambda ax: style.set_class_ticks(ax, NAMES, max_letters=6), ["ship", "autom…"]),
     ((0.03, 20), lambda ax: style.set_log_axis(ax, ticks=(0.05, 0.1, 10)), ["0.05", "0.1", "10"]),
 ])  # fmt: skip
-def test_what_stands_at_the_ticks(ax, limits, chore, shown):
+def test_tick_labels(ax, limits, set_ticks, shown):
     ax.set_xlim(*limits)
-    chore(ax)
-    assert texts(ax.xaxis) == shown
+    set_ticks(ax)
+    assert read_tick_labels(ax.xaxis) == shown
 
 
-def test_marks_only_what_is_there(ax):
+def test_only_a_row_or_column_that_exists_is_highlighted(ax):
     style.highlight_row_or_column(ax, None, 5)
     style.highlight_row_or_column(ax, 5, 5)
     assert not ax.patches
     style.highlight_row_or_column(ax, 2, 5)
     style.highlight_row_or_column(ax, 3, 5, "y", has_frame=True)
     column, row = ax.patches
-    assert (column.get_x(), column.get_width()) == (1.5, 1) and (row.get_y(), row.get_height()) == (
-        2.5,
-        1,
-    )
+    assert (column.get_x(), column.get_width()) == (1.5, 1)
+    assert (row.get_y(), row.get_height()) == (2.5, 1)
     assert row.get_fill() is False and column.get_fill() is True
 
 
@@ -62,11 +60,9 @@ def test_seeds_are_faint_and_their_mean_is_returned(ax):
     assert len(ax.lines) == 3 and [line.get_alpha() for line in ax.lines] == [0.35, 0.35, None]
     assert ax.lines[-1].get_label() == "mean" and ax.lines[-1].get_marker() == "o"
     style.draw_seed_lines(ax, {0: runs[0]}, "black", lw=1)
-    assert (
-        len(ax.lines) == 4
-        and ax.lines[-1].get_linewidth() == 1
-        and style.average_lines_over_seeds({}) == ([], [])
-    )
+    assert len(ax.lines) == 4
+    assert ax.lines[-1].get_linewidth() == 1
+    assert style.average_lines_over_seeds({}) == ([], [])
 
 
 def test_names_at_line_ends_keep_their_order_and_distance(ax):
@@ -76,13 +72,10 @@ def test_names_at_line_ends_keep_their_order_and_distance(ax):
         [(0.5, "a", "red"), (0.51, "b", "blue"), (0.0, "c", "green"), (0.01, "d", "black")],
         min_gap=0.1,
     )
-    at = {text.get_text(): text.get_position()[1] for text in ax.texts}
-    order = sorted(at, key=at.get)
-    assert (
-        order == ["c", "d", "a", "b"]
-        and min(np.diff(sorted(at.values()))) > 0.0999
-        and min(at.values()) >= 0
-    )
-    assert style.spread_label_positions([], 1) == [] and style.spread_label_positions(
-        [3.0], 1, highest=2, lowest=0
-    ) == [2]
+    heights = {text.get_text(): text.get_position()[1] for text in ax.texts}
+    order = sorted(heights, key=heights.get)
+    assert order == ["c", "d", "a", "b"]
+    assert min(np.diff(sorted(heights.values()))) > 0.0999
+    assert min(heights.values()) >= 0
+    assert style.spread_label_positions([], 1) == []
+    assert style.spread_label_positions([3.0], 1, highest=2, lowest=0) == [2]

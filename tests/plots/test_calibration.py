@@ -1,4 +1,4 @@
-"""Reliability diagrams: what is drawn and said of sure, modest and silent methods; the view in its panels."""
+"""Reliability diagrams: what is drawn and said of overconfident, underconfident and silent methods."""
 
 import pytest
 
@@ -8,15 +8,19 @@ from fedlab_nb.plots.series import Series
 from fedlab_nb.training.calibration import BINS, Calibration
 
 
-def of(confidence, right, count=20, at=12, nll=1.0):
-    """A method that says `confidence` in all its answers, in bin `at`."""
-    one = [0] * BINS
-    counts, rights, sure = list(one), list(one), [0.0] * BINS
-    counts[at], rights[at], sure[at] = count, round(right * count), confidence * count
-    return Calibration("logits", nll, tuple(counts), tuple(rights), tuple(sure))
+def make_calibration(confidence, right, count=20, bin_index=12, nll=1.0):
+    """A method that says `confidence` in all its answers, and is right in a share `right` of them."""
+    counts = [0] * BINS
+    counts[bin_index] = count
+    right_counts = [0] * BINS
+    right_counts[bin_index] = round(right * count)
+    confidence_sums = [0.0] * BINS
+    confidence_sums[bin_index] = confidence * count
+    return Calibration("logits", nll, tuple(counts), tuple(right_counts), tuple(confidence_sums))
 
 
-def series(label, share, *calibrations, **more):
+def make_series(label, share, *calibrations, **more):
+    """A method with the accuracy `share` and a calibration for each seed."""
     by_seed = dict(enumerate(calibrations))
     accuracies = dict.fromkeys(range(max(1, len(calibrations))), share)
     return Series(
@@ -25,41 +29,43 @@ def series(label, share, *calibrations, **more):
 
 
 def test_the_sure_and_the_modest_are_named():
-    rows = [series("Sure", 0.4, of(0.9, 0.4)), series("Modest", 0.75, of(0.7, 0.75, at=10))]
-    rows += [series("Bad", 0.9, of(0.2, 0.9, at=2))]
+    rows = [
+        make_series("Sure", 0.4, make_calibration(0.9, 0.4)),
+        make_series("Modest", 0.75, make_calibration(0.7, 0.75, bin_index=10)),
+        make_series("Bad", 0.9, make_calibration(0.2, 0.9, bin_index=2)),
+    ]
     picture = plots.draw_calibration(rows)
     best, worst = picture.sentence.split(";")
-    assert (
-        all(word in best for word in ("Modest", "70 %", "75 %"))
-        and "Bad" in worst
-        and "20 %" in worst
-        and "Modest: ECE 5 %" in picture.detail
-    )
+    assert all(word in best for word in ("Modest", "70 %", "75 %"))
+    assert "Bad" in worst
+    assert "20 %" in worst
+    assert "Modest: ECE 5 %" in picture.detail
     assert "Sure is too sure: it says 90 %" in plots.draw_calibration(rows[:2]).sentence
-    assert [row["ECE"] for row in picture.table] == [
-        "50.0 %",
-        "5.0 %",
-        "70.0 %",
-    ] and plots.render_picture_png(picture)
+    assert [row["ECE"] for row in picture.table] == ["50.0 %", "5.0 %", "70.0 %"]
+    assert plots.render_picture_png(picture)
 
 
 def test_seeds_are_counted_together_and_errors_are_means():
-    one = series("A", 0.5, of(0.8, 0.5, count=20), of(0.8, 1.0, count=60))
-    x, y, counts = merge_bins_of_seeds(one)
+    series = make_series(
+        "A", 0.5, make_calibration(0.8, 0.5, count=20), make_calibration(0.8, 1.0, count=60)
+    )
+    x, y, counts = merge_bins_of_seeds(series)
     assert counts[12] == 80 and x[12] == pytest.approx(0.8) and y[12] == pytest.approx(70 / 80)
-    assert plots.draw_calibration([one]).table[0]["ECE"] == "25.0 %"
+    assert plots.draw_calibration([series]).table[0]["ECE"] == "25.0 %"
 
 
 def test_votes_and_old_results_say_why_they_have_no_line():
     rows = [
-        series("Votes", 0.6, Calibration("votes")),
-        series("Old", 0.5, Calibration()),
-        series("None", 0.4),
+        make_series("Votes", 0.6, Calibration("votes")),
+        make_series("Old", 0.5, Calibration()),
+        make_series("None", 0.4),
     ]
     picture = plots.draw_calibration(rows)
     assert "Votes, Old and None" in picture.sentence
-    assert [row["ECE"] for row in picture.table] == ["", "", ""] and plots.render_picture_png(
-        picture
-    )
-    many = [series(f"Method {i}", 0.5, of(0.6, 0.5), pinned=i % 2 == 1) for i in range(30)]
-    assert plots.render_picture_png(plots.draw_calibration(many))
+    assert [row["ECE"] for row in picture.table] == ["", "", ""]
+    assert plots.render_picture_png(picture)
+    many_series = [
+        make_series(f"Method {i}", 0.5, make_calibration(0.6, 0.5), pinned=i % 2 == 1)
+        for i in range(30)
+    ]
+    assert plots.render_picture_png(plots.draw_calibration(many_series))

@@ -21,7 +21,8 @@ from fedlab_nb.plots.words import (
 WARDS = ["east", "Saint Mary's General Hospital", "north"]
 
 
-def rows(owners, seed=0):
+def make_dataset(owners, seed=0):
+    """Random rows; row i belongs to the client owners[i]."""
     rng = np.random.default_rng(seed)
     x, y = rng.random((len(owners), 4)), np.arange(len(owners)) % 3
     return {
@@ -33,7 +34,8 @@ def rows(owners, seed=0):
     }
 
 
-def own(name, clients, *more):
+def make_caption(name, clients, *more):
+    """The caption of a run whose clients are the data set's own."""
     return make_setting_caption(
         {"dataset": name, "clients": clients, "partition": "natural", "seed": 0}, *more
     )
@@ -41,8 +43,8 @@ def own(name, clients, *more):
 
 @pytest.fixture
 def wards(forget_names):
-    add_dataset("wards", rows([WARDS[k % 3] for k in range(60)]))
-    return own("wards", 3)
+    add_dataset("wards", make_dataset([WARDS[k % 3] for k in range(60)]))
+    return make_caption("wards", 3)
 
 
 def test_names_are_those_of_the_file_in_the_order_of_its_clients(wards):
@@ -54,18 +56,18 @@ def test_names_are_those_of_the_file_in_the_order_of_its_clients(wards):
         == f"client {format_client_letters(names.index('north'))} (north)"
     )
     assert (
-        format_client_for_row(names.index("east"), own("wards", 3, "seed 1"))
+        format_client_for_row(names.index("east"), make_caption("wards", 3, "seed 1"))
         == f"{format_client_letters(names.index('east'))} (east)"
     )
     assert (
-        format_client_for_row(0, own("others", 3))
+        format_client_for_row(0, make_caption("others", 3))
         == "client A"
         == format_client_for_title(0, str(wards) + " ")
     )
-    at = names.index(WARDS[1])
+    client = names.index(WARDS[1])
     assert (
-        format_client_for_title(at, wards)
-        == f"client {format_client_letters(at)} (Saint Mary's Ge…)"
+        format_client_for_title(client, wards)
+        == f"client {format_client_letters(client)} (Saint Mary's Ge…)"
     )
 
 
@@ -73,47 +75,46 @@ def test_the_axis_lists_names_only_if_all_have_room(wards, forget_names):
     ax = make_figure().add_subplot()
     set_client_axis(ax, 3, wards)
     assert ax.get_xlabel() == make_client_axis_label(wards) and "north" in ax.get_xlabel()
-    add_dataset("numbered", rows([k % 3 for k in range(60)]))  # numbers are no names
-    assert (
-        find_client_names_in_memory("numbered", 3) == ()
-        and make_client_axis_label(own("numbered", 3)) == "client"
-    )
-    row = own("wards", 3, "40 local epochs")  # for every seed the same clients
-    assert (
-        find_common_setting([row] * 3, range(3)) == wards
-        and find_common_setting([row, own("wards", 4)], [0]) == ""
-    )
+    add_dataset("numbered", make_dataset([k % 3 for k in range(60)]))  # numbers are no names
+    assert find_client_names_in_memory("numbered", 3) == ()
+    assert make_client_axis_label(make_caption("numbered", 3)) == "client"
+    row = make_caption("wards", 3, "40 local epochs")  # for every seed the same clients
+    assert find_common_setting([row] * 3, range(3)) == wards
+    assert find_common_setting([row, make_caption("wards", 4)], [0]) == ""
 
 
-def test_who_holds_what_says_the_names(wards):
-    held = federate("wards", partition="natural")
-    picture = draw_partition(held, setting=wards)
-    at = held.dataset.client_names.index("north")
+def test_the_picture_of_the_partition_has_the_names(wards):
+    federation = federate("wards", partition="natural")
+    picture = draw_partition(federation, setting=wards)
+    client = federation.dataset.client_names.index("north")
+    assert picture.table[client]["client"] == f"{format_client_letters(client)} (north)"
+    assert "north" in picture.alt
+    # The text that is shown on hover.
+    assert f"Client {format_client_letters(client)} (north)" in str(get_marks_by_id(picture.figure))
+    assert describe_partition(federation, client, None, wards).startswith(
+        f"Client {format_client_letters(client)} (north) holds 20 samples"
+    )
+    largest_holder = int(np.argmax(np.asarray(federation.label_counts)[:, 0]))
     assert (
-        picture.table[at]["client"] == f"{format_client_letters(at)} (north)"
-        and "north" in picture.alt
-    )
-    assert f"Client {format_client_letters(at)} (north)" in str(
-        get_marks_by_id(picture.figure)
-    )  # what hovering over it says
-    assert describe_partition(held, at, None, wards).startswith(
-        f"Client {format_client_letters(at)} (north) holds 20 samples"
-    )
-    most = int(np.argmax(np.asarray(held.label_counts)[:, 0]))
-    assert f"client {format_client_for_sentence(most, wards)} holds" in describe_partition(
-        held, None, 0, wards
+        f"client {format_client_for_sentence(largest_holder, wards)} holds"
+        in describe_partition(federation, None, 0, wards)
     )
 
 
 def test_a_client_keeps_its_letter_and_its_name_when_others_are_away(wards):
     """On the axis and in the table, those that take no part behind the others."""
-    away = make_setting_caption(
+    caption = make_setting_caption(
         {"dataset": "digits", "clients": 4, "partition": "dirichlet", "alpha": 1, "absent": "1,"}
     )
-    assert [format_client_for_sentence(place, away) for place in range(4)] == ["A", "C", "D", "B"]
+    assert [format_client_for_sentence(column, caption) for column in range(4)] == [
+        "A",
+        "C",
+        "D",
+        "B",
+    ]
     ax = make_figure().add_subplot()
-    set_client_axis(ax, 4, away)
-    assert [ax.xaxis.get_major_formatter()(place, 0) for place in range(5)] == [
+    set_client_axis(ax, 4, caption)
+    assert [ax.xaxis.get_major_formatter()(column, 0) for column in range(5)] == [
         "A",
         "C",
         "D",
@@ -124,6 +125,6 @@ def test_a_client_keeps_its_letter_and_its_name_when_others_are_away(wards):
     unseen = make_setting_caption(
         {"dataset": "wards", "clients": 3, "partition": "natural", "seed": 0, "unseen": "A,"}
     )
-    assert [format_client_for_row(place, unseen)[:6] for place in range(3)] == [
+    assert [format_client_for_row(column, unseen)[:6] for column in range(3)] == [
         f"{format_client_letters(k)} ({names[k][:3]}" for k in (1, 2, 0)
     ]

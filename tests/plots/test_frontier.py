@@ -1,4 +1,4 @@
-"""Accuracy against bytes: what is drawn of a few methods, and the same picture as a file for light and dark pages."""
+"""Accuracy against bytes: what is drawn for a few methods, and the same picture as a file for light and dark pages."""
 
 import re
 from xml.etree import ElementTree
@@ -20,17 +20,17 @@ from fedlab_nb.plots.vector import adapt_colour_to_dark_page
 SEEDS = [0.90, 0.92, 0.91, 0.93, 0.89, 0.90, 0.92, 0.91, 0.93, 0.89]  # ten
 
 
-def series(name: str, accuracies: list[float], size: float) -> Series:
+def make_series(name: str, accuracies: list[float], size: float) -> Series:
     return Series(name, accuracies=dict(enumerate(accuracies)), up=size)
 
 
 @pytest.fixture
 def frontier() -> Frontier:
     rows = [
-        series("cheap", [0.8] * 10, 1e3),
-        series("best", SEEDS, 1e5),
-        series("level", [0.90, 0.93, 0.90], 1e6),
-        series("poor", [0.2, 0.3], 1e4),
+        make_series("cheap", [0.8] * 10, 1e3),
+        make_series("best", SEEDS, 1e5),
+        make_series("level", [0.90, 0.93, 0.90], 1e6),
+        make_series("poor", [0.2, 0.3], 1e4),
     ]
     return Frontier("a federation", rows, ["cheap", "best"], ["best", "level"])
 
@@ -40,56 +40,56 @@ def picture(frontier):
     return draw_frontiers([frontier], setting="ten seeds")
 
 
-def lines_of(picture, **wanted):
+def find_lines(picture, **wanted):
     """The lines of the axes with these properties."""
     (ax, *_) = picture.figure.axes
-    found = []
+    lines = []
     for line in ax.lines:
         if all(getattr(line, f"get_{name}")() == value for name, value in wanted.items()):
-            found.append(line)
-    return found
+            lines.append(line)
+    return lines
 
 
-def test_rings_mark_what_is_level_and_the_cheapest_of_these_is_bold(picture):
-    ringed = {line.get_xdata()[0] for line in lines_of(picture, markeredgecolor=SECOND)}
+def test_rings_mark_methods_level_with_the_best_and_the_cheapest_of_these_is_bold(picture):
+    ringed = {line.get_xdata()[0] for line in find_lines(picture, markeredgecolor=SECOND)}
     assert ringed == {1e5, 1e6}
     weights = {text.get_text(): text.get_fontweight() for text in picture.figure.axes[0].texts}
     assert weights["best"] == "bold" and weights["level"] == weights["cheap"] == "normal"
 
 
 def test_only_ten_seeds_have_a_band_and_fewer_are_hollow(picture):
-    upright = []
+    vertical_lines_at = []
     for line in picture.figure.axes[0].lines:
         x = list(line.get_xdata())
         if len(x) == 2 and x[0] == x[1]:
-            upright.append(x[0])
-    assert upright == [1e3, 1e5]  # not 1e6, which is level with the best on three seeds
+            vertical_lines_at.append(x[0])
+    assert vertical_lines_at == [1e3, 1e5]  # not 1e6, which is level with the best on three seeds
     (level,) = [
         line
-        for line in lines_of(picture, marker="o", markerfacecolor="white")
+        for line in find_lines(picture, marker="o", markerfacecolor="white")
         if line.get_xdata()[0] == 1e6
     ]
     assert level.get_markersize() < 6
 
 
-def test_the_line_joins_what_is_not_beaten(picture):
-    (joined,) = [
+def test_the_line_joins_the_methods_that_are_not_beaten(picture):
+    (joining_line,) = [
         line
-        for line in lines_of(picture, color=ACCENT)
+        for line in find_lines(picture, color=ACCENT)
         if len(line.get_xdata()) == 2 and line.get_xdata()[0] == 1e3 and line.get_xdata()[1] == 1e5
     ]
-    assert list(joined.get_ydata()) == [pytest.approx(0.8), pytest.approx(0.91)]
+    assert list(joining_line.get_ydata()) == [pytest.approx(0.8), pytest.approx(0.91)]
 
 
-def test_what_lies_far_below_is_counted_at_the_lower_edge(frontier, picture):
+def test_methods_far_below_are_counted_at_the_lower_edge(frontier, picture):
     low, high = find_accuracy_axis_range(frontier)
     assert low == pytest.approx(0.75) and high == pytest.approx(0.95)
     assert "▾ 1 further below" in [text.get_text() for text in picture.figure.axes[0].texts]
-    (mark,) = lines_of(picture, marker="v")
+    (mark,) = find_lines(picture, marker="v")
     assert low < mark.get_ydata()[0] < low + 0.01
 
 
-def test_the_table_says_it_all(picture):
+def test_table_and_sentence_name_each_methods_place(picture):
     places = {row["method"]: row["place"] for row in picture.table}
     assert places == {
         "cheap": "not beaten",
@@ -124,9 +124,9 @@ def test_a_themed_file_has_both_colours_and_the_words(picture, tmp_path):
     assert ElementTree.fromstring(text).tag.endswith("svg")  # noqa: S314
     assert "light-dark" not in text
     name = re.search(rf"(--c\d+):{ACCENT.lower()};", text)[1]
-    night = text[text.index("prefers-color-scheme:dark") :]
-    assert f"{name}:{adapt_colour_to_dark_page(ACCENT.lower())};" in night
-    assert f"var({name})" in night
+    dark_rules = text[text.index("prefers-color-scheme:dark") :]
+    assert f"{name}:{adapt_colour_to_dark_page(ACCENT.lower())};" in dark_rules
+    assert f"var({name})" in dark_rules
     assert picture.alt in text
     file = write_themed_svg(picture, tmp_path / "a.svg")
     file.write_text("mine", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The stored pictures of what travels: the numbers of the runs, drawn as the stage draws them, in an image alone."""
+"""The stored pictures of what travels: they have the numbers of the runs, and load nothing."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ from fedlab_nb.methods.base import Method, register, shorten_title
 from fedlab_nb.plots.journey import SVG, get_stored_picture_path, read_stored_flights_by_method
 from fedlab_nb.studies.text_tables import format_data_size
 
-SENDING = [
+METHODS_THAT_SEND = [
     name
     for name, method in METHODS.items()
     if method.__module__.startswith("fedlab_nb.") and name != "local"
@@ -32,30 +32,30 @@ def list_texts(name):
     return [element.text for element in root.iter(f"{SVG}text")]
 
 
-def count_bytes(flight, way):
-    return sum(sum(leg["bytes"]) for leg in flight["legs"] if leg["way"] == way)
+def count_bytes(flight, direction):
+    return sum(sum(leg["bytes"]) for leg in flight["legs"] if leg["way"] == direction)
 
 
 def test_every_method_that_sends_anything_has_its_picture():
-    assert list(read_stored_flights_by_method()) == SENDING
+    assert list(read_stored_flights_by_method()) == METHODS_THAT_SEND
     files = {path.stem for path in get_stored_picture_path("fens").parent.glob("*.svg")}
-    assert files == set(SENDING)
+    assert files == set(METHODS_THAT_SEND)
 
 
-@pytest.mark.parametrize("name", SENDING)
+@pytest.mark.parametrize("name", METHODS_THAT_SEND)
 def test_picture_table_and_alt_text_have_the_bytes_of_the_run(name):
     flight = read_stored_flights_by_method()[name]["flight"]
     picture = fl.journey(name)
     words = list_texts(name)
-    for sign, way in (("↑", "up"), ("↓", "down")):
-        total = count_bytes(flight, way)
-        in_table = sum(row["bytes"] for row in picture.table if row["direction"] == way)
+    for sign, direction in (("↑", "up"), ("↓", "down")):
+        total = count_bytes(flight, direction)
+        in_table = sum(row["bytes"] for row in picture.table if row["direction"] == direction)
         assert in_table == total
         size = format_data_size(total).replace("\xa0", " ")
-        last = [word for word in words if word.startswith(sign)][-1]
-        assert last.replace("\xa0", " ") == f"{sign} {size}"
+        last_word = [word for word in words if word.startswith(sign)][-1]
+        assert last_word.replace("\xa0", " ") == f"{sign} {size}"
         if total:
-            assert f"{size} {way}" in picture.sentence.replace("\xa0", " ")
+            assert f"{size} {direction}" in picture.sentence.replace("\xa0", " ")
     messages = sum(row["messages"] for row in picture.table)
     assert messages == sum(sum(leg["messages"]) for leg in flight["legs"])
     title = shorten_title(METHODS[name].info.title)
@@ -67,9 +67,12 @@ def test_picture_table_and_alt_text_have_the_bytes_of_the_run(name):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SENDING],
+    [
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+        for name in METHODS_THAT_SEND
+    ],
 )
-def test_the_stored_run_is_that_of_the_lab(name):
+def test_the_stored_run_is_the_one_that_the_lab_computes(name):
     stored = draw_journeys.make_stored_flight(name)
     assert json.loads(json.dumps(stored)) == read_stored_flights_by_method()[name]
 
@@ -91,7 +94,7 @@ def test_a_picture_that_was_changed_by_hand_is_found(tmp_path, monkeypatch):
     assert stale == ["fens.svg"]
 
 
-@pytest.mark.parametrize("name", SENDING)
+@pytest.mark.parametrize("name", METHODS_THAT_SEND)
 def test_a_picture_is_small_and_loads_and_runs_nothing(name):
     text = get_stored_picture_path(name).read_text(encoding="utf-8")
     assert len(text.encode()) < LARGEST_BYTES
@@ -114,23 +117,23 @@ def test_a_notebook_shows_an_image_with_its_words():
     assert "The gate stays open" in alt and "10 clients" in alt
 
 
-def test_dark_is_the_stages_own_dark():
+def test_the_dark_colours_are_those_of_the_stage():
     """The picture's pairs of colours are those of the stage's style sheet."""
     sheet = (FRONT / "stage.css").read_text(encoding="utf-8")
     values = {"light": {}, "dark": {}}
     for theme, rules in re.findall(r'^\.stage(\[data-theme="dark"\])? \{([^}]*)\}', sheet, re.M):
-        found = re.findall(r"--([\w-]+): (#[0-9a-f]+)", rules)
-        values["dark" if theme else "light"] |= dict(found)
-    wanted = {}
+        colours = re.findall(r"--([\w-]+): (#[0-9a-f]+)", rules)
+        values["dark" if theme else "light"] |= dict(colours)
+    expected = {}
     for name in ("bg", "ink", "soft", "line", "card", "act", "bad"):
         light = values["light"][name]
-        wanted["#ffffff" if light == "#fff" else light] = values["dark"][name]
+        expected["#ffffff" if light == "#fff" else light] = values["dark"][name]
     text = get_stored_picture_path("fens").read_text(encoding="utf-8")
     pairs = re.findall(r'\[fill="(#\w+)"\]\{fill:(#\w+)\}', text)
-    assert dict(pairs) == wanted
+    assert dict(pairs) == expected
 
 
-def test_a_picture_is_kept_as_svg_and_not_as_png(tmp_path):
+def test_a_picture_is_saved_as_svg_and_not_as_png(tmp_path):
     picture = fl.journey("fens")
     path = picture.save(tmp_path / "fens.svg")
     assert path.read_text(encoding="utf-8") == picture.svg
@@ -146,16 +149,16 @@ def test_several_methods_and_those_without_a_run_are_a_map():
         type("Own", (Method,), {"__doc__": "Its own."})
     )
     try:
-        alone = fl.journey("own")
-        assert "a coin" in alone.alt
-        where = "No run of it is stored: fl.playground(methods=['own']) shows"
-        assert where in alone.alt and where in alone.sentence
+        picture = fl.journey("own")
+        assert "a coin" in picture.alt
+        hint = "No run of it is stored: fl.playground(methods=['own']) shows"
+        assert hint in picture.alt and hint in picture.sentence
         assert "No run" not in fl.journey("own", "fens").text
     finally:
         del METHODS["own"]
     assert "No run" not in fl.journey("local").text
 
 
-def test_a_name_that_is_no_methods_is_answered_with_the_nearest_one():
+def test_an_unknown_name_gets_the_nearest_method():
     with pytest.raises(UsageError, match="did you mean 'fens'"):
         fl.journey("fenz")

@@ -1,4 +1,4 @@
-"""The map of methods: all methods are there, what a method needs is seen, and no word covers another one."""
+"""The map of methods: all methods are in it, with what they send and need, and no texts overlap."""
 
 from itertools import combinations
 
@@ -10,8 +10,8 @@ from fedlab_nb.plots.method_map import draw_method_map
 from fedlab_nb.plots.style import use_figure_size
 
 
-def words(*methods, width=6.7):
-    """The texts of a drawing, each in one line; none is cut, and none covers another one."""
+def draw_and_read_texts(*methods, width=6.7):
+    """The texts of the map, each in one line; checks that none is cut off and none overlaps another."""
     with use_figure_size((width, 4)):
         figure = draw_method_map(methods).figure
     figure.canvas.draw()
@@ -25,15 +25,16 @@ def words(*methods, width=6.7):
     assert all(
         box.x1 <= text.axes.bbox.x1 and box.y0 >= 0 for text, box in zip(texts, boxes, strict=True)
     )
-    assert not any(one.overlaps(two) for one, two in combinations(boxes, 2))
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
     return " | ".join(" ".join(text.get_text().split()) for text in texts)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [4.5, 6.7, 7.8, 12])
 def test_every_method_is_in_the_map_exactly_once(width):
-    assert words(*METHODS, width=width).count("Server") == len(draw_method_map(METHODS).table)
-    assert "DeepAFL (2 L + 1 times)" in words(*METHODS, width=width)  # how it differs, in words
+    texts = draw_and_read_texts(*METHODS, width=width)
+    assert texts.count("Server") == len(draw_method_map(METHODS).table)
+    assert "DeepAFL (2 L + 1 times)" in texts  # how it differs from the others in its drawing
     names = "; ".join(row["methods"] for row in draw_method_map(METHODS).table).split("; ")
     assert sorted(name.split(" (")[0] for name in names) == sorted(
         shorten_title(c.info.title) for c in METHODS.values()
@@ -41,13 +42,13 @@ def test_every_method_is_in_the_map_exactly_once(width):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_drawing_shows_what_is_sent_what_comes_back_and_what_is_needed(name):
-    info, seen = METHODS[name].info, words(name)
-    assert info.sends in seen and info.back in seen and shorten_title(info.title) in seen
-    assert ("needs public images" in seen) == ("public" in info.needs)
-    assert ("data leave" in seen) == (name == "centralized") and ("gets nothing" in seen) == (
-        name == "local"
-    )
+def test_a_drawing_shows_what_travels_both_ways_and_what_the_method_needs(name):
+    info = METHODS[name].info
+    texts = draw_and_read_texts(name)
+    assert info.sends in texts and info.back in texts and shorten_title(info.title) in texts
+    assert ("needs public images" in texts) == ("public" in info.needs)
+    assert ("data leave" in texts) == (name == "centralized")
+    assert ("gets nothing" in texts) == (name == "local")
 
 
 def test_a_method_of_ones_own_has_its_drawing():
@@ -55,6 +56,6 @@ def test_a_method_of_ones_own_has_its_drawing():
         type("Own", (Method,), {"__doc__": "Its own."})
     )
     try:
-        assert "a coin, once" in words("own")
+        assert "a coin, once" in draw_and_read_texts("own")
     finally:
         del METHODS["own"]

@@ -1,4 +1,4 @@
-"""Every picture: PNG, words and table, for ordinary data and for corners; the same whoever draws beside it."""
+"""Every picture: image, texts and table, for usual data and extreme cases, whatever a person's own settings are."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 DIGITS = tuple("0123456789")
 
 
-def series(label="FENS", accuracies=None, **more):
+def make_series(label="FENS", accuracies=None, **more):
     accuracies = {0: 0.8, 1: 0.84, 2: 0.88} if accuracies is None else accuracies
     curve = [
         {"phase": "local training", "progress": 0.25, "accuracy": 0.2, "bytes": 1},
@@ -48,24 +48,28 @@ def series(label="FENS", accuracies=None, **more):
     return Series(label, accuracies=accuracies, **values)
 
 
-def counts(clients=4, classes=10, seed=0):
+def draw_counts(clients=4, classes=10, seed=0):
     return np.random.default_rng(seed).integers(0, 30, (clients, classes))
 
 
-def federation(table, names):
+def make_federation(table, names):
     """What the pictures read of a `Federation`."""
     skew = SimpleNamespace(jensen_shannon=0.5, effective_classes=3.2)
     dataset = SimpleNamespace(name="digits", class_names=tuple(names), input_shape=(1, 8, 8))
     return SimpleNamespace(label_counts=table, dataset=dataset, skew=skew, note="", whole=None)
 
 
-def who(table=None, names=DIGITS, picture=None, **more):
-    held = federation(counts() if table is None else table, names)
-    return (picture or PartitionPicture()).show(held, setting="digits, α = 0.1", **more)
+def draw_who_holds_what(table=None, names=DIGITS, picture=None, **more):
+    federation = make_federation(draw_counts() if table is None else table, names)
+    return (picture or PartitionPicture()).show(federation, setting="digits, α = 0.1", **more)
 
 
-def every_picture():
-    rows = [series("FedAvg", {0: 0.3, 1: 0.35}), series(), series("Local", {0: 0.2}, bound=True)]
+def draw_every_picture():
+    rows = [
+        make_series("FedAvg", {0: 0.3, 1: 0.35}),
+        make_series(),
+        make_series("Local", {0: 0.2}, bound=True),
+    ]
     rng = np.random.default_rng(0)
     maps = [
         FeatureMap(
@@ -74,8 +78,8 @@ def every_picture():
         for i in range(3)
     ]
     return {
-        "partition": who(client=2), "accuracy": plots.draw_accuracy(rows, chance=0.1),
-        "beside": who(stored=(rows, "Test accuracy")), "communication": plots.draw_communication(rows),
+        "partition": draw_who_holds_what(client=2), "accuracy": plots.draw_accuracy(rows, chance=0.1),
+        "beside": draw_who_holds_what(stored=(rows, "Test accuracy")), "communication": plots.draw_communication(rows),
         "classes": plots.draw_class_and_client_accuracies(rows, DIGITS, marked_client=1, marked_class_index=3),
         "one": draw_seed_bars(rows[:2], 0),
         "features": plots.draw_feature_maps(maps, DIGITS, setting="digits, α = 0.1"),
@@ -83,15 +87,14 @@ def every_picture():
 
 
 def test_every_picture_has_alt_text_with_its_setting_a_sentence_and_a_table():
-    for name, picture in every_picture().items():
+    for name, picture in draw_every_picture().items():
         assert plots.render_picture_png(picture).startswith(PNG), name
         assert "digits, α = 0.1" in picture.alt and len(picture.alt) > 60, name
         assert picture.sentence.endswith(".") and picture.sentence in repr(picture), name
         assert picture.table and all(isinstance(row, dict) for row in picture.table), name
         data, metadata = picture._repr_mimebundle_()
-        assert (
-            data["text/plain"] == picture.sentence and metadata["image/png"]["alt"] == picture.alt
-        )
+        assert data["text/plain"] == picture.sentence
+        assert metadata["image/png"]["alt"] == picture.alt
 
 
 # What a person may have set for pictures of their own; usetex stops where there is no LaTeX.
@@ -112,40 +115,40 @@ STYLES = [
 
 def write_every_picture():
     """All pictures as files, as PNG and as SVG, and one as a panel shows it."""
-    pictures = every_picture()
+    pictures = draw_every_picture()
     files = []
     for picture in pictures.values():
         files += [
-            without_dates(plots.render_picture_png(picture)),
-            without_dates(plots.render_picture_svg(picture)),
+            remove_dates(plots.render_picture_png(picture)),
+            remove_dates(plots.render_picture_svg(picture)),
         ]
     return files, draw_svg(pictures["accuracy"].figure)
 
 
 @functools.cache
 def write_usual_pictures():
-    """Once for all styles: it takes a second, and few pixels are set in each test anew."""
+    """Computed once for all styles, as it takes a second."""
     return write_every_picture()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("own", STYLES, ids=lambda own: next(iter(own)))
-def test_what_a_person_set_for_own_pictures_changes_none_of_ours(own):
-    """Seconds: fourteen files are drawn in each style."""
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: next(iter(style)))
+def test_a_person_s_own_matplotlib_settings_change_no_picture(style):
+    """Slow because fourteen files are drawn in each style."""
     usual = write_usual_pictures()
-    with matplotlib.rc_context(own):
+    with matplotlib.rc_context(style):
         before = dict(matplotlib.rcParams)
         assert write_every_picture() == usual
         assert dict(matplotlib.rcParams) == before
 
 
-def without_dates(file):
+def remove_dates(file):
     """A picture's bytes, without the date and the random ids of an SVG."""
     text = re.sub(rb"<dc:date>.*?</dc:date>", b"", file)
     return re.sub(rb"[0-9a-f]{10,}", b"", text) if text.startswith(b"<?xml") else text
 
 
-def pixels_of(picture):
+def render_pixels(picture):
     """What a person sees: colours `[H, W, 3]`, each from 0 to 1."""
     return matplotlib.image.imread(io.BytesIO(plots.render_picture_png(picture)))[:, :, :3]
 
@@ -177,56 +180,63 @@ def describe_drawing(picture):
 
 
 def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
-    """The same artists with the same numbers, and pixels that are the same up to the smoothing of
-    edges: a version of matplotlib may place a letter that is drawn again by a part of a pixel
-    elsewhere. Another federation changes ten times as much."""
+    """The artists have the same numbers, and the pixels are nearly the same.
+
+    Some versions of matplotlib move a letter that is drawn again by a part of a pixel. Another federation changes ten
+    times as much.
+    """
     redrawn = PartitionPicture()
-    plots.render_picture_png(who(counts(seed=0), picture=redrawn))
-    others = pixels_of(who(counts(seed=0)))
+    plots.render_picture_png(draw_who_holds_what(draw_counts(seed=0), picture=redrawn))
+    other_pixels = render_pixels(draw_who_holds_what(draw_counts(seed=0)))
     for seed, client in ((1, None), (2, 3), (3, 2), (1, None)):
-        again = who(counts(seed=seed), picture=redrawn, client=client)
-        fresh = who(counts(seed=seed), client=client)
-        assert describe_drawing(again) == describe_drawing(fresh)
-        seen = pixels_of(fresh)
-        assert np.abs(pixels_of(again) - seen).mean() < 0.1 * np.abs(others - seen).mean()
+        redrawn_picture = draw_who_holds_what(
+            draw_counts(seed=seed), picture=redrawn, client=client
+        )
+        fresh = draw_who_holds_what(draw_counts(seed=seed), client=client)
+        assert describe_drawing(redrawn_picture) == describe_drawing(fresh)
+        fresh_pixels = render_pixels(fresh)
+        difference = np.abs(render_pixels(redrawn_picture) - fresh_pixels).mean()
+        assert difference < 0.1 * np.abs(other_pixels - fresh_pixels).mean()
 
 
 @pytest.mark.slow
 def test_threads_do_not_disturb_each_other():
-    def drawn(i):
-        return plots.render_picture_png(who(counts(seed=i % 3))), plots.render_picture_png(
-            plots.draw_accuracy([series(f"m{i % 3}")])
-        )
+    def draw_both(i):
+        partition = draw_who_holds_what(draw_counts(seed=i % 3))
+        accuracy = plots.draw_accuracy([make_series(f"m{i % 3}")])
+        return plots.render_picture_png(partition), plots.render_picture_png(accuracy)
 
-    alone = [drawn(i) for i in range(3)]
+    expected = [draw_both(i) for i in range(3)]
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(drawn, range(6))) == alone * 2
+        assert list(pool.map(draw_both, range(6))) == expected * 2
 
 
 @pytest.mark.parametrize(("clients", "classes"), [(1, 1), (50, 2), (50, 100), (3, 27)])
 def test_partitions_of_any_shape(clients, classes):
-    picture = who(counts(clients, classes), [str(c) for c in range(classes)])
+    picture = draw_who_holds_what(draw_counts(clients, classes), [str(c) for c in range(classes)])
     assert plots.render_picture_png(picture).startswith(PNG) and len(picture.table) == clients
-    assert picture.table[0]["samples"] == counts(clients, classes)[0].sum()
+    assert picture.table[0]["samples"] == draw_counts(clients, classes)[0].sum()
 
 
 def test_dots_stay_within_their_cells():
     for clients in (1, 5, 10, 50):
         picture = PartitionPicture()
-        who(np.full((clients, 10), 7), picture=picture)
+        draw_who_holds_what(np.full((clients, 10), 7), picture=picture)
         plots.render_picture_png(picture.figure)
-        axes, dots = picture._artists.lower, picture._artists.dots
+        axes = picture._artists.lower
+        dots = picture._artists.dots
+        # In points, of which an inch has 72.
         cell = (
             min(np.ptp(axes.transData.transform([(0, 0), (1, 1)]), axis=0))
             / picture.figure.dpi
             * 72
-        )  # points
+        )
         diameter = 2 * math.sqrt(dots.get_sizes().max() / math.pi)
         assert 0.5 * min(cell, 38) < diameter <= 1.02 * cell
 
 
 @pytest.mark.parametrize(
-    "make",
+    "draw",
     [
         plots.draw_accuracy,
         plots.draw_communication,
@@ -234,23 +244,25 @@ def test_dots_stay_within_their_cells():
     ],
 )
 @pytest.mark.parametrize("rows", [0, 30])
-def test_result_pictures_of_any_number_of_rows(make, rows):
-    picture = make(
-        [series(f"Method {i}", pinned=i % 2 == 1, detail="run 1" * (i % 2)) for i in range(rows)]
+def test_result_pictures_of_any_number_of_rows(draw, rows):
+    picture = draw(
+        [
+            make_series(f"Method {i}", pinned=i % 2 == 1, detail="run 1" * (i % 2))
+            for i in range(rows)
+        ]
     )
     assert plots.render_picture_png(picture).startswith(PNG) and picture.sentence
 
 
-def test_rows_without_a_result_have_their_place_and_no_number():
-    waiting = series("FedLPA", {}, phases={}, per_class={}, per_client={})
-    free = series("Local", up=0.0, down=0.0, phases={})
+def test_rows_without_a_result_have_no_number():
+    waiting = make_series("FedLPA", {}, phases={}, per_class={}, per_client={})
+    free = make_series("Local", up=0.0, down=0.0, phases={})
     for picture in (
-        plots.draw_accuracy([series(), waiting]),
-        plots.draw_communication([series(), waiting, free]),
+        plots.draw_accuracy([make_series(), waiting]),
+        plots.draw_communication([make_series(), waiting, free]),
     ):
-        assert "FedLPA" not in picture.sentence and plots.render_picture_png(picture).startswith(
-            PNG
-        )
+        assert "FedLPA" not in picture.sentence
+        assert plots.render_picture_png(picture).startswith(PNG)
 
 
 def test_the_points_of_a_class_have_the_colour_and_the_mark_that_the_legend_says():
@@ -264,8 +276,8 @@ def test_the_points_of_a_class_have_the_colour_and_the_mark_that_the_legend_says
         assert points.get_offsets().tolist() == maps[0].points[maps[0].labels == c].tolist()
 
 
-def test_classes_that_no_test_sample_has_are_empty_not_nought():
-    row = series(per_class={0: [None] + [0.5] * 9, 1: [None] + [0.7] * 9})
+def test_classes_without_a_test_sample_are_empty_and_not_0():
+    row = make_series(per_class={0: [None] + [0.5] * 9, 1: [None] + [0.7] * 9})
     picture = plots.draw_class_and_client_accuracies([row], DIGITS)
     assert picture.table[0]["class 0"] == "" and picture.table[0]["class 1"] == "60 %"
     assert picture.table[0]["balanced accuracy"] == "60 %" and "AUC" not in picture.table[0]
@@ -274,16 +286,16 @@ def test_classes_that_no_test_sample_has_are_empty_not_nought():
 
 def list_coloured_letters(picture):
     """{text: colour} of a picture's letters that have a hue; those on squares are black or white."""
-    found = {}
+    colours = {}
     for text in picture.figure.findobj(Text):
         colour = to_hex(text.get_color())
         if text.get_text().strip() and convert_hex_to_oklch(colour)[1] > GREY:
-            found[text.get_text()] = colour
-    return found
+            colours[text.get_text()] = colour
+    return colours
 
 
 def test_letters_that_have_a_hue_can_be_read_on_white():
-    pictures = {**every_picture(), "map": draw_method_map(["fens", "fedavg"])}
+    pictures = {**draw_every_picture(), "map": draw_method_map(["fens", "fedavg"])}
     coloured = {name: list_coloured_letters(picture) for name, picture in pictures.items()}
     for name in ("accuracy", "communication", "map"):
         assert coloured[name], name

@@ -49,7 +49,7 @@ def test_ink_has_the_colour_of_the_class_and_a_photo_its_own():
     assert make_tile(photo, RED, 2) == pytest.approx(np.full((2, 2, 3), 0.2))
 
 
-def test_a_class_with_few_samples_is_seen_where_a_tile_stands_for_many():
+def test_a_class_with_few_samples_has_a_tile_where_a_tile_stands_for_many():
     labels = np.array([0] * 25 + [1])
     assert choose_shown_samples(np.arange(26), labels, 10).tolist() == [0, 10, 20, 25]
 

@@ -1,4 +1,4 @@
-"""Pictures of stored results: nothing interpolated, redrawn in place, true words, any number of methods."""
+"""Pictures of stored results: no interpolated numbers, true sentences, any number of methods, redrawing in place."""
 
 import numpy as np
 import pytest
@@ -11,68 +11,67 @@ SOURCE = "stored results of 2025-01-31, version 0.1.0"
 ALPHAS = (0.01, 0.1, 1.0, 10.0)
 
 
-def results(low=(0.2, 0.8), high=(0.9, 0.94), names=("FedAvg", "FENS")):
-    def at(i, a, b):
+def make_results(low=(0.2, 0.8), high=(0.9, 0.94), names=("FedAvg", "FENS")):
+    def make_accuracies(i, a, b):
         return {s: a + (b - a) * i / 3 + 0.01 * (s - 2) for s in range(5)}
 
     return {
-        n: {x: at(i, a, b) for i, x in enumerate(ALPHAS)}
+        n: {x: make_accuracies(i, a, b) for i, x in enumerate(ALPHAS)}
         for n, a, b in zip(names, low, high, strict=True)
     }
 
 
-def shown(data=None, **more):
-    words = {
+def draw(data=None, **more):
+    options = {
         "chosen_alpha": 0.1,
         "stored_clients": 10,
         "source_text": SOURCE,
         "chance": 0.1,
         **more,
     }
-    return StoredPlot().show(results() if data is None else data, **words)
+    return StoredPlot().show(make_results() if data is None else data, **options)
 
 
 def test_the_sentence_says_where_the_numbers_come_from_and_who_is_best():
-    picture = shown(note="Their epochs differ.")
+    picture = draw(note="Their epochs differ.")
     sentence = picture.sentence
-    assert (
-        picture.detail.lower().startswith(SOURCE)
-        and "FENS is best with 85 %" in sentence
-        and "epochs" in sentence
-    )
+    assert picture.detail.lower().startswith(SOURCE)
+    assert "FENS is best with 85 %" in sentence
+    assert "epochs" in sentence
 
 
 def test_the_table_has_the_stored_numbers_alone():
-    row = shown(chosen_alpha=0.4).table[0]
+    row = draw(chosen_alpha=0.4).table[0]
     assert row == {"method": "FedAvg", "α = 0.01": "20 ± 2 %", "α = 0.1": "43 ± 2 %", "α = 1": "67 ± 2 %",
                    "α = 10": "90 ± 2 %"}  # fmt: skip
     assert (
-        "at α = 1, 10 clients (the nearest" in shown(chosen_alpha=0.4).sentence
+        "at α = 1, 10 clients (the nearest" in draw(chosen_alpha=0.4).sentence
     )  # 1 is nearer than 0.1
 
 
-def test_redrawing_in_place_gives_the_very_picture_of_a_fresh_one():
-    redrawn, other = StoredPlot(), results(low=(0.1, 0.5), high=(0.5, 0.9))
-    words = {"source_text": SOURCE, "chance": 0.1}
-    render_picture_png(redrawn.show(results(), chosen_alpha=0.1, stored_clients=10, **words))
+def test_redrawing_in_place_gives_the_picture_of_a_fresh_plot():
+    redrawn = StoredPlot()
+    other_results = make_results(low=(0.1, 0.5), high=(0.5, 0.9))
+    options = {"source_text": SOURCE, "chance": 0.1}
+    render_picture_png(redrawn.show(make_results(), chosen_alpha=0.1, stored_clients=10, **options))
     for data, alpha, clients in (
-        (results(), 5.0, 10),
-        (other, 0.013, 20),
-        (results(), 0.1, 5),
-        (other, 900, 20),
+        (make_results(), 5.0, 10),
+        (other_results, 0.013, 20),
+        (make_results(), 0.1, 5),
+        (other_results, 900, 20),
     ):
-        again = render_picture_png(
-            redrawn.show(data, chosen_alpha=alpha, stored_clients=clients, **words)
+        redrawn_png = render_picture_png(
+            redrawn.show(data, chosen_alpha=alpha, stored_clients=clients, **options)
         )
-        assert again == render_picture_png(
-            StoredPlot().show(data, chosen_alpha=alpha, stored_clients=clients, **words)
+        assert redrawn_png == render_picture_png(
+            StoredPlot().show(data, chosen_alpha=alpha, stored_clients=clients, **options)
         )
 
 
 @pytest.mark.parametrize("count", [1, 26])
 def test_any_number_of_methods(count):
     low, high = np.linspace(0.1, 0.9, count), np.linspace(0.9, 0.95, count)
-    picture = shown(results(low, high, [f"method {i}" for i in range(count)]))
+    picture = draw(make_results(low, high, [f"method {i}" for i in range(count)]))
     assert render_picture_png(picture).startswith(PNG) and len(picture.table) == count
 
 
@@ -81,6 +80,6 @@ def test_gaps_single_seeds_and_a_single_alpha():
         {"A": {0.1: {0: 0.5}, 1.0: {}}, "B": {1.0: {0: 0.7, 1: 0.8}}, "C": {}},
         {"A": {0.1: {0: 0.5}}},
     ):
-        assert render_picture_png(shown(data)).startswith(PNG) and "nan" not in shown(data).sentence
+        assert render_picture_png(draw(data)).startswith(PNG) and "nan" not in draw(data).sentence
     with pytest.raises(ValueError):
-        shown({"A": {}})
+        draw({"A": {}})

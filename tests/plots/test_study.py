@@ -1,4 +1,4 @@
-"""A study's pictures: what they say is what the rows say."""
+"""A study's pictures agree with its rows."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def results():
         for clients in (5, 10):
             for seed in range(3):
                 base = 0.4 + 0.3 * (alpha == 1) + 0.01 * seed - 0.01 * (clients == 10)
-                for method, more, sent in (
+                for method, gain, size in (
                     ("fedavg", 0, 100),
                     ("fens", 0.2 + 0.01 * (seed == 1), 1000),
                 ):
@@ -33,7 +33,7 @@ def results():
                         "error": "",
                     }
                     rows.append(
-                        {**row, "accuracy": base + more, "bytes_up": sent, "bytes_down": sent}
+                        {**row, "accuracy": base + gain, "bytes_up": size, "bytes_down": size}
                     )
     return Results(rows, ["alpha", "clients"])
 
@@ -57,8 +57,8 @@ def test_accuracy_against_alpha():
     assert [row["α = 10"] for row in picture.table] == ["90.0 ± 0.0 %", "90.0 %"]
     assert picture.sentence == "From α = 0.1 to 10: weights 30 % to 90 %; predictions 55 % to 90 %."
     axes = picture.figure.axes[0]
-    drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
-    assert drawn["weights"] == [pytest.approx(0.3), 0.9]
+    heights_by_label = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
+    assert heights_by_label["weights"] == [pytest.approx(0.3), 0.9]
     assert len(axes.collections) == 2  # a band each; one seed gives a band of no width, not nan
     assert not any(np.isnan(band.get_paths()[0].vertices).any() for band in axes.collections)
 
@@ -89,10 +89,15 @@ def test_differences_are_paired_by_seed(results):
     assert "fens +20" in picture.sentence
 
 
-def test_what_cannot_be_drawn(results):
-    alone, none = results.select(method="fens"), Results([], [])
-    for of, name in ((results, "alfa"), (none, "alpha"), (alone, "differences")):
+def test_an_impossible_plot_is_refused(results):
+    one_method = results.select(method="fens")
+    no_results = Results([], [])
+    for results_of_study, name in (
+        (results, "alfa"),
+        (no_results, "alpha"),
+        (one_method, "differences"),
+    ):
         with pytest.raises(UsageError):
-            plot_study(of, name)
+            plot_study(results_of_study, name)
     with pytest.raises(UsageError):
         plot_study(results, "alpha x clients", method="fenss")

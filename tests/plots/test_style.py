@@ -1,4 +1,4 @@
-"""What every picture has in common."""
+"""What all pictures share: the layout of texts, and memory that is freed."""
 
 import gc
 import weakref
@@ -9,25 +9,27 @@ from fedlab_nb.plots import style
 from fedlab_nb.plots.vector import draw_svg
 
 
-def test_words_stay_within_the_figure_and_titles_off_each_other():
-    def sizes(width):
+def test_texts_stay_within_the_figure_and_titles_do_not_overlap():
+    def measure_font_sizes(width):
         with (
             style.use_figure_size((width, 4)),
             style.drawing(1, 2, width_ratios=[2, 1]) as (figure, (left, right)),
         ):
             figure.set_layout_engine("none")
-            first = style.write_axes_title(left, "Right answers, by thirds of the dissent")
-            last = style.write_axes_title(right, "Bytes spent")
+            left_title = style.write_axes_title(left, "Right answers, by thirds of the dissent")
+            right_title = style.write_axes_title(right, "Bytes spent")
             right.set_xlabel("bytes, both ways, of all clients together", fontsize=10)
         style.compute_layout_once(figure)
-        ends = [text.get_window_extent().x1 for text in (first, last, right.xaxis.label)]
-        assert (
-            ends[0] < last.get_window_extent().x0 and max(ends) < figure.bbox.x1 + 2
-        )  # whole pixels
-        return [text.get_fontsize() for text in (first, last, right.xaxis.label)]
+        right_edges = [
+            text.get_window_extent().x1 for text in (left_title, right_title, right.xaxis.label)
+        ]
+        # Boxes end at whole pixels, hence the 2.
+        assert right_edges[0] < right_title.get_window_extent().x0
+        assert max(right_edges) < figure.bbox.x1 + 2
+        return [text.get_fontsize() for text in (left_title, right_title, right.xaxis.label)]
 
-    assert sizes(10) == [style.TITLE, style.TITLE, 10]
-    title, usual, name = sizes(5.5)
+    assert measure_font_sizes(10) == [style.TITLE, style.TITLE, 10]
+    title, usual, name = measure_font_sizes(5.5)
     assert style.LEAST < title < style.TITLE == usual and style.LEAST < name < 10
 
 
@@ -35,15 +37,15 @@ def test_a_long_title_begins_further_left_and_keeps_its_place_when_it_is_drawn_a
     with style.use_figure_size((3.8, 8)), style.drawing() as (figure, ax):
         ax.set_yticks([0], ["averaged and calibrated, not fused"])
         title = style.write_axes_title(ax, "Which half of FuseFL does the work")
-    seen = []
+    sizes_and_edges = []
     for _ in range(2):
         with style.use_figure_size((3.8, 8)):
             draw_svg(figure)  # as an SVG, whose pixels are others
         style.compute_layout_once(figure)
         box = title.get_window_extent(figure.canvas.get_renderer())
         assert 0 < box.x0 < ax.bbox.x0 and box.x1 < figure.bbox.x1
-        seen.append((title.get_fontsize(), box.x0))
-    assert seen[0] == seen[1] and seen[0][0] == style.LEAST
+        sizes_and_edges.append((title.get_fontsize(), box.x0))
+    assert sizes_and_edges[0] == sizes_and_edges[1] and sizes_and_edges[0][0] == style.LEAST
 
 
 @pytest.fixture
@@ -53,12 +55,11 @@ def no_collection():
     gc.enable()
 
 
-def test_a_written_figure_has_let_go_of_the_layouts_bitmap(no_collection):
+def test_a_figure_that_was_written_frees_the_bitmap_of_its_layout(no_collection):
     with style.drawing() as (figure, axes):
         axes.set_title("accuracy")
     style.compute_layout_once(figure)
-    bitmap = weakref.ref(
-        figure.canvas.get_renderer()
-    )  # 4 bytes a pixel, in a figure that only a collection frees
+    # The bitmap has 4 bytes a pixel, and only a garbage collection would free the figure.
+    bitmap = weakref.ref(figure.canvas.get_renderer())
     style.render_svg(figure, "white")
     assert bitmap() is None

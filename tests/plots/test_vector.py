@@ -1,4 +1,4 @@
-"""Pictures as SVG: colours for both pages, marks that answer, the size of the frame."""
+"""Pictures as SVG: colours for light and dark pages, marks with their hover texts, the size of the frame."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -36,14 +36,14 @@ SVG = "{http://www.w3.org/2000/svg}"
 PAGES = ("#111111", "#212121")  # JupyterLab's and Voilà's dark pages
 
 
-def luminance(colour):
+def compute_luminance(colour):
     """Relative luminance of WCAG 2."""
     linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(colour)]
     return np.dot(linear, [0.2126, 0.7152, 0.0722])
 
 
-def contrast(one, other):
-    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+def compute_contrast(one, other):
+    high, low = sorted((compute_luminance(one), compute_luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
 
@@ -55,24 +55,20 @@ def test_colours_there_and_back(colour):
 
 
 def test_letters_methods_and_classes_can_be_read_on_every_page():
-    methods = {
-        words.split()[0].lower() for words in read_toml("methods/looks.toml").values()
+    method_colours = {
+        look.split()[0].lower() for look in read_toml("methods/looks.toml").values()
     } | set(COLOURS)
-    assert all(contrast(colour, "#ffffff") >= 3 for colour in methods)
+    assert all(compute_contrast(colour, "#ffffff") >= 3 for colour in method_colours)
     for page in PAGES:
-        assert (
-            contrast(adapt_colour_to_dark_page(INK), page) >= 7
-            and contrast(adapt_colour_to_dark_page(QUIET), page) >= 4.5
-        )
-        for colour in (*methods, *list_class_colours(10)):
-            assert contrast(adapt_colour_to_dark_page(colour.lower()), page) >= 3, colour
+        assert compute_contrast(adapt_colour_to_dark_page(INK), page) >= 7
+        assert compute_contrast(adapt_colour_to_dark_page(QUIET), page) >= 4.5
+        for colour in (*method_colours, *list_class_colours(10)):
+            assert compute_contrast(adapt_colour_to_dark_page(colour.lower()), page) >= 3, colour
 
 
-def test_grey_letters_turn_round_and_white_is_the_page():
-    assert (
-        convert_hex_to_oklch(adapt_colour_to_dark_page("#1f2328"))[0] > 0.8
-        and convert_hex_to_oklch(adapt_colour_to_dark_page("#eceff2"))[0] < 0.35
-    )
+def test_on_a_dark_page_dark_grey_is_light_and_white_is_the_page_s_colour():
+    assert convert_hex_to_oklch(adapt_colour_to_dark_page("#1f2328"))[0] > 0.8
+    assert convert_hex_to_oklch(adapt_colour_to_dark_page("#eceff2"))[0] < 0.35
     assert make_css_light_dark_colour("#ffffff").startswith(
         "light-dark(#ffffff, var(--jp-layout-color0,"
     )
@@ -81,32 +77,34 @@ def test_grey_letters_turn_round_and_white_is_the_page():
 def test_the_svg_fills_its_frame_and_is_the_same_each_time():
     with use_figure_size((9.0, 3.0)), drawing() as (figure, ax):
         ax.plot([0, 1], [0, 1], color="#0072B2")
-        first = draw_svg(figure)
-    root = ET.fromstring(first)
+        svg = draw_svg(figure)
+    root = ET.fromstring(svg)
     assert root.get("viewBox") == "0 0 648 216" and root.get("width") is None
-    assert "#0072b2" in first and "light-dark(#0072b2," in first and "<metadata" not in first
+    assert "#0072b2" in svg and "light-dark(#0072b2," in svg and "<metadata" not in svg
     with use_figure_size((9.0, 3.0)), drawing() as (figure, ax):
         ax.plot([0, 1], [0, 1], color="#0072B2")
-        assert draw_svg(figure) == first
+        assert draw_svg(figure) == svg
 
 
 @pytest.mark.slow
-def test_a_picture_that_is_kept_takes_the_size_of_the_frame():
-    partition, federation = PartitionPicture(), federate("digits", alpha=0.1, clients=5)
+def test_a_picture_that_is_redrawn_takes_the_size_of_the_frame():
+    partition = PartitionPicture()
+    federation = federate("digits", alpha=0.1, clients=5)
     picture = partition.show(federation, setting="digits")
     assert tuple(picture.figure.get_size_inches()) == SIZE
     with use_figure_size((10.0, 4.0)):
         svg = draw_svg(partition.show(federation, setting="digits").figure)
-        again = draw_svg(PartitionPicture().show(federation, setting="digits").figure)
+        fresh_svg = draw_svg(PartitionPicture().show(federation, setting="digits").figure)
     assert 'viewBox="0 0 720 288"' in svg
-    boxes = [re.findall(r'<rect x="([\d.]+)" y="([\d.]+)"', text) for text in (svg, again)]
+    boxes = [re.findall(r'<rect x="([\d.]+)" y="([\d.]+)"', text) for text in (svg, fresh_svg)]
     assert np.allclose(np.array(boxes[0], float), np.array(boxes[1], float), atol=0.5)
 
 
 def test_marks_are_where_their_ids_say():
     federation = federate("digits", alpha=0.1, clients=4)
     figure = PartitionPicture().show(federation, setting="digits").figure
-    svg, marks = draw_svg(figure), get_marks_by_id(figure)
+    svg = draw_svg(figure)
+    marks = get_marks_by_id(figure)
     ids = {element.get("id"): element for element in ET.fromstring(svg).iter()}
     assert set(marks) <= set(ids)
     name, dots = next(
@@ -121,48 +119,48 @@ def test_marks_are_where_their_ids_say():
         == (counts > 0).sum()
         < counts.size
     )
-    for says, client, class_index in zip(
+    for text, client, class_index in zip(
         dots["says"], dots["client"], dots["class_index"], strict=True
     ):
         assert (
             f"Client {format_client_letters(client)}, class {class_index}\n{counts[client, class_index]} sample"
-            in says
+            in text
         )
 
 
 @pytest.mark.parametrize("ink", [style.INK, style.QUIET, style.ACCENT])
-def test_inks_are_read_on_the_card_of_paper_that_photos_are_on_a_dark_page(ink):
+def test_inks_can_be_read_on_the_dimmed_paper_of_photos_on_a_dark_page(ink):
     """`filter: brightness` multiplies each channel of white and of the ink alike."""
 
     def darken(colour):
         channels = [round(style.PAPER_BRIGHTNESS * int(colour[i : i + 2], 16)) for i in (1, 3, 5)]
         return "#" + "".join(f"{channel:02x}" for channel in channels)
 
-    assert contrast(darken(ink), darken("#ffffff")) >= 4.5
+    assert compute_contrast(darken(ink), darken("#ffffff")) >= 4.5
 
 
-METHODS = {words.split()[0] for words in read_toml("methods/looks.toml").values()}
+METHODS = {look.split()[0] for look in read_toml("methods/looks.toml").values()}
 SERIES_AND_METHODS = sorted(METHODS | {*COLOURS, *SERIES})
 
 
 @pytest.mark.parametrize("colour", SERIES_AND_METHODS)
 def test_letters_in_a_colour_can_be_read_on_every_page_and_keep_its_hue(colour):
     tone = darken_colour_until_readable(colour)
-    assert contrast(tone, "#ffffff") >= 4.5
-    assert all(contrast(adapt_colour_to_dark_page(tone), page) >= 4.5 for page in PAGES)
+    assert compute_contrast(tone, "#ffffff") >= 4.5
+    assert all(compute_contrast(adapt_colour_to_dark_page(tone), page) >= 4.5 for page in PAGES)
     red, green, blue = to_rgb(colour)
     strongest = max(to_rgb(tone)) / max(red, green, blue)
     darker = [strongest * channel for channel in (red, green, blue)]
     assert to_rgb(tone) == pytest.approx(darker, abs=0.01)
-    if contrast(colour, "#ffffff") >= 4.5:
+    if compute_contrast(colour, "#ffffff") >= 4.5:
         assert tone == colour.lower()
     else:
-        assert contrast(tone, "#ffffff") < 5  # no darker than it must be
+        assert compute_contrast(tone, "#ffffff") < 5  # no darker than it must be
 
 
 def test_orange_is_too_light_for_letters_and_its_tone_is_not():
     assert (
-        contrast(SECOND, "#ffffff")
+        compute_contrast(SECOND, "#ffffff")
         < 4.5
-        <= contrast(darken_colour_until_readable(SECOND), "#ffffff")
+        <= compute_contrast(darken_colour_until_readable(SECOND), "#ffffff")
     )

@@ -1,4 +1,4 @@
-"""What pictures say: the sentences, the noise test against its formula, the neighbour score against a plain loop."""
+"""What pictures say: numbers in words, sentences about noise, and the scores of feature maps."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from fedlab_nb.plots.style import use_figure_size
 from fedlab_nb.plots.vector import get_thumbnail_sheet
 from fedlab_nb.studies.statistics import Band
 
-CLEAR, NOISE, ALONE = Band(0.031, 0.012, 5), Band(0.01, 0.03, 3), Band(-0.031, math.nan, 1)
+CLEAR = Band(0.031, 0.012, 5)
+NOISE = Band(0.01, 0.03, 3)
+ALONE = Band(-0.031, math.nan, 1)
 FEW = Band(0.031, 0.012, 4)
 
 
 @pytest.mark.parametrize(
-    ("said", "text"),
+    ("formatted", "text"),
     [
         (words.format_data_size(26280), "26.3 kB"),
         (words.format_data_size(5e16), "5e+04 TB"),
@@ -48,8 +50,8 @@ FEW = Band(0.031, 0.012, 4)
         (words.describe_guess_error(3, 3.5), "very near"),
     ],
 )
-def test_numbers_in_words(said, text):
-    assert said == text
+def test_numbers_in_words(formatted, text):
+    assert formatted == text
 
 
 @pytest.mark.parametrize("values", [(0.1, 1, 0.1, 0.9, 1), (0.5, 0.51, 0.52, 0.5, 0.5)])
@@ -63,17 +65,18 @@ def test_the_ends_of_a_series_are_those_of_its_band_within_0_and_1(values):
 
 
 def test_verdicts_are_paired_by_seed_where_the_federation_is_the_same():
-    """+10, +5, +10 points, seed by seed; unpaired, the seeds' own spread of 20 points hides it."""
-    best, second = [0.5, 0.7, 0.9], [0.4, 0.65, 0.8]
-    best += [0.6, 0.8]
-    second += [0.52, 0.72]
-    wide = scipy.stats.t.ppf(0.975, 4) * scipy.stats.sem([0.1, 0.05, 0.1, 0.08, 0.08])
-    assert f"clearly ahead of B (by 8 ± {100 * wide:.0f} points)" in verdict(
+    """A leads by 5 to 10 points seed by seed; unpaired, the spread between the seeds hides it."""
+    best = [0.5, 0.7, 0.9, 0.6, 0.8]
+    second = [0.4, 0.65, 0.8, 0.52, 0.72]
+    gaps = [0.1, 0.05, 0.1, 0.08, 0.08]
+    half_width = scipy.stats.t.ppf(0.975, 4) * scipy.stats.sem(gaps)
+    assert f"clearly ahead of B (by 8 ± {100 * half_width:.0f} points)" in describe_best(
         ("A", best), ("B", second)
     )
     welch = scipy.stats.ttest_ind(best, second, equal_var=False).confidence_interval(0.95)
     rows = [
-        Series(n, setting=n, accuracies=dict(enumerate(v))) for n, v in (("A", best), ("B", second))
+        Series("A", setting="A", accuracies=dict(enumerate(best))),
+        Series("B", setting="B", accuracies=dict(enumerate(second))),
     ]
     behind = (
         f"B is 8 ± {50 * (welch.high - welch.low):.0f} points behind, which is within the noise"
@@ -81,68 +84,72 @@ def test_verdicts_are_paired_by_seed_where_the_federation_is_the_same():
     assert behind in plots.describe_best_method(rows)
 
 
-def verdict(*rows):
-    return plots.describe_best_method(
-        [Series(n, setting="s", accuracies=dict(enumerate(a)), bound=n == "Local") for n, a in rows]
-    )
+def describe_best(*rows):
+    """The sentence about these (name, accuracies) in the same setting; "Local" is only a bound."""
+    series = []
+    for name, accuracies in rows:
+        accuracies = dict(enumerate(accuracies))
+        series.append(Series(name, setting="s", accuracies=accuracies, bound=name == "Local"))
+    return plots.describe_best_method(series)
 
 
 def test_verdicts_say_what_is_noise():
-    clear = verdict(("FENS", [0.8, 0.82, 0.84]), ("FedAvg", [0.3, 0.33, 0.33]))
+    clear = describe_best(("FENS", [0.8, 0.82, 0.84]), ("FedAvg", [0.3, 0.33, 0.33]))
     assert "FENS is best with 82 %" in clear and "FedAvg (by 50 points)" in clear
-    noise = verdict(
+    noise = describe_best(
         ("FENS", [0.8, 0.9, 0.7]), ("FedLPA", [0.82, 0.7, 0.82]), ("FedAvg", [0.1, 0.1, 0.1])
     )
     assert (
         "FedLPA is 2 points behind, which is within the noise; FedAvg is last with 10 %." in noise
     )
-    assert "one seed" in verdict(("FENS", [0.8]), ("FedAvg", [0.3])) and verdict()
+    assert "one seed" in describe_best(("FENS", [0.8]), ("FedAvg", [0.3])) and describe_best()
     equal = [(name, [0.8, 0.9, 0.7]) for name in ("FedAvg", "FENS", "FedLPA")]
-    assert [verdict(*equal[:n]) for n in (3, 2)] == [
-        f"{who} reach the same 80 %." for who in ("All", "Both")
+    assert [describe_best(*equal[:n]) for n in (3, 2)] == [
+        f"{pronoun} reach the same 80 %." for pronoun in ("All", "Both")
     ]
-    assert "one seed" in verdict(("FENS", [0.8]), ("FedLPA", [0.8]))
-    bound = verdict(("FENS", [0.8]), ("Local", [0.9]))
+    assert "one seed" in describe_best(("FENS", [0.8]), ("FedLPA", [0.8]))
+    bound = describe_best(("FENS", [0.8]), ("Local", [0.9]))
     assert "FENS reaches 80 %" in bound and bound.endswith("Local 90 %.")
 
 
-def test_communication_compares_the_cheapest_with_the_dearest():
+def test_communication_compares_the_cheapest_with_the_most_expensive():
     cheap = Series("A", accuracies={0: 0.5, 1: 0.6, 2: 0.4}, up=1000, down=1000)
     noisy = Series("B", accuracies={0: 0.7, 1: 0.5, 2: 0.45}, up=4000, down=1000)
-    clear = Series(
-        "B", accuracies={0: 0.41, 1: 0.5, 2: 0.3}, up=4000, down=1000
-    )  # paired: 9, 10 and 10 points below
-    for dear, says in (
+    # Seed by seed 9, 10 and 10 points below.
+    clear = Series("B", accuracies={0: 0.41, 1: 0.5, 2: 0.3}, up=4000, down=1000)
+    for dear, ending in (
         (noisy, "for 5 points more, which is within the noise."),
         (clear, "and gets 10 points less."),
     ):
         sentence = plots.draw_communication([cheap, dear]).sentence
-        assert (
-            sentence.startswith("A costs least, 1 kB")
-            and "2.5 times as much" in sentence
-            and says in sentence
-        )
-    same, third = (Series(name, accuracies={0: 0.3}, up=1000, down=1000) for name in "CD")
-    for rows, says in (
-        ([cheap, same, noisy], "A and C cost least"), ([cheap], "A costs 1 kB up and 1 kB down for all"),
-        ([cheap, same, third, noisy], "A, C and D cost least"), ([cheap, same], "A and C cost the same"),
+        assert sentence.startswith("A costs least, 1 kB")
+        assert "2.5 times as much" in sentence
+        assert ending in sentence
+    as_cheap, third = (Series(name, accuracies={0: 0.3}, up=1000, down=1000) for name in "CD")
+    for rows, beginning in (
+        ([cheap, as_cheap, noisy], "A and C cost least"), ([cheap], "A costs 1 kB up and 1 kB down for all"),
+        ([cheap, as_cheap, third, noisy], "A, C and D cost least"), ([cheap, as_cheap], "A and C cost the same"),
     ):  # fmt: skip
-        assert plots.draw_communication(rows).sentence.startswith(says)
+        assert plots.draw_communication(rows).sentence.startswith(beginning)
     sums = Series("AFL", accuracies={0: 0.9}, up=1000, down=0)
     assert "1 kB up and nothing down" in plots.draw_communication([sums]).sentence
 
 
-def neighbours_by_hand(x, y, k):
+def measure_neighbour_accuracy_by_hand(x, y, k):
+    """The share of points whose k nearest neighbours vote for their class; nearer neighbours break a tie."""
     right = 0
     for i in range(len(x)):
-        order = sorted(
-            (j for j in range(len(x)) if j != i), key=lambda j: ((x[i] - x[j]) ** 2).sum()
-        )[:k]
-        votes = Counter(int(y[j]) for j in order)
-        most = max(votes.values())
-        tied = [c for c in votes if votes[c] == most]
-        ranks = {c: sum(k - r for r, j in enumerate(order) if y[j] == c) for c in tied}
-        right += max(tied, key=lambda c: ranks[c]) == y[i]
+        squared_distances = ((x - x[i]) ** 2).sum(1)
+        squared_distances[i] = np.inf
+        neighbours = sorted(range(len(x)), key=squared_distances.__getitem__)[:k]
+        votes = Counter()
+        nearness = Counter()
+        for rank, j in enumerate(neighbours):
+            label = int(y[j])
+            votes[label] += 1
+            nearness[label] += k - rank
+        winner = max(votes, key=lambda label: (votes[label], nearness[label]))
+        right += winner == y[i]
     return right / len(x)
 
 
@@ -151,10 +158,12 @@ def test_neighbour_accuracy_is_what_a_loop_finds():
     for k, spread in ((10, 0.1), (10, 3.0), (3, 1.0)):
         y = rng.integers(0, 4, 60)
         x = np.eye(4)[y] + spread * rng.normal(size=(60, 4))
-        assert plots.compute_neighbour_accuracy(x, y, k) == neighbours_by_hand(x, y, k)
-    apart = np.repeat([0, 1], 20)
+        assert plots.compute_neighbour_accuracy(x, y, k) == measure_neighbour_accuracy_by_hand(
+            x, y, k
+        )
+    labels = np.repeat([0, 1], 20)
     assert (
-        plots.compute_neighbour_accuracy(apart[:, None] * 100.0 + rng.random((40, 1)), apart) == 1
+        plots.compute_neighbour_accuracy(labels[:, None] * 100.0 + rng.random((40, 1)), labels) == 1
     )
     assert math.isnan(plots.compute_neighbour_accuracy(np.zeros((1, 3)), np.zeros(1, int)))
 
@@ -171,19 +180,17 @@ def test_tsne_gives_the_same_map_again_and_takes_degenerate_points():
     x = np.random.default_rng(0).normal(size=(40, 8))
     assert np.array_equal(plots.project_by_tsne(x), plots.project_by_tsne(x))
     for flat in (np.zeros((20, 3)), x[:3], x[:6]):
-        assert (
-            plots.project_by_tsne(flat).shape == (len(flat), 2)
-            and np.isfinite(plots.project_by_tsne(flat)).all()
-        )
+        assert plots.project_by_tsne(flat).shape == (len(flat), 2)
+        assert np.isfinite(plots.project_by_tsne(flat)).all()
 
 
 @pytest.mark.slow
-def test_maps_made_apart_are_the_same_and_come_where_no_process_can_be_had(monkeypatch):
+def test_maps_of_a_subprocess_are_the_same_and_are_made_here_where_no_process_starts(monkeypatch):
     rng = np.random.default_rng(0)
     tables = [rng.normal(size=(12, 4)), rng.normal(size=(9, 3))]
-    here = [plots.project_by_tsne(x) for x in tables]
+    expected = [plots.project_by_tsne(x) for x in tables]
 
-    def apart(x):
+    def compute_apart(x):
         steps = compute_tsne_in_subprocess(x)
         while True:
             try:
@@ -191,16 +198,20 @@ def test_maps_made_apart_are_the_same_and_come_where_no_process_can_be_had(monke
             except StopIteration as end:
                 return end.value
 
-    assert all(np.array_equal(a, b) for a, b in zip(here, map(apart, tables), strict=True))
+    assert all(
+        np.array_equal(a, b) for a, b in zip(expected, map(compute_apart, tables), strict=True)
+    )
 
-    def none(*_, **__):
+    def refuse(*_, **__):
         raise OSError("no process")
 
-    monkeypatch.setattr("joblib.externals.loky.get_reusable_executor", none)
-    assert all(np.array_equal(a, b) for a, b in zip(here, map(apart, tables), strict=True))
+    monkeypatch.setattr("joblib.externals.loky.get_reusable_executor", refuse)
+    assert all(
+        np.array_equal(a, b) for a, b in zip(expected, map(compute_apart, tables), strict=True)
+    )
 
 
-def test_features_say_which_map_is_a_preview_and_what_is_left_out():
+def test_feature_maps_say_which_is_a_preview_and_how_many_are_left_out():
     rng = np.random.default_rng(0)
     maps = [
         FeatureMap(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), i / 12, "PCA") for i in range(10)
@@ -217,11 +228,15 @@ def test_features_say_which_map_is_a_preview_and_what_is_left_out():
         "m0, with 0 %. Bright: client 1. 2 more methods in the table."
     )
     assert len(picture.table) == 10
-    rest = plots.draw_feature_maps(maps, tuple("012345678"), setting="s", first_map_index=8)
-    assert len(rest.table) == 10 and [
-        ax.get_title("left") for ax in rest.figure.axes if ax.collections
-    ] == ["m8", "m9"]
-    assert rest.figure.axes[0].get_xlabel() == "PCA · 67 %"
+    second_picture = plots.draw_feature_maps(
+        maps, tuple("012345678"), setting="s", first_map_index=8
+    )
+    assert len(second_picture.table) == 10
+    assert [ax.get_title("left") for ax in second_picture.figure.axes if ax.collections] == [
+        "m8",
+        "m9",
+    ]
+    assert second_picture.figure.axes[0].get_xlabel() == "PCA · 67 %"
     with use_figure_size((3.2, 5.0)):  # in a narrow frame at most two side by side
         grid = (
             plots.draw_feature_maps(maps[:3], tuple("012345678"), setting="s")
@@ -237,9 +252,11 @@ def test_features_say_which_map_is_a_preview_and_what_is_left_out():
 )
 def test_maps_of_features_are_squares_as_large_as_the_frame_allows(size, maps, rows, columns):
     rng = np.random.default_rng(0)
-    drawn = [FeatureMap(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), 0.5) for i in range(maps)]
+    maps_of_features = [
+        FeatureMap(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), 0.5) for i in range(maps)
+    ]
     with use_figure_size(size):
-        picture = plots.draw_feature_maps(drawn, tuple("012345678"), setting="s")
+        picture = plots.draw_feature_maps(maps_of_features, tuple("012345678"), setting="s")
     grid = picture.figure.axes[0].get_gridspec()
     assert (grid.nrows, grid.ncols) == (rows, columns)
     plots.render_picture_png(picture)
@@ -248,11 +265,16 @@ def test_maps_of_features_are_squares_as_large_as_the_frame_allows(size, maps, r
         assert box.width == pytest.approx(box.height)
 
 
-def test_a_point_says_its_class_and_what_it_is_taken_for_and_has_its_image():
-    points, labels = np.eye(3)[:, :2], np.array([1, 0, 1])
-    one = FeatureMap("FENS", points, labels, 0.5, "t-SNE", np.array([1, 1, 0]), np.array([0, 1, 2]))
+def test_a_point_has_its_class_its_prediction_and_its_image():
+    points = np.eye(3)[:, :2]
+    labels = np.array([1, 0, 1])
+    feature_map = FeatureMap(
+        "FENS", points, labels, 0.5, "t-SNE", np.array([1, 1, 0]), np.array([0, 1, 2])
+    )
     sheet = {"image": "data:,", "width": 8, "height": 8, "columns": 20, "rows": 1}
-    figure = plots.draw_feature_maps([one], ("a", "b"), setting="s", thumbnail_sheet=sheet).figure
+    figure = plots.draw_feature_maps(
+        [feature_map], ("a", "b"), setting="s", thumbnail_sheet=sheet
+    ).figure
     zeros, ones = get_marks_by_id(figure).values()
     assert zeros["says"] == ["FENS\nclass a, read as b"] and zeros["thumbnail"] == [1]
     assert ones["says"] == ["FENS\nclass b, read rightly", "FENS\nclass b, read as a"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from lab_views import sentence_of
+from lab_views import show_sentence
 
 from fedlab_nb.labs.afl import budget, size, skew
 from fedlab_nb.labs.afl.budget import draw_accuracy_against_budget
@@ -17,23 +17,22 @@ from fedlab_nb.plots.words import format_data_size
 from fedlab_nb.studies import run
 
 SYSTEM = "afl"
-SHORT = {"clients": 3, "epochs": 2, "methods": []}
+SHORT_SETTINGS = {"clients": 3, "epochs": 2, "methods": []}
 DIGITS = [str(c) for c in range(10)]
 
 
 # ------------------------------------------------------------------------------------------------ the panel
 
 
-def test_a_client_is_forgotten_and_its_image_shown(make):
-    panel = make(clients=10, **{"afl.rho": 0.1})
+def test_a_client_is_forgotten_and_its_image_shown(open_lab):
+    panel = open_lab(clients=10, **{"afl.rho": 0.1})
     panel.run(wait=True)
-    assert panel.show("forget").sentence.startswith(
-        "Without client A"
-    )  # at once, as it takes no time
+    # The view works at once, as it takes no time.
+    assert panel.show("forget").sentence.startswith("Without client A")
     panel.set("forget", who=3)
-    text = sentence_of(panel, "forget")
+    text = show_sentence(panel, "forget")
     assert text.startswith("Without client D")
-    assert "that image, pixel by pixel" in sentence_of(panel, "image")
+    assert "that image, pixel by pixel" in show_sentence(panel, "image")
     assert any(row["its own"] == "yes" for row in panel.show("image").table)
 
 
@@ -41,32 +40,30 @@ def test_a_client_is_forgotten_and_its_image_shown(make):
     ("change", "words"),
     [({"secure": True}, "has only the total"), ({"features": "relu"}, "not an image")],
 )
-def test_what_cannot_be_shown_is_said(make, change, words):
-    panel = make(**{f"afl.{name}": value for name, value in change.items()})
+def test_an_image_that_cannot_be_recovered_is_explained(open_lab, change, words):
+    panel = open_lab(**{f"afl.{name}": value for name, value in change.items()})
     panel.run(wait=True)
     assert words in panel.show("image").sentence
 
 
-def test_the_buttons_try_alphas_budgets_and_sizes(make, monkeypatch):
+def test_the_buttons_try_alphas_budgets_and_sizes(open_lab, monkeypatch):
     monkeypatch.setattr(skew, "ALPHAS", (0.1, 10.0))
     monkeypatch.setattr(budget, "BUDGETS", (1.0, 10.0))
     monkeypatch.setattr(size, "SIZES", (16, 64))
-    panel = make()
+    panel = open_lab()
     for name in ("skew", "budget", "size"):
         panel.show(name)
         panel.work(name)
         assert panel.error == "" and panel.status == "done", (name, panel.error[-400:])
     assert "AFL 9" in panel.show("skew").sentence and "FedAvg" in panel.show("skew").sentence
-    text = sentence_of(panel, "budget")
+    text = show_sentence(panel, "budget")
     assert "σ = 5.3" in text and "e^ε = 2.7" in text and "Not covered: what" in text
     panel.lab_views["budget"].epsilon.value = 10.0
-    assert sentence_of(panel, "budget").startswith("With a privacy budget of ε = 10 ")
+    assert show_sentence(panel, "budget").startswith("With a privacy budget of ε = 10 ")
     picture = panel.show("size")
     assert [row["method"] for row in picture.table] == ["relu", "conv", "pixels"]
-    assert (
-        f"{format_data_size(4 * (17 * 18 // 2 + 170))} a client" in picture.sentence
-        and format_data_size(11_180) in picture.sentence
-    )
+    assert f"{format_data_size(4 * (17 * 18 // 2 + 170))} a client" in picture.sentence
+    assert format_data_size(11_180) in picture.sentence
 
 
 # ------------------------------------------------------------------------------------------------ the numbers

@@ -1,7 +1,7 @@
-"""The gallery of synthetic images: PNG, words and table on hand-made reports, and corners."""
+"""The gallery of synthetic images: picture, texts and table of reports made by hand, and extreme cases."""
 
 import numpy as np
-from lab_views import sound
+from lab_views import check_picture
 
 from fedlab_nb.labs.coboosting.images import draw_synthetic_images
 from fedlab_nb.methods.parts.synthesis import SynthesisReport
@@ -9,8 +9,8 @@ from fedlab_nb.methods.parts.synthesis import SynthesisReport
 SETTING = "digits, α = 0.1, 4 clients, seed 0"
 
 
-def picture_of(shape=(20, 1, 8, 8), classes=10, frame=1, has_real=True, class_index=None):
-    """Three epochs of four are done, all three kept."""
+def draw_gallery(shape=(20, 1, 8, 8), classes=10, frame=1, has_real=True, class_index=None):
+    """Draw the gallery of a run of which three of four epochs are done, and all three kept."""
     rng = np.random.default_rng(0)
     report = SynthesisReport(
         synthetic_images=rng.integers(0, 256, (3, *shape)),
@@ -29,19 +29,19 @@ def picture_of(shape=(20, 1, 8, 8), classes=10, frame=1, has_real=True, class_in
         real_images=real,
         class_index=class_index,
     )
-    return sound(picture, SETTING)
+    return check_picture(picture, SETTING)
 
 
 def test_the_gallery_says_how_sure_the_teacher_is_and_how_often_the_student_differs():
-    picture = picture_of(class_index=3)
+    picture = draw_gallery(class_index=3)
     assert "the ensemble gives the wanted class 60 % on average" in picture.sentence
     assert "still disagrees with it on 50 % of them." in picture.sentence
     assert "server epoch 2 of 4" in picture.alt
     assert picture.table[0] == {"epoch": 1, "difficulty": "60 %", "disagreement": "90 %"}
     assert len(picture.table) == 3
-    assert "server epoch 3 of 4" in picture_of(frame=-1).alt
+    assert "server epoch 3 of 4" in draw_gallery(frame=-1).alt
 
 
 def test_the_gallery_of_many_classes_and_of_features():
-    picture_of(shape=(20, 3, 32, 32), classes=100, has_real=False, class_index=99)
-    picture_of(shape=(20, 30), classes=3, has_real=False)
+    draw_gallery(shape=(20, 3, 32, 32), classes=100, has_real=False, class_index=99)
+    draw_gallery(shape=(20, 30), classes=3, has_real=False)

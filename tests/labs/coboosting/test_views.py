@@ -1,4 +1,4 @@
-"""Co-Boosting's lab without a kernel, on short real runs: every view before, while and after, and its controls."""
+"""Co-Boosting's lab without a kernel, on short real runs: its views before, during and after a run, its controls."""
 
 from base64 import b64encode
 from dataclasses import replace
@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from javascript import run_javascript
-from lab_views import every_control_at_both_ends, look_at, sentence_of, sound
+from lab_views import (
+    check_picture,
+    choose_client_and_class,
+    move_each_control_to_both_ends,
+    show_sentence,
+)
 
 from fedlab_nb.labs import lab
 from fedlab_nb.labs.coboosting.by_hand import (
@@ -41,30 +46,30 @@ from fedlab_nb.studies import run
 from fedlab_nb.studies.statistics import Band, compute_band
 
 SYSTEM = "coboosting"
-RAN = {"seeds": 2}
-SHORT = {
+EXTRA_SETTINGS = {"seeds": 2}
+SHORT_SETTINGS = {
     "clients": 3, "coboosting.epochs": 4, "coboosting.images": 16, "coboosting.batch": 8,
     "coboosting.passes": 2, "coboosting.generator_steps": 2, "coboosting.mu": 0.5, "epochs": 2,
 }  # fmt: skip
 VIEWS = ("hand", "weights", "images")
 
 
-def drag(view, levels):
-    """Set the sliders, as a hand does in the browser."""
+def drag_sliders(view, levels):
+    """Set the sliders, as a person does in the browser."""
     view.take({"count": view._given + 1, "levels": [float(level) for level in levels]})
 
 
-def test_after_a_run_every_view_has_its_picture_and_marks_client_and_class(ran):
-    every_control_at_both_ends(ran, VIEWS)
-    look_at(ran, client=2)
-    assert "client C (rank " in sentence_of(ran, "weights")
-    look_at(ran)
+def test_after_a_run_every_view_has_its_picture_and_marks_client_and_class(finished_lab):
+    move_each_control_to_both_ends(finished_lab, VIEWS)
+    choose_client_and_class(finished_lab, client=2)
+    assert "client C (rank " in show_sentence(finished_lab, "weights")
+    choose_client_and_class(finished_lab)
 
 
-def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(ran):
-    sentence_of(ran, "hand")
-    view = ran.lab_views["hand"]
-    state = ran.state("hand")
+def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(finished_lab):
+    show_sentence(finished_lab, "hand")
+    view = finished_lab.lab_views["hand"]
+    state = finished_lab.state("hand")
     fedens = state.runs.find_row("ensemble").outcomes[0]
     assert state.prepared is fedens
     equal_classes = predict_by_weighted_logits(compute_client_logits(fedens), np.ones(3))
@@ -73,40 +78,41 @@ def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(ran):
         for value in (1, 0):
             levels = list(view.sliders.value)
             levels[i] = value
-            drag(view, levels)
+            drag_sliders(view, levels)
             assert view.sliders.value[i] == value
-            assert sentence_of(ran, "hand")
+            assert show_sentence(finished_lab, "hand")
     assert view.sliders.value == (0, 0, 0)
     view.start.value = "equal"
     assert len(set(view.sliders.value)) == 1
-    assert sentence_of(ran, "hand") and "0 ± 0 points" in ran.show("hand").detail
+    assert show_sentence(finished_lab, "hand")
+    assert "0 ± 0 points" in finished_lab.show("hand").detail
     view.start.value = "Co-Boosting"
     weights = np.array(view.sliders.value)
-    outcome = ran.state("hand").outcome
+    outcome = finished_lab.state("hand").outcome
     learnt = outcome.report.ensemble_weights
     np.testing.assert_allclose(weights / weights.sum(), learnt, atol=1e-3)
-    assert ran.show("hand").scene["levels"] == list(weights)
-    drag(view, [0.36, *weights[1:]])
+    assert finished_lab.show("hand").scene["levels"] == list(weights)
+    drag_sliders(view, [0.36, *weights[1:]])
     assert view.start.value == "own"  # from here on the weights are the learner's
     view.start.value = "by sample counts"
-    held = outcome.label_counts.sum(1)
-    np.testing.assert_allclose(view.sliders.value, held / held.max(), atol=1e-3)
+    sample_counts = outcome.label_counts.sum(1)
+    np.testing.assert_allclose(view.sliders.value, sample_counts / sample_counts.max(), atol=1e-3)
 
 
-def test_the_judge_half_is_spoilt_by_dragging_on(make):
-    panel = make()
+def test_the_judge_half_no_longer_judges_once_weights_are_dragged_after_a_look(open_lab):
+    panel = open_lab()
     panel.run(wait=True)
     view = panel.lab_views["hand"]
-    assert "the other half judges them" in sentence_of(panel, "hand")
-    drag(view, [0.9, *view.sliders.value[1:]])
+    assert "the other half judges them" in show_sentence(panel, "hand")
+    drag_sliders(view, [0.9, *view.sliders.value[1:]])
     view.learnt.value = True
     view.judge.value = True
-    sentence = sentence_of(panel, "hand")
+    sentence = show_sentence(panel, "hand")
     assert sentence.startswith("On new images")
     assert "Co-Boosting" in sentence
     assert "no longer judges" not in sentence
-    drag(view, [0.1, *view.sliders.value[1:]])
-    assert "no longer judges" in sentence_of(panel, "hand")
+    drag_sliders(view, [0.1, *view.sliders.value[1:]])
+    assert "no longer judges" in show_sentence(panel, "hand")
     panel.controls.alpha.value = 1.0  # another run: equal weights again, and both secrets hidden
     panel.run(wait=True)
     assert "the other half judges them" in panel.show("hand").sentence
@@ -115,50 +121,50 @@ def test_the_judge_half_is_spoilt_by_dragging_on(make):
     assert len(set(view.sliders.value)) == 1
 
 
-def test_weights_from_real_images_are_those_of_the_whole_method(make):
+def test_weights_from_real_images_are_those_of_the_whole_method(open_lab):
     """The button leaves out images and student, which these weights do not read."""
-    panel = make(methods=[])  # without the ensemble beside it, the view gets the logits itself
+    panel = open_lab(methods=[])  # without the ensemble beside it, the view gets the logits itself
     panel.run(wait=True)
     panel.work("hand")
     assert panel.error == ""
     assert panel.status == "done"
-    sentence_of(panel, "hand")
+    show_sentence(panel, "hand")
     view = panel.lab_views["hand"]
     weights = panel.state("hand").worked
-    whole = run("coboosting", **{**SHORT, "coboosting.ee_data": "real"})
+    whole = run("coboosting", **{**SHORT_SETTINGS, "coboosting.ee_data": "real"})
     np.testing.assert_allclose(weights, whole.report.ensemble_weights, rtol=1e-6)
     view.judge.value = True
     assert "real images" in panel.show("hand").sentence
     assert "real images" in view.start.options[-1]
 
 
-def test_the_replay_shows_every_epoch_that_was_kept(ran):
-    sentence_of(ran, "images")
-    view = ran.lab_views["images"]
+def test_the_replay_shows_every_epoch_that_was_kept(finished_lab):
+    show_sentence(finished_lab, "images")
+    view = finished_lab.lab_views["images"]
     assert [name for name, _ in view.epoch.options] == ["1", "2", "3", "4"]
     assert view.epoch.index == 3
     for i in (0, 3):
         view.epoch.index = i
-        assert sentence_of(ran, "images").startswith(f"Images of epoch {i + 1}:")
+        assert show_sentence(finished_lab, "images").startswith(f"Images of epoch {i + 1}:")
     assert view.play.max == 3
 
 
 @pytest.mark.parametrize("name", ["weights", "images"])
-def test_while_it_runs_weights_and_images_move(live, name):
+def test_while_it_runs_weights_and_images_move(record_run, name):
     options = {"model": "mlp,lenet5", "methods": [], "coboosting.answer": "ensemble"}
-    panel, pictures = live(name, **options)
+    panel, pictures = record_run(name, **options)
     assert all("seed 0" in picture.alt for picture in pictures)
     report = CoBoostingReport(weights=np.full((2, 5), 0.2))  # of clients that are no longer there
     state = replace(panel.state("weights"), report=report, outcome=None)
     assert "holds 0 samples" in WeightTrajectoriesView().draw(state).detail
 
 
-def test_switches_run_their_variants_on_the_seeds_asked_for(make, monkeypatch):
+def test_switches_run_their_variants_on_the_seeds_asked_for(open_lab, monkeypatch):
     monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # nothing begins by itself
-    panel = make(seeds=2, **{"coboosting.epochs": 2})
+    panel = open_lab(seeds=2, **{"coboosting.epochs": 2})
     panel.work("switches")
     assert panel.status == "done"
-    assert "Against all three ideas (seeds 0–1)" in sentence_of(panel, "switches")
+    assert "Against all three ideas (seeds 0–1)" in show_sentence(panel, "switches")
     rows = panel.show("switches").table
     variants = [row["variant"] for row in rows]
     assert variants == ["all three", "no GHS", "no DHS", "no EE", "none"]
@@ -178,7 +184,7 @@ def test_a_slider_for_each_client():
     assert sliders.value[11] == pytest.approx(12 / 13, abs=1e-4)
 
 
-def test_what_a_hand_cannot_have_set_is_not_taken():
+def test_weights_that_no_slider_allows_are_ignored():
     view = WeightsByHandView()
     view.sliders.set_weights([1, 2])
     before = view.sliders.value
@@ -214,8 +220,10 @@ def test_the_browser_adds_up_as_python_does(seed, shape):
         is_right = predict_by_weighted_logits(logits, weights) == labels
         assert scores["all"] == is_right[tune].mean()
         by_class = compute_accuracy_by_class(is_right[tune], labels[tune], classes)
-        found = [np.nan if one is None else one for one in scores["byClass"]]
-        np.testing.assert_allclose(found, by_class)
+        found_by_class = [
+            np.nan if accuracy is None else accuracy for accuracy in scores["byClass"]
+        ]
+        np.testing.assert_allclose(found_by_class, by_class)
 
 
 def test_halves_and_accuracy_by_class():
@@ -226,42 +234,44 @@ def test_halves_and_accuracy_by_class():
     np.testing.assert_array_equal(accuracy, [0.5, np.nan, 1, np.nan])
 
 
-def test_what_weights_achieve_by_hand(ran):
+def test_scores_of_weights_computed_by_hand(finished_lab):
     """The first client alone against equal weights, on the run's own ensemble: accuracy on each
     half, and the paired difference.
     """
-    ensemble = ran.state("hand").runs.find_row("ensemble").outcomes[0]
+    ensemble = finished_lab.state("hand").runs.find_row("ensemble").outcomes[0]
     weights = {EQUAL: np.ones(3), YOURS: [1.0, 0.0, 0.0]}
-    hidden = compute_weight_scores(ensemble, weights, includes_judge_half=False)
-    shown = compute_weight_scores(ensemble, weights, includes_judge_half=True)
-    right = compute_client_logits(ensemble)[:, 0].argmax(1) == ensemble.test_labels
-    equal = ensemble.test_predictions == ensemble.test_labels
-    tune, judge = shuffle_into_tune_and_judge_rows(len(right))
-    for half, accuracy in ((tune, shown.tune), (judge, shown.judge)):
-        assert accuracy == {EQUAL: equal[half].mean(), YOURS: right[half].mean()}
-    assert hidden.judge is None
-    assert hidden.tune == shown.tune
-    assert sum(hidden.sizes) == len(right)
-    for half, scores in ((tune, hidden), (judge, shown)):
-        assert scores.gap == compute_band((right[half].astype(float) - equal[half]).tolist())
-    assert shown.shares[YOURS].tolist() == weights[YOURS]
-    assert shown.by_class[YOURS].shape == (10,)
+    scores_without_judge = compute_weight_scores(ensemble, weights, includes_judge_half=False)
+    scores_with_judge = compute_weight_scores(ensemble, weights, includes_judge_half=True)
+    is_yours_right = compute_client_logits(ensemble)[:, 0].argmax(1) == ensemble.test_labels
+    is_equal_right = ensemble.test_predictions == ensemble.test_labels
+    tune, judge = shuffle_into_tune_and_judge_rows(len(is_yours_right))
+    for half, accuracy in ((tune, scores_with_judge.tune), (judge, scores_with_judge.judge)):
+        assert accuracy == {EQUAL: is_equal_right[half].mean(), YOURS: is_yours_right[half].mean()}
+    assert scores_without_judge.judge is None
+    assert scores_without_judge.tune == scores_with_judge.tune
+    assert sum(scores_without_judge.sizes) == len(is_yours_right)
+    for half, scores in ((tune, scores_without_judge), (judge, scores_with_judge)):
+        assert scores.gap == compute_band(
+            (is_yours_right[half].astype(float) - is_equal_right[half]).tolist()
+        )
+    assert scores_with_judge.shares[YOURS].tolist() == weights[YOURS]
+    assert scores_with_judge.by_class[YOURS].shape == (10,)
 
 
 # ------------------------------------------------------------------------------------------------ by hand
 SETTING = "digits, α = 0.1, 4 clients, seed 0"
 
 
-def class_names(classes):
+def list_class_names(classes):
     return [str(c) for c in range(classes)]
 
 
-def random_counts(clients, classes):
+def draw_random_counts(clients, classes):
     return np.random.default_rng(0).integers(0, 30, (clients, classes))
 
 
 def draw_by_hand(picture=None, clients=4, classes=10, shows_judge=False, **marks):
-    """The picture of scores made by hand: YOURS gives the first client three times as much."""
+    """Draw scores made by hand: YOURS gives the first client three times as much."""
     rng = np.random.default_rng(clients)
     weights = {EQUAL: np.ones(clients), YOURS: np.array([3.0] + [1.0] * (clients - 1))}
     tune = {EQUAL: 0.54, YOURS: 0.61}
@@ -271,7 +281,7 @@ def draw_by_hand(picture=None, clients=4, classes=10, shows_judge=False, **marks
         tune[LEARNT] = 0.63
         judge = {EQUAL: 0.5, YOURS: 0.55, LEARNT: 0.6}
     scores = WeightScores(
-        counts=random_counts(clients, classes),
+        counts=draw_random_counts(clients, classes),
         shares={name: normalise_weights(w) for name, w in weights.items()},
         by_class={
             name: np.append(rng.uniform(0, 1, classes - 1), np.nan) for name in (EQUAL, YOURS)
@@ -282,7 +292,7 @@ def draw_by_hand(picture=None, clients=4, classes=10, shows_judge=False, **marks
         sizes=(180, 180),
     )
     picture = picture or WeightsByHandPicture()
-    return picture.show(scores, class_names(classes), setting=SETTING, **marks)
+    return picture.show(scores, list_class_names(classes), setting=SETTING, **marks)
 
 
 def test_by_hand_draws_shares():
@@ -304,8 +314,10 @@ def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
         assert render_picture_png(draw_by_hand(redrawn, **options)) == render_picture_png(
             draw_by_hand(**options)
         )
-    many = draw_by_hand(clients=50, classes=40, shows_judge=True, client=49, class_index=39)
-    sound(many, SETTING)
+    picture_of_many_clients = draw_by_hand(
+        clients=50, classes=40, shows_judge=True, client=49, class_index=39
+    )
+    check_picture(picture_of_many_clients, SETTING)
 
 
 # ------------------------------------------------------------------------------------------------ trajectories
@@ -313,8 +325,8 @@ PATH = np.array([[0.25] * 4, [0.3, 0.2, 0.2, 0.1], [0.5, 0.3, 0.2, 0.0]])
 HELD = np.array([[30, 10, 0], [0, 5, 5], [9, 0, 0], [1, 1, 1]])
 
 
-def test_trajectories_rank_the_clients_and_tell_what_they_hold():
-    picture = sound(
+def test_trajectories_rank_the_clients_and_say_what_they_hold():
+    picture = check_picture(
         draw_weight_share_lines_and_class_bars(PATH, HELD, ["a", "b", "c"], SETTING), SETTING
     )
     assert (
@@ -338,36 +350,38 @@ def test_trajectories_tell_of_the_selected_client():
 
 
 def test_trajectories_draw_shares_over_the_epochs_of_the_whole_run():
-    counts = random_counts(4, 3)
+    counts = draw_random_counts(4, 3)
     figure = draw_weight_share_lines_and_class_bars(
-        PATH, counts, class_names(3), SETTING, total_epochs=20
+        PATH, counts, list_class_names(3), SETTING, total_epochs=20
     ).figure
-    left = figure.axes[0]
-    lines = [line.get_ydata() for line in left.lines if len(line.get_xdata()) == 3]
+    line_axes = figure.axes[0]
+    lines = [line.get_ydata() for line in line_axes.lines if len(line.get_xdata()) == 3]
     np.testing.assert_allclose(lines, (PATH / PATH.sum(1, keepdims=True)).T)
-    assert left.get_xlim() == (1, 20)
+    assert line_axes.get_xlim() == (1, 20)
 
 
 def test_trajectories_of_many_clients_one_of_whom_holds_nothing():
-    counts = np.append(random_counts(49, 40), np.zeros((1, 40), dtype=int), 0)
+    counts = np.append(draw_random_counts(49, 40), np.zeros((1, 40), dtype=int), 0)
     path = np.random.default_rng(0).uniform(0, 1, (500, 50))
     selected = {"client": 49, "class_index": 1}
-    sound(
-        draw_weight_share_lines_and_class_bars(path, counts, class_names(40), SETTING, **selected),
+    check_picture(
+        draw_weight_share_lines_and_class_bars(
+            path, counts, list_class_names(40), SETTING, **selected
+        ),
         SETTING,
     )
 
 
 # ------------------------------------------------------------------------------------------------ switches
-def variant(on, ensemble, server):
-    return IdeaVariant(on, dict(enumerate(ensemble)), dict(enumerate(server)))
+def make_variant(active_ideas, ensemble, server):
+    return IdeaVariant(active_ideas, dict(enumerate(ensemble)), dict(enumerate(server)))
 
 
-def test_switches_name_what_matters_and_what_is_noise():
-    whole = variant(IDEAS, [0.7, 0.72, 0.71], [0.5, 0.52, 0.51])
-    no_ghs = variant(("DHS", "EE"), [0.71, 0.7, 0.71], [0.5, 0.53, 0.5])
-    no_ee = variant(("GHS", "DHS"), [0.5, 0.5, 0.52], [0.5, 0.5, 0.53])
-    picture = sound(draw_idea_variants([whole, no_ghs, no_ee], SETTING), SETTING)
+def test_switches_tell_differences_from_noise():
+    whole = make_variant(IDEAS, [0.7, 0.72, 0.71], [0.5, 0.52, 0.51])
+    no_ghs = make_variant(("DHS", "EE"), [0.71, 0.7, 0.71], [0.5, 0.53, 0.5])
+    no_ee = make_variant(("GHS", "DHS"), [0.5, 0.5, 0.52], [0.5, 0.5, 0.53])
+    picture = check_picture(draw_idea_variants([whole, no_ghs, no_ee], SETTING), SETTING)
     assert picture.sentence == (
         "Against all three ideas (seeds 0–2) the teacher loses most with no EE, 20 points; the student "
         "is as good without any of them."
@@ -380,8 +394,8 @@ def test_switches_name_what_matters_and_what_is_noise():
 
 
 def test_where_switched_off_ideas_change_nothing_none_of_them_is_named():
-    variants = [variant(IDEAS, [0.1], [0.1]), variant((), [0.1], [0.1])]
-    picture = sound(draw_idea_variants(variants, SETTING), SETTING)
+    variants = [make_variant(IDEAS, [0.1], [0.1]), make_variant((), [0.1], [0.1])]
+    picture = check_picture(draw_idea_variants(variants, SETTING), SETTING)
     assert picture.sentence == (
         "Against all three ideas (seed 0) the teacher is as good without any of them; the student is as "
         "good without any of them."
@@ -390,8 +404,8 @@ def test_where_switched_off_ideas_change_nothing_none_of_them_is_named():
 
 
 def test_switches_of_one_seed_give_no_verdict():
-    variants = [variant(IDEAS, [0.7], [0.5]), variant((), [0.5], [0.4])]
-    picture = sound(draw_idea_variants(variants, SETTING), SETTING)
+    variants = [make_variant(IDEAS, [0.7], [0.5]), make_variant((), [0.5], [0.4])]
+    picture = check_picture(draw_idea_variants(variants, SETTING), SETTING)
     assert picture.table[1]["ensemble, against all three"] == "-20 points, one seed"
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from lab_views import sentence_of
+from lab_views import show_sentence
 
 from fedlab_nb.labs.distilled.budget import (
     PER_CLASS,
@@ -15,24 +15,24 @@ from fedlab_nb.labs.distilled.sent_images import describe_own_images_among_sent
 from fedlab_nb.plots import format_count_and_noun, render_picture_png
 
 SYSTEM = "distilled"
-SHORT = {"clients": 3, "epochs": 2, "methods": []}
+SHORT_SETTINGS = {"clients": 3, "epochs": 2, "methods": []}
 
 
 # ------------------------------------------------------------------------------------------------ the panel
 
 
-def test_after_a_run_the_images_and_the_classes_of_the_chosen_client_are_shown(make):
-    panel = make(**{"distilled.images": "random", "distilled.per_class": 2})
+def test_after_a_run_the_images_and_the_classes_of_the_chosen_client_are_shown(open_lab):
+    panel = open_lab(**{"distilled.images": "random", "distilled.per_class": 2})
     panel.run(wait=True)
     outcome = panel.state("sent").outcome
-    assert sentence_of(panel, "sent").startswith("Client A sends ")
+    assert show_sentence(panel, "sent").startswith("Client A sends ")
     assert all(row["its own"] == "yes" for row in panel.show("sent").table)
-    held = (outcome.label_counts > 0).sum(1)
+    class_counts = (outcome.label_counts > 0).sum(1)
     panel.views.client.value = 2
-    assert sentence_of(panel, "sent").startswith(
+    assert show_sentence(panel, "sent").startswith(
         f"Client C sends {outcome.report.counts[2].sum()} images"
     )
-    assert f"images of {held[2]} classes" in sentence_of(panel, "sent")
+    assert f"images of {class_counts[2]} classes" in show_sentence(panel, "sent")
     label = int(np.flatnonzero(outcome.report.counts[2])[-1])
     panel.views.class_index.value = label
     assert (
@@ -41,23 +41,23 @@ def test_after_a_run_the_images_and_the_classes_of_the_chosen_client_are_shown(m
     )
 
 
-def test_the_button_tries_several_numbers_of_images(make):
-    panel = make(methods=["fedavg"])
+def test_the_button_tries_several_numbers_of_images(open_lab):
+    panel = open_lab(methods=["fedavg"])
     panel.run(wait=True)
     panel.show("budget")
     panel.work("budget")
     assert panel.error == "" and panel.status == "done"
-    text = sentence_of(panel, "budget")
+    text = show_sentence(panel, "budget")
     assert text.startswith("With 3 per class") and "FedAvg, one round: " in text
     assert set(panel.show("budget").table[0]) == {"method", *(f"m_c = {m}" for m in PER_CLASS)}
     panel.lab_views["budget"].per_class.value = 10
-    assert sentence_of(panel, "budget").startswith("With 10 per class")
+    assert show_sentence(panel, "budget").startswith("With 10 per class")
 
 
 @pytest.mark.slow
-def test_what_the_button_showed_is_older_once_the_controls_have_moved(make):
+def test_results_of_the_button_are_older_once_the_controls_have_moved(open_lab):
     """Its caption names its own setting, and not the run's; the run's methods stand beside their own setting alone."""
-    panel = make(methods=["fedavg"], alpha=0.1)
+    panel = open_lab(methods=["fedavg"], alpha=0.1)
     panel.run(wait=True)
     panel.show("budget")
     panel.work("budget")
@@ -72,9 +72,9 @@ def test_what_the_button_showed_is_older_once_the_controls_have_moved(make):
     panel.work("budget")
     assert "α = 0.5" in view.caption.value and "moved" not in view.caption.value
     assert "fl-older" not in view.box._dom_classes
-    assert "FedAvg" not in sentence_of(panel, "budget", "α = 0.5")
+    assert "FedAvg" not in show_sentence(panel, "budget", "α = 0.5")
     panel.run(wait=True)
-    assert "FedAvg, one round: " in sentence_of(panel, "budget", "α = 0.5")
+    assert "FedAvg, one round: " in show_sentence(panel, "budget", "α = 0.5")
 
 
 def test_bytes_and_accuracy_of_each_number_of_images():
@@ -89,9 +89,8 @@ def test_bytes_and_accuracy_of_each_number_of_images():
         results_by_other_method={"FENS": ImageBudgetResult(26280, {}, {0: 0.87})},
     )
     assert "FENS: 87 %, 26.3 kB" in picture.sentence and "correct on 91 %" in picture.sentence
-    assert "at most 3 kB a client" in picture.sentence and render_picture_png(picture).startswith(
-        b"\x89PNG"
-    )
+    assert "at most 3 kB a client" in picture.sentence
+    assert render_picture_png(picture).startswith(b"\x89PNG")
     rows = {row["method"]: row for row in picture.table}
     assert [rows["validation images"][f"m_c = {m}"].split()[0] for m in (1, 3)] == ["80.0", "90.0"]
     assert rows["test images"]["m_c = 3"].startswith("91") and "m_c = 1" not in rows["test images"]
@@ -106,7 +105,7 @@ def test_bytes_and_accuracy_of_each_number_of_images():
 )
 def test_how_many_images_are_the_clients_own(copies, says):
     is_copy = np.arange(3) < copies
-    found = SimpleNamespace(client=0, labels=np.array([4, 4, 7]), is_copy=is_copy)
-    sentence = describe_own_images_among_sent(found, [str(c) for c in range(10)], "")
+    attack = SimpleNamespace(client=0, labels=np.array([4, 4, 7]), is_copy=is_copy)
+    sentence = describe_own_images_among_sent(attack, [str(c) for c in range(10)], "")
     end = f"sends 3 images of 2 classes, and {says} its own, pixel by pixel."
     assert sentence == f"Client A {end}"

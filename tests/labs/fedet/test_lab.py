@@ -1,71 +1,77 @@
-"""Fed-ET's lab: its views before, during and after a run, at the ends of the controls, client and class chosen."""
+"""Fed-ET's lab: its views during and after a run, at both ends of the controls, with a client and a class chosen."""
 
 from dataclasses import replace
 
 import pytest
-from lab_views import every_control_at_both_ends, picture_of, words_of
+from lab_views import move_each_control_to_both_ends, read_texts, show_view
 
 from fedlab_nb.labs import lab
 from fedlab_nb.labs.fedet.rounds import AVERAGED
 
-SYSTEM, RAN = "fedet", {"seeds": 2}
-SHORT = {"clients": 3, "epochs": 2, "one_shot_steps": 20, "server_steps": 3, "local_steps": 2}
+SYSTEM = "fedet"
+EXTRA_SETTINGS = {"seeds": 2}
+SHORT_SETTINGS = {
+    "clients": 3,
+    "epochs": 2,
+    "one_shot_steps": 20,
+    "server_steps": 3,
+    "local_steps": 2,
+}
 VIEWS = ("expert", "dissent", "target", "rounds", "public", "traffic")
 
 
 @pytest.fixture(scope="module")
-def looped():
+def lab_after_rounds():
     """A panel after three rounds with two of three clients."""
-    panel = lab("fedet", **SHORT, rounds=3, per_round=2)
+    panel = lab("fedet", **SHORT_SETTINGS, rounds=3, per_round=2)
     panel.run(wait=True)
     yield panel
     panel.close()
 
 
-def fresh(panel, name, *words):
-    """The view's picture, drawn anew; it says where it was made, and `words`."""
-    picture = picture_of(panel, name, "digits, α = 0.1, 3 clients")
-    assert all(word in words_of(picture) for word in words), words_of(picture)
+def check_view(panel, name, *words):
+    """Draw the view again, and check that it names its setting and has these words; returns its picture."""
+    picture = show_view(panel, name, "digits, α = 0.1, 3 clients")
+    assert all(word in read_texts(picture) for word in words), read_texts(picture)
     return picture
 
 
-def view_of(panel, name):
+def find_view(panel, name):
     return panel.lab_views[name]
 
 
 # Slow because it draws every view at both ends of every control, on two panels.
 @pytest.mark.slow
-def test_every_view_after_one_round_and_after_several(ran, looped):
-    every_control_at_both_ends(ran, VIEWS)
-    every_control_at_both_ends(looped, VIEWS)
+def test_every_view_after_one_round_and_after_several(finished_lab, lab_after_rounds):
+    move_each_control_to_both_ends(finished_lab, VIEWS)
+    move_each_control_to_both_ends(lab_after_rounds, VIEWS)
 
 
-def test_expert_follows_its_controls(ran):
-    view, outcome = view_of(ran, "expert"), ran.state("expert").outcome
-    first = fresh(ran, "expert", "Test sample 0:", "it is")
+def test_expert_follows_its_controls(finished_lab):
+    view = find_view(finished_lab, "expert")
+    outcome = finished_lab.state("expert").outcome
+    first = check_view(finished_lab, "expert", "Test sample 0:", "it is")
     assert (
-        ran.set("expert", at=5).sentence
-        == fresh(ran, "expert", "Test sample 5:").sentence
+        finished_lab.set("expert", at=5).sentence
+        == check_view(finished_lab, "expert", "Test sample 5:").sentence
         != first.sentence
     )
     view.rule.value = "uniform"
-    assert {row["weight ω"] for row in fresh(ran, "expert").table[:3]} == {
-        "0.333"
-    } and view.heat.disabled
-    flat = ran.set("expert", rule="softmax", heat=100).table[:3]
-    assert not view.heat.disabled and all(
-        float(row["σ²"]) < 0.01 for row in flat
-    )  # hardly a difference is left
+    assert {row["weight ω"] for row in check_view(finished_lab, "expert").table[:3]} == {"0.333"}
+    assert view.heat.disabled
+    flat = finished_lab.set("expert", rule="softmax", heat=100).table[:3]
+    # So hot a softmax leaves hardly a difference.
+    assert not view.heat.disabled and all(float(row["σ²"]) < 0.01 for row in flat)
     view.kind.value = "public"
-    fresh(ran, "expert", "Public sample")
+    check_view(finished_lab, "expert", "Public sample")
     assert view.at.max == outcome.report.logits.shape[1] - 1 == 199
     view.kind.value = "wrong"
-    fresh(ran, "expert", "wrong, it is")
+    check_view(finished_lab, "expert", "wrong, it is")
     view.kind.value, view.heat.value, view.at.value = "all", 1, 0
 
 
-def test_the_expert_starts_with_the_runs_own_weights_and_judges_all_test_samples(make):
-    panel = make(
+def test_the_expert_starts_with_the_runs_own_weights_and_judges_all_test_samples(open_lab):
+    panel = open_lab(
         weighting="logit-variance",
         temperature=5.0,
         normalise="dissenters-or-uniform",
@@ -74,47 +80,46 @@ def test_the_expert_starts_with_the_runs_own_weights_and_judges_all_test_samples
     )
     panel.run(wait=True)
     right = panel.outcomes[0].report.consensus_accuracy[-1]
-    fresh(
+    check_view(
         panel,
         "expert",
         f"the consensus of these weights gets {100 * right:.0f} % right, and in effect",
     )
-    assert (
-        view_of(panel, "expert").rule.value == "logit-variance"
-        and view_of(panel, "expert").heat.value == 5
-    )
-    fresh(panel, "target", "λ_div = 0.05:")
+    assert find_view(panel, "expert").rule.value == "logit-variance"
+    assert find_view(panel, "expert").heat.value == 5
+    check_view(panel, "target", "λ_div = 0.05:")
 
 
-def test_what_is_shown_while_it_runs(looped):
+def test_views_are_drawn_while_the_method_runs(lab_after_rounds):
     """A run that goes on is a report without an outcome."""
-    said = {
+    sentences = {
         "expert": "Public sample 0: the consensus is",
         "target": "λ_div = 0.05",
         "rounds": "Round 3 of 3",
     }
-    for name, words in said.items():
-        view, state = view_of(looped, name), replace(looped.state(name), outcome=None)
+    for name, words in sentences.items():
+        view = find_view(lab_after_rounds, name)
+        state = replace(lab_after_rounds.state(name), outcome=None)
         assert view.is_ready(state)
         view.adapt(state)
         assert words in view.draw(state).sentence
 
 
-def test_rounds_tells_of_the_round_that_is_marked(looped):
-    view = view_of(looped, "rounds")
-    fresh(looped, "rounds", "Round 3 of 3: large")
+def test_rounds_describes_the_round_that_is_marked(lab_after_rounds):
+    view = find_view(lab_after_rounds, "rounds")
+    check_view(lab_after_rounds, "rounds", "Round 3 of 3: large")
     assert view.round.max == view.play.max == 3
     view.round.value = 1
-    fresh(looped, "rounds", "Round 1 of 3: large")
+    check_view(lab_after_rounds, "rounds", "Round 1 of 3: large")
     view.round.value = 3
-    before = looped.state("rounds").report.small_before
-    assert fresh(looped, "rounds").table[2][AVERAGED] == f"{100 * before[2]:.0f} %"
+    before = lab_after_rounds.state("rounds").report.small_before
+    assert check_view(lab_after_rounds, "rounds").table[2][AVERAGED] == f"{100 * before[2]:.0f} %"
 
 
 @pytest.mark.slow
-def test_other_public_data(make, monkeypatch):
+def test_other_public_data(open_lab, monkeypatch):
     monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # nothing begins by itself
-    panel = make(clients=2, methods=[])
+    panel = open_lab(clients=2, methods=[])
     panel.run(wait=True)
     assert [row["samples"] for row in panel.set("public", vary="size").table] == [20, 50, 100, 200]
     assert "Stored" in panel.views["public"].caption.value
@@ -128,8 +133,8 @@ def test_other_public_data(make, monkeypatch):
     assert [row["samples"] for row in sizes.table] == [20, 50, 100, 200]
 
 
-def test_fedavg_beside_it(make):
-    panel = make(rounds=2, methods=[])
+def test_fedavg_beside_it(open_lab):
+    panel = open_lab(rounds=2, methods=[])
     panel.run(wait=True)
     panel.set("traffic", goal=0.2)
     picture = panel.work("traffic")

@@ -1,9 +1,9 @@
-"""Fed-ET's pictures: what they say agrees with numbers made by hand, and they hold at the extremes."""
+"""Fed-ET's pictures of numbers made by hand: what they say agrees with the numbers, also in extreme cases."""
 
 from types import SimpleNamespace
 
 import numpy as np
-from lab_views import sound
+from lab_views import check_picture
 from toy_outcomes import toy
 
 from fedlab_nb.labs.fedet.dissent import (
@@ -35,7 +35,8 @@ NAMES = ["zero", "one", "two"]
 
 
 def check(picture, *words):
-    return sound(picture, SETTING, *words)
+    """Check the picture, and that it has these words."""
+    return check_picture(picture, SETTING, *words)
 
 
 # ------------------------------------------------------------------------------------------------------- dissent
@@ -136,7 +137,7 @@ def test_public_compares_over_seeds():
     check(draw_public_sources(one_choice, SETTING, 0.1), "With only the student gets 2 % right.")
 
 
-def test_rounds_tells_of_the_marked_one():
+def test_rounds_describes_the_marked_round():
     curves = {
         BEFORE: {1: 0.1, 2: 0.2},
         AFTER: {1: 0.3, 2: 0.5},

@@ -2,7 +2,13 @@
 
 import numpy as np
 import pytest
-from lab_views import every_control_at_both_ends, look_at, picture_of, sentence_of, sound
+from lab_views import (
+    check_picture,
+    choose_client_and_class,
+    move_each_control_to_both_ends,
+    show_sentence,
+    show_view,
+)
 
 from fedlab_nb.labs.fedlpa.damping import DampingSweep, draw_damping
 from fedlab_nb.labs.fedlpa.factors import (
@@ -18,15 +24,15 @@ from fedlab_nb.labs.fedlpa.two_weights import make_two_weights
 from fedlab_nb.plots.words import format_client_letters
 
 SYSTEM = "fedlpa"
-SHORT = {"epochs": 2, "clients": 3, "seeds": 1, "methods": []}
+SHORT_SETTINGS = {"epochs": 2, "clients": 3, "seeds": 1, "methods": []}
 VIEWS = ["plane", "factors", "damping", "solver", "leak"]
 
 
 # ------------------------------------------------------------------------------------------------------ the lab
-def test_the_plane_has_its_numbers_without_a_run(make):
-    panel = make()
+def test_the_plane_has_its_numbers_without_a_run(open_lab):
+    panel = open_lab()
     assert panel.views.visible_view_name == "plane"
-    table = picture_of(panel, "plane", "angle 90").table
+    table = show_view(panel, "plane", "angle 90").table
     assert [row["distance"] for row in table] == [1.131, 0, 0, 0]
     assert panel.set("plane", angle=45).table[1]["distance"] == 1.212
     assert panel.set("plane", damping=1e6).table[2]["weight 1"] == pytest.approx(2, abs=0.01)
@@ -34,88 +40,90 @@ def test_the_plane_has_its_numbers_without_a_run(make):
 
 # Slow because it draws every view at both ends of every control.
 @pytest.mark.slow
-def test_every_view_after_a_run(ran):
-    every_control_at_both_ends(ran, VIEWS[1:], "")
+def test_every_view_after_a_run(finished_lab):
+    move_each_control_to_both_ends(finished_lab, VIEWS[1:], "")
 
 
-def test_factors_are_those_of_the_chosen_client_and_layer(ran):
-    counts = ran.outcomes[0].report.train_counts
+def test_factors_are_those_of_the_chosen_client_and_layer(finished_lab):
+    counts = finished_lab.outcomes[0].report.train_counts
     for client in (0, 2):
-        look_at(ran, client=client)
+        choose_client_and_class(finished_lab, client=client)
         start = f"Client {format_client_letters(client)} holds mostly {counts[client].argmax()} "
-        assert sentence_of(ran, "factors").startswith(start)
-    assert "mean image" not in ran.set("factors", layer=2).sentence
-    assert "mean image" in ran.set("factors", layer=0).sentence
-    measured = ran.set("factors", what="measured").table[0]["diagonal of B"]
-    sent = ran.set("factors", what="sent").table[0]["diagonal of B"]
+        assert show_sentence(finished_lab, "factors").startswith(start)
+    assert "mean image" not in finished_lab.set("factors", layer=2).sentence
+    assert "mean image" in finished_lab.set("factors", layer=0).sentence
+    measured = finished_lab.set("factors", what="measured").table[0]["diagonal of B"]
+    sent = finished_lab.set("factors", what="sent").table[0]["diagonal of B"]
     assert sent > measured
-    look_at(ran)
+    choose_client_and_class(finished_lab)
 
 
 def test_lambda_starts_where_the_run_was_and_the_curve_passes_through_the_runs_validation_accuracy(
-    ran,
+    finished_lab,
 ):
-    outcome = ran.outcomes[0]
-    (row,) = [row for row in ran.set("damping", damping=1e-3).table if row["λ_damp"] == "10⁻³"]
+    outcome = finished_lab.outcomes[0]
+    (row,) = [
+        row for row in finished_lab.set("damping", damping=1e-3).table if row["λ_damp"] == "10⁻³"
+    ]
     assert row["exact (FedLPA)"] == f"{100 * outcome.accuracy_validation:.0f} %"
-    assert "π = trace" in ran.set("damping", pi="trace").alt
-    assert "π = 1" in ran.set("damping", pi="one").alt
+    assert "π = trace" in finished_lab.set("damping", pi="trace").alt
+    assert "π = 1" in finished_lab.set("damping", pi="one").alt
 
 
-def test_the_solver_of_the_run_then_all_three(ran):
-    outcome = ran.outcomes[0]
-    assert f"({100 * outcome.accuracy:.0f} % right)" in sentence_of(ran, "solver")
-    ran.set("solver", steps=100, damping=1e-6)
-    picture = ran.work("solver")
-    assert ran.error == ""
+def test_the_solver_of_the_run_then_all_three(finished_lab):
+    outcome = finished_lab.outcomes[0]
+    assert f"({100 * outcome.accuracy:.0f} % right)" in show_sentence(finished_lab, "solver")
+    finished_lab.set("solver", steps=100, damping=1e-6)
+    picture = finished_lab.work("solver")
+    assert finished_lab.error == ""
     assert "λ_damp = 1e-06" in picture.alt
     solvers = {row["solver"] for row in picture.table}
     assert solvers == {"conjugate gradients", "gradient descent", "shortcut EA"}
     assert [row["steps"] for row in picture.table].count(0) == 3
 
 
-def test_labels_are_read_off_and_noise_hides_them(ran):
-    clean = ran.set("leak", noise=0.0)
-    noisy = ran.set("leak", noise=3.0)
+def test_labels_are_read_off_and_noise_hides_them(finished_lab):
+    clean = finished_lab.set("leak", noise=0.0)
+    noisy = finished_lab.set("leak", noise=3.0)
     assert clean.table[0]["guessed"]
     assert clean.sentence.startswith("Without noise")
     assert "noise 3" in noisy.sentence
-    assert BIAS in ran.set("leak", source=BIAS).sentence
-    ran.set("leak", source=DIAGONAL, noise=0.0)
+    assert BIAS in finished_lab.set("leak", source=BIAS).sentence
+    finished_lab.set("leak", source=DIAGONAL, noise=0.0)
 
 
-def test_one_image_comes_back_and_of_many_their_mean(make):
-    panel = make()
-    one = panel.set("inverted", few=1)
-    label = one.table[0]["classes"]
-    assert one.table[1]["classes"] == label
-    assert [row["distance"] for row in one.table] == ["0.000", "0.000"]
-    many = panel.set("inverted", few=5)
-    assert float(many.table[1]["distance"]) > 0.02
-    assert "5 samples" in many.sentence
-    assert "mean" in many.sentence
-    every_control_at_both_ends(panel, ["inverted"], "")
+def test_one_image_comes_back_and_of_many_their_mean(open_lab):
+    panel = open_lab()
+    picture_of_one = panel.set("inverted", few=1)
+    label = picture_of_one.table[0]["classes"]
+    assert picture_of_one.table[1]["classes"] == label
+    assert [row["distance"] for row in picture_of_one.table] == ["0.000", "0.000"]
+    picture_of_many = panel.set("inverted", few=5)
+    assert float(picture_of_many.table[1]["distance"]) > 0.02
+    assert "5 samples" in picture_of_many.sentence
+    assert "mean" in picture_of_many.sentence
+    move_each_control_to_both_ends(panel, ["inverted"], "")
 
 
 @pytest.mark.slow
-def test_the_residuals_move_while_it_solves(live):
-    panel, seen = live("solver", solver="gd", iterations=2000)
-    assert all(picture.sentence.startswith("Solving. Gradient descent: ") for picture in seen)
+def test_the_residuals_move_while_it_solves(record_run):
+    panel, pictures = record_run("solver", solver="gd", iterations=2000)
+    assert all(picture.sentence.startswith("Solving. Gradient descent: ") for picture in pictures)
     assert "of the error left after 2000 steps" in panel.sentence
 
 
 # Slow because a convolution's factors are made, and drawn at both ends of every control.
 @pytest.mark.slow
-def test_one_client_with_a_cnn(make):
-    panel = make(model="cnn", clients=1, epochs=1)
+def test_one_client_with_a_cnn(open_lab):
+    panel = open_lab(model="cnn", clients=1, epochs=1)
     panel.run(wait=True)
-    every_control_at_both_ends(panel, VIEWS[1:3], "")
+    move_each_control_to_both_ends(panel, VIEWS[1:3], "")
     assert "mean patch" in panel.set("factors", layer=0).sentence
 
 
-def test_posteriors_that_are_too_large_are_said_in_one_sentence(make, monkeypatch):
+def test_posteriors_that_are_too_large_get_one_sentence(open_lab, monkeypatch):
     monkeypatch.setattr("fedlab_nb.methods.fedlpa.server.LIMIT", 100)
-    panel = make(seed=5)
+    panel = open_lab(seed=5)
     panel.run(wait=True)
     assert panel.show("factors") is None
     assert "too large to be stored" in panel.controls.error.value
@@ -145,7 +153,7 @@ def test_two_weights_by_hand():
 
 
 def test_the_ellipses_are_one_and_two_standard_deviations():
-    picture = sound(draw_two_client_plane(90, 9, 0), "angle 90 degrees")
+    picture = check_picture(draw_two_client_plane(90, 9, 0), "angle 90 degrees")
     # 1/3 and 2/3 along the sure direction, 1 and 2 across it
     outer, inner = picture.figure.axes[0].patches[:2]
     assert sorted([inner.width, inner.height]) == pytest.approx([2 / 3, 2])
@@ -153,27 +161,34 @@ def test_the_ellipses_are_one_and_two_standard_deviations():
     assert format_point([-0.001, 2]) == "(0.00, 2.00)"  # no minus zero
 
 
-def gram(rows):
+def compute_gram_matrix(rows):
     return rows.T @ rows / len(rows)
 
 
 def test_factors_of_a_client_with_two_images():
-    x = np.array(
-        [[1.0, 0, 0, 0.5, 1], [0, 0, 1, 0.5, 1]]
-    )  # two images of 2 x 2 pixels, the appended 1 last
+    # Two images of 2 x 2 pixels, each with a 1 appended.
+    x = np.array([[1.0, 0, 0, 0.5, 1], [0, 0, 1, 0.5, 1]])
     g = np.array([[0.5, -0.5, 0], [0.5, -0.5, 0]])
     layer = LayerFactors(
-        gram(x), gram(g), "layer 1", 4, np.array([3, 1, 0]), "image", (1, 2, 2), True, "toy"
+        compute_gram_matrix(x),
+        compute_gram_matrix(g),
+        "layer 1",
+        4,
+        np.array([3, 1, 0]),
+        "image",
+        (1, 2, 2),
+        True,
+        "toy",
     )
-    picture = sound(draw_factors(layer, list("abc"), class_index=2), "toy")
+    picture = check_picture(draw_factors(layer, list("abc"), class_index=2), "toy")
     assert layer.mean_input.flatten().tolist() == [0.5, 0, 0.5, 0.5]
     patch_at_four_positions = layer._replace(a=4 * layer.a)
     assert patch_at_four_positions.mean_input.tolist() == layer.mean_input.tolist()
     assert "mostly a (75 %) and b (25 %)" in picture.sentence
     assert "in 2 of 5 directions, its errors in 1 of 3" in picture.detail
     assert [row["diagonal of B"] for row in picture.table] == [0.25, 0.25, 0]
-    both = layer.a + 0.5 * np.eye(5), layer.b + 0.5 * np.eye(3)
-    sent = draw_factors(layer._replace(sent=both), list("abc"))
+    noisy_factors = layer.a + 0.5 * np.eye(5), layer.b + 0.5 * np.eye(3)
+    sent = draw_factors(layer._replace(sent=noisy_factors), list("abc"))
     assert "errors in 1 of 3" in sent.detail
     assert [row["diagonal of B"] for row in sent.table] == [0.75, 0.75, 0.5]
 
@@ -186,7 +201,9 @@ def test_factors_of_images_in_colour_and_of_many_classes():
         )
         assert (
             "holds mostly 1 (100 %)"
-            in sound(draw_factors(layer, list(map(str, range(100))), class_index=1), "toy").sentence
+            in check_picture(
+                draw_factors(layer, list(map(str, range(100))), class_index=1), "toy"
+            ).sentence
         )
 
 
@@ -197,7 +214,7 @@ def test_which_first_layers_see_an_image():
 
 
 def test_small_numbers_are_readable():
-    shown = {
+    formatted = {
         1e-3: "10⁻³",
         8.6e-6: "8.6·10⁻⁶",
         16.2: "16",
@@ -205,7 +222,7 @@ def test_small_numbers_are_readable():
         784.0: "784",
         2e5: "2.0·10⁵",
     }
-    assert [format_small_number(value) for value in shown] == list(shown.values())
+    assert [format_small_number(value) for value in formatted] == list(formatted.values())
 
 
 LAMBDAS = [1e-6, 1e-3, 1.0]
@@ -213,15 +230,16 @@ CURVES = {"exact": [0.9, 0.8, 0.3], "shortcut": [0.2, 0.8, 0.3], "none": [0.3, 0
 
 
 @pytest.mark.parametrize(
-    ("ratio", "where"), [(1.0, ["layer 1"]), (0.1, ["layer 1", "layer 2"]), (10.0, [])]
+    ("ratio", "overdamped_layers"), [(1.0, ["layer 1"]), (0.1, ["layer 1", "layer 2"]), (10.0, [])]
 )  # at λ_damp = 10⁻³ the damping adds 0.032 / π to B
-def test_damping_tabulates_every_curve_and_names_where_it_has_taken_over(ratio, where):
-    measured, ratios = np.array([[0.01, 0.2]] * 3), {"one": np.full((3, 2), ratio)}
+def test_damping_tabulates_every_curve_and_names_where_it_has_taken_over(ratio, overdamped_layers):
+    measured = np.array([[0.01, 0.2]] * 3)
+    ratios = {"one": np.full((3, 2), ratio)}
     sweep = DampingSweep(
         LAMBDAS, {"one": CURVES}, measured, ratios, ["layer 1", "layer 2"], "toy", {"one": 0.7}
     )
-    assert sweep.list_overdamped_layers("one", 1) == where
-    picture = sound(draw_damping(sweep, "one", 1), "toy, rule π = 1")
+    assert sweep.list_overdamped_layers("one", 1) == overdamped_layers
+    picture = check_picture(draw_damping(sweep, "one", 1), "toy, rule π = 1")
     assert picture.sentence == (
         "At λ_damp = 10⁻³ FedLPA gets 80 % right; at 10⁻⁶, the best λ_damp, it gets 90 %."
     )
@@ -239,14 +257,14 @@ CG = {"a": [1.0, 1e-3, 1e-7], "b": [0.5, 1e-7]}
 GD = {"a": [1.0, *[0.5] * 100], "b": [0.5, *[0.25] * 100]}
 
 
-def test_solver_tells_residual_and_accuracy_of_each_way():
+def test_solver_names_residual_and_accuracy_of_each_solver():
     curves = {"cg": CG, "gd": GD, "ea": {"a": [1.0], "b": [0.5]}}
     points = {
         "cg": [(0, 0.2), (1, 0.7), (2, 0.8)],
         "gd": [(0, 0.2), (1, 0.3), (100, 0.4)],
         "ea": [(0, 0.2)],
     }
-    picture = sound(draw_solutions(Solutions(curves, points, "toy")), "toy")
+    picture = check_picture(draw_solutions(Solutions(curves, points, "toy")), "toy")
     assert picture.sentence == (
         "Conjugate gradients: solved after 2 steps (80 % right); gradient descent: 50 % of the error left after 100 "
         "steps (40 % right); shortcut EA: 100 % of the error left after 0 steps (20 % right)."
@@ -257,34 +275,35 @@ def test_solver_tells_residual_and_accuracy_of_each_way():
 
 
 def test_solver_while_it_runs_and_with_many_layers():
-    live = sound(
+    record_run = check_picture(
         draw_solutions(Solutions({"gd": {"a": [1.0, 0.5]}}, {}, "toy"), is_running=True),
         "toy, so far",
     )
-    assert live.sentence == "Solving. Gradient descent: 50 % of the error left after 1 step."
-    many = {f"layer {i}": [1.0, 0.0] for i in range(20)}
-    sound(draw_solutions(Solutions({"cg": many}, {}, "toy")), "toy")
+    assert record_run.sentence == "Solving. Gradient descent: 50 % of the error left after 1 step."
+    many_layers = {f"layer {i}": [1.0, 0.0] for i in range(20)}
+    check_picture(draw_solutions(Solutions({"cg": many_layers}, {}, "toy")), "toy")
 
 
-def test_leak_counts_right_guesses_and_tells_of_the_client():
+def test_leak_counts_right_guesses_and_describes_the_client():
     counts = np.array([[5, 3, 0], [0, 0, 8]])
     sent = np.array([[0.3, 0.2, 0.1], [0.3, 0.0, 0.2]])
     sweep = NoiseSweep(
         [0, 0.1], counts, {"bias": [sent, sent]}, {"bias": [0.5, 0.4]}, [0.8, 0.6], 0.5, "toy"
     )
     assert sweep.guess_classes_of_clients("bias", 0) == [[0, 1], [0]]
-    picture = sound(draw_leak(sweep, "bias", 0, list("abc")), "toy")
-    assert (
-        "names 50 % of a client's classes correctly (a blind guess 50 %)" in picture.sentence
-        and "an accuracy of 80 %" in picture.detail
-    )
+    picture = check_picture(draw_leak(sweep, "bias", 0, list("abc")), "toy")
+    assert "names 50 % of a client's classes correctly (a blind guess 50 %)" in picture.sentence
+    assert "an accuracy of 80 %" in picture.detail
     assert picture.table[1] == {"client": "B", "holds": "c", "guessed": "a", "largest": "a, c, b"}
     noisy = draw_leak(sweep, "bias", 1, list("abc"), client=0, class_index=2)
     assert noisy.sentence.startswith(
         "Client A holds a and b; a reader of its upload names a and b. At noise 0.1"
     )
 
-    many = NoiseSweep(
+    sweep_of_many = NoiseSweep(
         [0], np.ones((50, 60), int), {"w": [np.zeros((50, 60))]}, {"w": [1.0]}, [0.1], 1.0, "toy"
     )
-    sound(draw_leak(many, "w", 0, [str(c) for c in range(60)], client=0, class_index=1), "toy")
+    check_picture(
+        draw_leak(sweep_of_many, "w", 0, [str(c) for c in range(60)], client=0, class_index=1),
+        "toy",
+    )

@@ -1,8 +1,8 @@
-"""FENS' pictures of numbers made by hand: what they say agrees with the numbers, also at the extremes."""
+"""FENS' pictures of numbers made by hand: what they say agrees with the numbers, also in extreme cases."""
 
 import numpy as np
 import pytest
-from lab_views import sound, words_of
+from lab_views import check_picture, read_texts
 from toy_outcomes import toy
 
 from fedlab_nb.labs.fens.cost import ENSEMBLE, FEDAVG, OWN, ROUNDS, draw_client_cost
@@ -17,8 +17,8 @@ ABC = ("a", "b", "c")
 COUNTS = np.array([[9, 0, 0], [1, 8, 0], [0, 0, 7]])
 
 
-def sentence_of(picture):
-    return words_of(sound(picture, SETTING))
+def read_checked_texts(picture):
+    return read_texts(check_picture(picture, SETTING))
 
 
 # ------------------------------------------------------------------------------------------------ who is trusted
@@ -28,18 +28,18 @@ def test_every_rule_has_its_words():
         picture = draw_counts_and_weights(
             COUNTS, np.eye(3), ABC, SETTING, aggregation_rule=rule, when_text="round 2 of 5"
         )
-        assert "round 2 of 5" in sentence_of(picture)
+        assert "round 2 of 5" in read_checked_texts(picture)
 
 
 def test_weights_that_are_the_shares_are_like_them_and_others_are_not():
     shares = COUNTS / COUNTS.sum(0)
-    same = compare_weights_with_counts(COUNTS, shares)
-    assert same.correlation == pytest.approx(1)
-    assert (same.owners, same.classes, same.negative) == (3, 3, 0)
-    opposite = compare_weights_with_counts(COUNTS, -shares)
-    assert opposite.correlation == pytest.approx(-1)
-    assert opposite.owners == 0
-    assert opposite.negative == pytest.approx(4 / 9)
+    comparison = compare_weights_with_counts(COUNTS, shares)
+    assert comparison.correlation == pytest.approx(1)
+    assert (comparison.owners, comparison.classes, comparison.negative) == (3, 3, 0)
+    opposite_comparison = compare_weights_with_counts(COUNTS, -shares)
+    assert opposite_comparison.correlation == pytest.approx(-1)
+    assert opposite_comparison.owners == 0
+    assert opposite_comparison.negative == pytest.approx(4 / 9)
     equal_weights = np.full((3, 3), 1 / 3, dtype=np.float32)
     assert compare_weights_with_counts(COUNTS, equal_weights) == (0, 0, 0, 0)
 
@@ -47,7 +47,9 @@ def test_weights_that_are_the_shares_are_like_them_and_others_are_not():
 def test_a_forgotten_client_has_no_weight_to_speak_of():
     weights = np.array([[0.9, 0.2, 0.1], [np.nan] * 3, [0.1, 0.3, 0.8]])
     picture = draw_counts_and_weights(COUNTS, weights, ABC, SETTING, client=1, class_index=0)
-    assert "client A counts most for class a (weight 0.90, 9 samples)" in sentence_of(picture)
+    assert "client A counts most for class a (weight 0.90, 9 samples)" in read_checked_texts(
+        picture
+    )
 
 
 @pytest.mark.parametrize(("clients", "classes"), [(1, 2), (50, 40)])
@@ -57,10 +59,10 @@ def test_trust_and_forgetting_at_their_extremes(clients, classes):
     weights = rng.normal(size=(clients, classes))
     names = [f"class number {c}" for c in range(classes)]
     selected = {"client": clients - 1, "class_index": classes - 1}
-    sentence_of(draw_counts_and_weights(counts, weights, names, SETTING, **selected))
+    read_checked_texts(draw_counts_and_weights(counts, weights, names, SETTING, **selected))
     after = dict(enumerate(0.5 + weights / 9))
     removals = make_removals(np.full(classes, 0.5), after, counts)
-    sentence_of(draw_removals(removals, names, SETTING, **selected))
+    read_checked_texts(draw_removals(removals, names, SETTING, **selected))
 
 
 # ------------------------------------------------------------------------------------------------ one sample
@@ -93,16 +95,16 @@ def test_a_sample_of_every_kind_and_crowds(x, clients, classes):
         class_index=1,
     )
     picture = draw_sample_and_outputs(sample, "Logits", "Words.")
-    assert sentence_of(picture) == "Words."
+    assert read_checked_texts(picture) == "Words."
     assert len(picture.table) == clients + 1
-    first = picture.table[0]
-    assert first["who"] == "client D"
-    assert first["says"] == f"“c{logits[0].argmax()}”"
-    assert first["own"] == "1200"
+    first_row = picture.table[0]
+    assert first_row["who"] == "client D"
+    assert first_row["says"] == f"“c{logits[0].argmax()}”"
+    assert first_row["own"] == "1200"
 
 
 @pytest.mark.parametrize(("size", "title"), [((2.9, 4.4), "weight"), ((9, 3.2), "weight | own")])
-def test_what_stands_beside_a_sample_stays_in_the_picture(size, title):
+def test_the_numbers_beside_a_sample_stay_within_the_picture(size, title):
     clients, classes = 10, 10
     sample = SampleOutputs(
         x=np.zeros((1, 8, 8)),
@@ -121,12 +123,13 @@ def test_what_stands_beside_a_sample_stays_in_the_picture(size, title):
     *_, outputs, numbers = figure.axes
     assert numbers.get_title(loc="left") == title
     assert numbers.get_tightbbox().x1 <= figure.bbox.x1
-    last_class, first_number = outputs.get_xticklabels()[-1], numbers.get_xticklabels()[0]
+    last_class = outputs.get_xticklabels()[-1]
+    first_number = numbers.get_xticklabels()[0]
     assert not last_class.get_window_extent().overlaps(first_number.get_window_extent())
 
 
 # ------------------------------------------------------------------------------------------------ bytes, forget
-def bars_of(d):
+def make_bars(d):
     """Bars of a network of `d` numbers, made by hand."""
     return {
         "one-shot": {OWN: d},
@@ -136,8 +139,10 @@ def bars_of(d):
 
 
 def test_bytes_are_compared_at_both_sizes():
-    picture = draw_client_cost(bars_of(100), bars_of(10_000), 100, clients=7, setting=SETTING)
-    assert "FENS costs a client 2.5 times as much as one-shot learning, and" in sentence_of(picture)
+    picture = draw_client_cost(make_bars(100), make_bars(10_000), 100, clients=7, setting=SETTING)
+    assert "FENS costs a client 2.5 times as much as one-shot learning, and" in read_checked_texts(
+        picture
+    )
     assert "With 7 clients: 2.5× here" in picture.detail and "4.36×" in picture.detail
     assert [row["× one-shot"] for row in picture.table] == [1, 2.5, 20, 1, 2, 20]
 
@@ -151,19 +156,19 @@ def make_removals(before, after, counts=COUNTS):
     return Removals(whole, without)
 
 
-def test_forgetting_names_the_largest_loss_among_what_is_looked_at():
+def test_forgetting_names_the_largest_loss_within_the_selection():
     after = {
         0: [0.1, 0.92, None],  # None: a class without test samples
         1: [0.9, 0.4, 1.0],
         2: [0.9, 0.9, 0.6],
     }
     picture = draw_removals(make_removals([0.9, 0.9, 0.9], after), ABC, SETTING)
-    sentence = sentence_of(picture)
+    sentence = read_checked_texts(picture)
     assert "Class a loses most, 80 points without client A, which holds 90 % of it." in sentence
     assert "3 of 8 cells lose more than 20 points, 3 of them" in sentence
     changes = [row["class b"] for row in picture.table]
     assert changes == ["90 %", "+2 points", "-50 points", "+0 points"]
 
     one_removal = make_removals([0.9] * 3, {2: [0.9, 0.9, 0.6]})  # the others are not known
-    sentence = sentence_of(draw_removals(one_removal, ABC, SETTING))
+    sentence = read_checked_texts(draw_removals(one_removal, ABC, SETTING))
     assert "Without client C, accuracy goes from 85 % to 46 %" in sentence

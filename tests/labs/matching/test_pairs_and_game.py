@@ -1,4 +1,4 @@
-"""The line between two networks, and two networks side by side, with their pictures; the matching game's puzzles."""
+"""The line between two networks and their matched units, with their pictures; the puzzles of the matching game."""
 
 import itertools
 
@@ -35,52 +35,50 @@ ALIKE = np.array([[0.1, 0.9, 0.0], [0.2, 0.1, 0.6], [0.7, 0.3, -0.2]])
 PAIR = MatchedPair(0, 4, "rebasin", HILL, FLAT, [ALIKE], [np.array([1, 2, 0])], "toy, seed 0")
 
 
-def network(seed=0, name="mlp"):
-    return build(
-        name, (1, 8, 8), 10, generator=torch.Generator().manual_seed(seed), dtype=EXACT
-    ).eval()
+def build_network(seed=0, name="mlp"):
+    generator = torch.Generator().manual_seed(seed)
+    return build(name, (1, 8, 8), 10, generator=generator, dtype=EXACT).eval()
 
 
 @pytest.fixture(scope="module")
 def samples():
-    stream = torch.Generator().manual_seed(1)
-    return torch.rand(60, 1, 8, 8, generator=stream, dtype=EXACT), torch.arange(60) % 10
+    generator = torch.Generator().manual_seed(1)
+    return torch.rand(60, 1, 8, 8, generator=generator, dtype=EXACT), torch.arange(60) % 10
 
 
-def shuffled(module, seed=3):
-    """The same function, its units in another order."""
-    wiring, stream = find_unit_wiring(module), torch.Generator().manual_seed(seed)
-    twin = network()
-    load_state(
-        twin,
-        permute_units(
-            model_state(module), wiring, [torch.randperm(n, generator=stream) for n in wiring.units]
-        ),
-    )
+def shuffle_units(module, seed=3):
+    """A network that computes the same function, with its units in another order."""
+    wiring = find_unit_wiring(module)
+    generator = torch.Generator().manual_seed(seed)
+    twin = build_network()
+    orders = [torch.randperm(count, generator=generator) for count in wiring.units]
+    load_state(twin, permute_units(model_state(module), wiring, orders))
     return twin
 
 
 # ------------------------------------------------------------------------------------------------ the line
 @torch.no_grad()
 def test_the_barrier_of_a_network_with_itself_is_0(samples):
-    module = network()
-    own = measure_interpolation_line(module, model_state(module), model_state(module), *samples)
-    assert own.barrier < 1e-12 and np.ptp(own.accuracy) == 0
-    assert own.loss == pytest.approx(float(F.cross_entropy(module(samples[0]), samples[1])))
+    module = build_network()
+    line = measure_interpolation_line(module, model_state(module), model_state(module), *samples)
+    assert line.barrier < 1e-12 and np.ptp(line.accuracy) == 0
+    assert line.loss == pytest.approx(float(F.cross_entropy(module(samples[0]), samples[1])))
 
 
 @torch.no_grad()
 def test_the_ends_are_the_two_networks_and_the_middle_their_average(samples):
     x, y = samples
-    one, other = network(0), network(5)
+    one, other = build_network(0), build_network(5)
     between = measure_interpolation_line(
         one, model_state(one), model_state(other), x, y, point_count=5
     )
-    average = network()
-    load_state(average, {n: (t + model_state(other)[n]) / 2 for n, t in model_state(one).items()})
-    for at, module in ((0, one), (2, average), (4, other)):
-        assert between.loss[at] == pytest.approx(float(F.cross_entropy(module(x), y)))
-        assert between.accuracy[at] == float((module(x).argmax(1) == y).double().mean())
+    average = build_network()
+    other_state = model_state(other)
+    mean = {name: (value + other_state[name]) / 2 for name, value in model_state(one).items()}
+    load_state(average, mean)
+    for index, module in ((0, one), (2, average), (4, other)):
+        assert between.loss[index] == pytest.approx(float(F.cross_entropy(module(x), y)))
+        assert between.accuracy[index] == float((module(x).argmax(1) == y).double().mean())
     assert between.average_accuracy == between.accuracy[2]
     assert list(between.positions) == [0, 0.25, 0.5, 0.75, 1]
 
@@ -94,50 +92,46 @@ def test_a_barrier_is_the_height_over_the_straight_line_and_never_negative():
 @pytest.mark.parametrize("rule", RULES)
 @torch.no_grad()
 def test_a_permuted_copy_has_a_barrier_before_and_none_after(rule, samples):
-    module = network()
+    module = build_network()
     for parameter in module.parameters():
         parameter *= 4  # so that its answers differ from image to image
-    made = match_networks(
-        module, shuffled(module), (2, 5), rule, samples[0], module(samples[0]).argmax(1)
+    pair = match_networks(
+        module, shuffle_units(module), (2, 5), rule, samples[0], module(samples[0]).argmax(1)
     )
-    assert made.before.barrier > 1e-3 and made.after.barrier < 1e-12
-    assert (made.a, made.b) == (2, 5)
-    assert made.before.loss[[0, -1]] == pytest.approx(
-        made.after.loss[[0, -1]]
-    )  # matching changes no function
-    for alike, order in zip(made.similarity, made.orders, strict=True):
+    assert pair.before.barrier > 1e-3 and pair.after.barrier < 1e-12
+    assert (pair.a, pair.b) == (2, 5)
+    # Matching does not change what the networks compute.
+    assert pair.before.loss[[0, -1]] == pytest.approx(pair.after.loss[[0, -1]])
+    for alike, order in zip(pair.similarity, pair.orders, strict=True):
         if rule != "activations":  # where units that never answer may have another partner
             assert alike[np.arange(len(order)), order] == pytest.approx(1)
 
 
 def test_a_pair_of_one_network_moves_nothing(samples):
-    made = match_networks(network(), network(), (0, 0), "rebasin", *samples)
-    assert len(made.orders) == 2 and all(
-        (order == np.arange(len(order))).all() for order in made.orders
-    )
+    pair = match_networks(build_network(), build_network(), (0, 0), "rebasin", *samples)
+    assert len(pair.orders) == 2
+    assert all((order == np.arange(len(order))).all() for order in pair.orders)
 
 
 @torch.no_grad()
 def test_cosines_by_hand():
-    one, other = network(0, "mlp1"), network(5, "mlp1")
+    one, other = build_network(0, "mlp1"), build_network(5, "mlp1")
     wiring = find_unit_wiring(one)
     u, v = (torch.cat([m.body[0][1].weight, m.body[0][1].bias[:, None]], 1) for m in (one, other))
-    got = compute_unit_cosines(
+    cosines = compute_unit_cosines(
         model_state(one), model_state(other), wiring, wiring.make_unchanged_orders(), 0
     )
-    assert got[3, 7] == pytest.approx(float(u[3] @ v[7] / u[3].norm() / v[7].norm()))
+    assert cosines[3, 7] == pytest.approx(float(u[3] @ v[7] / u[3].norm() / v[7].norm()))
 
 
 def test_the_picture_of_a_barrier():
     for measure in ("loss", "accuracy"):
         picture = draw_barrier(PAIR, measure, 0.1)
         assert "toy, seed 0" in picture.alt and f"test {measure}" in picture.alt
-        drawn = [list(line.get_ydata()) for line in picture.figure.axes[0].lines[:2]]
-        assert drawn == [list(getattr(line, measure)) for line in (HILL, FLAT)]
-    assert all(
-        number in f"{picture.sentence} {picture.detail}"
-        for number in ("1.40", "0.00", "30 %", "85 %", "90 %", "80 %")
-    )
+        drawn_lines = [list(line.get_ydata()) for line in picture.figure.axes[0].lines[:2]]
+        assert drawn_lines == [list(getattr(line, measure)) for line in (HILL, FLAT)]
+    for number in ("1.40", "0.00", "30 %", "85 %", "90 %", "80 %"):
+        assert number in f"{picture.sentence} {picture.detail}"
     assert picture.table[1] == {
         "way": 0.5, "loss as they stand": 2.0, "loss matched": 0.4, "accuracy as they stand": "30 %",
         "accuracy matched": "85 %",
@@ -156,17 +150,16 @@ def test_the_picture_of_partners():
 # ------------------------------------------------------------------------------------------------ the game
 @pytest.mark.parametrize("number", range(len(STREAMS)))
 def test_every_puzzle_has_one_clear_solution_that_is_not_the_start(number):
-    here = make_matching_puzzle(number)
+    puzzle = make_matching_puzzle(number)
     barriers = sorted(
-        (here.compute_barrier(order), order) for order in itertools.permutations(range(UNITS))
+        (puzzle.compute_barrier(order), order) for order in itertools.permutations(range(UNITS))
     )
     (best, order), (second, _) = barriers[:2]
-    assert order == here.find_best_order() and best < 0.01 and second > 0.1
-    assert (
-        all(place != unit for place, unit in enumerate(order))
-        and here.compute_barrier(range(UNITS)) > 0.3
-    )
-    assert np.abs(here.b[list(order)] - here.a).max() < 4 * NOISE  # partners are nearly the same
+    assert order == puzzle.find_best_order() and best < 0.01 and second > 0.1
+    assert all(place != unit for place, unit in enumerate(order))
+    assert puzzle.compute_barrier(range(UNITS)) > 0.3
+    # Matched units are nearly the same.
+    assert np.abs(puzzle.b[list(order)] - puzzle.a).max() < 4 * NOISE
 
 
 def test_the_answers_of_a_tiny_network_by_hand():
@@ -176,15 +169,11 @@ def test_the_answers_of_a_tiny_network_by_hand():
 
 
 def test_the_line_of_a_puzzle_starts_at_0_and_ends_alike_in_every_order():
-    here = make_matching_puzzle(0)
+    puzzle = make_matching_puzzle(0)
     for order in itertools.permutations(range(UNITS)):
-        loss = here.compute_losses_on_line(order)
+        loss = puzzle.compute_losses_on_line(order)
         assert loss[0] == 0 and loss[-1] == pytest.approx(
-            here.compute_losses_on_line(range(UNITS))[-1]
+            puzzle.compute_losses_on_line(range(UNITS))[-1]
         )
-    assert swap_units((0, 1, 2, 3), 0, 2) == (2, 1, 0, 3) and swap_units((0, 1, 2, 3), 3, 3) == (
-        0,
-        1,
-        2,
-        3,
-    )
+    assert swap_units((0, 1, 2, 3), 0, 2) == (2, 1, 0, 3)
+    assert swap_units((0, 1, 2, 3), 3, 3) == (0, 1, 2, 3)
