@@ -209,7 +209,7 @@ def test_on_a_phone_a_row_of_a_view_s_table_is_a_card_that_names_its_columns(bro
     row = {
         "method": "FENS",
         "rounds": 1,
-        "bytes of one client": "its model, and a table of answers in every round",
+        "bytes of one client": "2 S_θ + M S_θ bits/32 + 2 S_λ T",
     }
     row |= {
         "extra data": "nothing",
@@ -230,6 +230,7 @@ def test_on_a_phone_a_row_of_a_view_s_table_is_a_card_that_names_its_columns(bro
     page.set_viewport_size({"width": 1280, "height": 720})
     expect(box.locator("th").first).to_be_visible()
     assert cells[1].evaluate(name) == "none"
+    expect(cells[2]).to_have_css("text-align", "left")
     page.close()
 
 
