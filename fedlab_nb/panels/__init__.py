@@ -48,6 +48,7 @@ def playground(*, methods: Iterable[str] | None = None, link: str = "", **option
     inline:    work in the calling thread, for notebooks that do not show what threads do, such as Colab (which the
                panel recognises by itself). Stop has no effect then
     projector: True: begin in the mode of the button "Projector: guess first", with larger letters and covered results
+    story:     True: the stage calls whoever holds digits a post office, as lesson 1 does
     job:       a function that makes the events of a run, instead of `study.job`
 
     Raises UsageError for a name or value that no control takes.

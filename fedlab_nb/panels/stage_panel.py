@@ -116,10 +116,12 @@ class StagePanel(Panel):
 
     Besides what every panel has, the widget `stage` is public.
 
-    is_strip: whether the stage is a slim strip above the views, with the panel's own controls beside it
+    is_strip:    whether the stage is a slim strip above the views, with the panel's own controls beside it
+    tells_story: whether the stage calls whoever holds digits a post office, as lesson 1 does
     """
 
     is_strip = False
+    tells_story = False
 
     def __init__(self, spec: LabSpec, **options: Any) -> None:
         # The digest of the data set, its training samples and its test samples.
@@ -415,12 +417,6 @@ class StagePanel(Panel):
         self.stage.send({**content, "view": asking_view})
         self._update_opening_messages()
 
-    @property
-    def _has_post_office_story(self) -> bool:
-        """Whether clients are the post offices of lesson 1, whose panel has no other data. Menus, tables and other
-        views say client, so a panel that has them says nothing else."""
-        return not self.is_strip and "dataset" in self._hidden
-
     def _make_data_message(self) -> StageMessage:
         """Make the message on the data set, the controls and the setting."""
         controls = self.controls
@@ -434,7 +430,7 @@ class StagePanel(Panel):
         counts = [count for count in CLIENT_COUNTS if count <= controls.clients.max]
         about = {
             **describe_data_for_stage(
-                self._state.federation, self._state.methods, tells_story=self._has_post_office_story
+                self._state.federation, self._state.methods, tells_story=self.tells_story
             ),
             "alphas": list_slider_alphas(controls.alpha.base**controls.alpha.max),
             "clientCounts": counts,
@@ -848,7 +844,8 @@ class StagePanel(Panel):
 class Playground(StagePanel):
     """The panel of `fedlab_nb.panels.playground`. Its controls are on the stage, too."""
 
-    def __init__(self, spec: LabSpec, **options: Any) -> None:
+    def __init__(self, spec: LabSpec, *, story: bool = False, **options: Any) -> None:
+        self.tells_story = story
         super().__init__(spec, **options)
         self.add_class("fl-staged")
 

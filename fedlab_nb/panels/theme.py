@@ -47,9 +47,11 @@ def make_paragraph_html(
     return f"<p{attributes}>{html.escape(text)}</p>"
 
 
-def make_table_html(table_rows: TableRows) -> str:
-    """Format rows as an HTML table; without rows a sentence says so."""
-    return format_table_html(table_rows) if table_rows else make_paragraph_html("No numbers yet.")
+def make_table_html(table_rows: TableRows, *, names_columns: bool = False) -> str:
+    """Format rows as an HTML table; without rows a sentence says so. names_columns: as in `format_html_table`"""
+    if not table_rows:
+        return make_paragraph_html("No numbers yet.")
+    return format_table_html(table_rows, names_columns=names_columns)
 
 
 def show_widgets_if(is_shown: bool, *shown_widgets: widgets.Widget) -> None:

@@ -202,7 +202,7 @@ class View:
         value = svg
         if picture.tabled or (figure is None and not picture.scene):
             image = f'<div role="img" aria-label="{escape(picture.alt)}">{svg}</div>' if svg else ""
-            value = WORDS.format(image + make_table_html(picture.table))
+            value = WORDS.format(image + make_table_html(picture.table, names_columns=True))
         self.box.remove_class("fl-waits")
         toggle_class(self.box, "fl-tabled", figure is None or picture.tabled)
         self.set_caption(caption)

@@ -275,15 +275,17 @@ def has_photos(figure: Figure) -> bool:
     return any((ax.get_gid() or "").startswith("photos") for ax in figure.axes)
 
 
-def format_table_html(table_rows: Sequence[Mapping[str, Any]]) -> str:
-    """Format table rows as an HTML table."""
+def format_table_html(
+    table_rows: Sequence[Mapping[str, Any]], *, names_columns: bool = False
+) -> str:
+    """Format table rows as an HTML table. names_columns: as in `format_html_table`"""
     columns: dict[str, None] = {}  # each once, in their order
     for row in table_rows:
         columns |= dict.fromkeys(row)
     lines = [list(columns)]
     for row in table_rows:
         lines.append([format_table_cell(row.get(column, "")) for column in columns])
-    return format_html_table(lines)
+    return format_html_table(lines, names_columns=names_columns)
 
 
 def format_table_cell(value: Any) -> str:

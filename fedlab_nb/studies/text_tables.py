@@ -64,8 +64,11 @@ def format_markdown_table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], rule, *lines[1:]])
 
 
-def format_html_table(rows: Sequence[Sequence[str]]) -> str:
-    """Format rows as a table in HTML."""
+def format_html_table(rows: Sequence[Sequence[str]], *, names_columns: bool = False) -> str:
+    """Format rows as a table in HTML.
+
+    names_columns: each cell has the name of its column as `data-column`, for frames with room for one column
+    """
     sides = []
     for column in zip(*rows, strict=True):
         sides.append("right" if is_column_of_numbers(column) else "left")
@@ -73,8 +76,9 @@ def format_html_table(rows: Sequence[Sequence[str]]) -> str:
     for i, row in enumerate(rows):
         opening, closing = ("<td", "</td>") if i else ('<th scope="col"', "</th>")
         cells = ""
-        for cell, side in zip(row, sides, strict=True):
-            cells += f'{opening} style="text-align:{side}">{escape(cell)}{closing}'
+        for column_name, cell, side in zip(rows[0], row, sides, strict=True):
+            name = f' data-column="{escape(column_name)}"' if names_columns and i else ""
+            cells += f'{opening}{name} style="text-align:{side}">{escape(cell)}{closing}'
         lines.append(f"<tr>{cells}</tr>")
     return f"<table>{''.join(lines)}</table>"
 

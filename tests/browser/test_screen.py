@@ -10,6 +10,7 @@ from fedlab_nb.panels import theme
 from fedlab_nb.panels.record import Row
 from fedlab_nb.panels.runs_panel import HEAD, make_row_html
 from fedlab_nb.panels.views import HERE as PANELS
+from fedlab_nb.panels.views import WORDS
 from fedlab_nb.plots.style import PAPER_BRIGHTNESS
 
 pytestmark = pytest.mark.browser
@@ -206,6 +207,36 @@ def test_a_saved_picture_is_no_white_slab_on_a_dark_page(browser, style):
             for name, expected in dark_filters.items():
                 image = page.locator(f"img.{name}")
                 expect(image).to_have_css("filter", "none" if is_light == "true" else expected)
+    page.close()
+
+
+def test_on_a_phone_a_row_of_a_view_s_table_is_a_card_that_names_its_columns(browser):
+    """Six columns of words have no room beside each other in 390 pixels; and nobody scrolls in a box."""
+    row = {
+        "method": "FENS",
+        "rounds": 1,
+        "bytes of one client": "2 S_θ + M S_θ bits/32 + 2 S_λ T",
+    }
+    row |= {
+        "extra data": "nothing",
+        "local work": "40 passes",
+        "what leaks": "the model and its answers",
+    }
+    table = WORDS.format(theme.make_table_html([row, row], names_columns=True))
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.set_content(f'<style>{theme.STYLE}</style><div class="fl-root">{table}</div>')
+    box = page.locator(".fl-words")
+    assert box.evaluate("one => one.scrollWidth - one.clientWidth") == 0
+    expect(box.locator("th").first).to_be_hidden()
+    cells = box.locator("td").all()
+    tops = [cell.bounding_box()["y"] for cell in cells]
+    assert tops == sorted(set(tops)) and len(tops) == 12
+    name = "one => getComputedStyle(one, '::before').content"
+    assert "rounds" in cells[1].evaluate(name) and cells[0].evaluate(name) == "none"
+    page.set_viewport_size({"width": 1280, "height": 720})
+    expect(box.locator("th").first).to_be_visible()
+    assert cells[1].evaluate(name) == "none"
+    expect(cells[2]).to_have_css("text-align", "left")
     page.close()
 
 

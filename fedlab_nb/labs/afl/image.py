@@ -8,7 +8,7 @@ import numpy as np
 
 from ...panels import LabView, PanelState
 from ...plots import Picture, format_count_and_noun, join_with_and, make_blank_picture
-from ...plots.words import format_client_for_title
+from ...plots.words import format_client_for_sentence, format_client_for_title
 from ...studies.outcome import Outcome
 from ..nearest import (
     NearestImages,
@@ -49,7 +49,9 @@ class RecoveredImagesView(LabView):
             means[client],
             state.class_names,
             f"What the class sums of {client_title} show",
-            describe_recovered_means(means[client], client_title, state.class_names),
+            describe_recovered_means(
+                means[client], format_client_for_sentence(client, setting), state.class_names
+            ),
             setting=setting,
             class_index=state.class_index,
             detail=describe_recovered_counts(means[client]),
@@ -88,11 +90,17 @@ def describe_recovered_means(
         class_names[c] for c in recovered_means.labels[recovered_means.counts == 1]
     ]
     if not single_image_classes:
-        return f"No class of {client_text} has one image alone; its class sums are sums of several."
+        return f"No class of client {client_text} has one image alone; its class sums are sums of several."
     if len(single_image_classes) == 1:
-        return f"It has one image of {single_image_classes[0]}: the class sum is that image, pixel by pixel."
+        return (
+            f"Client {client_text} has one image of {single_image_classes[0]}: the class sum is that image, "
+            "pixel by pixel."
+        )
     names = join_with_and(single_image_classes)
-    return f"It has one image each of {names}: each class sum is that image, pixel by pixel."
+    return (
+        f"Client {client_text} has one image each of {names}: each class sum is that image, "
+        "pixel by pixel."
+    )
 
 
 def describe_recovered_counts(recovered_means: NearestImages) -> str:

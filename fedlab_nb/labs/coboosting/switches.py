@@ -19,7 +19,12 @@ from ...plots import (
     format_mean_percent,
 )
 from ...plots.kit import AccuracyBars
-from ...plots.words import SettingCaption, describe_accuracy_difference, join_with_and
+from ...plots.words import (
+    SettingCaption,
+    describe_accuracy_difference,
+    format_count_and_noun,
+    join_with_and,
+)
 from ...studies.statistics import difference
 from ..button_view import (
     ButtonView,
@@ -208,7 +213,8 @@ def describe_largest_idea_losses(
                 losses[variant.name_in_sentence] = -gap.mean
         if losses:
             worst = max(losses, key=losses.__getitem__)
-            parts.append(f"the {name} loses most with {worst}, {100 * losses[worst]:.0f} points")
+            points = format_count_and_noun(round(100 * losses[worst]), "point")
+            parts.append(f"the {name} loses most with {worst}, {points}")
         else:
             parts.append(f"the {name} is as good without any of them")
     seeds = describe_seeds(full_method.ensemble)

@@ -1,5 +1,7 @@
 """AFL's lab without a kernel, on short real runs: its views, what it computes for them, its pictures."""
 
+import re
+
 import numpy as np
 import pytest
 from lab_views import show_sentence
@@ -32,7 +34,9 @@ def test_a_client_is_forgotten_and_its_image_shown(open_lab):
     panel.set("forget", who=3)
     text = show_sentence(panel, "forget")
     assert text.startswith("Without client D")
-    assert "that image, pixel by pixel" in show_sentence(panel, "image")
+    text = show_sentence(panel, "image")
+    assert re.match(r"Client [A-J] has one image (of|each of) ", text), "it says whose image it is"
+    assert "that image, pixel by pixel" in text
     assert any(row["its own"] == "yes" for row in panel.show("image").table)
 
 
