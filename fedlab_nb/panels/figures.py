@@ -55,10 +55,8 @@ from .theme import make_widget, set_menu_options_and_keep_choice, show_widgets_i
 NOT_STORED = "nothing is stored for this setting"
 MAX_MAPS = 60  # in the cache
 STILL = (10.5, 4.1)  # inches, the size of the picture in a saved notebook
-WHAT_TO_DO = (
-    "Set α and the number of clients, then press Run. The chosen methods are then compared."
-)
-
+# No setting is named: a lesson may hide its control, and data may come with clients of their own.
+WHAT_TO_DO = "Nothing has been trained yet: press Run, and the chosen methods are compared."
 # The same in a saved notebook, in which the panel is a picture and a sentence, without a button.
 WHAT_TO_DO_WITH_CELL = "Nothing has been trained yet: run this cell first, then press Run."
 

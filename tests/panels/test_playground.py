@@ -45,6 +45,14 @@ def test_first_view_is_complete_before_anything_is_trained(make_panel, job):
     assert not panel.error and not panel.controls.error.value
 
 
+def test_a_view_without_results_names_no_setting_that_is_hidden(make):
+    panel = make(hide=["stored", "alpha", "clients"])
+    for view in VIEWS[1:]:
+        panel.views.select_view(view)
+        says = panel.views[view].frame.value
+        assert "press Run" in says and "α" not in says and "number of clients" not in says
+
+
 @pytest.mark.parametrize("model", ["auto", "cnn,mlp,mlp:16"])
 def test_the_bytes_that_are_shown_before_a_run_are_those_of_its_ledger(make_panel, model):
     panel = make_panel(job=None, methods=["ensemble"], clients=4, seeds=1, epochs=1, model=model)

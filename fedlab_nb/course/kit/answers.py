@@ -197,8 +197,8 @@ INTRODUCTION = re.compile(
     r"(?:(?:so|then|well)\b,? *)?(?:i(?:['’](?:d|ll))? (?:think|guess|get|got|say|would say)\b:? *)?"
     r"(?:(?:it|that)['’]s *)?"
     r"(?:\D*\b(?:is|be)\b:? *|\b(?:answer|result|solution)\b:? *|[^\W\d][^\d=<>!:]{0,40}: +)?"
-    r"(?:(?:more than|at least|greater than|larger than|bigger than|higher than|above|over|just over"
-    r"|slightly more than|a bit more than|(?:it )?must exceed|exceeds|only|just|in all|in total"
+    r"(?:(?:more than|at least|at most|greater than|larger than|bigger than|higher than"
+    r"|above|over|just over|slightly more than|a bit more than|(?:it )?must exceed|exceeds|only|just|in all|in total"
     r"|all in all|altogether|about|around|roughly|approximately"
     r"|approx\.?|ca\.?|c\.|circa|exactly|nearly|plus or minus|(?:a )?factor(?: of)?|by|times"
     r"|(?:(?:it|they) )?(?:grows?|increases?)(?: by)?"
@@ -223,8 +223,8 @@ MEAN_AND_SPREAD = re.compile(
     re.IGNORECASE,
 )
 CLOSING_WORDS = re.compile(
-    r"[ ,;:]*\b(?:at least|or more|or higher|or above|or so|or thereabouts|in all|in total|altogether"
-    r"|exactly|approx|approximately|roughly|about|i (?:think|guess|believe|suppose)|right|probably|maybe)$",
+    r"[ ,;:]*\b(?:at least|at most|or more|or higher|or above|or so|or thereabouts|in all|in total"
+    r"|altogether|exactly|approx|approximately|roughly|about|i (?:think|guess|believe|suppose)|right|probably|maybe)$",
     re.IGNORECASE,
 )
 RANGE_PATTERNS = (
