@@ -63,6 +63,7 @@ WRITERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_file_of_a_persons_is_replaced_with_force_alone_and_our_own_always(name, tmp_path):
     file, write = WRITERS[name]
@@ -221,6 +222,7 @@ def test_a_link_stays_a_link_and_a_mode_stays(tmp_path):
         write_file(link, "new")
 
 
+@pytest.mark.slow
 def test_the_course_is_copied_whole_and_touches_nothing(tmp_path, monkeypatch):
     from fedlab_nb import jupyter
 

@@ -53,6 +53,7 @@ def assert_same_output(expected: str, printed: str) -> None:
     np.testing.assert_allclose(*numbers, atol=0.02, rtol=0.001)
 
 
+@pytest.mark.slow
 def test_the_page_runs_and_prints_what_it_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = PAGE.read_text(encoding="utf-8")

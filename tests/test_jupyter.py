@@ -52,6 +52,7 @@ def test_a_wheel_s_course_is_copied_with_all_that_is_in_it_and_never_overwritten
     assert (folder / "03_newer.ipynb").is_file()
 
 
+@pytest.mark.slow
 def test_every_link_to_a_file_of_the_course_is_copied_with_it(tmp_path):
     """Notebooks and teachers' pages link to each other and to pictures; no link may lead out of the copy."""
     folder = jupyter.prepare_course_folder(tmp_path / "course")

@@ -39,6 +39,7 @@ def test_the_results_are_figures_of_a_declared_study():
         ), row
 
 
+@pytest.mark.slow
 def test_the_lines_of_python_run_and_give_what_their_comments_say(monkeypatch):
     """It takes seconds: ten clients are trained as in the README; the panel is opened and not run."""
     (code,) = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)

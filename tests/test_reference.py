@@ -55,6 +55,7 @@ def empty_folder(tmp_path, monkeypatch, forget_names):
         registry.update(entries_before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path", [p for p in PAGES if ">>>" in p.read_text("utf-8")], ids=lambda p: p.stem
 )
@@ -74,6 +75,7 @@ def list_commands(section):
     return [shlex.split(line)[1:] for line in blocks[section].splitlines()]
 
 
+@pytest.mark.slow
 def test_the_commands_that_end_run_as_they_stand(empty_folder, capsys):
     study = re.search(r"```toml\n(.*?)```", COMMAND_LINE, re.DOTALL)[1]
     (empty_folder / "mine.toml").write_text(study)

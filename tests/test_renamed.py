@@ -80,6 +80,7 @@ def test_a_file_that_is_no_notebook_is_moved_as_it_is(course):
     assert read_sources(course / "3_fens.ipynb") == ["panel", STUB]
 
 
+@pytest.mark.slow
 def test_opening_an_old_copy_of_the_course_brings_it_up_to_date(tmp_path, capsys):
     """As an installed package does: the folder has an old notebook with an answer, the package has today's course."""
     write_notebook(tmp_path / "03_fens.ipynb", ANSWER)
@@ -146,6 +147,7 @@ def test_a_damaged_copy_is_passed_over_in_silence(tmp_path, content):
     assert renamed.find_missing_names(tmp_path / "3_fens.ipynb") == []
 
 
+@pytest.mark.slow
 def test_opening_a_course_with_an_outdated_lesson_says_so(tmp_path, capsys):
     write_notebook(tmp_path / "3_fens.ipynb", OLD_CALL, ANSWER)
     folder = jupyter.prepare_course_folder(tmp_path)

@@ -52,6 +52,7 @@ def loaded_modules():
     return dict(zip(codes, map(set, map(str.split, process.stdout.splitlines())), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code", HEAVY, ids=["package", "training", "methods", "study", "digits", "plots"]
 )
@@ -78,6 +79,7 @@ PICTURES_AND_WIDGETS = ("matplotlib", "ipywidgets", "IPython", "anywidget")
 
 
 # Slow because a new Python imports PyTorch and runs a method.
+@pytest.mark.slow
 def test_a_run_loads_no_wing_no_picture_and_no_widget():
     process = subprocess.run(
         [sys.executable, "-c", RUN], capture_output=True, text=True, check=True

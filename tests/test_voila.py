@@ -54,6 +54,7 @@ def test_the_page_is_private(served_page, capsys):
     assert not Path(served_page["where"]).exists()  # nothing is left behind
 
 
+# Takes its time as the first test of its file: it imports nbformat.
 def test_the_playground_and_its_settings(served_page):
     cli.main(["voila", "--theme", "dark", "--set", "alpha=0.05", "--set", "methods=fens,fedlpa"])
     nbformat.validate(served_page["notebook"])
@@ -64,6 +65,7 @@ def test_the_playground_and_its_settings(served_page):
     assert "--VoilaConfiguration.theme=dark" in served_page["command"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("panel", "call"),
     [("compare", "fl.comparison("), ("race", "fl.race("), ("fedov", "fl.lab('fedov', ")],

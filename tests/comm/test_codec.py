@@ -29,6 +29,7 @@ WEIGHTS = npst.arrays(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(WEIGHTS, st.sampled_from(BITS))
 def test_symmetric_codes_follow_the_papers_rule(array, bits):

@@ -82,6 +82,7 @@ def is_same(a, b):
     return a == b
 
 
+# Takes its time: many examples, since payloads are nested and of every type.
 @settings(deadline=None, max_examples=200)
 @given(PAYLOADS)
 def test_the_bytes_are_those_of_the_arrays_and_the_payload_arrives(tree):

@@ -33,6 +33,7 @@ def sparsify_by_hand(values, count, ternary):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ternary", [False, True])
 @pytest.mark.parametrize("keep", [1.0, 0.5, 0.3, 0.1, 0.01])
 @pytest.mark.parametrize("d", [1, 2, 7, 64, 1001])

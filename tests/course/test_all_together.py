@@ -16,6 +16,7 @@ def load_stored_rows(dataset):
     return json.loads(text)["rows"]
 
 
+@pytest.mark.slow
 def test_the_offers_are_all_methods_and_the_makes_of_two():
     """The counts of the text, from the stored rows and not from the study."""
     methods = {row["method"] for row in load_stored_rows("digits")} - {"local", "centralized"}
@@ -32,6 +33,7 @@ def test_the_offers_are_all_methods_and_the_makes_of_two():
         assert len(fl.which().plot(federation).table) == offers
 
 
+@pytest.mark.slow
 def test_nobody_beats_those_that_the_lesson_counts():
     """By comparing every pair of offers."""
     study = fl.which()

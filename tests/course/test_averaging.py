@@ -1,5 +1,6 @@
 """The lesson on averaging: the exercises by another way, worked numbers against another derivation."""
 
+import pytest
 import torch
 
 from fedlab_nb.course.averaging import lesson
@@ -22,6 +23,7 @@ def test_exercise_2_is_torch_s_softmax():
     assert lesson.q2.problem.check(100 * shares[0].item()).state == "right"
 
 
+@pytest.mark.slow
 def test_a_student_repeats_its_teacher():
     teacher, student = (run(method, alpha=0.1, seed=4, **more) for method, more in PAIR)
     assert set(teacher.test_predictions) == set(student.test_predictions) == {8}

@@ -260,6 +260,7 @@ def press(form, label):
     assert not form.buttons[label].disabled
 
 
+@pytest.mark.slow
 def test_the_form_tries_submits_and_saves(case, tmp_path):
     form = case.form()
     assert {name for _, name in form.method.options} == {*METHODS} - {"centralized"}

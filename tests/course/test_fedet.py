@@ -24,6 +24,7 @@ def panel():
     made.close()
 
 
+@pytest.mark.slow
 def test_the_weights_of_one_image_by_numpy(panel):
     text = repr(lesson.show_client_weights_of_one_image(panel, sample_index=7, clients=(1, 2)))
     z = panel.state("expert").report.test_logits[:, 7].astype(float)
@@ -39,6 +40,7 @@ def test_the_weights_of_one_image_by_numpy(panel):
     assert f"{(p.argmax(1) == top).sum()} of them" in text
 
 
+# Takes its time as the first test of its file: it waits for the lesson's run.
 def test_unseen_digits_are_counted_over_pairs_of_a_client_and_an_image(panel):
     text = repr(lesson.show_weights_on_unseen_digits(panel.outcomes))
     shares = []

@@ -30,6 +30,7 @@ def panel():
     made.close()
 
 
+@pytest.mark.slow
 def test_the_sum_of_one_sample_is_the_model_s(panel):
     outcome = lesson.get_fens_outcome_of_first_seed(panel)
     text = repr(lesson.show_weighted_sum_of_one_image(panel))
@@ -48,6 +49,7 @@ def test_the_sum_of_one_sample_is_the_model_s(panel):
     assert f"/ 10 = {client_logits[:, wrong].mean():.1f}" in text
 
 
+# Takes its time as the first test of its file: it waits for the lesson's run.
 def test_the_bill_is_the_ledger_s_and_the_paper_s(panel):
     """One-shot: a network of 6,570 numbers of 4 bytes goes up, and one comes down."""
     text = repr(lesson.show_client_bytes(panel))

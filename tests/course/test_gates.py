@@ -70,6 +70,7 @@ def test_it_is_folded_until_the_guess_is_made_or_skipped(bars, guess, settle):
     assert repr(snapshot) == "FENS is best with 85 %."
 
 
+@pytest.mark.slow
 def test_a_panel_covers_its_results_until_the_guess_or_run(closing, guess):
     panel = closing(playground(methods=["fedavg"]))
     other = predict("Which?", ["a", "b"])

@@ -19,6 +19,7 @@ def panel():
 
 
 # ------------------------------------------------------------------------------------------------------ the controls
+@pytest.mark.slow
 def test_a_move_of_the_slider_draws_at_once(panel):
     panel.set(alpha=1, seed=0, start="common")
     frame = panel._view.frame

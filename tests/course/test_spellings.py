@@ -257,6 +257,7 @@ def list_function_answers(problem):
 
 
 # ------------------------------------------------------------------------------------------------------ all of them
+@pytest.mark.slow
 @pytest.mark.parametrize(("lesson", "problem"), list_problems(Problem))
 def test_an_exercise_takes_what_is_right_and_nothing_else(lesson, problem):
     if isinstance(problem, NumberProblem):

@@ -17,6 +17,7 @@ USUAL = {"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0}
 OURS = make_setting_caption(USUAL, "seed 0")
 
 
+@pytest.mark.slow
 def test_the_three_clients_with_a_name_are_found_in_the_federation():
     """Who has the largest share of one digit, of the sixes; the fewest samples; the largest logits."""
     counts = np.asarray(federate("digits", alpha=0.1, clients=10, seed=0).label_counts)

@@ -222,6 +222,7 @@ def wrong_spellings(draw, problem):
     return draw(dressed(draw(expressions(other)), problem.units))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lesson", "problem"), list_problems(NumberProblem))
 def test_what_a_person_would_call_right_is_right(lesson, problem):
     @MANY
@@ -233,6 +234,7 @@ def test_what_a_person_would_call_right_is_right(lesson, problem):
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lesson", "problem"), list_problems(NumberProblem))
 def test_what_a_person_would_call_wrong_is_wrong(lesson, problem):
     @MANY

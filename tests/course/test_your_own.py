@@ -52,6 +52,7 @@ def mine():
     METHODS.pop("mine", None)
 
 
+@pytest.mark.slow
 def test_a_method_of_one_s_own_runs_and_has_a_lab(mine):
     out = fl.run("mine", scale=2, cache=False, **QUICK)
     assert out.options == {"scale": 2}

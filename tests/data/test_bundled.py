@@ -26,6 +26,7 @@ def test_importing_data_is_light():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["digits", "glyphs", "glyphs:16g"])
 def test_registry_and_description_agree_with_the_data(name):
     data = load(name)
@@ -81,6 +82,7 @@ def test_a_linear_classifier_gets_two_letters_in_three_right():
     assert 0.60 < ((x_test @ weights).argmax(1) == data.y_test).double().mean() < 0.70
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", digits.NAMES)
 def test_digits_split_is_fixed_stratified_and_complete(name):
     if find_spec(digits.SOURCES[name].package) is None:
@@ -101,6 +103,7 @@ def test_digits_split_is_fixed_stratified_and_complete(name):
     assert 0 <= data.x_train.min()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", digits.NAMES)
 def test_missing_or_changed_images_are_refused_in_one_sentence(name, monkeypatch, tmp_path):
     source = digits.SOURCES[name]
@@ -224,6 +227,7 @@ def test_pixels_are_multiples_of_one_255th():
     assert len(x.unique()) > 200
 
 
+@pytest.mark.slow
 def test_an_image_does_not_depend_on_the_number_of_images():
     few, many = (glyphs.draw_images(n, "train", 0, 32, 3) for n in (70, 600))
     assert torch.equal(few, many[:70])

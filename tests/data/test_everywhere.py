@@ -133,6 +133,7 @@ def test_rounded_tables_differ_from_the_functions_by_at_most_half_a_step():
     assert np.abs(compute_exponential_decay(t) - np.exp(-t)).max() < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [3e-16, -3e-16, 1e-14])
 def test_the_last_bits_of_gamma_and_normal_draws_move_no_sample(share, monkeypatch):
     """A Dirichlet draw uses logarithms and powers of the C library, and another library gives other last bits. These

@@ -76,6 +76,7 @@ def test_split_holds_out_the_promised_share(fraction):
         assert all(map(torch.equal, parts, same_parts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cue", "words"),
     [

@@ -41,6 +41,7 @@ def read_refusal(path):
     return text
 
 
+@pytest.mark.slow
 def test_pictures_of_one_size_are_not_resized(tmp_path):
     folder = fill_folder(tmp_path / "pets")
     data = load(folder)

@@ -77,6 +77,7 @@ def test_public_letters_without_a_font_belong_to_no_client():
     assert len(add_public_part(load("glyphs:16g", **SMALL), 0.1).font_train) == 324
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "message"),
     [

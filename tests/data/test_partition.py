@@ -47,6 +47,7 @@ def draw_cases(draw):
     return labels, classes, clients, draw(st.integers(0, 2**31)), options
 
 
+# Takes its time: many examples, since every rule of partition meets every size.
 @settings(max_examples=300, deadline=None)
 @given(draw_cases())
 def test_every_partition_is_a_disjoint_cover_with_its_minimum(case):

@@ -54,6 +54,7 @@ def read_refusal(source, **options):
 
 
 # ------------------------------------------------------------------- F2: pixels by what they hold
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pixels", "high", "note"),
     [

@@ -52,6 +52,7 @@ def count_launches_of_step(device, name, shape, count, backend="stacked", **reci
     return device.launches - before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize(
     ("name", "shape"), [("mlp", (1, 8, 8)), ("cnn", (3, 32, 32)), ("resnet8", (3, 16, 16))]
@@ -74,6 +75,7 @@ def test_a_loop_launches_for_every_client(device):
 
 
 # ------------------------------------------------------------------------------------------------ local training
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
@@ -135,6 +137,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "backend"), CASES)
 def test_more_steps_are_no_more_transfers(step, backend, device):
     method, knob, few, more = FEW_AND_MORE_STEPS[step]

@@ -34,6 +34,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", REFUSED)
 def test_what_a_gpu_refuses_is_refused(operation, device):
     x = count_up(3).to(NAME)

@@ -98,6 +98,7 @@ def compare_devices(method, **settings):
     assert_close(values_there, values_here, method)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_gives_the_same_numbers(method):
     """Live curves and reports, evaluation, features and what a run leaves behind; stacked."""
@@ -119,6 +120,7 @@ def test_methods_give_the_same_numbers_with_other_architectures(method):
     compare_devices(method, backend="loop", model=model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["local", "fens", "fedlpa", "coboosting"])
 def test_an_outcome_predicts_samples_that_come_from_the_host(method, monkeypatch):
     monkeypatch.setitem(Context.__init__.__kwdefaults__, "dtype", torch.float32)
@@ -131,6 +133,7 @@ def test_an_outcome_predicts_samples_that_come_from_the_host(method, monkeypatch
         assert is_right.mean() == pytest.approx(outcome.accuracy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "optimizer"), [*((name, "sgd") for name in MODELS), ("cnn2", "adam")]
 )

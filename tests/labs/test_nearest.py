@@ -31,6 +31,7 @@ def test_the_nearest_of_the_clients_own_images():
     assert np.isnan(single.typical)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("images", "m", "are_copies"),
     [("random", 3, True), ("kmeans", 500, True), ("kmeans", 1, False)],

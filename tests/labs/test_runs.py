@@ -32,6 +32,7 @@ def system_and_lab(request):
 
 
 # Slow because each lab is opened and each view drawn; the first one imports what labs need.
+@pytest.mark.slow
 def test_before_a_run_a_view_has_its_picture_or_says_what_to_do(system_and_lab):
     system, panel = system_and_lab
     waiting, ready = [names.split() for names in VIEWS[system].split("|")]
@@ -52,6 +53,7 @@ def is_sentence(text):
     return text[:1].isupper() and text.endswith(".")
 
 
+@pytest.mark.slow
 def test_a_view_that_waits_says_for_what_and_a_button_has_a_tooltip(system_and_lab):
     system, panel = system_and_lab
     waiting, _, _ = VIEWS[system].partition("|")

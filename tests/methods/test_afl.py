@@ -79,6 +79,7 @@ def test_the_weights_are_the_pooled_ridge_fit_for_every_partition_and_client_ord
     )
 
 
+@pytest.mark.slow
 def test_features_of_a_public_network_give_the_pooled_fit_too():
     small_shards = [
         shard[:20] for shard in federate("digits", alpha=0.1, clients=10, seed=0).shards

@@ -188,6 +188,7 @@ def outcomes_of_all_methods():
     return {outcome.method: outcome for outcome in compare(list(METHODS), **in_study(*METHODS))}
 
 
+# Takes its time: the first one waits for `in_company`, which runs every method.
 @pytest.mark.parametrize("name", METHODS)
 def test_a_run_alone_with_others_or_from_the_cache_gives_the_same_digits(
     name, outcomes_of_all_methods

@@ -112,6 +112,7 @@ def test_scaffold_by_the_papers_formulas(m, weights, eta_s):
     assert distance(state, finish(method, context(PLAIN, **TWO_CLIENTS))) < 1e-10
 
 
+# Takes its time: five rounds, in the method and in the slow loop beside it.
 @pytest.mark.parametrize("m", [2, 3])
 def test_moon_compares_with_the_model_of_the_last_round_that_a_client_took_part_in(m):
     """A client that skipped a round keeps its model; one that takes part for the first time has no contrastive term."""

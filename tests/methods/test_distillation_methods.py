@@ -289,6 +289,7 @@ def test_fadis_networks_see_pixels_in_0_to_1_that_are_randomly_shifted(monkeypat
 
 
 # ------------------------------------------------------------------------------------------------ runs
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["mlp", "resnet8"])
 @pytest.mark.parametrize("name", DATA_FREE)
 def test_data_free_runs_cost_one_upload_and_report_their_images(name, model):
@@ -311,6 +312,7 @@ def test_data_free_runs_cost_one_upload_and_report_their_images(name, model):
     assert not model.module.training
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Dense, FAdi])
 def test_synthesis_leaves_the_students_batch_norm_alone(kind, monkeypatch):
     """Distillation alone changes it: before the first step the student is as it was initialised."""

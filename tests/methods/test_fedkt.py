@@ -174,6 +174,7 @@ def test_students_are_all_that_is_sent(federation):
         }
 
 
+@pytest.mark.slow
 def test_mixed_architectures_a_single_client_and_single_samples(federation):
     mixed, *_ = run_and_record(
         FedKT(server_model="mlp:8", **QUICK), context(federation, models=("mlp", "cnn"))

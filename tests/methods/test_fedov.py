@@ -132,6 +132,7 @@ def test_harder_outliers_by_hand():
 
 
 # ------------------------------------------------------------------------------------------------ the method
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"fresh": True}, {"adversarial": 2}, {"fresh": True, "adversarial": 1}]
 )
@@ -161,6 +162,7 @@ def test_bytes_are_two_models_with_one_output_more():
     assert out.logits(torch.rand(5, 1, 8, 8)).shape == (5, 10)
 
 
+@pytest.mark.slow
 def test_clients_call_corrupted_images_unknown_more_often_than_their_own():
     federation = federate("digits", alpha=0.3, clients=3, seed=0)
     ctx = context()

@@ -30,6 +30,7 @@ def flatten_images(x):
     return x.flatten(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize(("components", "smallest"), [(1, 1), (3, 4)])
 def test_bytes_follow_the_formula(covariance, components, smallest):

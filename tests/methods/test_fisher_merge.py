@@ -60,6 +60,7 @@ def test_equal_fishers_and_large_damping_are_the_weighted_average():
 
 
 # ------------------------------------------------------------------------------------------------ the Fisher
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", ["true", "model"])
 @pytest.mark.parametrize(
     ("model", "width"), [("mlp", None), ("cnn", None), ("resnet8", 4), ("resnet8-gn", 16)]

@@ -61,11 +61,13 @@ def can_forget(method: str, server_training: list) -> bool:
     return sends_alone and not server_training
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", CLAIMING)
 def test_a_method_that_claims_to_forget_can(method, server_training):
     assert can_forget(method, server_training)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", UNABLE)
 def test_a_method_without_the_claim_cannot(method, server_training):
     assert not METHODS[method].info.forgets

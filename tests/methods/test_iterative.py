@@ -199,6 +199,7 @@ def test_moons_loss_by_hand():
 
 
 # ------------------------------------------------------------------------------------------- batch norm, bytes, errors
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ALL, ids=lambda m: m.info.name)
 def test_batch_norm_statistics_are_averaged_and_bytes_follow_the_formula(method):
     ctx = context(model="resnet8", width=4, clients=3, dtype=torch.float32)
@@ -221,6 +222,7 @@ def test_batch_norm_statistics_are_averaged_and_bytes_follow_the_formula(method)
     assert all(up + down == expected for up, down in ctx.link.ledger.by_client().values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", ["half", "ternary"])
 @pytest.mark.parametrize(("model", "width"), [("mlp", None), ("resnet8", 4)])
 def test_compressed_bytes_follow_the_formula(compression, model, width):
@@ -259,6 +261,7 @@ def test_divergence_is_an_error_that_names_the_learning_rate():
         finish(FedAvgMulti(rounds=3, local_epochs=2), context(diverging, dtype=torch.float32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [1, 7, 41])
 def test_a_curve_has_about_twenty_points(rounds):
     steps = list(

@@ -122,6 +122,7 @@ def test_in_rounds_the_change_of_each_round_is_reversed():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_runs_with_poisoned_models_if_clients_send_any_and_refuses_otherwise(name):
     # FedKT's votes do not depend on the scale of the logits.

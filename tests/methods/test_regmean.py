@@ -125,6 +125,7 @@ def test_the_method_merges_every_layer_and_sends_triangles():
     torch.testing.assert_close(get_layer_weight_matrix(state, name), by_hand)
 
 
+@pytest.mark.slow
 def test_running_statistics_of_batch_norm_are_averaged():
     remembered = []
     ctx = context(model="resnet8", width=4, remembered=remembered)

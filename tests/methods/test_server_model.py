@@ -22,6 +22,7 @@ def finish(method, ctx):
     return exhaust_generator(method.run(ctx))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "clients"), [*((name, ("mlp", "cnn")) for name in STUDENTS), ("dense", ("mlp",))]
 )

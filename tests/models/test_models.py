@@ -97,6 +97,7 @@ def test_resnet18_state_has_the_published_buffers():
     assert not any(name.endswith("num_batches_tracked") for name in state)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shape", [(1, 8, 8), (3, 9, 13), (1, 28, 28), (3, 32, 32), (3, 8, 40), (1, 37, 64)]
 )
@@ -126,6 +127,7 @@ def test_mlp_takes_feature_rows_and_any_image():
         assert [layer.out_features for layer in layers if isinstance(layer, nn.Linear)] == units
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     "name", [name for name, info in MODELS.items() if info.batch_norm and name != "cnn2"]

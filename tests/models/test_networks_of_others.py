@@ -94,6 +94,7 @@ def test_a_block_of_a_wide_resnet_is_pre_activated():
 
 
 # ------------------------------------------------------------------------------------------------ without batch norm
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, info in MODELS.items() if info.batch_norm])
 def test_networks_without_batch_norm_keep_their_maps_and_features(name):
     """No batch norm, the same maps and features; the answer to an image is the same in training and in any batch."""
@@ -122,6 +123,7 @@ def test_names_without_batch_norm_are_known_but_not_listed():
             build(wrong, (1, 8, 8), 3)
 
 
+@pytest.mark.slow
 def test_networks_of_others_run_from_the_settings():
     """Heterogeneous clients, as in Co-Boosting's and DENSE's tables. Without batch norm only parameters are sent."""
     setting = {"clients": 5, "epochs": 1, "alpha": 1.0}

@@ -62,6 +62,7 @@ def test_the_filter_looks_at_names_groups_and_papers():
     assert list_shown_methods(box) == list(METHODS)
 
 
+@pytest.mark.slow
 def test_a_chip_for_each_chosen_method_takes_it_out(make_panel):
     panel = make_panel()
     box = panel.controls.methods
@@ -80,6 +81,7 @@ def test_a_chip_for_each_chosen_method_takes_it_out(make_panel):
     ]
 
 
+@pytest.mark.slow
 def test_rare_settings_are_folded_and_the_slider_shows_five_partitions(make_panel):
     panel = make_panel(clients=3)
     folded = next(w for w in panel.controls.make_layout().children if "fl-folded" in w._dom_classes)
@@ -98,6 +100,7 @@ def test_rare_settings_are_folded_and_the_slider_shows_five_partitions(make_pane
     assert panel.controls.ends.value != before
 
 
+@pytest.mark.slow
 def test_poisoned_clients_are_a_setting_of_the_run(make_panel, job):
     panel = make_panel(poison="scaled:2:5", projector=True)
     assert panel.views.projector.value

@@ -17,6 +17,7 @@ def colab(monkeypatch):
     monkeypatch.setattr(views, "run_on_worker_thread", None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make_panel",
     [lambda **s: fl.playground(methods=["fedavg"], **s), lambda **s: fl.lab("fens", **s)],

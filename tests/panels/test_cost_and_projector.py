@@ -39,6 +39,7 @@ def test_the_cost_is_under_run_and_follows_the_controls(make_panel):
     assert panel.controls.cost.value == ""
 
 
+@pytest.mark.slow
 def test_with_a_browser_the_cost_is_estimated_once_the_controls_rest(make_panel, costs):
     panel = make_panel()
     panel.views["partition"].frame.size = [600, 400]
@@ -49,6 +50,7 @@ def test_with_a_browser_the_cost_is_estimated_once_the_controls_rest(make_panel,
     assert "bout 7 s" in panel.controls.cost.value
 
 
+@pytest.mark.slow
 def test_a_run_of_more_than_a_minute_asks_once_for_confirmation(make_panel, job, costs):
     costs(150)
     panel = make_panel()
@@ -69,6 +71,7 @@ def test_a_run_of_more_than_a_minute_asks_once_for_confirmation(make_panel, job,
     assert len(job.calls) == 2
 
 
+@pytest.mark.slow
 def test_the_second_half_of_a_double_click_starts_nothing(make_panel, job):
     panel = make_panel()
     with panel._guard:  # the run cannot end meanwhile
@@ -124,6 +127,7 @@ def test_a_debouncer_shows_only_the_last_update_of_a_kind_under_the_guard_and_re
     assert results == ["new", "now"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.2, 30])
 def test_opening_a_view_does_its_work_if_that_is_quick(costs, seconds, monkeypatch):
     costs(seconds)
@@ -146,6 +150,7 @@ def test_opening_a_view_does_its_work_if_that_is_quick(costs, seconds, monkeypat
     panel.close()
 
 
+@pytest.mark.slow
 def test_a_projector_shows_stored_results_and_a_run_s_only_after_the_guess(make_panel):
     panel = make_panel(projector=True)
     assert panel.state("accuracy").stored is None
@@ -157,6 +162,7 @@ def test_a_projector_shows_stored_results_and_a_run_s_only_after_the_guess(make_
     assert make_panel(hide=["stored"]).state("accuracy").stored is None
 
 
+@pytest.mark.slow
 def test_enlarging_a_picture_covers_nothing(make_panel):
     panel = make_panel()
     assert panel.views.projector.description == "Projector: guess first"
@@ -169,6 +175,7 @@ def test_enlarging_a_picture_covers_nothing(make_panel):
     assert {"fl-projector", "fl-covering"} <= set(panel._dom_classes)
 
 
+@pytest.mark.slow
 def test_letters_are_as_large_in_every_frame(make_panel):
     panel = make_panel()
     for frame in [(650, 400), (1400, 600), (900, 900)]:
@@ -177,6 +184,7 @@ def test_letters_are_as_large_in_every_frame(make_panel):
         assert frame[0] / width == frame[1] / height == views.PIXELS_AN_INCH
 
 
+@pytest.mark.slow
 def test_exact_numbers_are_read_on_hover_of_the_sentence(make_panel):
     panel = make_panel(dataset="digits")
     panel.show("accuracy")
@@ -185,6 +193,7 @@ def test_exact_numbers_are_read_on_hover_of_the_sentence(make_panel):
     assert "skew is " in panel.controls.facts.tooltip and "skew" not in panel.controls.facts.value
 
 
+@pytest.mark.slow
 def test_stored_results_stand_beside_the_partition_after_a_run_too(make_panel):
     panel = make_panel()
     panel.run(wait=True)

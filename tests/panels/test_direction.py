@@ -41,6 +41,7 @@ class Spies:
             spy.reset_mock()
 
 
+@pytest.mark.slow
 def test_one_value_of_a_slider_is_one_state_one_federation_one_picture(make_panel, spies):
     panel = make_panel()
     spies.reset()
@@ -64,6 +65,7 @@ def test_one_value_of_a_slider_is_one_state_one_federation_one_picture(make_pane
     assert not panel.error
 
 
+@pytest.mark.slow
 def test_a_view_is_drawn_again_only_for_what_it_depends_on(make_panel, spies):
     panel = make_panel()
     spies.reset()
@@ -88,6 +90,7 @@ def test_views_depend_on_parts_of_the_state():
     )
 
 
+@pytest.mark.slow
 def test_a_state_cannot_be_changed(make_panel):
     panel = make_panel()
     state = panel.state("partition")

@@ -62,6 +62,7 @@ def test_the_card_is_there_before_anything_runs(panel, job):
     assert "P000" in card.rows.value and "patients.csv" in panel.code()
 
 
+@pytest.mark.slow
 def test_a_choice_is_in_the_code_and_changes_the_data(panel):
     choose(panel, "ward", "client")
     assert "dataset='patients.csv?client=ward'" in panel.code()
@@ -76,6 +77,7 @@ def test_a_choice_is_in_the_code_and_changes_the_data(panel):
     assert "client=&" in panel.code() and read_roles(panel)["ward"] == "category"
 
 
+@pytest.mark.slow
 def test_the_label_needs_another_one_first(panel):
     before = panel.code()
     choose(panel, "outcome", "category")
@@ -86,6 +88,7 @@ def test_the_label_needs_another_one_first(panel):
     assert read_roles(panel)["sex"] == "label" and read_roles(panel)["outcome"] == "category"
 
 
+@pytest.mark.slow
 def test_a_choice_that_is_not_possible_is_one_sentence_and_can_be_undone(panel):
     choose(panel, "age", "client")
     choose(panel, "blood", "client")
@@ -94,12 +97,14 @@ def test_a_choice_that_is_not_possible_is_one_sentence_and_can_be_undone(panel):
     assert not panel.controls.error.value and read_roles(panel)["blood"] == "number"
 
 
+@pytest.mark.slow
 def test_another_data_set_puts_the_card_away(panel):
     panel.controls.dataset.value = "digits"
     assert panel.wait(60)
     assert panel.controls.card.widget.layout.display == "none"
 
 
+@pytest.mark.slow
 def test_the_files_of_the_folder_are_suggested(panel, folder):
     assert list_data_file_names() == ["patients.csv"] == list(panel.controls.path.options)
 

@@ -111,6 +111,7 @@ def test_every_field_of_every_method_has_its_control():
                 assert abs(places - round(places)) < 1e-9, (name, knob)
 
 
+@pytest.mark.slow
 def test_knobs_are_settings_of_the_run_and_of_its_python_lines(panel, job):
     panel.controls.knobs["rounds"].value = 7
     panel.controls.extras["init"].value = "different"
@@ -149,6 +150,7 @@ def test_set_opens_a_view_and_sets_its_controls(panel):
     assert "α = 0.1" in panel.set("partition").alt and panel.views.visible_view_name == "partition"
 
 
+@pytest.mark.slow
 def test_set_refuses_wrong_names_and_values(panel):
     for view, controls, sentence in [
         ("chooser", {"witch": 2}, "Unknown control of chooser 'witch': did you mean 'which'"),
@@ -160,6 +162,7 @@ def test_set_refuses_wrong_names_and_values(panel):
             panel.set(view, **controls)
 
 
+@pytest.mark.slow
 def test_a_view_is_drawn_from_its_state(panel):
     assert panel.state("slow").outcome is None and panel.state("slow").settings["alpha"] == 0.1
     panel.run(wait=True)
@@ -185,6 +188,7 @@ def test_live_views_are_drawn_while_it_runs(panel, job, monkeypatch):
     assert read_sentence(panel, "live").startswith('<p role="status">live [], outcome True')
 
 
+@pytest.mark.slow
 def test_teachers_hide_and_fix_knobs_and_wrong_names_are_refused(make_panel, job):
     fixed = {"hide": ["epochs", "poison"], "fixed": {"dense.temperature": 2}}
     panel = make_panel(partial(lab, "dense"), **fixed, images=16, epochs=3)

@@ -22,6 +22,7 @@ def is_dim(view):
     return "fl-older" in view.box._dom_classes
 
 
+@pytest.mark.slow
 def test_a_drag_draws_the_whole_picture_of_each_setting(shown_panel, make_panel):
     view = shown_panel.views["partition"]
     before = view.frame.value
@@ -37,6 +38,7 @@ def test_a_drag_draws_the_whole_picture_of_each_setting(shown_panel, make_panel)
     assert frame.value.startswith("<svg")
 
 
+@pytest.mark.slow
 def test_a_picture_is_dim_from_the_change_until_the_new_one_is_drawn(shown_panel, monkeypatch):
     view = shown_panel.views["partition"]
     dim_while_drawing = []
@@ -50,6 +52,7 @@ def test_a_picture_is_dim_from_the_change_until_the_new_one_is_drawn(shown_panel
     assert dim_while_drawing == [True] and not is_dim(view)
 
 
+@pytest.mark.slow
 def test_results_of_another_setting_are_dim_and_the_partition_is_not(shown_panel, job):
     shown_panel.run(wait=True)
     accuracy = shown_panel.views["accuracy"]

@@ -18,6 +18,7 @@ def read_facts(panel):
     return panel.controls.facts.value
 
 
+@pytest.mark.slow
 def test_own_clients_are_used_until_another_way_is_chosen(make_panel, job):
     panel = make_panel(dataset=DATA_WITH_CLIENTS, methods=["fedavg"], seeds=1)
     c = panel.controls
@@ -43,6 +44,7 @@ def test_own_clients_are_used_until_another_way_is_chosen(make_panel, job):
     assert c.dealing.layout.display == "none" and "partition" not in c.read_settings()
 
 
+@pytest.mark.slow
 def test_a_panel_takes_a_federation_or_a_named_data_set_with_its_clients(make_panel):
     add_dataset("mine", DATA_WITH_CLIENTS, title="My patients")
     panel = make_panel(dataset="mine", partition="iid")
@@ -61,6 +63,7 @@ def test_natural_without_ids_is_one_sentence_in_the_panel(make_panel):
     assert "does not name its clients" in panel.controls.error.value
 
 
+@pytest.mark.slow
 def test_letters_can_be_dealt_out_by_their_fonts(make_panel, job):
     data = replace(
         load("digits"), name="drawn", font_train=torch.arange(len(load("digits").y_train)) % 12

@@ -25,6 +25,7 @@ def are_equal(one, other):
     return len(one) == len(other) and all(map(torch.equal, one, other))
 
 
+@pytest.mark.slow
 def test_fifty_random_moves_keep_every_sample_and_undo_restores_each_state(panel, job, monkeypatch):
     monkeypatch.setattr(panel.views, "draw_visible_view", lambda: None)
     rng = random.Random(0)
@@ -47,6 +48,7 @@ def test_fifty_random_moves_keep_every_sample_and_undo_restores_each_state(panel
     assert "moves" not in panel.code() and are_equal(read_shards(panel), federate("digits").shards)
 
 
+@pytest.mark.slow
 def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
     editor = panel.editor
     assert editor.row.layout.display == "none" and editor.samples.layout.display == "none"
@@ -77,6 +79,7 @@ def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
     assert editor.row.layout.display == "none"
 
 
+@pytest.mark.slow
 def test_moves_stay_while_alpha_changes_and_go_with_their_clients(panel):
     panel.editor.move_samples(3, 6, 0)
     panel.controls.alpha.value = 0.5
@@ -96,6 +99,7 @@ def test_a_panel_begins_with_moves_and_columns_count_present_clients_alone(make_
     assert [str(move) for move in panel.editor.edits.changes] == ["A0>B", "C>A"]
 
 
+@pytest.mark.slow
 def test_a_client_keeps_its_letter_in_all_texts_while_another_is_absent(make_panel):
     panel = make_panel(methods=["fedavg"], seeds=1, absent="B")
     panel.views.client.value, panel.views.class_index.value = 1, 6  # the second column is client C
@@ -124,6 +128,7 @@ def test_images_of_samples_are_drawn_once_alpha_rests(panel, monkeypatch):
     assert [is_urgent for kind, is_urgent in requests if kind == "samples"] == [True, False]
 
 
+# Takes its time: the letters are drawn when their data are first loaded.
 @pytest.mark.parametrize("name", ["digits", "glyphs", "watch", "heart"])
 def test_a_dot_shows_the_samples_of_each_kind_of_data(name):
     federation = federate(load(name))

@@ -78,6 +78,7 @@ def test_sentence_and_table_agree_with_the_toy(toy):
 
 
 # --------------------------------------------------------------------------------------- in the playground and lesson 2
+@pytest.mark.slow
 def test_the_playground_shows_the_lessons_squares_at_its_own_setting(make_panel):
     panel = make_panel(kind=playground, alpha=0.3, seed=2, clients=7)
     lesson = plane.show(alpha=0.3, seed=2)

@@ -53,6 +53,7 @@ def test_a_view_without_results_names_no_setting_that_is_hidden(make):
         assert "press Run" in says and "α" not in says and "number of clients" not in says
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["auto", "cnn,mlp,mlp:16"])
 def test_the_bytes_that_are_shown_before_a_run_are_those_of_its_ledger(make_panel, model):
     panel = make_panel(job=None, methods=["ensemble"], clients=4, seeds=1, epochs=1, model=model)
@@ -61,6 +62,7 @@ def test_the_bytes_that_are_shown_before_a_run_are_those_of_its_ledger(make_pane
     assert f"all 4 clients {format_data_size(outcome.bytes_up)}." in panel.controls.facts.value
 
 
+@pytest.mark.slow
 def test_the_picture_follows_every_slider_and_keeps_its_height(make_panel):
     panel = make_panel(hide=["stored"])
     pictures = set()
@@ -77,6 +79,7 @@ def test_the_picture_follows_every_slider_and_keeps_its_height(make_panel):
     assert read_view(panel, "partition")[0] != before and not panel.error
 
 
+# Takes its time: a whole run, and matplotlib draws every view.
 def test_a_run_fills_every_view_and_the_table(make_panel):
     panel = make_panel()
     panel.controls.run.click()
@@ -117,6 +120,7 @@ def test_models_of_earlier_runs_do_not_stay_in_memory(make_panel):
     assert (first.predict(x) == y).mean() == pytest.approx(before)  # from the remembered clients
 
 
+@pytest.mark.slow
 def test_features_show_pca_first_and_tsne_when_it_is_ready(make_panel):
     panel = make_panel()
     panel.run(wait=True)
@@ -127,6 +131,7 @@ def test_features_show_pca_first_and_tsne_when_it_is_ready(make_panel):
     assert "PCA" not in read_view(panel, "features")[1] and "fl-mapping" not in panel._dom_classes
 
 
+@pytest.mark.slow
 def test_while_a_map_is_made_the_other_views_are_drawn(make_panel, monkeypatch):
     """A tab opened then shows its picture at once. After a change it is drawn again; an error is shown later."""
     gate = threading.Event()
@@ -203,6 +208,7 @@ def test_maps_of_more_methods_than_one_picture_holds_are_chosen(make_panel):
     assert menu.layout.display == "none"
 
 
+@pytest.mark.slow
 def test_pinned_rows_stay_beside_new_runs(make_panel):
     panel = make_panel()
     panel.run(wait=True)
@@ -242,6 +248,7 @@ def test_of_many_runs_the_last_rows_and_pinned_ones_stay_listed(make_panel):
     assert len(listed.children) == 2 and more_button.layout.display == "none"
 
 
+@pytest.mark.slow
 def test_code_is_python_that_does_what_run_does(make_panel, job):
     panel = make_panel(alpha=0.5, epochs=7, partition="dirichlet")
     panel.run(wait=True)
@@ -305,6 +312,7 @@ def test_the_exported_script_computes_every_run_again(make_panel, tmp_path, caps
     assert "1 of 6 results differ" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_saved_outputs_can_be_read_without_a_kernel(make_panel, monkeypatch):
     panel = make_panel()
     panel.run(wait=True)
@@ -336,6 +344,7 @@ def test_wrong_starting_values_are_refused(name, value, says):
         playground(**{name: value})
 
 
+@pytest.mark.slow
 def test_running_a_cell_again_stops_the_worker_of_its_last_panel(make_panel, job, monkeypatch):
     executions = iter([("cell-1", 1), ("cell-1", 1), ("cell-2", 2), ("cell-1", 3)])
     monkeypatch.setattr(saved, "find_running_cell", lambda: next(executions))

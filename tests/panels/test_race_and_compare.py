@@ -109,6 +109,7 @@ def test_seconds_follow_the_progress_within_training_and_within_the_method():
     assert compute_seconds_of_curve_points(rounds) == [1.5, 3.0, 3.0]
 
 
+@pytest.mark.slow
 def test_calibration_asks_for_a_run_and_is_then_drawn(make_panel):
     panel = make_panel()
     panel.views.select_view("calibration")

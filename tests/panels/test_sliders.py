@@ -23,6 +23,7 @@ def list_values_of_two_digits():
     return values
 
 
+@pytest.mark.slow
 def test_a_value_of_two_digits_is_still_the_same_after_a_browser_has_shown_it():
     for value in list_values_of_two_digits():
         slider = make_alpha_slider()

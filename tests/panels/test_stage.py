@@ -238,6 +238,7 @@ def write_move(move):
     return f"{'ABCDEFGHIJ'[move['from']]}{label}>{'ABCDEFGHIJ'[move['to']]}"
 
 
+# Takes its time: fifty throws and fifty undos, each a new federation.
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_fifty_throws_keep_every_sample_once_and_undo_restores_each(panel, sent, seed):
     rng = random.Random(seed)
@@ -320,6 +321,7 @@ def test_letting_go_trains_one_seed_of_the_quick_methods_and_the_others_are_olde
     assert "fl-older" in panel.views["communication"].box._dom_classes
 
 
+@pytest.mark.slow
 def test_of_runs_that_follow_the_hand_the_record_keeps_the_last_one(panel, job):
     train(panel, START_SETTING, 1, is_run=True)
     for revision, alpha in enumerate((1, 2, 3), start=2):
@@ -333,6 +335,7 @@ def test_of_runs_that_follow_the_hand_the_record_keeps_the_last_one(panel, job):
     ]
 
 
+@pytest.mark.slow
 def test_a_run_after_one_without_results_has_its_own_setting(panel, sent, job):
     train(panel, START_SETTING, 1, is_run=False)
     job.gate.clear()
@@ -370,6 +373,7 @@ def test_stop_ends_a_run_at_once_and_a_hand_does_not(panel, sent, job):
     job.gate.set()
 
 
+@pytest.mark.slow
 def test_one_seed_that_a_hand_asks_for_during_a_run_follows_the_run(panel, sent, job):
     job.gate.clear()
     panel._dispatch_browser_message(
@@ -387,6 +391,7 @@ def test_one_seed_that_a_hand_asks_for_during_a_run_follows_the_run(panel, sent,
     assert find_last(sent, "job")[0]["isRunning"] is False
 
 
+@pytest.mark.slow
 def test_after_stop_or_a_gesture_that_is_undone_nothing_is_left_to_train(panel, job):
     job.gate.clear()
     changed = {**START_SETTING, "alpha": 1}
@@ -407,6 +412,7 @@ def test_after_stop_or_a_gesture_that_is_undone_nothing_is_left_to_train(panel, 
     assert panel.wait(60) and len(job.calls) == 2 and panel.status == "stopped"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_run", [True, False])
 def test_one_seed_is_trained_after_a_view_s_own_work(panel, job, is_run):
     """Also where the newest run was one that followed a hand."""
@@ -430,6 +436,7 @@ def test_one_seed_is_trained_after_a_view_s_own_work(panel, job, is_run):
     assert job.calls[-1][1] == 1 and job.calls[-1][2]["alpha"] == 2
 
 
+@pytest.mark.slow
 def test_a_view_s_own_work_can_be_stopped_on_the_stage(panel, sent, job, monkeypatch):
     """Also after a single seed, whose job ends before anybody could press Stop."""
     train(panel, START_SETTING, 1, is_run=False)
@@ -451,6 +458,7 @@ def test_a_view_s_own_work_can_be_stopped_on_the_stage(panel, sent, job, monkeyp
     assert panel.wait(60)
 
 
+@pytest.mark.slow
 def test_run_pressed_while_one_seed_is_trained_follows_it(panel, job):
     job.gate.clear()
     panel._dispatch_browser_message({"kind": "train", "revision": 1, "setting": START_SETTING})

@@ -42,6 +42,7 @@ def test_only_a_stage_that_tells_the_story_has_post_offices(make_panel, sent, st
     assert find_last(sent, "data")[0]["about"]["people"]["one"] == word
 
 
+@pytest.mark.slow
 def test_a_selection_on_the_strip_changes_the_panel_and_is_not_sent_back(strip, sent):
     sent.clear()
     strip._dispatch_browser_message({"kind": "selection", "client": 3, "class_index": 7})
@@ -55,6 +56,7 @@ def test_a_selection_on_the_strip_changes_the_panel_and_is_not_sent_back(strip, 
     assert list_sent(sent, "selection") == []
 
 
+@pytest.mark.slow
 def test_a_selection_in_a_menu_or_a_picture_is_sent_to_the_strip(strip, sent):
     sent.clear()
     strip.views.client.value = 2
@@ -71,11 +73,13 @@ def test_a_selection_in_a_menu_or_a_picture_is_sent_to_the_strip(strip, sent):
     )
 
 
+@pytest.mark.slow
 def test_an_unknown_client_selects_nobody(strip):
     strip._dispatch_browser_message({"kind": "selection", "client": 99, "class_index": None})
     assert strip.state("partition").client is None
 
 
+@pytest.mark.slow
 def test_an_echo_of_the_strip_sets_no_control(strip, sent):
     """The slider has moved on while the window still answers to where it was."""
     strip.controls.alpha.value = 0.5

@@ -40,6 +40,7 @@ def test_a_free_thread_takes_the_next_job_and_a_thread_whose_job_failed_ends(mon
         assert not thread.is_alive()
 
 
+@pytest.mark.slow
 def test_a_method_that_fails_does_not_lose_the_others(make_panel, job):
     job.fails = {
         "fedavg": RunError("Its numbers are no longer finite; use a smaller learning rate.")
@@ -56,6 +57,7 @@ def test_a_method_that_fails_does_not_lose_the_others(make_panel, job):
     assert not panel.controls.error.value
 
 
+@pytest.mark.slow
 def test_wrong_input_shows_one_sentence_and_loses_nothing(make_panel, tmp_path):
     panel = make_panel()
     panel.run(wait=True)
@@ -100,6 +102,7 @@ def test_stop_before_start_and_twice(make_panel, job):
     assert not list_busy_threads() and job.closed == 2
 
 
+@pytest.mark.slow
 def test_stop_keeps_what_is_finished(make_panel, monkeypatch):
     monkeypatch.setattr("fedlab_nb.panels.worker.QUICK", -1)  # every step moves the bar
     panel = make_panel(methods=["fedavg", "fens"], seeds=1)
@@ -114,6 +117,7 @@ def test_stop_keeps_what_is_finished(make_panel, monkeypatch):
     assert panel.views["accuracy"].picture.sentence.startswith("FedAvg, one round reaches")
 
 
+@pytest.mark.slow
 def test_the_last_good_picture_stays_until_there_is_a_new_result(make_panel, job):
     """Stop before the first result leaves pictures, rows and captions of the run before; nothing says "press Run"."""
     panel = make_panel()
@@ -151,6 +155,7 @@ def test_the_time_left_is_shown_as_soon_as_it_is_known(make_panel, job, monkeypa
     assert sum("s left)" in words for words in texts) > 3 and "left" not in texts[-1]
 
 
+@pytest.mark.slow
 def test_a_second_run_replaces_the_first_and_its_late_results_are_dropped(make_panel, job):
     panel = make_panel()
     job.gate.clear()
@@ -162,6 +167,7 @@ def test_a_second_run_replaces_the_first_and_its_late_results_are_dropped(make_p
     assert {row.run for row in panel.state("accuracy").runs.rows if row.outcomes} == {2}
 
 
+@pytest.mark.slow
 def test_sliders_move_while_a_run_goes_on(make_panel, job):
     panel = make_panel()
     job.gate.clear()
@@ -187,6 +193,7 @@ def test_errors_in_callbacks_are_shown(make_panel, monkeypatch):
     assert not panel.controls.error.value
 
 
+@pytest.mark.slow
 def test_warnings_of_a_run_are_shown_in_the_panel_and_nowhere_else(make_panel, job, capfd):
     job.warns = "The result could not be kept."
     panel = make_panel()
@@ -195,6 +202,7 @@ def test_warnings_of_a_run_are_shown_in_the_panel_and_nowhere_else(make_panel, j
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_an_inline_run_that_is_interrupted_or_raises_can_be_run_again(make_panel, job, monkeypatch):
     def raise_interrupt(*_):
         yield from ()

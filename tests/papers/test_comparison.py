@@ -154,6 +154,7 @@ def test_each_judged_claim_is_of_one_quantity():
                 assert len(named) == 1, (result.table.name, claim.better, claim.worse)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_every_claim_has_its_sentence(name):
     result = reproduce(name, stored=True)
@@ -307,6 +308,7 @@ def find_claim(name, row):
     return claim
 
 
+@pytest.mark.slow
 def test_one_round_of_scaffold_is_that_of_fedavg_and_counts_once():
     for name in ("fedlpa:1", "fedlpa:2", "fedlpa:6"):
         of_fedavg = {result.numbers for result in find_claim(name, "FedAvg").results}

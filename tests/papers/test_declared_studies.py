@@ -205,6 +205,7 @@ def family(request):
     return STUDIES[request.param], STUDIES[request.param].load_rows()
 
 
+# Takes its time: a large study has hundreds of rows, and each row's setting is made again.
 @pytest.mark.parametrize("name", STUDIES)
 def test_stored_rows_hold(name):
     assert STUDIES[name].describe_stale_rows() == []
@@ -248,6 +249,7 @@ def change_fedlpa_field(monkeypatch, name, default, metadata):
     monkeypatch.setitem(METHODS, "fedlpa", changed)
 
 
+@pytest.mark.slow
 def test_a_new_option_with_a_default_makes_no_row_stale(family, monkeypatch):
     """FedLPA gets a knob that no stored row knows."""
     study, rows = family

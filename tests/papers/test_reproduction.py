@@ -232,6 +232,7 @@ def test_wrong_use_is_one_sentence(words, capsys, monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------ what is stored
+@pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 def test_the_stored_results_are_whole(large):
     _, stored = read_stored_rows(FILES[large])
@@ -337,6 +338,7 @@ def test_real_data_stand_for_their_own_columns():
     assert {run.dataset for run in runs} == {"mnist"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_no_row_departs_from_its_paper_in_a_rule_that_the_table_does_not_name(name):
     """A rule chooses among ways of doing something. The line under the table is made from the difference."""

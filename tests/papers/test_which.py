@@ -83,6 +83,7 @@ def test_a_cheap_answer_says_how_far_it_may_be_behind():
     assert describe_risk_of_answer(best, [cheap, best]) == []
 
 
+@pytest.mark.slow
 def test_there_is_no_rule_for_images_that_the_study_does_not_have():
     text = describe_stored_study()
     assert "other images: no fixed answer." in text
@@ -347,6 +348,7 @@ def test_a_wrong_budget_is_one_sentence(wrong):
         which("digits", **wrong)
 
 
+@pytest.mark.slow
 def test_the_guide_shows_what_the_command_prints():
     """`FEDLAB_NB_WRITE_GUIDE=1` puts the present text into the page."""
     page = GUIDE.read_text(encoding="utf-8")
@@ -374,6 +376,7 @@ def test_the_guide_says_what_the_runs_on_other_data_printed():
     assert f"in {verdicts.count('yes')} of {len(verdicts)} cases" in summaries[0]
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_guide_has_the_present_numbers():
     """`FEDLAB_NB_WRITE_GUIDE=1` draws it anew. The file has the picture's text, with each number."""
     picture = which().plot()
@@ -383,6 +386,7 @@ def test_the_picture_of_the_guide_has_the_present_numbers():
     assert html.unescape(said[1]) == picture.alt
 
 
+@pytest.mark.slow
 def test_picture_and_text_name_the_same_methods_for_every_federation():
     """The picture's table against the text, which is made another way."""
     answers = Answers(once=True)
@@ -410,6 +414,7 @@ def test_a_notebook_shows_picture_and_text_and_answers_narrow_both():
     assert "digits, α = 0.3" in data["text/plain"]
 
 
+@pytest.mark.slow
 def test_one_federation_can_be_drawn_and_an_unknown_one_is_refused():
     one = which().plot("heart, four hospitals")
     assert {row["federation"] for row in one.table} == {"heart, four hospitals"}

@@ -41,6 +41,7 @@ def test_every_method_is_in_the_map_exactly_once(width):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_a_drawing_shows_what_travels_both_ways_and_what_the_method_needs(name):
     info = METHODS[name].info

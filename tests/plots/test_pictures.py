@@ -86,6 +86,7 @@ def draw_every_picture():
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_picture_has_alt_text_with_its_setting_a_sentence_and_a_table():
     for name, picture in draw_every_picture().items():
         assert plots.render_picture_png(picture).startswith(PNG), name
@@ -179,6 +180,7 @@ def describe_drawing(picture):
     return shown
 
 
+@pytest.mark.slow
 def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
     """The artists have the same numbers, and the pixels are nearly the same.
 
@@ -218,6 +220,7 @@ def test_partitions_of_any_shape(clients, classes):
     assert picture.table[0]["samples"] == draw_counts(clients, classes)[0].sum()
 
 
+@pytest.mark.slow
 def test_dots_stay_within_their_cells():
     for clients in (1, 5, 10, 50):
         picture = PartitionPicture()
@@ -235,6 +238,7 @@ def test_dots_stay_within_their_cells():
         assert 0.5 * min(cell, 38) < diameter <= 1.02 * cell
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "draw",
     [

@@ -54,6 +54,7 @@ def test_stages_fill_one_after_the_other():
     assert compute_stage_completion(MANY, 800) == (0.5, 0.5, 0.5)
 
 
+# Takes its time: matplotlib draws each moment twice.
 def test_a_race_that_has_moved_looks_like_a_fresh_one_at_that_moment():
     race = RacePicture([ONCE, MANY])
     draw_svg(race.show(race.compute_budget_bytes(0)).figure)

@@ -49,6 +49,7 @@ def test_the_table_has_the_stored_numbers_alone():
     )  # 1 is nearer than 0.1
 
 
+@pytest.mark.slow
 def test_redrawing_in_place_gives_the_picture_of_a_fresh_plot():
     redrawn = StoredPlot()
     other_results = make_results(low=(0.1, 0.5), high=(0.5, 0.9))

@@ -118,6 +118,7 @@ def test_fedavg_without_a_client_is_the_mean_of_the_other_models():
         torch.testing.assert_close(tensor, mean[name], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_runs_without_them_and_they_send_nothing(name):
     short = {"epochs": 1, "share": 0.15, "cache": False}
@@ -173,6 +174,7 @@ ALONE = {"afl", "gauss", "fedpft", "fedavg", "ensemble", "regmean", "ties", "dis
 ALL_AGAIN = {"fens", "fusefl", "fedavg_multi", "scaffold", "dsfl"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ALONE | ALL_AGAIN))
 def test_late_tells_whether_the_other_clients_send_again(name):
     late = fl.late(name, "B", **in_study(name) | SETTING | {"epochs": 1, "share": 0.15})

@@ -83,6 +83,7 @@ def flip_rounding_sign(text):
     return text.replace("* sample_count + 1e-9", "* sample_count - 1e-9")
 
 
+@pytest.mark.slow
 def test_a_copy_has_the_hashes_of_the_package(hashes_before):
     assert hashes_before == hash_codes(SOURCES)
 
@@ -93,6 +94,7 @@ CLIENTS = (True, False, False)
 RUNS = (False, True, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "edit", "expected"),
     [("data/partition.py", extend_last_docstring, NOTHING), ("methods/fens/__init__.py", add_comment, NOTHING),

@@ -36,6 +36,7 @@ def make_call(methods, **options):
 BY_LAYER = ("fens", "fedlpa", "regmean", "fisher_merge", "fedov")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method, model", [*((m, "mlp") for m in EXACT), *((m, "cnn") for m in BY_LAYER)]
 )

@@ -43,6 +43,7 @@ def list_exact_values(results: Results) -> list[tuple]:
     return [tuple(row[name] for name in EXACT) for row in results]
 
 
+@pytest.mark.slow
 def test_every_row_holds_its_complete_setting():
     results = study(["fedavg", "fens"], alpha=[0.1, 1], seeds=2, **QUICK, **{"fens.rounds": [2, 3]})
     assert len(results) == 12 and results.axes == ("alpha", "fens.rounds")
@@ -127,6 +128,7 @@ def test_everything_is_checked_before_anything_is_computed(monkeypatch, tmp_path
         study(tmp_path / "mine.toml", alpha=1)
 
 
+@pytest.mark.slow
 def test_studies_on_the_command_line(tmp_path, capsys):
     file = tmp_path / "mine.toml"
     out = tmp_path / "out"
@@ -410,6 +412,7 @@ def test_lines_under_the_main_guard_are_recognised():
     assert not is_inside_main_guard(text, 5)
 
 
+@pytest.mark.slow
 def test_a_study_that_cannot_start_leaves_earlier_results(tmp_path, monkeypatch):
     study(["local"], out=tmp_path, **QUICK)
     before = (tmp_path / "results.csv").read_bytes()
@@ -419,6 +422,7 @@ def test_a_study_that_cannot_start_leaves_earlier_results(tmp_path, monkeypatch)
     assert (tmp_path / "results.csv").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     monkeypatch.setattr("fedlab_nb.studies.cluster.TIMEOUT", 1)
     with pytest.raises(UsageError, match="No Dask scheduler answers at 'tcp://127.0.0.1:1'"):

@@ -62,6 +62,7 @@ def trainings(monkeypatch):
     return client_counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings", [{}, {"init": "different"}, {"alpha": 0.1, "poison": "labels:1"}]
 )
@@ -90,6 +91,7 @@ def test_clients_trained_together_equal_clients_trained_alone(trainings, setting
     assert len(times) == 1
 
 
+@pytest.mark.slow
 def test_up_to_eight_runs_with_equal_clients_are_trained_together(trainings):
     run("local", seed=1, **QUICK)
     fl.study(["local"], seeds=10, **QUICK)

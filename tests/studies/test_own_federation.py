@@ -206,6 +206,7 @@ def test_the_command_line_explains_the_columns_of_a_table(capsys, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_partition_options_of_the_command_line(capsys):
     words = ["run", "fedavg", "--json", "--clients", "5", "--set", "epochs=1"]
     assert (

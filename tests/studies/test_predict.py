@@ -91,6 +91,7 @@ def shuffle_rows(rows: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     return rows[[rows.columns[i] for i in order]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_raw_rows_of_a_table_get_the_answers_of_the_test_set(name, table_file, tmp_path):
     if "images" in METHODS[name].info.needs:
@@ -112,6 +113,7 @@ def test_raw_rows_of_a_table_get_the_answers_of_the_test_set(name, table_file, t
     check_same_answers(model.predict(str(tmp_path / "new.csv")), out, x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_raw_images_get_the_answers_of_the_test_set(name, tmp_path):
     data = make_pictures("uint8")

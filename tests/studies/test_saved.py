@@ -36,6 +36,7 @@ VARIANTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, change", [*((name, {}) for name in METHODS), *VARIANTS])
 def test_a_loaded_model_equals_the_saved_one_to_the_last_bit(name, change, tmp_path):
     out = run(name, **in_study(name) | SMALL | change)

@@ -249,6 +249,7 @@ def test_every_line_is_a_setting_with_a_source():
             assert setup.block.sources[method]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", PAPERS)
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32)])
 def test_the_networks_can_be_built(preset, shape):

@@ -104,6 +104,7 @@ def test_a_band_over_seeds_and_images_by_hand():
     assert compute_band_over_images(np.ones((1, 3))).verdict == "one seed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed_effect, image_effect", [(0.5, 0.0), (0.5, 1.0), (0.1, 2.0)])
 def test_with_new_images_each_time_equal_methods_are_clear_in_five_percent(
     seed_effect, image_effect
@@ -145,6 +146,7 @@ def test_holms_correction_steps_down_the_p_values():
     ]
 
 
+@pytest.mark.slow
 def test_of_families_of_equal_methods_one_in_twenty_has_a_clear_verdict():
     rng = np.random.default_rng(0)
     clear_alone = 0

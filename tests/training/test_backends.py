@@ -48,6 +48,7 @@ RECIPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
 @pytest.mark.parametrize(
     ("name", "shape", "width"),
@@ -58,6 +59,7 @@ def test_stacked_equals_loop_in_float64(name, shape, width, recipe):
     assert measure_gap_of_backends(*make_clients(name, shape, width=width), recipe) < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("name", [*STACKED, "resnet8-nobn"])
 def test_stacked_equals_loop_for_every_architecture(name, optimizer):
@@ -69,6 +71,7 @@ def test_stacked_equals_loop_for_every_architecture(name, optimizer):
     assert measure_gap_of_backends(*clients, recipe) < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sizes",
     [(32, 32, 32), (31, 32, 33), (1, 1, 1), (400, 2, 2, 2, 2), (1, 2, 3, 5, 8, 13, 21, 34, 55)],
@@ -85,6 +88,7 @@ def test_stacked_equals_loop_for_every_distribution_of_sizes(name, width, optimi
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
 def test_stacked_is_near_loop_in_float32_after_ten_steps(name, optimizer):

@@ -123,6 +123,7 @@ def test_the_curve_divides_only_large_images_among_clients(side, turns):
     assert ClientsAlone(models).accuracy(x, y) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ensemble", "fedavg", "fens", "fusefl", "fedov", "coboosting"])
 def test_no_network_reads_the_test_images_twice(method, monkeypatch):
     """The evaluation of a run: accuracy, features and report come from one pass of each network."""

@@ -69,6 +69,7 @@ def compute_pulled_losses(features, logits, labels, column):
     return F.cross_entropy(logits, labels, reduction="none") * column[:, 0, 0] + 0.1 * pull
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES, ids=["sgd", "adam"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind[0])
 def test_stacked_equals_loop_with_both_changes(kind, recipe):
@@ -87,6 +88,7 @@ def test_several_architectures_keep_their_places():
     assert largest_difference(loop, stack) < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [[KINDS[0]], [KINDS[1], KINDS[2]]], ids=["one", "mixed"])
 def test_every_gradient_reaches_its_own_client(kinds):
     """Every gradient is replaced by the client's number k, so its parameters move by lr * steps * k."""
@@ -107,6 +109,7 @@ def test_every_gradient_reaches_its_own_client(kinds):
                 torch.testing.assert_close(after, before - distance, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_the_cross_entropy_as_the_given_loss_changes_nothing(backend):
     models, shards = make_clients([KINDS[2]])

@@ -31,6 +31,7 @@ def list_training_threads():
     return [thread for thread in threading.enumerate() if thread.name.startswith("training")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("side", "sizes", "parts"),
     [(20, (1, 70, 33, 32, 5, 64), 6), (8, (1, 70, 33, 32, 5, 64, 20, 3, 9, 40), 2)],

@@ -26,6 +26,7 @@ CHANGES = {
 CHANGES["all"] = CHANGES["sam"] | CHANGES["clip"] | CHANGES["crop+flip"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "width", "change", "optimizer"),
     [
@@ -84,6 +85,7 @@ def compute_largest_gap(tensors, other_tensors):
     return max(float((a - b).abs().max()) for a, b in zip(tensors, other_tensors, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_sam_shows_a_batch_to_batch_norm_once(backend):
     """After one step the running statistics are those of a step without SAM."""

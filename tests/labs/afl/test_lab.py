@@ -26,6 +26,7 @@ DIGITS = [str(c) for c in range(10)]
 # ------------------------------------------------------------------------------------------------ the panel
 
 
+@pytest.mark.slow
 def test_a_client_is_forgotten_and_its_image_shown(open_lab):
     panel = open_lab(clients=10, **{"afl.rho": 0.1})
     panel.run(wait=True)
@@ -40,6 +41,7 @@ def test_a_client_is_forgotten_and_its_image_shown(open_lab):
     assert any(row["its own"] == "yes" for row in panel.show("image").table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "words"),
     [({"secure": True}, "has only the total"), ({"features": "relu"}, "not an image")],
@@ -50,6 +52,7 @@ def test_an_image_that_cannot_be_recovered_is_explained(open_lab, change, words)
     assert words in panel.show("image").sentence
 
 
+@pytest.mark.slow
 def test_the_buttons_try_alphas_budgets_and_sizes(open_lab, monkeypatch):
     monkeypatch.setattr(skew, "ALPHAS", (0.1, 10.0))
     monkeypatch.setattr(budget, "BUDGETS", (1.0, 10.0))

@@ -59,6 +59,7 @@ def drag_sliders(view, levels):
     view.take({"count": view._given + 1, "levels": [float(level) for level in levels]})
 
 
+@pytest.mark.slow
 def test_after_a_run_every_view_has_its_picture_and_marks_client_and_class(finished_lab):
     move_each_control_to_both_ends(finished_lab, VIEWS)
     choose_client_and_class(finished_lab, client=2)
@@ -66,6 +67,7 @@ def test_after_a_run_every_view_has_its_picture_and_marks_client_and_class(finis
     choose_client_and_class(finished_lab)
 
 
+# Takes its time as the first test of its file: it waits for a run of Co-Boosting.
 def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(finished_lab):
     show_sentence(finished_lab, "hand")
     view = finished_lab.lab_views["hand"]
@@ -99,6 +101,7 @@ def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(finished_lab
     np.testing.assert_allclose(view.sliders.value, sample_counts / sample_counts.max(), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_judge_half_no_longer_judges_once_weights_are_dragged_after_a_look(open_lab):
     panel = open_lab()
     panel.run(wait=True)
@@ -121,6 +124,7 @@ def test_the_judge_half_no_longer_judges_once_weights_are_dragged_after_a_look(o
     assert len(set(view.sliders.value)) == 1
 
 
+@pytest.mark.slow
 def test_weights_from_real_images_are_those_of_the_whole_method(open_lab):
     """The button leaves out images and student, which these weights do not read."""
     panel = open_lab(methods=[])  # without the ensemble beside it, the view gets the logits itself
@@ -149,6 +153,7 @@ def test_the_replay_shows_every_epoch_that_was_kept(finished_lab):
     assert view.play.max == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["weights", "images"])
 def test_while_it_runs_weights_and_images_move(record_run, name):
     options = {"model": "mlp,lenet5", "methods": [], "coboosting.answer": "ensemble"}
@@ -159,6 +164,7 @@ def test_while_it_runs_weights_and_images_move(record_run, name):
     assert "holds 0 samples" in WeightTrajectoriesView().draw(state).detail
 
 
+@pytest.mark.slow
 def test_switches_run_their_variants_on_the_seeds_asked_for(open_lab, monkeypatch):
     monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # nothing begins by itself
     panel = open_lab(seeds=2, **{"coboosting.epochs": 2})
@@ -308,6 +314,7 @@ def test_by_hand_draws_shares():
     assert normalise_weights([3, 1]).tolist() == [0.75, 0.25]
 
 
+@pytest.mark.slow
 def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
     redrawn = WeightsByHandPicture()
     for options in ({}, {"shows_judge": True, "client": 1, "class_index": 2}, {}):
@@ -360,6 +367,7 @@ def test_trajectories_draw_shares_over_the_epochs_of_the_whole_run():
     assert line_axes.get_xlim() == (1, 20)
 
 
+@pytest.mark.slow
 def test_trajectories_of_many_clients_one_of_whom_holds_nothing():
     counts = np.append(draw_random_counts(49, 40), np.zeros((1, 40), dtype=int), 0)
     path = np.random.default_rng(0).uniform(0, 1, (500, 50))
@@ -410,6 +418,7 @@ def test_switches_of_one_seed_give_no_verdict():
 
 
 # ------------------------------------------------------------------------------------------------ data-free methods
+@pytest.mark.slow
 @pytest.mark.parametrize("method", DATA_FREE)
 def test_images_of_every_epoch_are_shown_for_a_data_free_method(method, closing):
     panel = closing(lab(method, clients=3, epochs=1, methods=[], **{f"{method}.epochs": 2}))

@@ -41,6 +41,7 @@ def test_after_a_run_the_images_and_the_classes_of_the_chosen_client_are_shown(o
     )
 
 
+@pytest.mark.slow
 def test_the_button_tries_several_numbers_of_images(open_lab):
     panel = open_lab(methods=["fedavg"])
     panel.run(wait=True)

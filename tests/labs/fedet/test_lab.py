@@ -47,6 +47,7 @@ def test_every_view_after_one_round_and_after_several(finished_lab, lab_after_ro
     move_each_control_to_both_ends(lab_after_rounds, VIEWS)
 
 
+@pytest.mark.slow
 def test_expert_follows_its_controls(finished_lab):
     view = find_view(finished_lab, "expert")
     outcome = finished_lab.state("expert").outcome
@@ -70,6 +71,7 @@ def test_expert_follows_its_controls(finished_lab):
     view.kind.value, view.heat.value, view.at.value = "all", 1, 0
 
 
+@pytest.mark.slow
 def test_the_expert_starts_with_the_runs_own_weights_and_judges_all_test_samples(open_lab):
     panel = open_lab(
         weighting="logit-variance",
@@ -90,6 +92,7 @@ def test_the_expert_starts_with_the_runs_own_weights_and_judges_all_test_samples
     check_view(panel, "target", "λ_div = 0.05:")
 
 
+@pytest.mark.slow
 def test_views_are_drawn_while_the_method_runs(lab_after_rounds):
     """A run that goes on is a report without an outcome."""
     sentences = {
@@ -105,6 +108,7 @@ def test_views_are_drawn_while_the_method_runs(lab_after_rounds):
         assert words in view.draw(state).sentence
 
 
+# Takes its time as the first test of its file: it waits for a run of three rounds.
 def test_rounds_describes_the_round_that_is_marked(lab_after_rounds):
     view = find_view(lab_after_rounds, "rounds")
     check_view(lab_after_rounds, "rounds", "Round 3 of 3: large")
@@ -133,6 +137,7 @@ def test_other_public_data(open_lab, monkeypatch):
     assert [row["samples"] for row in sizes.table] == [20, 50, 100, 200]
 
 
+@pytest.mark.slow
 def test_fedavg_beside_it(open_lab):
     panel = open_lab(rounds=2, methods=[])
     panel.run(wait=True)

@@ -44,6 +44,7 @@ def test_every_view_after_a_run(finished_lab):
     move_each_control_to_both_ends(finished_lab, VIEWS[1:], "")
 
 
+@pytest.mark.slow
 def test_factors_are_those_of_the_chosen_client_and_layer(finished_lab):
     counts = finished_lab.outcomes[0].report.train_counts
     for client in (0, 2):
@@ -58,6 +59,7 @@ def test_factors_are_those_of_the_chosen_client_and_layer(finished_lab):
     choose_client_and_class(finished_lab)
 
 
+@pytest.mark.slow
 def test_lambda_starts_where_the_run_was_and_the_curve_passes_through_the_runs_validation_accuracy(
     finished_lab,
 ):
@@ -70,6 +72,7 @@ def test_lambda_starts_where_the_run_was_and_the_curve_passes_through_the_runs_v
     assert "π = 1" in finished_lab.set("damping", pi="one").alt
 
 
+@pytest.mark.slow
 def test_the_solver_of_the_run_then_all_three(finished_lab):
     outcome = finished_lab.outcomes[0]
     assert f"({100 * outcome.accuracy:.0f} % right)" in show_sentence(finished_lab, "solver")
@@ -82,6 +85,7 @@ def test_the_solver_of_the_run_then_all_three(finished_lab):
     assert [row["steps"] for row in picture.table].count(0) == 3
 
 
+@pytest.mark.slow
 def test_labels_are_read_off_and_noise_hides_them(finished_lab):
     clean = finished_lab.set("leak", noise=0.0)
     noisy = finished_lab.set("leak", noise=3.0)
@@ -92,6 +96,7 @@ def test_labels_are_read_off_and_noise_hides_them(finished_lab):
     finished_lab.set("leak", source=DIAGONAL, noise=0.0)
 
 
+@pytest.mark.slow
 def test_one_image_comes_back_and_of_many_their_mean(open_lab):
     panel = open_lab()
     picture_of_one = panel.set("inverted", few=1)
@@ -121,6 +126,7 @@ def test_one_client_with_a_cnn(open_lab):
     assert "mean patch" in panel.set("factors", layer=0).sentence
 
 
+@pytest.mark.slow
 def test_posteriors_that_are_too_large_get_one_sentence(open_lab, monkeypatch):
     monkeypatch.setattr("fedlab_nb.methods.fedlpa.server.LIMIT", 100)
     panel = open_lab(seed=5)
@@ -284,6 +290,7 @@ def test_solver_while_it_runs_and_with_many_layers():
     check_picture(draw_solutions(Solutions({"cg": many_layers}, {}, "toy")), "toy")
 
 
+@pytest.mark.slow
 def test_leak_counts_right_guesses_and_describes_the_client():
     counts = np.array([[5, 3, 0], [0, 0, 8]])
     sent = np.array([[0.3, 0.2, 0.1], [0.3, 0.0, 0.2]])

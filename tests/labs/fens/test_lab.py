@@ -14,6 +14,7 @@ SHORT_SETTINGS = {"epochs": 2, "rounds": 4, "clients": 3, "seeds": 1, "methods":
 
 
 # Slow because it draws every view after a whole run of FENS.
+@pytest.mark.slow
 def test_after_a_run_every_view_draws_and_marks_the_chosen_client_and_class(finished_lab):
     rows = {row["what"]: row for row in finished_lab.show("cost").table[:3]}
     measured = finished_lab.outcomes[0].report.bytes["measured"]
@@ -27,6 +28,7 @@ def test_after_a_run_every_view_draws_and_marks_the_chosen_client_and_class(fini
     choose_client_and_class(finished_lab)
 
 
+@pytest.mark.slow
 def test_the_rounds_can_be_replayed(finished_lab):
     view = finished_lab.lab_views["trust"]
     assert list(view.round.options) == ["0", "1", "2", "3", "4"]
@@ -41,6 +43,7 @@ def test_the_rounds_can_be_replayed(finished_lab):
     view.table.value = False
 
 
+@pytest.mark.slow
 def test_samples_can_be_leafed_through_kind_by_kind(finished_lab):
     view = finished_lab.lab_views["sample"]
     for kind in OneSampleView.KINDS:
@@ -57,6 +60,7 @@ def test_samples_can_be_leafed_through_kind_by_kind(finished_lab):
         assert f"Sample {row + 1} of 360 (all)" in text
 
 
+@pytest.mark.slow
 def test_a_drawing_is_answered_as_the_same_test_sample(finished_lab):
     view = finished_lab.lab_views["sample"]
     data = load("digits")
@@ -95,6 +99,7 @@ def test_the_table_grows_while_phase_2_runs(record_run):
     assert all("of 900" in picture.alt for picture in pictures)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aggregator", ["voting", "moe"])
 def test_rules_without_a_table_of_weights(open_lab, aggregator):
     panel = open_lab(aggregator=aggregator)
@@ -103,6 +108,7 @@ def test_rules_without_a_table_of_weights(open_lab, aggregator):
         show_sentence(panel, name)
 
 
+@pytest.mark.slow
 def test_a_forgotten_client_and_a_student_are_shown_as_they_are(open_lab):
     panel = open_lab(without=1, distil=True, distil_steps=40)
     panel.run(wait=True)
@@ -118,6 +124,7 @@ def test_a_forgotten_client_and_a_student_are_shown_as_they_are(open_lab):
         assert f"{100 * share:.0f} %" in sentence
 
 
+@pytest.mark.slow
 def test_bytes_at_both_ends_of_the_controls(finished_lab):
     # d, plain, tensors of an MLP 64-64-32-10: 4096 + 2048 + 320 coded
     assert measure_network_size("auto", (1, 8, 8), 10) == (6570, 64 + 32 + 10, 3)

@@ -22,6 +22,7 @@ def read_checked_texts(picture):
 
 
 # ------------------------------------------------------------------------------------------------ who is trusted
+@pytest.mark.slow
 def test_every_rule_has_its_words():
     assert set(KINDS) == {*AGGREGATORS, "added"}
     for rule in KINDS:
@@ -52,6 +53,7 @@ def test_a_forgotten_client_has_no_weight_to_speak_of():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("clients", "classes"), [(1, 2), (50, 40)])
 def test_trust_and_forgetting_at_their_extremes(clients, classes):
     rng = np.random.default_rng(1)
@@ -66,6 +68,7 @@ def test_trust_and_forgetting_at_their_extremes(clients, classes):
 
 
 # ------------------------------------------------------------------------------------------------ one sample
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("x", "clients", "classes"),
     [
@@ -156,6 +159,7 @@ def make_removals(before, after, counts=COUNTS):
     return Removals(whole, without)
 
 
+@pytest.mark.slow
 def test_forgetting_names_the_largest_loss_within_the_selection():
     after = {
         0: [0.1, 0.92, None],  # None: a class without test samples

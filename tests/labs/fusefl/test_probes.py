@@ -46,6 +46,7 @@ def test_a_probe_finds_linear_information_and_no_other():
     assert probe(wide, y).labels == pytest.approx(probe(z, y).labels, abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [0.01, 0.1, 0.3, 0.5])
 def test_bits_about_labels_are_those_of_a_binary_channel(p):
     """A fair bit that is turned with probability p: I(H; Y) = 1 - h(p) bits, and a classifier on a bit is exact."""

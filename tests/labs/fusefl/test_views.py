@@ -51,6 +51,7 @@ def test_every_view_after_a_run_speaks_of_the_chosen_client(finished_lab):
 
 
 # --------------------------------------------------------------------------------------------------------- own controls
+@pytest.mark.slow
 def test_steps_forwards_and_back_and_no_further_than_the_ends(finished_lab):
     finished_lab.show("steps")
     view = finished_lab.lab_views["steps"]
@@ -87,6 +88,7 @@ def test_steps_are_drawn_while_it_runs(record_run):
     assert any("train for block" in picture.sentence for picture in pictures)
 
 
+# Takes its time: FuseFL runs once for the panel and once for the button.
 def test_the_button_runs_the_other_half_on_the_same_seeds(finished_lab):
     sentence = finished_lab.work("halves").sentence
     assert finished_lab.error == ""
@@ -111,6 +113,7 @@ def test_the_button_of_a_run_that_is_itself_unfused_and_uncalibrated(open_lab):
     assert "between two" not in panel.show("halves").sentence
 
 
+@pytest.mark.slow
 def test_networks_too_large_to_keep_their_clients_and_the_plain_ones_made_beside(
     open_lab, monkeypatch, finished_lab
 ):
@@ -158,6 +161,7 @@ def test_steps_are_the_algorithm_and_bytes_add_up():
     assert [s.last_adapted_block for s in every][3:6] == [1, 2, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("clients", "blocks", "adaptor"), [(1, 1, "conv"), (9, 4, "conv"), (50, 13, "average")]
 )

@@ -14,6 +14,7 @@ SHORT_SETTINGS = {"clients": 3, "seeds": 1, "methods": []}
 VIEWS = ["pictures", "sent", "heads"]
 
 
+@pytest.mark.slow
 def test_classes_and_what_a_client_sends(finished_lab):
     counts = finished_lab.outcomes[0].report.counts
     picture = show_view(finished_lab, "pictures")
@@ -55,6 +56,7 @@ def test_all_heads_side_by_side(open_lab):
     assert f", {least_accurate['classifier']} the least with " in picture.sentence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

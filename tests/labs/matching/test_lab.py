@@ -52,6 +52,7 @@ def test_other_settings(open_lab, options):
         show_sentence(panel, name, "")
 
 
+@pytest.mark.slow
 def test_networks_that_are_too_large_get_one_sentence(open_lab, monkeypatch):
     monkeypatch.setattr("fedlab_nb.methods.matching.rules.LIMIT", 100)
     panel = open_lab(seed=5)

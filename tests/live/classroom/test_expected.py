@@ -13,6 +13,7 @@ TOLERANCE = 5 / 360 + 1e-6
 TOLERANCE_WITH_JOKER = 0.15
 
 
+@pytest.mark.slow
 def test_a_rehearsal_played_again_gives_the_stored_numbers():
     count = expected.SIZES[0]
     stored = expected.load_simulated_lessons()[str(count)][0]

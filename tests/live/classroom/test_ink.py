@@ -52,6 +52,7 @@ def make_bitmaps(x):
     return is_black.float().unflatten(3, (4, 4)).transpose(2, 3).reshape(-1, 1, 32, 32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["public", "test"])
 def test_a_drawing_means_what_its_pixels_mean(part, network):
     """Images become large drawings with smooth edges, and pen.js makes images of these again.

@@ -58,6 +58,7 @@ def clock(monkeypatch):
     return Clock(monkeypatch)
 
 
+@pytest.mark.slow
 def test_they_come_and_draw_and_send_one_after_another_when_the_teacher_says_so(clock):
     room = Room(0.1, 8, 0, clock=clock)
     looks = {}  # {moment: (seats, messages, most drawings of a seat)}

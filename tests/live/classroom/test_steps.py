@@ -88,6 +88,7 @@ def test_the_guess_of_who_is_forgotten_is_no_longer_counted():
     assert room.conductor.describe_step(1.0)["question"]["counts"] == [0, 0, 0, 0]
 
 
+@pytest.mark.slow
 def test_no_phone_is_told_what_is_covered(rehearsal):
     room, people, _ = rehearsal
     seat = people[0].seat
@@ -137,6 +138,7 @@ def test_which_guess_was_right(step, facts, right_option):
     assert index == right_option
 
 
+@pytest.mark.slow
 def test_what_the_joker_did_stays_the_answer_after_a_removal():
     """A phone whose guess was right must not hear the opposite when the joker is taken out."""
     room = Room(0.1, 8, 0, clock=Clock())
@@ -303,6 +305,7 @@ def test_missing_classes_are_those_that_networks_know_and_nobody_staying_drew():
     assert list_trained_classes_nobody_staying_drew([(1, 0, 0)], [(3, 0, 0)]) == []
 
 
+@pytest.mark.slow
 def test_the_result_of_the_rounds_is_explained_after_a_good_one_without_a_digit_and_with_a_joker(
     rehearsal,
 ):

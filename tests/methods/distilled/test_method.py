@@ -53,6 +53,7 @@ def test_with_one_centre_a_class_the_image_is_the_mean_of_the_class():
         assert np.abs(image - x[y == int(label)].mean(0).numpy()).max() < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("images", "m"), [("random", 3), ("kmeans", 1000)])
 def test_chosen_images_are_samples_of_their_client(images, m):
     ctx = context()

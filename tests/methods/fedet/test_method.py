@@ -163,6 +163,7 @@ def test_stored_clients_are_used_in_one_shot_runs_alone():
     assert len(stored) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["held-out", "other-mix", "noise", "glyphs", "digits"])
 def test_public_samples_come_from_the_chosen_source(source):
     out = run(context(epochs=20), public=source, public_size=40)
@@ -207,6 +208,7 @@ def test_divergence_is_an_error_with_the_learning_rate():
         run(diverging, rounds=3, local_steps=40)
 
 
+@pytest.mark.slow
 def test_progress_shows_models_and_reports():
     ctx = context()
     out, progress = watched(FedET(**{**QUICK, "one_shot_steps": 60}).run(ctx))

@@ -175,6 +175,7 @@ def test_repeated_samples_occur_equally_often():
 
 
 # ------------------------------------------------------------------------------------------------------------- public
+@pytest.mark.slow
 def test_public_samples_by_source():
     ctx = context()
     assert torch.equal(choose_public_samples(ctx, "held-out"), ctx.public)

@@ -80,6 +80,7 @@ def test_the_ledger_has_one_download_and_one_upload():
     assert ctx.server_steps == 1  # so a read of private data would have been noticed
 
 
+@pytest.mark.slow
 def test_batch_norm_is_averaged_with_the_clients_weights():
     remembered = []
     ctx = context(clients=3, epochs=1, model="resnet8", width=4, remembered=remembered)

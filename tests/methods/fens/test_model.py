@@ -55,6 +55,7 @@ def test_a_client_without_held_out_samples_gets_the_ensemble_but_no_aggregator(f
     run(context(lopsided), aggregator="voting")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

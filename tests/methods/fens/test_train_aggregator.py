@@ -130,6 +130,7 @@ def test_sampling_clients_is_adam_on_their_samples(at_once):
     assert torch.equal(without_sampling, all_sampled)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", list(CLIENT_WEIGHTS))
 @pytest.mark.parametrize("name", rules.TRAINED)
 @pytest.mark.parametrize("batch", [8, 128])

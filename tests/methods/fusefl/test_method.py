@@ -118,6 +118,7 @@ def test_the_ledger_equals_the_formulas(split, head, adaptor):
 
 
 # -------------------------------------------------------------------------------------------------------- frozen blocks
+@pytest.mark.slow
 @pytest.mark.parametrize("frozen_norm", ["owner", "batch"])
 @pytest.mark.parametrize("cache", [True, False])
 def test_frozen_blocks_do_not_change(monkeypatch, cache, frozen_norm):
@@ -138,6 +139,7 @@ def test_frozen_blocks_do_not_change(monkeypatch, cache, frozen_norm):
     assert_same(model_state(fused), before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adaptor", ["conv", "average"])
 def test_cached_and_recomputed_features_give_the_same_model(monkeypatch, adaptor):
     models = []
@@ -310,6 +312,7 @@ def test_every_cut_keeps_every_layer_in_order(name):
         cut_into_blocks(network, len(layers) + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adaptor", ["conv", "average"])
 @pytest.mark.parametrize("models", ["cnn,lenet5", "resnet10,resnet18"])
 def test_clients_with_different_networks(models, adaptor):

@@ -141,6 +141,7 @@ def test_a_singular_covariance_gets_a_floor():
     assert matrix.isfinite().all() and shift.isfinite().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [AFL, Gauss, FedPFT])
 def test_alignment_adds_two_counted_messages_and_tau_0_changes_nothing(method):
     knobs = {"features": "relu", "size": 8}

@@ -72,6 +72,7 @@ def test_one_client_gets_its_own_weights_back(solver, damping, rule):
     assert residuals[-1] < 1e-9
 
 
+@pytest.mark.slow
 def test_adam_from_the_average_comes_to_the_direct_solution():
     """FedFisher's way: none of the way after no step, all of it after many, and nearer with more of them."""
     posterior = system(damping=0.3)
