@@ -43,7 +43,7 @@ from fedlab_nb.papers.which import (
     REFERENCES,
     Answers,
     Candidate,
-    Federation,
+    StudiedFederation,
     choose_by_rehearsal,
     choose_seed_count_of_rehearsal,
     choose_shortlist,
@@ -409,7 +409,7 @@ def run_federation(name, dataset, setting):
             sent = fmean(o.bytes_up + o.bytes_down for o in outcomes)
             clients = len(outcomes[0].settings.members)
             candidates.append(Candidate(method, options, accuracy, sent / clients))
-    return Federation(name, name, candidates)
+    return StudiedFederation(name, name, candidates)
 
 
 def rehearse(dataset, setting, lists):

@@ -13,7 +13,7 @@ from fedlab_nb.comm import count_payload_bytes
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fedlpa import FedLPA
-from fedlab_nb.methods.fedlpa import replay_server as model_module
+from fedlab_nb.methods.fedlpa import server as model_module
 from fedlab_nb.methods.fedlpa.client import (
     LocalPosterior,
     add_laplace_noise,
