@@ -351,9 +351,10 @@ def choose_method_label(
 def shorten_title(title: str) -> str:
     """Shorten a title for narrow places.
 
-    >>> [shorten_title(title) for title in ("FedAvg, one round", "FedENS: mean of logits", "fens
-    (rounds = 10)")] ['FedAvg', 'FedENS', 'fens'] >>> shorten_title("mean of probabilities") 'mean
-    of prob.'
+    >>> [shorten_title(title) for title in ("FedAvg, one round", "FedENS: mean of logits", "fens (rounds = 10)")]
+    ['FedAvg', 'FedENS', 'fens']
+    >>> shorten_title("mean of probabilities")
+    'mean of prob.'
     """
     return re.sub(r" \(.*|, (one|run) .*|: mean .*", "", title).replace("probabilities", "prob.")
 

@@ -142,10 +142,12 @@ def select_values_of_seeds(values: ValuesBySeed, seed_range: str) -> ValuesBySee
 def format_figure_values(values: ValuesBySeed, figure_format: FigureFormat | str) -> str:
     """Format a figure. values: by seed, a share 0-1 unless a format below says otherwise
 
-    >>> format_figure_values({0: 0.02, 1: 0.03}, "effect") 'makes no clear difference (2 ± 6
-    points)' >>> format_figure_values({0: -0.02, 1: -0.021, 2: -0.019}, "effect") 'costs 2 ± 0
-    points' >>> format_figure_values({0: 0.52, 1: 0.54}, ""), format_figure_values({0: 0.50, 1:
-    0.60}, "mean") ('53 ± 13', '55')
+    >>> format_figure_values({0: 0.02, 1: 0.03}, "effect")
+    'makes no clear difference (2 ± 6 points)'
+    >>> format_figure_values({0: -0.02, 1: -0.021, 2: -0.019}, "effect")
+    'costs 2 ± 0 points'
+    >>> format_figure_values({0: 0.52, 1: 0.54}, ""), format_figure_values({0: 0.50, 1: 0.60}, "mean")
+    ('53 ± 13', '55')
     """
     interval = compute_band(values)
     mean = interval.mean

@@ -45,12 +45,14 @@ def test_first_view_is_complete_before_anything_is_trained(make_panel, job):
     assert not panel.error and not panel.controls.error.value
 
 
-def test_a_view_without_results_names_no_setting_that_is_hidden(make):
-    panel = make(hide=["stored", "alpha", "clients"])
+def test_a_view_without_results_names_no_setting_that_is_hidden(make_panel):
+    panel = make_panel(hide=["stored", "alpha", "clients"])
     for view in VIEWS[1:]:
         panel.views.select_view(view)
-        says = panel.views[view].frame.value
-        assert "press Run" in says and "α" not in says and "number of clients" not in says
+        text = panel.views[view].frame.value
+        assert "press Run" in text
+        assert "α" not in text
+        assert "number of clients" not in text
 
 
 @pytest.mark.slow

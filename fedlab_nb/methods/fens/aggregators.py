@@ -6,7 +6,7 @@ with r >= 2C hidden units, and the first three are one formula, `f(z) = sum_k la
 numbers in lambda.
 
     >>> z = torch.tensor([[[4.0, 0.0], [0.0, 2.0]]])               # one sample, two clients, two classes
-    >>> make_averaging_aggregator(clients=2, classes=2)(z)
+    >>> make_averaging_aggregator(client_count=2, class_count=2)(z)
     tensor([[2., 1.]])
 
 Nothing is trained here: `Fens.train_aggregator_in_place` does that. No rule puts a constraint on its weights (they may

@@ -242,7 +242,7 @@ ALONE = {
 
 
 def test_halves_tell_noise_from_more():
-    options = {"setting": SETTING, "ensemble": {0: 0.6, 1: 0.5, 2: 0.55}, "chance": 0.1}
+    options = {"setting": SETTING, "ensemble_accuracies": {0: 0.6, 1: 0.5, 2: 0.55}, "chance": 0.1}
     picture = check(draw_fusion_calibration({2: FUSED, 1: ALONE}, **options))
     assert len(picture.table) == 7
     assert picture.table[4]["accuracy"] == "91 %"

@@ -51,7 +51,7 @@ def test_a_message_has_its_office_s_letters_with_and_without_a_name():
         "AB",
         "",
     )
-    assert parse_message(make_message(27)).name == "AB Ada"
+    assert parse_message(make_message(27)).office_and_nickname == "AB Ada"
 
 
 def test_the_same_name_twice_is_two_clients():
