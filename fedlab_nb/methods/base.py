@@ -363,8 +363,9 @@ def register(name: str, **info: InfoValue) -> MethodDecorator:
     """Class decorator: make the class a frozen dataclass of its knobs, and put it into METHODS
     under `name`.
 
-    `info`: the fields of `Info`, of which `title` and `paper` must be given; `help` is the first line of the docstring
-    unless it is given. UsageError if `name` is a method of the package itself and the class is not from the package.
+    `info`: the fields of `Info`, of which `title` and `paper` must be given; `help` is the first paragraph of the
+    docstring unless it is given. UsageError if `name` is a method of the package itself and the class is not from the
+    package.
     """
 
     def add_to_methods(cls: type[Method]) -> type[Method]:
@@ -394,7 +395,8 @@ def _is_class_of_package(method_class: type[Method]) -> bool:
 def _make_info(name: str, cls: type[Method], given_fields: Mapping[str, InfoValue]) -> Info:
     """The `Info` of a class that is registered with the fields `given_fields`."""
     info: dict[str, Any] = dict(given_fields)
-    help = info.get("help") or (cls.__doc__ or "").strip().splitlines()[0]
+    first_paragraph = (cls.__doc__ or "").strip().partition("\n\n")[0]
+    help = info.get("help") or " ".join(first_paragraph.split())
     for condition, title in info.get("titles", {}).items():
         help += f" {condition}: {title}."
     group = info.get("group")

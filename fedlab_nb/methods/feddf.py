@@ -66,9 +66,7 @@ from .traffic import FederationSizes, TrafficBytes
     titles={"rounds=1": "FedDF, one shot"},
 )
 class FedDF(Method):
-    """Distil the averaged ensemble on real, unlabelled public images. Methods without data are
-    compared with it.
-    """
+    """Distil the averaged ensemble on real, unlabelled public images. Methods without data are compared with it."""
 
     rounds: int = knob(1, "Rounds", symbol="T", low=1, high=1000)
     per_round: int = knob(0, "Clients per round", symbol="m", low=0, high=10_000)

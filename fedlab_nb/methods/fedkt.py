@@ -216,9 +216,7 @@ class VotedLabels(NamedTuple):
     leaks="s students of each client, which learnt from labels of public samples alone",
 )
 class FedKT(Method):
-    """Each client's teachers vote on labels for its students. The students vote on labels for the
-    final network.
-    """
+    """Each client's teachers vote on labels for its students. The students vote on labels for the final network."""
 
     trains_locally = False
 

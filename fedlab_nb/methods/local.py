@@ -90,9 +90,7 @@ class LocalModels(NetworkModel):
     leaks="nothing leaves a client",
 )
 class Local(Method):
-    """Each client alone. The accuracy is the mean over the clients. Held-out data choose the best
-    one.
-    """
+    """Each client alone. The accuracy is the mean over the clients. Held-out data choose the best one."""
 
     report = LocalReport
     sends_models = False

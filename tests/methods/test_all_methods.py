@@ -278,7 +278,8 @@ def test_a_method_refuses_what_lacks_its_needs_before_any_work_and_runs_on_every
 @pytest.mark.parametrize("name", METHODS)
 def test_knobs_and_texts_are_complete_and_defaults_valid(name):
     cls = METHODS[name]
-    assert cls.info.title and cls.info.paper and cls.info.help and cls.info.traffic
+    assert cls.info.title and cls.info.paper and cls.info.traffic
+    assert cls.info.help.endswith("."), "a sentence that is cut short"
     assert cls.configure() == cls()
     convolutional = cls.configure(convolutions=True)
     assert {
