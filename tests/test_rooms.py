@@ -60,6 +60,7 @@ def test_an_import_stays_in_its_room(loaded_modules, code):
     assert "fedlab_nb" in loaded_modules[code] and not loaded_modules[code] & set(HEAVY[code])
 
 
+@pytest.mark.slow
 def test_pictures_and_widgets_are_among_the_loaded_modules_of_panels(loaded_modules):
     assert {"matplotlib", "ipywidgets"} <= loaded_modules[PANELS]
 

@@ -59,6 +59,7 @@ def test_pictures_of_one_size_are_not_resized(tmp_path):
     assert load(f"{folder}/") is load(folder)
 
 
+@pytest.mark.slow
 def test_folders_named_train_and_test_define_the_split(tmp_path):
     fill_folder(tmp_path / "Train", count=12)
     fill_folder(tmp_path / "test", count=3)

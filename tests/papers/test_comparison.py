@@ -458,6 +458,7 @@ def test_a_vote_has_no_rounds_and_a_network_has():
     assert load_paper_table("fens:9").not_given == ["Linear.rounds", "MoE.rounds"]
 
 
+@pytest.mark.slow
 def test_the_row_that_a_claim_names_first_is_ahead_in_all_its_columns():
     keys = set()
     for result in all_tables():

@@ -80,6 +80,7 @@ def test_stacked_equals_loop_with_both_changes(kind, recipe):
     assert largest_difference(loop, stack) < 1e-9 < largest_difference(loop, models)
 
 
+@pytest.mark.slow
 def test_several_architectures_keep_their_places():
     models, shards = make_clients([KINDS[1], KINDS[2]])
     loop, stack = train_on_both_backends(

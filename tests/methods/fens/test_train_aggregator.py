@@ -142,6 +142,7 @@ def test_training_by_client_and_pooled_training_are_equal(name, weights, batch):
         torch.testing.assert_close(loop[1], pooled[1], **TOLERANCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", rules.TRAINED)
 def test_one_client_with_plain_averaging_trains_by_local_sgd(name):
     proxies = draw_proxy_samples(sizes=[30], clients=M)
