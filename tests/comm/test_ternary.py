@@ -112,6 +112,7 @@ def test_half_of_the_entries_at_16_bits_take_more_than_a_quarter_of_the_bytes():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ternary", [False, True])
 def test_entries_that_are_not_sent_are_sent_later(ternary):
     """Error feedback: all messages so far plus the residual equal all inputs."""

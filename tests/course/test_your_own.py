@@ -121,6 +121,7 @@ def test_exercise_2_solution_supports_the_claim():
     assert "No run of a method of your own" in lesson.q2.solution().text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("runs", "state", "words"),
     [

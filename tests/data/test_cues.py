@@ -74,6 +74,7 @@ def test_the_figure_depends_on_the_label_but_place_and_colour_do_not():
     assert len(COLOURS) == 10
 
 
+@pytest.mark.slow
 def test_every_class_has_its_figure_and_strength_is_opacity():
     x, out = stamp_images(list(range(10)))
     areas = (out != x).any(1).flatten(1).sum(1).tolist()

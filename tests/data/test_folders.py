@@ -73,6 +73,7 @@ def test_folders_named_train_and_test_define_the_split(tmp_path):
     assert "class 'bird'" in read_refusal(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "channels", "ending"),
     [("L", 1, ".png"), ("1", 1, ".png"), ("RGB", 3, ".jpg"), ("RGBA", 3, ".png"), ("LA", 1, ".png"),

@@ -472,6 +472,7 @@ def test_the_row_that_a_claim_names_first_is_ahead_in_all_its_columns():
                 assert (better < worse) == result.table.less_is_better, claim.key
 
 
+@pytest.mark.slow
 def test_what_claims_share_changes_no_outcome():
     """The signs of the picture are by all columns of a table, the counts by each result once: they agree."""
     tables = paper_tables()

@@ -121,6 +121,7 @@ class UnknownLayer(nn.Module):
         return x.flip(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mobilenet", "shufflenet", "unknown layer"])
 def test_networks_that_cannot_be_followed_are_refused_in_one_sentence(name):
     if name == "unknown layer":
