@@ -272,6 +272,7 @@ def make_layer_readings(client_accuracies, mean_accuracy):
 ISOLATED = [make_layer_readings([0.99, 0.97], 0.99), make_layer_readings([0.7, 0.6], 0.92)]
 
 
+# Takes its time: matplotlib draws a picture of many bars.
 def test_probes_compare_like_with_like():
     fused = [make_layer_readings([0.98, 0.96], 0.98), make_layer_readings([0.8, 0.68], 0.9)]
     data = ProbeResults(ISOLATED, fused, [1, 2], SETTING, 60)
