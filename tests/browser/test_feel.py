@@ -291,11 +291,13 @@ def test_who_holds_what_follows_a_drag_memory_stays_and_tabs_answer_while_a_map_
     wait_for_quiet_panel(page)
     middle = kernel.memory_info().rss
     got = drag(page, count=drags)
+    wait_for_quiet_panel(page)
+    page.wait_for_timeout(1500)  # the panel gives back what a long drag has used
     grown = (kernel.memory_info().rss - before) / 2**20
     say("memory, MB", {"runs": (middle - before) / 2**20, "runs and drags": grown})
     say("α to picture, ms", got)
     assert got["seen"] >= 0.9 * drags
-    assert grown < (50 if EXACT else 60)  # after few runs caches still fill
+    assert grown < (50 if EXACT else 40)
 
     open_tab(page, "Features")
     page.locator(".fl-compare.fl-mapping").wait_for()
@@ -311,6 +313,6 @@ def test_who_holds_what_follows_a_drag_memory_stays_and_tabs_answer_while_a_map_
         for title, view in zip(titles, views, strict=True)
     ]
     say("tabs, ms", dict(zip(titles, tabs, strict=True)))
-    # matplotlib draws the whole picture at each step: 0.1 s on a machine of its own, half a second on a loaded one
-    assert_in_time(got["median"] < 1500, got)
+    # matplotlib draws the whole picture at each step: 0.2 s on a machine of its own, half a second on a loaded one
+    assert_in_time(got["median"] < (250 if EXACT else 1000), got)
     assert_in_time(all(time < 3000 for time in tabs), tabs)
