@@ -24,7 +24,7 @@ STYLE = (HERE / "theme.css").read_text(encoding="utf-8") + DARK_STILLS
 # The output that a saved notebook shows without a kernel: a style sheet, and a text on how to wake the panel. The style
 # hides the output two places before it, which is the widget's: without a kernel that is a line such as "Loading
 # widget..." or "Error displaying widget".
-WAKE = "This panel sleeps: run its cell again to wake it. Above are its last results."
+WAKE = "This panel sleeps: run its cell again to wake it. Above is what it showed last."
 SAVED_RULES = (HERE / "saved.css").read_text(encoding="utf-8")
 SAVED_STYLE = (
     f'<style class="fl-saved">\n{SAVED_RULES}{DARK_STILLS}\n</style><p class="fl-wake">{WAKE}</p>'
