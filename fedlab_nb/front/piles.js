@@ -4,6 +4,7 @@ import { findAt, layOutPiles } from "./layout.js";
 import { countInWords, letter, percent, plural } from "./text.js";
 
 const WALK = 350; // milliseconds that tiles take to where they belong
+const FIRST_STEP = 16; // milliseconds of it that the first frame shows: a hand sees at once that something moves
 const DRAG = 6; // pixels after which a press is a drag
 const NUDGE = { width: 104, height: 68 }; // pixels: two lines, and the numbers of the piles below it
 const NEAR = 24; // pixels from a nudge to its pile, at most, where any pile has room for it
@@ -12,11 +13,12 @@ const NAMED_LETTERS = 8; // of a class that the nudge names
 const NARROW = 30; // pixels of a column that has no room for a number
 const LEAST_PICTURE = 10; // pixels of the screen: in a narrow column nobody sees on a smaller tile what its sample is
 
-/** All thumbnails in their classes' colours on one canvas, once; null where samples have no images. */
+/** All thumbnails in their classes' colours in one picture, once; null where samples have no images. It is a bitmap:
+    of a canvas, the browser would take a copy for each tile that is drawn from it. */
 function makeSheet({ labels, images, side, channels = 1 }, groups, classes, columns) {
   if (!images) return null;
   const rows = Math.ceil(labels.length / columns);
-  const sheet = html("canvas", { width: side * columns, height: side * rows });
+  const sheet = new OffscreenCanvas(side * columns, side * rows);
   const pen = sheet.getContext("2d");
   const pixels = pen.createImageData(sheet.width, sheet.height);
   const colours = classes.map(({ colour }) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)));
@@ -39,7 +41,7 @@ function makeSheet({ labels, images, side, channels = 1 }, groups, classes, colu
     }
   });
   pen.putImageData(pixels, 0, 0);
-  return sheet;
+  return sheet.transferToImageBitmap();
 }
 
 /** A square in the colour of its class, on whole pixels of the screen: all are of one size, with one gap between. */
@@ -74,24 +76,36 @@ export function createPiles(data, send, { hasCard = true } = {}) {
   let layout = null;
   let hasPictures = sheet !== null; // the tiles are large enough for them
   let size = { width: 0, height: 0 };
+  let colours = { ink: "", act: "", font: "" }; // of the theme
   let frame = 0;
   let drag = null; // {client, label, sample, x, y, toX, toY, isMoving}; by the nudge also isWhole
   let current = 0; // the pile that Tab goes to
 
+  /** Give the canvas so many pixels, where it has others: each time it would be made anew. */
+  function fitCanvas(width, height) {
+    if (canvas.width !== width) canvas.width = width;
+    if (canvas.height !== height) canvas.height = height;
+  }
+
+  /** Colours and type of the theme, once: each reading in the midst of a change makes the browser style the page. */
+  function readTheme() {
+    const style = getComputedStyle(canvas);
+    colours = { ink: style.getPropertyValue("--ink"), act: style.getPropertyValue("--act"), font: style.fontFamily };
+  }
+
   function paint() {
     const scale = devicePixelRatio || 1;
-    canvas.width = Math.round(size.width * scale);
-    canvas.height = Math.round(size.height * scale);
     const pen = canvas.getContext("2d");
-    const style = getComputedStyle(canvas);
     const { tiles, tops, column, side } = layout;
-    pen.scale(scale, scale);
+    fitCanvas(Math.round(size.width * scale), Math.round(size.height * scale));
+    pen.setTransform(scale, 0, 0, scale, 0, 0);
+    pen.clearRect(0, 0, size.width, size.height);
     pen.imageSmoothingEnabled = side * scale < 24;
     const target = drag?.isMoving ? findAt(layout, drag.toX, size.height - 1).client : -1;
     const marked = target >= 0 && target !== drag.client ? target : view.state.client;
     if (marked !== null && marked >= 0) {
       pen.globalAlpha = 0.14;
-      pen.fillStyle = style.getPropertyValue("--act");
+      pen.fillStyle = colours.act;
       pen.fillRect(column * marked, 0, column, size.height);
     }
     pen.globalAlpha = 1;
@@ -113,16 +127,16 @@ export function createPiles(data, send, { hasCard = true } = {}) {
       }
     }
     pen.globalAlpha = 1;
-    pen.fillStyle = style.getPropertyValue("--ink");
+    pen.fillStyle = colours.ink;
     pen.textAlign = "center";
-    pen.font = `11px ${style.fontFamily}`;
+    pen.font = `11px ${colours.font}`;
     view.piles.forEach((pile, k) => {
       if (column >= NARROW - 8) pen.fillText(pile.length, column * (k + 0.5), tops[k] - 6);
     });
     const looked = /^t(\d+)$/.exec(view.state.image);
     const seen = looked && tiles.find(({ sample }) => sample === Number(looked[1]));
     if (seen) {
-      pen.strokeStyle = style.getPropertyValue("--ink");
+      pen.strokeStyle = colours.ink;
       pen.lineWidth = 2;
       pen.strokeRect(places[2 * seen.slot], places[2 * seen.slot + 1], side, side);
     }
@@ -149,9 +163,10 @@ export function createPiles(data, send, { hasCard = true } = {}) {
       from.set(slot, start);
       isMoving ||= Math.abs(start[0] - x) + Math.abs(start[1] - y) > 0.5;
     }
-    const begin = performance.now();
+    const hasWay = isMoving && !still.matches;
+    const begin = performance.now() - FIRST_STEP;
     const step = (now) => {
-      const share = still.matches || !isMoving ? 1 : Math.min(1, Math.max(0, (now - begin) / WALK));
+      const share = hasWay ? Math.min(1, Math.max(0, (now - begin) / WALK)) : 1;
       const left = (1 - share) ** 3;
       for (const { slot, x, y } of layout.tiles) {
         const [startX, startY] = from.get(slot);
@@ -161,7 +176,8 @@ export function createPiles(data, send, { hasCard = true } = {}) {
       paint();
       if (share < 1) frame = requestAnimationFrame(step);
     };
-    step(begin);
+    if (hasWay) frame = requestAnimationFrame(step);
+    else step(begin);
   }
 
   function drawOwners() {
@@ -397,12 +413,16 @@ export function createPiles(data, send, { hasCard = true } = {}) {
     update,
     /** The canvas of the piles, for a picture. */
     describe: () => ({ address: canvas.toDataURL(), width: size.width, height: size.height }),
-    /** Measure anew, after the window or the theme has changed. */
+    /** The theme is another one; the next update paints in it. */
+    readTheme,
+    /** Measure anew, after the window has changed. */
     resize() {
       const width = canvas.clientWidth;
       const height = canvas.clientHeight;
-      if (width !== size.width || height !== size.height) places.fill(NaN);
+      if (width === size.width && height === size.height) return;
+      places.fill(NaN);
       size = { width, height };
+      readTheme(); // before it had a size, it may not have been on the page
       if (view) update(view);
     },
     destroy() {

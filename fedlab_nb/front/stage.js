@@ -519,6 +519,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
 
   function redrawTheme() {
     body.dataset.theme = isDark() ? "dark" : "light";
+    piles.readTheme();
     piles.resize();
     drawNow();
     flight.resize();

@@ -175,10 +175,18 @@ def average_field_over_seeds(
 
     nan stands for values that are not known, and fills the rows of federations with fewer clients.
     """
-    from pandas import DataFrame
-
-    means = [DataFrame(getattr(s, field).values(), dtype=float).mean() for s in series]
-    return DataFrame(means).to_numpy()
+    rows_by_series = [list(getattr(s, field).values()) for s in series]
+    width = max((len(row) for rows in rows_by_series for row in rows), default=0)
+    means = np.full((len(series), width), np.nan)
+    for i, rows in enumerate(rows_by_series):
+        values = np.full((len(rows), width), np.nan)
+        for seed_index, row in enumerate(rows):
+            values[seed_index, : len(row)] = np.array(row, dtype=float)  # None is nan
+        is_known = ~np.isnan(values)
+        has_value = is_known.any(axis=0)
+        totals = np.where(is_known, values, 0.0).sum(axis=0)
+        means[i, has_value] = totals[has_value] / is_known.sum(axis=0)[has_value]
+    return means
 
 
 def draw_method_heat_map(
