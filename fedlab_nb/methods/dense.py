@@ -91,7 +91,7 @@ class Dense(GeneratorKnobs):
     ) -> ScalarLoss:
         """L_CE + λ₁ L_BN + λ₂ L_div of `images [b, ...]` with intended `labels [b]`."""
         view = ensemble.compute_outputs(images, with_batch_norm_loss=self.bn_weight > 0)
-        teacher = self.combine_teacher_logits(view.logits, client_weights)
+        teacher = self.combine_client_logits_into_teacher(view.logits, client_weights)
         similarity = F.cross_entropy(teacher, labels)
         boundary = compute_boundary_loss(teacher, student(images), self.div_temperature)
         return similarity + self.bn_weight * view.batch_norm + self.div_weight * boundary

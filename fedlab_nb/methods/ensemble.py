@@ -396,7 +396,7 @@ class RuledEnsemble(EnsembleModel):
         if self.rule == "votes":
             votes = F.one_hot(client_logits.argmax(-1), client_logits.shape[-1]).sum(0)
             return votes + client_logits.softmax(-1).mean(0)  # which is less than one vote
-        return combine_client_logits(client_logits, self.weights, normalise=False)
+        return combine_client_logits(client_logits, self.weights, divide_by_weight_sum=False)
 
 
 @register(

@@ -92,7 +92,7 @@ class FAdi(ServerKnobs):
         """L of pixels `pixels_from_minus_one_to_one [b, C, H, W]` in [-1, 1] with `labels [b]`;
         `images`: the same as the networks read them."""
         view = ensemble.compute_outputs(images, with_batch_norm_loss=self.bn_weight > 0)
-        teacher = self.combine_teacher_logits(view.logits, client_weights)
+        teacher = self.combine_client_logits_into_teacher(view.logits, client_weights)
         value = (
             F.cross_entropy(teacher, labels)
             + self.tv * compute_total_variation(pixels_from_minus_one_to_one)

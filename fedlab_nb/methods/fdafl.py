@@ -71,7 +71,7 @@ class FDafl(GeneratorKnobs):
     ) -> ScalarLoss:
         """L_G of `images [b, ...]`."""
         view = ensemble.compute_outputs(images)
-        teacher = self.combine_teacher_logits(view.logits, client_weights)
+        teacher = self.combine_client_logits_into_teacher(view.logits, client_weights)
         value = self.one_hot * compute_one_hot_loss(teacher) + self.entropy * compute_entropy_loss(
             teacher
         )

@@ -109,7 +109,7 @@ class FedKD(Method):
         # Server: the weighted ensemble's logits of the public samples, once; then one network learns them.
         with ctx.server():
             logits = FrozenEnsemble(uploaded).logits_in_chunks(ctx.public)
-            teacher = combine_client_logits(logits, shares, normalise=False)
+            teacher = combine_client_logits(logits, shares, divide_by_weight_sum=False)
             student = make_student(ctx, "fedkd", self.server_model)
             if start is not None:
                 load_state(student, start)

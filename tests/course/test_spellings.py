@@ -19,7 +19,7 @@ from fedlab_nb.data.tables import compute_pooled_mean_and_deviation
 from fedlab_nb.methods.afl import RidgeSums, solve_classifier_weights
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.coboosting.boosting import (
-    compute_weight_gradient,
+    compute_loss_gradient_of_client_weights,
     step_down_gradient_sign_within_unit_interval,
 )
 from fedlab_nb.methods.fedet.consensus import compute_consensus
@@ -87,7 +87,7 @@ def ee_step_by_autograd(logits, labels, w, eta):
 def ee_step_by_package(logits, labels, w, eta):
     logits, labels, w = map(torch.as_tensor, (logits, labels, w))
     return step_down_gradient_sign_within_unit_interval(
-        w, compute_weight_gradient(logits, labels, w), eta
+        w, compute_loss_gradient_of_client_weights(logits, labels, w), eta
     )
 
 

@@ -96,7 +96,7 @@ def combine_client_logits(
     client_logits: ClientLogits,
     client_weights: ClientWeights | None = None,
     *,
-    normalise: bool = True,
+    divide_by_weight_sum: bool = True,
 ) -> Logits:
     """f̄_w = Σ_k w_k f_k / Σ_k w_k (Co-Boosting, Eq. 2, as its code has it): logits `[M, N, C]` ->
     `[N, C]`.
@@ -107,7 +107,7 @@ def combine_client_logits(
         return client_logits.mean(0)
     per_class = client_weights if client_weights.dim() == 2 else client_weights[:, None]
     total = (per_class[:, None] * client_logits).sum(0)
-    if not normalise:
+    if not divide_by_weight_sum:
         return total
     return total / per_class.sum(0)
 

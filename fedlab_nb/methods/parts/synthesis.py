@@ -2,7 +2,8 @@
 
 One of their epochs is: (a) make a batch of images, (b) add it to the pool, (c) distil from the pool. In short:
 - `ServerKnobs`, `GeneratorKnobs`: dataclass bases with the hyper-parameters; a method overrides
-  `make_initial_client_weights`, `combine_teacher_logits` and `make_global_model` where it differs from DENSE.
+  `make_initial_client_weights`, `combine_client_logits_into_teacher` and `make_global_model` where it differs
+  from DENSE.
 - `server = Server(self, ctx, uploaded)`: frozen ensemble, its weights, student, pool and trace, all at their start;
   `server.add_batch_to_pool(t, x, y)` is (b), `yield from server.distil_student_network(t)` is (c),
   `self.make_global_model(server)` is the model that predicts.
@@ -196,7 +197,7 @@ class ServerKnobs(Method):
             return None
         return make_client_weights(kind, ctx.sizes, dtype_device_template)
 
-    def combine_teacher_logits(
+    def combine_client_logits_into_teacher(
         self, client_logits: ClientLogits, client_weights: ClientWeights | None
     ) -> Logits:
         """The teacher's logits `[N, C]` from the clients' `[M, N, C]`."""
@@ -241,7 +242,9 @@ class DistillationServer:
 
     def compute_teacher_logits(self, images: Images) -> Logits:
         """The teacher's logits `[N, C]` of `images [N, ...]`."""
-        return self.method.combine_teacher_logits(self.ensemble.logits(images), self.weights)
+        return self.method.combine_client_logits_into_teacher(
+            self.ensemble.logits(images), self.weights
+        )
 
     def draw_labels(self) -> Labels:
         """Intended labels of a batch, y ~ U{0, …, C-1}, sorted, `[b]`."""
@@ -252,7 +255,7 @@ class DistillationServer:
         """(b) of `epoch` (from 0): `images [b, ...]` with `labels [b]` joins the pool and the trace."""
         logits = self.ensemble.logits_in_chunks(images)
         self.pool.add(images, labels, logits)
-        teacher = self.method.combine_teacher_logits(logits, self.weights)
+        teacher = self.method.combine_client_logits_into_teacher(logits, self.weights)
         self.trace.add_batch(epoch + 1, images, labels, teacher, self.student)
 
     def distil_student_network(
@@ -266,7 +269,7 @@ class DistillationServer:
         if prepare_images:
             teacher = self.compute_teacher_logits
         else:
-            teacher = self.method.combine_teacher_logits(self.pool.logits, self.weights)
+            teacher = self.method.combine_client_logits_into_teacher(self.pool.logits, self.weights)
         steps = self.method.passes or None
         losses = []
         for loss in self.learner.train_one_pass(

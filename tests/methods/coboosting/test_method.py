@@ -109,7 +109,7 @@ def test_the_papers_literal_rule_takes_one_decayed_step_an_epoch():
 def test_ee_reads_the_samples_of_its_setting(monkeypatch, updates, passes, expected):
     """EE reads the pool before the new batch is added; its cached logits are those of the networks."""
     calls = []
-    real_steps = boosting.iterate_sign_steps_of_client_weights
+    real_steps = boosting.iterate_sign_steps_of_one_pass
     pools: list[SyntheticPool] = []
 
     class RecordedPool(SyntheticPool):
@@ -138,7 +138,7 @@ def test_ee_reads_the_samples_of_its_setting(monkeypatch, updates, passes, expec
 
     context_clients = run(ee=False)[0].ensemble.clients
     monkeypatch.setattr(synthesis, "SyntheticPool", RecordedPool)
-    monkeypatch.setattr(boosting, "iterate_sign_steps_of_client_weights", reweight)
+    monkeypatch.setattr(boosting, "iterate_sign_steps_of_one_pass", reweight)
     run(updates=updates, passes=passes)
     assert calls == expected
 
@@ -163,14 +163,14 @@ def test_the_pool_holds_unperturbed_images(monkeypatch):
 
 def test_dhs_perturbs_every_batch_afresh(monkeypatch):
     """Teacher and student get images exactly ε away from those of the pool, in new directions for every batch."""
-    calls, real = [], boosting.perturb_images
+    calls, real = [], boosting.perturb_images_along_output_directions
 
     def perturb(x, teacher, u, epsilon, **options):
         perturbed = real(x, teacher, u, epsilon, **options)
         calls.append((x, perturbed, u))
         return perturbed
 
-    monkeypatch.setattr(boosting, "perturb_images", perturb)
+    monkeypatch.setattr(boosting, "perturb_images_along_output_directions", perturb)
     run(epsilon=51.0)  # 0.2 in pixels
     assert len(calls) == 2 * T  # `passes` = 2
     for x, perturbed, _ in calls:
@@ -199,7 +199,9 @@ def test_dhs_changes_the_student_alone():
 def test_without_dhs_cached_and_new_teacher_logits_give_the_same_student(monkeypatch):
     cached, _ = run(context(dtype=torch.float64), dhs=False)
     # With a perturbation that changes nothing the teacher's logits are computed again for every batch.
-    monkeypatch.setattr(boosting, "perturb_images", lambda x, *args, **options: x)
+    monkeypatch.setattr(
+        boosting, "perturb_images_along_output_directions", lambda x, *args, **options: x
+    )
     recomputed, _ = run(context(dtype=torch.float64))
     torch.testing.assert_close(
         cached.logits(x_test(torch.float64)), recomputed.logits(x_test(torch.float64))
@@ -289,7 +291,7 @@ def test_the_perturbation_has_a_temperature_of_its_own():
         ctx, method = context(), CoBoosting(**SHORT | options)
         models = ClientModels([ctx.initial_model(k) for k in range(M)])
         server = synthesis.GeneratorServer(method, ctx, models)
-        perturbed[tuple(options)] = method.perturb_images_to_be_harder(
+        perturbed[tuple(options)] = method.diversify_images_by_one_step(
             x, server, torch.Generator().manual_seed(1)
         )
     assert torch.equal(perturbed[()], perturbed[("temperature",)])

@@ -49,7 +49,7 @@ def test_combining_client_logits_by_hand():
     assert combine_client_logits(logits).tolist() == [[2.0, 0.0]]
     w = torch.tensor([0.5, 1.5], dtype=torch.float64)
     assert combine_client_logits(logits, w).tolist() == [[2.5, -1.0]]
-    assert combine_client_logits(logits, w, normalise=False).tolist() == [[5.0, -2.0]]
+    assert combine_client_logits(logits, w, divide_by_weight_sum=False).tolist() == [[5.0, -2.0]]
     # A common factor of the weights has no effect.
     torch.testing.assert_close(
         combine_client_logits(logits, 7 * w), combine_client_logits(logits, w)
