@@ -13,7 +13,7 @@ label is drawn for each sample. labels="true": the samples' own labels, which gi
 Fisher of FedLPA and the "DiagonalFisher" baseline of its paper. λ_damp acts as a prior: for a
 weight that no client's data determine, and for all weights as λ_damp → ∞, the result is the plain
 weighted average. Traffic of one client: 4d down, 2·4d up. FedLPA's *factor diagonals*
-(`solve_layer_with_precision` in `fedlpa/server.py`) are something else: the damped diagonals of A
+(`solve_layer_with_part_of_precision` in `fedlpa/server.py`) are something else: the damped diagonals of A
 and B.
 
 Departures: λ_damp is ours; Matena & Raffel instead replace a Fisher value of 0 by a small number, and FedLPA's paper

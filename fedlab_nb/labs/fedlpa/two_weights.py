@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ...methods.fedlpa.server import solve_layer_with_precision
+from ...methods.fedlpa.server import solve_layer_with_part_of_precision
 from ...methods.parts.kronecker import KroneckerFactors, LayerPosterior, add_damping
 from ...tensor_types import SquareMatrix
 
@@ -62,9 +62,9 @@ def make_two_weights(
     return TwoWeights(
         means=means.numpy(),
         precisions=torch.stack([torch.kron(factors.a, factors.b) for factors in sent]).numpy(),
-        average=solve_layer_with_precision(posterior, "none")[0].numpy(),
-        diagonal=solve_layer_with_precision(posterior, "diagonal")[0].numpy(),
-        aggregate=solve_layer_with_precision(posterior, "exact")[0].numpy(),
+        average=solve_layer_with_part_of_precision(posterior, "none")[0].numpy(),
+        diagonal=solve_layer_with_part_of_precision(posterior, "diagonal")[0].numpy(),
+        aggregate=solve_layer_with_part_of_precision(posterior, "exact")[0].numpy(),
         pooled=torch.linalg.solve(inputs[0] + inputs[1], weighted_means).numpy(),
     )
 
