@@ -151,7 +151,7 @@ def explain_fens(model: FensModel, sample: OneSample) -> AnswerSum:
     rule = model.rule
     answers = model.experts(sample)
     combine = partial(rule, images=sample)
-    values = model.experts.combine_with_byzantine_answers(
+    values = model.experts.replace_answers_of_byzantine_clients(
         combine, answers, rule.reads_probabilities
     )[0]
     unit: ValueUnit = LOGITS

@@ -165,7 +165,7 @@ def test_no_transfer_in_a_round_of_phase_2_of_fens(aggregator, steps, device):
         images = torch.rand(n, 1, 8, 8).to(NAME)
         proxies[k] = ProxySamples(logits, labels, images)
     fens = METHODS["fens"](aggregator=aggregator, rounds=4, local_steps=steps, batch=8)
-    rule = fens.make_aggregator(3, 4, (1, 8, 8), torch.Generator().manual_seed(1)).to(NAME)
+    rule = fens.make_initial_aggregator(3, 4, (1, 8, 8), torch.Generator().manual_seed(1)).to(NAME)
     rounds = fens.train_aggregator_in_place(
         rule, proxies, lambda k: torch.Generator().manual_seed(k)
     )

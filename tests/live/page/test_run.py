@@ -11,7 +11,7 @@ import fedlab_nb as fl
 from fedlab_nb.data import federate, load
 from fedlab_nb.live import page
 from fedlab_nb.methods import afl, gauss
-from fedlab_nb.methods.fens.aggregators import make_trained_aggregator
+from fedlab_nb.methods.fens.aggregators import make_trainable_aggregator
 from fedlab_nb.methods.fens.model import FensModel, quantise_experts
 from fedlab_nb.methods.fens.training import ProxySamples
 from fedlab_nb.models import build, model_state
@@ -146,7 +146,7 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
         k: ProxySamples(experts.compute_logits(digits.x_train[rows]), digits.y_train[rows])
         for k, rows in enumerate(held)
     }
-    rule = make_trained_aggregator("per_class", 4, 10, 0, (1, 8, 8), start="average")
+    rule = make_trainable_aggregator("per_class", 4, 10, 0, (1, 8, 8), start="average")
     fens = fl.METHODS["fens"]()
     assert len(list(fens.train_aggregator_in_place(rule, proxies, generator))) == fens.rounds
 

@@ -11,7 +11,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fens import Fens
-from fedlab_nb.methods.fens.aggregators import ProbabilityAggregator, make_trained_aggregator
+from fedlab_nb.methods.fens.aggregators import ProbabilityAggregator, make_trainable_aggregator
 from fedlab_nb.methods.parts.byzantine import (
     CERTAIN_LOGIT,
     MATCH_HONEST,
@@ -218,7 +218,7 @@ def test_a_probability_aggregator_applies_its_rule_to_probabilities():
     stream = torch.Generator().manual_seed(3)
     z = torch.randn(6, 4, 3, generator=stream)
     for name in ("linear", "per_class", "nn"):
-        rule = make_trained_aggregator(name, 4, 3, generator=torch.Generator().manual_seed(1))
+        rule = make_trainable_aggregator(name, 4, 3, generator=torch.Generator().manual_seed(1))
         assert torch.equal(ProbabilityAggregator(rule)(z), rule(z.softmax(2)))
         assert ProbabilityAggregator(rule).trained_parameter_count == rule.trained_parameter_count
 
