@@ -321,7 +321,7 @@ class AFL(FrozenMethod):
 
     def run(self, ctx: Context) -> Steps[HeadModel]:
         # The features of each client and of test samples; the noise that the promise needs.
-        client_features, features = yield from self.make_features(ctx)
+        client_features, features = yield from self.make_feature_maps(ctx)
         sigma = 0.0
         if self.adds_privacy_noise:
             sigma = find_smallest_noise_sigma(self.epsilon, self.delta, sensitivity=SENSITIVITY)
@@ -329,7 +329,9 @@ class AFL(FrozenMethod):
         client_sums = []
         for k in range(ctx.clients_count):
             x, y = ctx.private.train(k)
-            sums = RidgeSums.measure(client_features[k](x), y, ctx.classes, has_unit_rows=sigma > 0)
+            sums = RidgeSums.measure(
+                client_features[k](x), y, ctx.classes, should_scale_rows_to_unit_length=sigma > 0
+            )
             client_sums.append(sums.copy_with_ridge(self.gamma))
             yield Progress("sums", k + 1, ctx.clients_count)
         # Link: the upper triangle and the class sums go up, masked or as they are.

@@ -107,5 +107,5 @@ class FDafl(GeneratorKnobs):
                     losses.append(server.learner.step(x, teacher))
                     yield Progress("distillation", t, self.epochs)
                 server.student.eval()
-                yield server.finish_epoch(t, losses)
+                yield server.record_loss_and_make_progress(t, losses)
             return self.make_global_model(server)

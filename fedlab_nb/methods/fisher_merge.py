@@ -49,9 +49,9 @@ from .parts.kronecker import (
     append_bias_column,
     copy_state_with_layers,
     find_factor_layers,
-    flatten_inputs,
-    flatten_outputs,
-    record_inputs_and_gradients,
+    flatten_layer_inputs_with_bias_one,
+    flatten_output_gradients,
+    iterate_layer_inputs_and_gradients,
 )
 from .traffic import FederationSizes, TrafficBytes
 
@@ -172,7 +172,7 @@ def compute_diagonal_fisher(
         roots = None
         if probability is not None:
             roots = probability.sqrt().split(batch_size)
-        batches = record_inputs_and_gradients(module, layers, samples, target, batch_size)
+        batches = iterate_layer_inputs_and_gradients(module, layers, samples, target, batch_size)
         for i, batch in enumerate(batches):
             for name, (inputs, gradient) in batch.items():
                 if roots is not None:
@@ -230,8 +230,10 @@ def _sum_squared_gradients(
         scale_gradient = (output_gradient * normalised_inputs).sum((2, 3))
         shift_gradient = output_gradient.sum((2, 3))
         return torch.stack([scale_gradient, shift_gradient], -1).square().sum(0)
-    rows = flatten_inputs(layer, layer_inputs)  # [b, T, i]
-    slopes = flatten_outputs(layer, output_gradient).unflatten(0, rows.shape[:2])  # [b, T, o]
+    rows = flatten_layer_inputs_with_bias_one(layer, layer_inputs)  # [b, T, i]
+    slopes = flatten_output_gradients(layer, output_gradient).unflatten(
+        0, rows.shape[:2]
+    )  # [b, T, o]
     if rows.shape[1] == 1:  # one position: the square of a product is the product of the squares
         return slopes[:, 0].square().T @ rows[:, 0].square()
     return (slopes.transpose(1, 2) @ rows).square().sum(0)

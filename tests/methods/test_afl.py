@@ -307,8 +307,8 @@ def test_too_few_samples_and_a_feature_of_zeros_give_the_smallest_least_squares_
 def test_one_sample_moves_the_sums_by_at_most_the_sensitivity(n, seed, scale):
     x, y = draw_samples(n, seed=seed)
     x = x * scale
-    sums = RidgeSums.measure(x, y, 3, has_unit_rows=True)
-    without_one = RidgeSums.measure(x[1:], y[1:], 3, has_unit_rows=True)
+    sums = RidgeSums.measure(x, y, 3, should_scale_rows_to_unit_length=True)
+    without_one = RidgeSums.measure(x[1:], y[1:], 3, should_scale_rows_to_unit_length=True)
     change = sums - without_one
     class_square = change.classes.square().sum()
     sent_square = torch.triu(change.moments).square().sum()
@@ -319,7 +319,7 @@ def test_one_sample_moves_the_sums_by_at_most_the_sensitivity(n, seed, scale):
 
 def test_noise_is_symmetric_has_its_spread_and_vanishes_with_sigma():
     x, y = draw_samples(60, features=80)
-    sums = RidgeSums.measure(x, y, 3, has_unit_rows=True)
+    sums = RidgeSums.measure(x, y, 3, should_scale_rows_to_unit_length=True)
     noisy = sums.copy_with_noise(2.0, torch.Generator().manual_seed(0))
     noise = noisy.moments - sums.moments
     torch.testing.assert_close(noise, noise.T, rtol=0, atol=1e-12)

@@ -317,13 +317,13 @@ def test_data_free_runs_cost_one_upload_and_report_their_images(name, model):
 def test_synthesis_leaves_the_students_batch_norm_alone(kind, monkeypatch):
     """Distillation alone changes it: before the first step the student is as it was initialised."""
     states = []
-    real_distil = DistillationServer.distil_student_network
+    real_distil = DistillationServer.distil_student_for_one_epoch
 
     def distil(self, *args):
         states.append(model_state(self.student))
         return (yield from real_distil(self, *args))
 
-    monkeypatch.setattr(DistillationServer, "distil_student_network", distil)
+    monkeypatch.setattr(DistillationServer, "distil_student_for_one_epoch", distil)
     ctx = context(model="resnet8", width=4)
     finish(kind(**SHORT), ctx)
     initial = model_state(ctx.build(ctx.architectures[0], ctx.generator(kind.info.name, "student")))

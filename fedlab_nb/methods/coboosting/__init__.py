@@ -58,7 +58,7 @@ from ..parts.frozen_ensemble import (
     WEIGHTS,
     FrozenEnsemble,
     combine_client_logits,
-    make_client_weights,
+    compute_client_shares,
 )
 from ..parts.synthesis import (
     ClipChoice,
@@ -66,7 +66,7 @@ from ..parts.synthesis import (
     GeneratorKnobs,
     GeneratorServer,
     SynthesisReport,
-    make_clip_knob,
+    make_gradient_clip_knob,
 )
 from ..traffic import FederationSizes, TrafficBytes
 from . import boosting
@@ -191,7 +191,7 @@ class CoBoosting(GeneratorKnobs):
     weighted: str = knob("mean", "Ensemble", options=("mean", "sum"))
     start: ClientWeighting = knob("uniform", "First weights", symbol="w⁰", options=WEIGHTS)
     ee_data: str = knob("synthetic", "Weights from", options=("synthetic", "real"))
-    clip: ClipChoice = make_clip_knob()
+    clip: ClipChoice = make_gradient_clip_knob()
     reset: bool = knob(True, "Fresh generator")
     answer: str = knob("server", "Predict with", options=("server", "ensemble"))
 
@@ -209,7 +209,7 @@ class CoBoosting(GeneratorKnobs):
     def make_initial_client_weights(
         self, ctx: Context, dtype_device_template: Tensor
     ) -> ClientWeights:
-        return make_client_weights(self.start, ctx.sizes, dtype_device_template)
+        return compute_client_shares(self.start, ctx.sizes, dtype_device_template)
 
     def combine_client_logits_into_teacher(
         self, client_logits: ClientLogits, client_weights: ClientWeights | None
@@ -251,7 +251,7 @@ class CoBoosting(GeneratorKnobs):
             real_answers = None
             if real is not None:
                 x, y = real
-                real_answers = (server.ensemble.logits_in_chunks(x), y)
+                real_answers = (server.ensemble.compute_logits_without_gradients(x), y)
             perturb = None
             if self.dhs and self.epsilon:
                 perturb = partial(
@@ -259,7 +259,7 @@ class CoBoosting(GeneratorKnobs):
                 )
             for t in range(self.epochs):
                 # (a) GHS: hard images.
-                x, y = yield from server.make_images(t, self.compute_generator_loss)
+                x, y = yield from server.synthesise_images(t, self.compute_generator_loss)
                 # (b) EE: new weights. Then the images join the pool.
                 if self.ee:
                     answers = real_answers or self.select_samples_for_ensemble_enhancement_or_none(
@@ -273,7 +273,7 @@ class CoBoosting(GeneratorKnobs):
                 server.trace.add_value("weights", server.weights)
                 server.add_batch_to_pool(t, x, y)
                 # (c) DHS: distil from perturbed copies of the pool, or from the pool.
-                yield from server.distil_student_network(t, perturb)
+                yield from server.distil_student_for_one_epoch(t, perturb)
             return self.make_global_model(server)
 
     def select_samples_for_ensemble_enhancement_or_none(
@@ -285,7 +285,7 @@ class CoBoosting(GeneratorKnobs):
         """
         if self.updates == "new":
             return ClientLogitsAndLabels(
-                server.ensemble.logits_in_chunks(new_images), new_intended_labels
+                server.ensemble.compute_logits_without_gradients(new_images), new_intended_labels
             )
         if len(server.pool) == 0:
             return None

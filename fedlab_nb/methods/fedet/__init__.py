@@ -371,7 +371,7 @@ class FedET(Method):
         teachers = FrozenEnsemble(clients, backend=ctx.backend)
         logits = []
         for chunk in public_samples.split(VOTE_CHUNK):
-            logits.append(teachers.logits_in_chunks(chunk))
+            logits.append(teachers.compute_logits_without_gradients(chunk))
             yield self._make_progress(round_index, self.local_steps)
         return torch.cat(logits, 1)
 

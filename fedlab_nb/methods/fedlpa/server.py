@@ -23,7 +23,7 @@ from ..parts.kronecker import (
     KroneckerFactors,
     LayerPosterior,
     copy_state_with_layers,
-    get_layer_weight_matrix,
+    join_weight_and_bias_of_layer,
 )
 from .client import LabelLeak, LocalPosterior, PosteriorUpload
 from .solvers import (
@@ -56,7 +56,7 @@ def average_states_and_make_layer_systems(
     states = [upload["state"] for upload in uploads]
     systems = {}
     for name in uploads[0]["factors"]:
-        matrices = [get_layer_weight_matrix(state, name) for state in states]
+        matrices = [join_weight_and_bias_of_layer(state, name) for state in states]
         factors = []
         for upload in uploads:
             triangles = upload["factors"][name]

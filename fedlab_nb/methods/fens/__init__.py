@@ -392,7 +392,7 @@ class Fens(Method):
                     )
             # Server: one step of its own, along the mean change.
             with make_server_block():
-                moved, state = averages.take_server_optimizer_step(
+                moved, state = averages.compute_server_optimizer_step(
                     self.server, start, delta, state, lr=rate, **moments
                 )
                 lam.copy_(moved)

@@ -111,22 +111,24 @@ class FeatureMoments:
         return FeatureMoments(self.mean, axes * values.clamp(min=least) @ axes.T)
 
 
-def compute_matrix_powers(matrices: SymmetricMatrices, exponent: float) -> SymmetricMatrices:
+def compute_symmetric_matrix_powers(
+    matrices: SymmetricMatrices, exponent: float
+) -> SymmetricMatrices:
     """Powers of symmetric positive (semi)definite matrices `[..., d, d]`."""
     values, axes = torch.linalg.eigh(matrices)
     return axes * values.clamp(min=0).pow(exponent)[..., None, :] @ axes.mT
 
 
-def compute_barycentre(
+def compute_covariance_barycentre(
     client_covariances: ClientCovariances, client_shares: ClientShares
 ) -> Covariance:
     """S* `[d, d]` of covariances `[M, d, d]`, weights `[M]` that sum to 1."""
     s = torch.tensordot(client_shares, client_covariances, 1)
     for _ in range(MOST_STEPS):
-        root = compute_matrix_powers(s, 0.5)
-        inverse_root = compute_matrix_powers(s, -0.5)
+        root = compute_symmetric_matrix_powers(s, 0.5)
+        inverse_root = compute_symmetric_matrix_powers(s, -0.5)
         mean_root = torch.tensordot(
-            client_shares, compute_matrix_powers(root @ client_covariances @ root, 0.5), 1
+            client_shares, compute_symmetric_matrix_powers(root @ client_covariances @ root, 0.5), 1
         )
         factor = inverse_root @ mean_root
         new_s = factor @ factor.T
@@ -143,9 +145,13 @@ def compute_transport_map(
     """A `[d, d]`, symmetric, with A source_covariance A = target_covariance, of covariances `[d,
     d]`.
     """
-    root = compute_matrix_powers(source_covariance, 0.5)
-    inverse_root = compute_matrix_powers(source_covariance, -0.5)
-    return inverse_root @ compute_matrix_powers(root @ target_covariance @ root, 0.5) @ inverse_root
+    root = compute_symmetric_matrix_powers(source_covariance, 0.5)
+    inverse_root = compute_symmetric_matrix_powers(source_covariance, -0.5)
+    return (
+        inverse_root
+        @ compute_symmetric_matrix_powers(root @ target_covariance @ root, 0.5)
+        @ inverse_root
+    )
 
 
 class AffineMap(NamedTuple):
@@ -156,15 +162,15 @@ class AffineMap(NamedTuple):
 
 
 def compute_alignment_map(
-    source_moments: FeatureMoments, target_moments: FeatureMoments, tau: float
+    source_moments: FeatureMoments, target_moments: FeatureMoments, share_of_way_0_to_1: float
 ) -> AffineMap:
-    """Matrix `[d, d]` and shift `[d]` that move rows a share `tau` of the way from moments
+    """Matrix `[d, d]` and shift `[d]` that move rows a share `share_of_way_0_to_1` of the way from moments
     `source_moments` to `target_moments`."""
     a = compute_transport_map(
         source_moments.copy_with_variance_floor().covariance, target_moments.covariance
     )
-    matrix = (1 - tau) * torch.eye(len(a)).to(a) + tau * a
-    return AffineMap(matrix, tau * (target_moments.mean - source_moments.mean @ a))
+    matrix = (1 - share_of_way_0_to_1) * torch.eye(len(a)).to(a) + share_of_way_0_to_1 * a
+    return AffineMap(matrix, share_of_way_0_to_1 * (target_moments.mean - source_moments.mean @ a))
 
 
 def pool_moments(

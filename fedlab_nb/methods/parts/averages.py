@@ -32,7 +32,7 @@ RULES: tuple[AverageRule, ...] = get_args(AverageRule)
 State = Mapping[str, Tensor]
 
 
-def make_average_knob() -> KnobField:
+def make_average_rule_knob() -> KnobField:
     """The field `average` of the methods that average models."""
     return knob("mean", "Average", options=RULES)
 
@@ -187,26 +187,26 @@ def make_zero_optimizer_moments(parameters: ParameterTensors) -> OptimizerMoment
 
 
 def compute_mean_parameter_change(
-    weights: ClientShares | list[float],
+    client_shares: ClientShares | list[float],
     client_parameters: list[ParameterTensors],
-    parameters: ParameterTensors,
+    server_parameters: ParameterTensors,
 ) -> ParameterTensors:
-    """`delta = sum_i w_i (received_i - parameters)`; the weights are expected to sum to 1."""
+    """`delta = sum_i w_i (received_i - server_parameters)`; the weights are expected to sum to 1."""
 
     def change(start: Tensor, *ends: Tensor) -> Any:
-        return sum(float(w) * (end - start) for w, end in zip(weights, ends, strict=True))
+        return sum(float(w) * (end - start) for w, end in zip(client_shares, ends, strict=True))
 
-    return _apply_to_each_tensor(change, parameters, *client_parameters)
+    return _apply_to_each_tensor(change, server_parameters, *client_parameters)
 
 
-class ServerStep(NamedTuple):
+class ParametersAndMoments(NamedTuple):
     """The parameters after a step, and the optimizer's moments."""
 
     parameters: Any
     moments: OptimizerMoments
 
 
-def take_server_optimizer_step(
+def compute_server_optimizer_step(
     optimizer: ServerOptimizer,
     parameters: ParameterTensors,
     mean_change: ParameterTensors,
@@ -216,18 +216,18 @@ def take_server_optimizer_step(
     tau: float = 1e-3,
     beta1: float = BETA1,
     beta2: float = BETA2,
-) -> ServerStep:
+) -> ParametersAndMoments:
     """One server step: the new parameters and the new state. UsageError for an unknown name.
 
     >>> state = make_zero_optimizer_moments(torch.zeros(1))
-    >>> take_server_optimizer_step("fedadam", torch.zeros(1), torch.ones(1), state, lr=0.1)[0]
+    >>> compute_server_optimizer_step("fedadam", torch.zeros(1), torch.ones(1), state, lr=0.1)[0]
     tensor([0.0990])
 
     That is 0.1 * 0.1 / (sqrt(0.01) + 0.001).
     """
     choose("server optimizer", optimizer, SERVER_OPTIMIZERS)
     if optimizer == "fedavg":
-        return ServerStep(
+        return ParametersAndMoments(
             _apply_to_each_tensor(lambda p, d: p + lr * d, parameters, mean_change), moments
         )
     m, v = moments
@@ -239,7 +239,7 @@ def take_server_optimizer_step(
             lambda v, d: v - (1 - beta2) * d * d * torch.sign(v - d * d), v, mean_change
         )
     new = _apply_to_each_tensor(lambda p, m, v: p + lr * m / (v.sqrt() + tau), parameters, m, v)
-    return ServerStep(new, (m, v))
+    return ParametersAndMoments(new, (m, v))
 
 
 def _apply_to_each_tensor(

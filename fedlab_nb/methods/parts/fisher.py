@@ -172,7 +172,7 @@ def train_fisher_head(
     if head_kind == "fishermix":
         head = Cosine(centres.to(ctx.dtype))
         targets = one_hot.to(ctx.dtype)
-        loss = compute_margin_losses
+        loss = compute_cosine_margin_losses
     else:
         # LDA is this simple here because z has the covariance I within classes.
         constants = shares.log() - centres.square().sum(1) / 2
@@ -191,9 +191,13 @@ def train_fisher_head(
     return FisherHead(mean.to(ctx.dtype), p.to(ctx.dtype), classes, len(class_counts), head).eval()
 
 
-def compute_margin_losses(labels: Labels, scores: ClassScores) -> LossPerSample:
+def compute_cosine_margin_losses(
+    one_hot_labels: Labels, cosine_scores: ClassScores
+) -> LossPerSample:
     """FisherMix: cross-entropy `[b]`, with MARGIN subtracted from the true class's cosine."""
-    return F.cross_entropy(scores - SCALE * MARGIN * labels, labels, reduction="none")
+    return F.cross_entropy(
+        cosine_scores - SCALE * MARGIN * one_hot_labels, one_hot_labels, reduction="none"
+    )
 
 
 def compute_soft_label_losses(soft_labels: Probabilities, scores: ClassScores) -> LossPerSample:

@@ -3,13 +3,13 @@ input.
 
 In short:
 - `ensemble = FrozenEnsemble(clients)`; `ensemble.logits(x) -> [M, N, C]`, with gradients to x if x needs them, never
-  to a model; `ensemble.logits_in_chunks(x)`: the same in chunks, without gradients (to keep beside a pool of samples).
+  to a model; `ensemble.compute_logits_without_gradients(x)`: the same in chunks, without gradients (to keep beside a pool of samples).
 - `combine_client_logits(logits, weights)`: f̄_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, with a weight for each client `[M]`,
   for each client and class `[M, C]`, or None for equal ones; differentiable with respect to both; `normalise=False`
   does not divide.
 - `ensemble.compute_outputs(x, with_batch_norm_loss=True)`: logits, penultimate features and the
   batch-norm loss of one forward pass.
-- `make_client_weights("uniform" | "samples", sizes, like)` -> `[M]`;
+- `compute_client_shares("uniform" | "samples", sizes, like)` -> `[M]`;
   `send_class_counts_and_compute_class_shares(ctx)` -> `[M, C]`, which uploads C counts a client.
 
 The models are copied once, in eval mode, so the clients' own models never change. Models of one
@@ -53,7 +53,7 @@ JoinedChannels = (
 WEIGHTS: tuple[ClientWeighting, ...] = ("uniform", "samples")
 
 
-def make_client_weights(
+def compute_client_shares(
     weighting: ClientWeighting, client_sample_counts: Sequence[int], dtype_device_template: Tensor
 ) -> ClientShares:
     """`[M]`, summing to 1: 1/M ("uniform", FedENS) or n_k/N ("samples", DW-FedENS); device and
@@ -119,7 +119,7 @@ def combine_client_logits(
 # `group.run(x)` of samples `[N, ...]` gives features and logits: client k's `[N, D]` and `[N, C]` at k.
 
 
-class GroupOutputs(NamedTuple):
+class FeaturesAndLogits(NamedTuple):
     """Features `[m, N, D]` and logits `[m, N, C]` of m models; a list of m tensors if they run in
     turn.
     """
@@ -141,7 +141,7 @@ class ClientGroup:
         for layer in norms:
             layer.register_forward_pre_hook(self._append_batch_norm_distance_if_wanted)
 
-    def run(self, samples: Samples) -> GroupOutputs:
+    def run(self, samples: Samples) -> FeaturesAndLogits:
         """Features and logits of `samples [N, ...]`."""
         raise NotImplementedError
 
@@ -176,25 +176,25 @@ class LoopGroup(ClientGroup):
             norms += [layer for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
         super().__init__(norms)
 
-    def run(self, samples: Samples) -> GroupOutputs:
+    def run(self, samples: Samples) -> FeaturesAndLogits:
         features = [module.features(samples) for module in self.modules]
         logits = []
         for module, client_features in zip(self.modules, features, strict=True):
             logits.append(module.classifier(client_features))
-        return GroupOutputs(features, logits)
+        return FeaturesAndLogits(features, logits)
 
 
-def flatten_layers(body: nn.Module) -> list[nn.Module]:
+def list_layers_of_nested_sequentials(body: nn.Module) -> list[nn.Module]:
     """The layers of nested Sequentials, in order; anything else counts as a layer."""
     if type(body) is not nn.Sequential:
         return [body]
     layers: list[nn.Module] = []
     for child in body:
-        layers += flatten_layers(child)
+        layers += list_layers_of_nested_sequentials(child)
     return layers
 
 
-def are_equal_normalisation_layers(layers: Sequence[nn.Module]) -> bool:
+def are_all_equal_normalise_layers(layers: Sequence[nn.Module]) -> bool:
     """True if the `layers` are all the same `Normalise`."""
     normalise_layers = [layer for layer in layers if isinstance(layer, Normalise)]
     if len(normalise_layers) < len(layers):
@@ -216,9 +216,9 @@ class StackedGroup(ClientGroup):
         self.net: Any = stack.net.eval()
         super().__init__(stack.batch_norms)
 
-    def run(self, samples: Samples) -> GroupOutputs:
+    def run(self, samples: Samples) -> FeaturesAndLogits:
         features = self.net.features(samples.expand(self.count, *samples.shape))
-        return GroupOutputs(features, self.net.classifier(features))
+        return FeaturesAndLogits(features, self.net.classifier(features))
 
 
 # ---------------------------------------------------------------------------------------------------------- frozen wide
@@ -248,7 +248,11 @@ class SideBySideGroup(ClientGroup):
         self.channels = (self.count, -1)
         clients = [copy_model(module).eval().requires_grad_(False) for module in modules]
         # [layer][client]
-        layers = list(zip(*(flatten_layers(client.body) for client in clients), strict=True))
+        layers = list(
+            zip(
+                *(list_layers_of_nested_sequentials(client.body) for client in clients), strict=True
+            )
+        )
         first_client = [client_layers[0] for client_layers in layers]
         cut = find_index_of_flatten_or_minus_one(first_client)
         start = int(isinstance(first_client[0], Normalise))
@@ -263,7 +267,7 @@ class SideBySideGroup(ClientGroup):
         self.norms = [layer for layer in self.maps if isinstance(layer, nn.BatchNorm2d)]
         super().__init__(self.norms)
 
-    def run(self, samples: Samples) -> GroupOutputs:
+    def run(self, samples: Samples) -> FeaturesAndLogits:
         pieces = samples.split(self.count_images_at_once(samples))
         if len(pieces) == 1:
             maps = self.maps(samples)
@@ -271,7 +275,7 @@ class SideBySideGroup(ClientGroup):
             maps = torch.cat([self.maps(piece) for piece in pieces])
         by_client = maps.unflatten(1, (self.count, -1)).transpose(0, 1)
         features = self.rows(by_client.flatten(2))
-        return GroupOutputs(features, self.classifier(features))
+        return FeaturesAndLogits(features, self.classifier(features))
 
     def count_images_at_once(self, images: Images) -> int:
         """Count the images that are read at once: all of them if L_BN needs statistics of the whole
@@ -293,10 +297,17 @@ def should_run_side_by_side(modules: Sequence[Network]) -> bool:
     first = modules[0]
     if len(modules) == 1 or type(first).features is not Network.features:
         return False
-    if len({tuple(map(type, flatten_layers(module.body))) for module in modules}) > 1:
+    if (
+        len(
+            {tuple(map(type, list_layers_of_nested_sequentials(module.body))) for module in modules}
+        )
+        > 1
+    ):
         return False
-    layers = flatten_layers(first.body)
-    if are_equal_normalisation_layers([flatten_layers(module.body)[0] for module in modules]):
+    layers = list_layers_of_nested_sequentials(first.body)
+    if are_all_equal_normalise_layers(
+        [list_layers_of_nested_sequentials(module.body)[0] for module in modules]
+    ):
         layers = layers[1:]
     cut = find_index_of_flatten_or_minus_one(layers)
     if not 0 < cut < len(layers) or not isinstance(layers[0], nn.Conv2d):
@@ -342,7 +353,7 @@ def merge_client_layers(
     layers: Sequence[Any] = client_layers
     first = layers[0]
     if isinstance(first, nn.Linear):
-        return _merge_linear(layers)
+        return _stack_linear_layers(layers)
     if isinstance(first, nn.Conv2d):
         merged: Any = _make_unfilled_convolution(first, len(layers), reads_images)
     elif isinstance(first, nn.BatchNorm2d):
@@ -360,7 +371,7 @@ def merge_client_layers(
     return merged
 
 
-def _merge_linear(layers: Sequence[nn.Linear]) -> StackedLinear:
+def _stack_linear_layers(layers: Sequence[nn.Linear]) -> StackedLinear:
     merged: Any = StackedLinear()
     merged.weight = torch.stack([layer.weight.t() for layer in layers]).transpose(1, 2)
     merged.bias = None
@@ -458,7 +469,7 @@ class FrozenEnsemble:
         """`[M, N, C]` of `samples [N, ...]`."""
         return self.compute_outputs(samples).logits
 
-    def logits_in_chunks(self, samples: Samples) -> ClientLogits:
+    def compute_logits_without_gradients(self, samples: Samples) -> ClientLogits:
         """`[M, N, C]` without gradients, in chunks: to be kept beside the samples."""
         chunk = min(choose_samples_per_chunk(network, samples) for network in self._kinds)
         return run_in_chunks(self.logits, samples, dim=1, chunk_size=chunk)

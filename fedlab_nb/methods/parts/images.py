@@ -34,7 +34,7 @@ def optimise_images(
     *,
     steps: int,
     lr: float,
-    progress: Progress,
+    progress_of_each_step: Progress,
     adam_betas: tuple[float, float] = BETAS,
     maximum_gradient_norm: float | None = CLIP,
     clipped_parameter_count: int | None = None,
@@ -43,7 +43,7 @@ def optimise_images(
     """Adam on `parameters` so that the images `make_images()` have a low `compute_loss`; returns
     the batch with the lowest one, cloned.
 
-    Yields `progress` after every step. Gradients go to `parameters` only, never to a network
+    Yields `progress_of_each_step` after every step. Gradients go to `parameters` only, never to a network
     inside `compute_loss`.
 
     maximum_gradient_norm: largest joint norm of the gradients that are clipped; None: none are
@@ -70,7 +70,7 @@ def optimise_images(
         optimizer.step(gradients)
         with torch.no_grad():
             project_parameters()
-        yield progress
+        yield progress_of_each_step
     return best
 
 
@@ -93,21 +93,27 @@ def _select_images_of_lower_loss(
     )
 
 
-def crop_randomly(
-    images: Images, stream: torch.Generator, *, padding: int, flip: bool = False
+def shift_and_mirror_randomly(
+    images: Images,
+    stream: torch.Generator,
+    *,
+    maximum_shift_pixels: int,
+    should_mirror_half: bool = False,
 ) -> Images:
-    """Each image of `images [N, C, H, W]` moved by up to `padding` pixels (zeros come in), half of them mirrored if
-    `flip`.
+    """Each image of `images [N, C, H, W]` moved by up to `maximum_shift_pixels` pixels (zeros come in), half of them mirrored if
+    `should_mirror_half`.
 
     Differentiable with respect to `images`.
     """
-    top, left = torch.randint(2 * padding + 1, (2, len(images)), generator=stream)
-    if flip:
+    top, left = torch.randint(2 * maximum_shift_pixels + 1, (2, len(images)), generator=stream)
+    if should_mirror_half:
         is_mirrored = (torch.rand(len(images), generator=stream) < 0.5).long()
     else:
         is_mirrored = torch.zeros_like(top)
     offsets = torch.stack([top, left, is_mirrored], 1)
-    return crop_and_flip(images, offsets.to(images.device), (padding, padding))
+    return crop_and_flip(
+        images, offsets.to(images.device), (maximum_shift_pixels, maximum_shift_pixels)
+    )
 
 
 class SyntheticPool:
@@ -148,35 +154,40 @@ ImageSource = str  # one of SOURCES
 NOISE = 1000  # samples of noise where no number is given
 
 
-def check_image_source(ctx: Context, source: ImageSource, should_augment: bool, title: str) -> None:
+def check_image_source(
+    ctx: Context, source: ImageSource, should_augment: bool, method_title: str
+) -> None:
     """UsageError, in one sentence, if `source` is not available for this run's inputs."""
     has_images = ctx.has("images")
     if source in OWN_SOURCES and not ctx.has("public"):
         others = "glyphs or noise" if has_images else "noise"
         raise UsageError(
-            f"{title} needs unlabelled public samples; set public=0.1, or fedet.public={others}."
+            f"{method_title} needs unlabelled public samples; set public=0.1, or fedet.public={others}."
         )
     if has_images:
         return
     if source in DATASETS or should_augment:
         unusable = "images of another data set" if source in DATASETS else "transformed images"
         raise UsageError(
-            f"{title} cannot use {unusable} with {ctx.kind};"
+            f"{method_title} cannot use {unusable} with {ctx.kind};"
             " set fedet.public=held-out, transform=false."
         )
 
 
 def choose_public_samples(
-    ctx: Context, source: ImageSource, maximum_samples: int = 0, should_augment: bool = False
+    ctx: Context,
+    source: ImageSource,
+    maximum_samples_or_0_for_all: int = 0,
+    should_augment: bool = False,
 ) -> Samples:
     """Public samples `[P, *input_shape]` on the run's device.
 
-    maximum_samples: so many are drawn without replacement, if there are more; 0: all"""
+    maximum_samples_or_0_for_all: so many are drawn without replacement, if there are more; 0: all"""
     stream = ctx.generator("public", source)
     if source == "noise":
         # In the range of images, or on the scale of standardised rows.
         draw = torch.rand if ctx.has("images") else torch.randn
-        x = draw(maximum_samples or NOISE, *ctx.input_shape, generator=stream).to(
+        x = draw(maximum_samples_or_0_for_all or NOISE, *ctx.input_shape, generator=stream).to(
             ctx.device, ctx.dtype
         )
     elif source in OWN_SOURCES:
@@ -185,8 +196,8 @@ def choose_public_samples(
         foreign = load(source).x_public
         assert foreign is not None  # all of SOURCES have some
         x = resize_images_to_shape(foreign.to(ctx.device, ctx.dtype), ctx.input_shape)
-    if 0 < maximum_samples < len(x):
-        rows = torch.randperm(len(x), generator=stream).to(x.device)[:maximum_samples]
+    if 0 < maximum_samples_or_0_for_all < len(x):
+        rows = torch.randperm(len(x), generator=stream).to(x.device)[:maximum_samples_or_0_for_all]
         x = x[rows]
     if should_augment:
         x = augment_images_randomly(x, ctx.generator("public", "transform"))
@@ -227,7 +238,9 @@ def augment_images_randomly(
         u = torch.rand(len(images), 1, 1, 1, generator=stream)
         return (low + (high - low) * u).to(images.device, images.dtype)
 
-    images = crop_randomly(images, stream, padding=padding_in_pixels, flip=True)
+    images = shift_and_mirror_randomly(
+        images, stream, maximum_shift_pixels=padding_in_pixels, should_mirror_half=True
+    )
     images = images * draw(1 - jitter_share, 1 + jitter_share)
     mean = images.mean((1, 2, 3), keepdim=True)
     images = mean + (images - mean) * draw(1 - jitter_share, 1 + jitter_share)
@@ -247,13 +260,15 @@ def make_student_recipe(epochs: int, batch_size: int, lr: float) -> Recipe:
     return Recipe(epochs, batch_size, lr=lr, momentum=0.9, weight_decay=1e-4, schedule="cosine")
 
 
-def make_student(ctx: Context, stream_name: str, model: str) -> Network:
-    """The server's network, `model` (see `ctx.server_architecture`), freshly drawn: not an average, as clients' may
+def make_student_network(ctx: Context, stream_name: str, model_text: str) -> Network:
+    """The server's network, `model_text` (see `ctx.server_architecture`), freshly drawn: not an average, as clients' may
     differ.
 
     In eval mode, so that images made against it before it has learnt anything leave its batch norm alone.
     """
-    return ctx.build(ctx.server_architecture(model), ctx.generator(stream_name, "student")).eval()
+    return ctx.build(
+        ctx.server_architecture(model_text), ctx.generator(stream_name, "student")
+    ).eval()
 
 
 def copy_student_as_model(student: Network, report: Report | None = None) -> NetworkModel:

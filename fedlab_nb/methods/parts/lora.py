@@ -54,12 +54,15 @@ class LoraAdapters:
                 columns = torch.randn(size, generator=stream, dtype=torch.float64)
                 self.maps[f"{name}.weight"] = torch.linalg.qr(columns).Q.T.to(layer.weight)
 
-    def limit_gradients_to_adapters_in_place(
-        self, clients: Sequence[int], parameters: State, gradients: Sequence[Tensor]
+    def limit_weight_gradients_to_trained_numbers_in_place(
+        self,
+        clients: Sequence[int],
+        parameters_by_name: State,
+        gradients_stacked_over_clients: Sequence[Tensor],
     ) -> None:
-        """Project the `gradients [a, ...]` in place to the numbers that are trained
+        """Project the `gradients_stacked_over_clients [a, ...]` in place to the numbers that are trained
         (`training.loop.GradientAdjustment`)."""
-        for name, gradient in zip(parameters, gradients, strict=True):
+        for name, gradient in zip(parameters_by_name, gradients_stacked_over_clients, strict=True):
             if name in self.maps:
                 a = self.maps[name]
                 gradient.copy_(gradient @ a.T @ a)
@@ -75,9 +78,11 @@ class LoraAdapters:
             message[name] = end_state[name]
         return message
 
-    def merge_message(self, start_state: State, message: LoraMessage) -> ModelState:
+    def merge_message_or_mean_message(
+        self, start_state: State, message_or_mean: LoraMessage
+    ) -> ModelState:
         """The network `start_state` with a `make_message`, or with the mean of messages, put in."""
-        state = {**start_state, **message}
+        state = {**start_state, **message_or_mean}
         for name, a in self.maps.items():
-            state[name] = start_state[name] + message[name] @ a
+            state[name] = start_state[name] + message_or_mean[name] @ a
         return state

@@ -30,13 +30,16 @@ from ...rng import generator
 from ...tensor_types import Vector
 
 
-def find_smallest_delta(sigma: float, epsilon: float) -> float:
-    """The smallest δ for which a release of sensitivity 1 with noise `sigma` is (`epsilon`,
+def find_smallest_delta_at_sensitivity_1(noise_sigma: float, epsilon: float) -> float:
+    """The smallest δ for which a release of sensitivity 1 with noise `noise_sigma` is (`epsilon`,
     δ)-private (Theorem 8).
     """
-    if sigma == 0:
+    if noise_sigma == 0:
         return 1.0
-    ends = torch.tensor([1 / (2 * sigma), -1 / (2 * sigma)], dtype=torch.float64) - epsilon * sigma
+    ends = (
+        torch.tensor([1 / (2 * noise_sigma), -1 / (2 * noise_sigma)], dtype=torch.float64)
+        - epsilon * noise_sigma
+    )
     first, second = torch.special.log_ndtr(ends).tolist()  # the logarithm of Φ
     return max(0.0, math.exp(first) - math.exp(min(epsilon + second, 0.0)))
 
@@ -56,12 +59,12 @@ def find_smallest_noise_sigma(
     check_number("epsilon", epsilon, 0, excludes_low=True)
     check_number("delta", delta, 1e-300, 1 - 1e-9)
     low, high = 0.0, 1.0
-    while find_smallest_delta(high, epsilon) > delta:
+    while find_smallest_delta_at_sensitivity_1(high, epsilon) > delta:
         low, high = high, 2 * high
     # Bisection until no double lies between; `high` is always enough.
     middle = (low + high) / 2
     while low < middle < high:
-        if find_smallest_delta(middle, epsilon) <= delta:
+        if find_smallest_delta_at_sensitivity_1(middle, epsilon) <= delta:
             high = middle
         else:
             low = middle
@@ -103,22 +106,24 @@ FRACTION = 32  # binary places of the numbers that are summed
 def send_and_sum_masked_vectors(
     link: Link,
     client_vectors: Sequence[Vector],
-    make_stream: Callable[[int], torch.Generator],
-    phase: str,
+    make_client_stream: Callable[[int], torch.Generator],
+    upload_phase: str,
 ) -> Vector:
     """Σ_k of `client_vectors [M][n]`, float64, each rounded to 2^-32: `[n]`, float64.
 
-    On `link`: 32 bytes up and 32 (M - 1) down a client for the keys (phase "keys"), then 8 n up (`phase`).
-    `make_stream(k)`: the source of client k's secret. RunError if a sum would not fit into 64 bits.
+    On `link`: 32 bytes up and 32 (M - 1) down a client for the keys (phase "keys"), then 8 n up (`upload_phase`).
+    `make_client_stream(k)`: the source of client k's secret. RunError if a sum would not fit into 64 bits.
     """
-    return sum_masked_vectors(send_masked_vectors(link, client_vectors, make_stream, phase))
+    return sum_masked_vectors(
+        send_masked_vectors(link, client_vectors, make_client_stream, upload_phase)
+    )
 
 
 def send_masked_vectors(
     link: Link,
     client_vectors: Sequence[Vector],
-    make_stream: Callable[[int], torch.Generator],
-    phase: str,
+    make_client_stream: Callable[[int], torch.Generator],
+    upload_phase: str,
 ) -> list[Vector]:
     """The masked vectors that the server receives: int64 `[M][n]`."""
     clients = range(len(client_vectors))
@@ -131,7 +136,7 @@ def send_masked_vectors(
     secrets = []
     public_keys = []
     for k in clients:
-        secret = _convert_key_to_int(torch.randint(256, (KEY,), generator=make_stream(k)))
+        secret = _convert_key_to_int(torch.randint(256, (KEY,), generator=make_client_stream(k)))
         secrets.append(secret)
         public_keys.append(
             link.up(k, _convert_key_to_tensor(pow(BASE, secret, PRIME)), phase="keys")
@@ -145,7 +150,7 @@ def send_masked_vectors(
             shared = pow(_convert_key_to_int(key), secrets[k], PRIME)
             sign = 1 if j > k else -1
             upload += sign * draw_pairwise_mask(shared, upload)
-        received.append(link.up(k, upload, phase=phase))
+        received.append(link.up(k, upload, phase=upload_phase))
     return received
 
 
@@ -164,8 +169,8 @@ def draw_pairwise_mask(shared_secret: int, shape_device_template: Tensor) -> Ten
     return mask.to(shape_device_template.device)
 
 
-def _convert_key_to_tensor(value: int) -> Tensor:
-    return torch.tensor(list(value.to_bytes(KEY, "little")), dtype=torch.uint8)
+def _convert_key_to_tensor(key: int) -> Tensor:
+    return torch.tensor(list(key.to_bytes(KEY, "little")), dtype=torch.uint8)
 
 
 def _convert_key_to_int(key: Tensor) -> int:

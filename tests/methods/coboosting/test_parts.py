@@ -231,7 +231,7 @@ def test_a_pass_reads_every_sample_once_and_steps_limit_it(monkeypatch):
 def test_cached_logits_give_the_same_weights_as_running_the_networks():
     models, x, y = clients(), images(), labels()
     w = torch.full((M,), 1 / M, dtype=F64)
-    cached = FrozenEnsemble(models).logits_in_chunks(x)
+    cached = FrozenEnsemble(models).compute_logits_without_gradients(x)
     *_, fast = boosting.iterate_sign_steps_of_one_pass(
         w, cached, y, 0.02, batch_size=8, shuffle_stream=seeded(9)
     )
