@@ -72,8 +72,7 @@ class FeatureMoments:
 
     @classmethod
     def measure_with_shrunk_covariance(cls, features: Features) -> FeatureMoments:
-        """The moments of `features [n, d]`, their covariance S moved towards the identity (Ledoit
-        & Wolf 2004).
+        """The moments of `features [n, d]`, their covariance S moved towards the identity (Ledoit & Wolf 2004).
 
         (1 - s) S + s μ I with μ = tr(S) / d and s = min(1, b² / e²), where e² = ‖S - μ I‖² and b² =
         Σ_i ‖x_i x_iᵀ - S‖² / n² of the centred rows x_i: how far S would move with other samples,
@@ -101,9 +100,7 @@ class FeatureMoments:
         return cls(message["mean"].double(), covariance)
 
     def copy_with_variance_floor(self) -> FeatureMoments:
-        """These moments with FLOOR as the least variance along each axis; unchanged if none is
-        below it.
-        """
+        """These moments with each variance along an axis of the covariance at least FLOOR times their mean."""
         values, axes = torch.linalg.eigh(self.covariance)
         least = FLOOR * values.mean().clamp(min=FLOOR)
         if values[0] >= least:
@@ -142,9 +139,7 @@ def compute_covariance_barycentre(
 def compute_transport_map(
     source_covariance: Covariance, target_covariance: Covariance
 ) -> SquareMatrix:
-    """A `[d, d]`, symmetric, with A source_covariance A = target_covariance, of covariances `[d,
-    d]`.
-    """
+    """A `[d, d]`, symmetric, with A S A = T, for the source's covariance S and the target's T, both `[d, d]`."""
     root = compute_symmetric_matrix_powers(source_covariance, 0.5)
     inverse_root = compute_symmetric_matrix_powers(source_covariance, -0.5)
     return (
@@ -155,7 +150,7 @@ def compute_transport_map(
 
 
 class AffineMap(NamedTuple):
-    """A matrix `[d, d]` and a shift `[d]`."""
+    """Rows `[n, d]` are multiplied by the matrix `[d, d]`, then the shift `[d]` is added."""
 
     matrix: Tensor
     shift: Tensor
@@ -164,8 +159,7 @@ class AffineMap(NamedTuple):
 def compute_alignment_map(
     source_moments: FeatureMoments, target_moments: FeatureMoments, share_of_way_0_to_1: float
 ) -> AffineMap:
-    """Matrix `[d, d]` and shift `[d]` that move rows a share `share_of_way_0_to_1` of the way from moments
-    `source_moments` to `target_moments`."""
+    """The map x @ matrix + shift, which moves rows a share of the way from the source's moments to the target's."""
     a = compute_transport_map(
         source_moments.copy_with_variance_floor().covariance, target_moments.covariance
     )
@@ -176,7 +170,7 @@ def compute_alignment_map(
 def pool_moments(
     client_moments: Sequence[FeatureMoments], client_shares: ClientShares
 ) -> FeatureMoments:
-    """The moments of all samples together, of clients with shares `client_shares [M]`."""
+    """The moments of all clients' samples together; `client_shares [M]`: each client's share of them."""
     means = torch.stack([moments.mean for moments in client_moments])
     covariances = torch.stack([moments.covariance for moments in client_moments])
     mean = client_shares @ means

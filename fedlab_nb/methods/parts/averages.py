@@ -60,9 +60,7 @@ def average_states(
     rule: AverageRule,
     assumed_liars: int,
 ) -> ModelState:
-    """One model from `client_states` by `rule` (one of RULES); only the mean uses the
-    `client_weights`.
-    """
+    """One state from `client_states` by `rule` (one of RULES); only the mean uses the `client_weights`."""
     if rule == "mean":
         return weighted_mean(client_states, client_weights)
     if rule == "krum":
@@ -77,9 +75,7 @@ def average_states(
 
 
 def compute_trimmed_mean(client_values: Tensor, trimmed_per_side: int) -> Tensor:
-    """Means over the first axis of `client_values [M, ...]` without the `trimmed_per_side` largest
-    and smallest.
-    """
+    """Means over the first axis of `client_values [M, ...]`, without the largest and smallest so many at each place."""
     return (
         client_values.sort(0)
         .values[trimmed_per_side : len(client_values) - trimmed_per_side]
@@ -95,8 +91,7 @@ def flatten_state_into_vector(state: State, tensor_names: Sequence[str]) -> Para
 def split_vector_into_tensors(
     vector: ParameterVector, template_state: State, tensor_names: Sequence[str]
 ) -> ModelState:
-    """The tensors that `flatten_state_into_vector` made the vector `vector [d]` from; shapes are
-    those of the state `template_state`."""
+    """The tensors that `flatten_state_into_vector` made `vector [d]` from, in the shapes of `template_state`."""
     pieces = vector.split([template_state[name].numel() for name in tensor_names])
     return {
         name: piece.view(template_state[name].shape)
@@ -105,9 +100,7 @@ def split_vector_into_tensors(
 
 
 def choose_krum_client(client_states: Sequence[State], assumed_liars: int) -> ClientIndex:
-    """The index of the model with the smallest sum of squared distances to its M - f - 2 nearest
-    others.
-    """
+    """The client whose model has the smallest sum of squared distances to its M - f - 2 nearest others."""
     rows = []
     for state in client_states:
         rows.append(torch.cat([tensor.flatten().double() for tensor in state.values()]))
@@ -217,7 +210,7 @@ def compute_server_optimizer_step(
     beta1: float = BETA1,
     beta2: float = BETA2,
 ) -> ParametersAndMoments:
-    """One server step: the new parameters and the new state. UsageError for an unknown name.
+    """One server step: new parameters and new moments; nothing is changed in place. UsageError for an unknown name.
 
     >>> state = make_zero_optimizer_moments(torch.zeros(1))
     >>> compute_server_optimizer_step("fedadam", torch.zeros(1), torch.ones(1), state, lr=0.1)[0]

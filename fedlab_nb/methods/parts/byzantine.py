@@ -44,8 +44,9 @@ MATCH_HONEST = 0.0
 
 
 def choose_lie_logit(chosen_logit_or_0: float, rule_reads_probabilities: bool) -> float:
-    """The logit of a lie: `chosen_logit_or_0` (from `Poison.logit`) if it is not 0, else the one for
-    what the rule reads.
+    """The logit of a lie: the chosen one (`Poison.logit`) if it is not 0, else the one for what the rule reads.
+
+    That is CERTAIN_LOGIT for probabilities, and MATCH_HONEST for logits.
     """
     if chosen_logit_or_0:
         return chosen_logit_or_0
@@ -73,7 +74,8 @@ def replace_answers_of_liars(
     none.
 
     combine_logits: the ensemble's rule, logits `[M, N, C]` -> scores `[N, C]`
-    lie_logit_or_0_to_match_honest: the logit of the class that a liar names (see `choose_lie_logit`); its other logits are 0
+    lie_logit_or_0_to_match_honest: the logit of the class that a liar names (see `choose_lie_logit`); 0: the largest
+        logit of an honest client for the same sample. The liar's other logits are 0
 
     The liars name the class for which the honest clients' class is least ahead of the best other
     one.

@@ -3,10 +3,11 @@ input.
 
 In short:
 - `ensemble = FrozenEnsemble(clients)`; `ensemble.logits(x) -> [M, N, C]`, with gradients to x if x needs them, never
-  to a model; `ensemble.compute_logits_without_gradients(x)`: the same in chunks, without gradients (to keep beside a pool of samples).
+  to a model; `ensemble.compute_logits_without_gradients(x)`: the same in chunks, without gradients (to keep beside a
+  pool of samples).
 - `combine_client_logits(logits, weights)`: f̄_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, with a weight for each client `[M]`,
-  for each client and class `[M, C]`, or None for equal ones; differentiable with respect to both; `normalise=False`
-  does not divide.
+  for each client and class `[M, C]`, or None for equal ones; differentiable with respect to both; with
+  `divide_by_weight_sum=False` the sum itself.
 - `ensemble.compute_outputs(x, with_batch_norm_loss=True)`: logits, penultimate features and the
   batch-norm loss of one forward pass.
 - `compute_client_shares("uniform" | "samples", sizes, like)` -> `[M]`;
@@ -116,7 +117,8 @@ def combine_client_logits(
 # The frozen clients of one architecture: one after the other (`LoopGroup`), as one stack
 # (`StackedGroup`), or side by side (`SideBySideGroup`).
 #
-# `group.run(x)` of samples `[N, ...]` gives features and logits: client k's `[N, D]` and `[N, C]` at k.
+# `group.compute_features_and_logits(x)` reads samples `[N, ...]`: client k's features `[N, D]` and logits `[N, C]` are
+# at index k.
 
 
 class FeaturesAndLogits(NamedTuple):
@@ -141,7 +143,7 @@ class ClientGroup:
         for layer in norms:
             layer.register_forward_pre_hook(self._append_batch_norm_distance_if_wanted)
 
-    def run(self, samples: Samples) -> FeaturesAndLogits:
+    def compute_features_and_logits(self, samples: Samples) -> FeaturesAndLogits:
         """Features and logits of `samples [N, ...]`."""
         raise NotImplementedError
 
@@ -176,7 +178,7 @@ class LoopGroup(ClientGroup):
             norms += [layer for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
         super().__init__(norms)
 
-    def run(self, samples: Samples) -> FeaturesAndLogits:
+    def compute_features_and_logits(self, samples: Samples) -> FeaturesAndLogits:
         features = [module.features(samples) for module in self.modules]
         logits = []
         for module, client_features in zip(self.modules, features, strict=True):
@@ -216,7 +218,7 @@ class StackedGroup(ClientGroup):
         self.net: Any = stack.net.eval()
         super().__init__(stack.batch_norms)
 
-    def run(self, samples: Samples) -> FeaturesAndLogits:
+    def compute_features_and_logits(self, samples: Samples) -> FeaturesAndLogits:
         features = self.net.features(samples.expand(self.count, *samples.shape))
         return FeaturesAndLogits(features, self.net.classifier(features))
 
@@ -267,7 +269,7 @@ class SideBySideGroup(ClientGroup):
         self.norms = [layer for layer in self.maps if isinstance(layer, nn.BatchNorm2d)]
         super().__init__(self.norms)
 
-    def run(self, samples: Samples) -> FeaturesAndLogits:
+    def compute_features_and_logits(self, samples: Samples) -> FeaturesAndLogits:
         pieces = samples.split(self.count_images_at_once(samples))
         if len(pieces) == 1:
             maps = self.maps(samples)
@@ -453,7 +455,7 @@ class FrozenEnsemble:
         distance = samples.new_zeros(())
         for members, group in self.groups:
             group.distances = [] if with_batch_norm_loss else None
-            group_features, group_logits = group.run(samples)
+            group_features, group_logits = group.compute_features_and_logits(samples)
             if with_batch_norm_loss:
                 distance = distance + sum(group.distances or ())
             group.distances = None

@@ -23,6 +23,7 @@ from ...training.recipe import crop_and_flip
 from ...value_types import SampleShape
 from ..base import Context, NetworkModel, Progress, Report, Steps
 
+ImagesOfLowestLoss = Tensor  # [N, ...]
 CLIP = 10.0  # largest norm of a gradient, of generator and student (Co-Boosting's code)
 BETAS = (0.5, 0.999)  # Adam's, for the generator
 
@@ -39,15 +40,14 @@ def optimise_images(
     maximum_gradient_norm: float | None = CLIP,
     clipped_parameter_count: int | None = None,
     project_parameters: Callable[[], object] = lambda: None,
-) -> Steps[Images]:
-    """Adam on `parameters` so that the images `make_images()` have a low `compute_loss`; returns
-    the batch with the lowest one, cloned.
+) -> Steps[ImagesOfLowestLoss]:
+    """Adam on `parameters`, in place, so that the images `make_images()` have a low `compute_loss`.
 
-    Yields `progress_of_each_step` after every step. Gradients go to `parameters` only, never to a network
-    inside `compute_loss`.
+    Returns a copy of the batch with the lowest loss of all steps. Yields `progress_of_each_step` after every step.
+    Gradients go to `parameters` only, never to a network inside `compute_loss`.
 
     maximum_gradient_norm: largest joint norm of the gradients that are clipped; None: none are
-    clipped_parameter_count: only the gradients of the first so many are clipped; None: all
+    clipped_parameter_count: only the gradients of the first so many are clipped (-1: of all but the last); None: all
     project_parameters: runs after each step
 
     The batch is kept by value: kept by reference, as in two released codes, the "best" pixels
@@ -100,8 +100,9 @@ def shift_and_mirror_randomly(
     maximum_shift_pixels: int,
     should_mirror_half: bool = False,
 ) -> Images:
-    """Each image of `images [N, C, H, W]` moved by up to `maximum_shift_pixels` pixels (zeros come in), half of them mirrored if
-    `should_mirror_half`.
+    """`images [N, C, H, W]`, each moved at random in both directions (zeros come in); some mirrored.
+
+    should_mirror_half: whether each is mirrored with probability 1/2
 
     Differentiable with respect to `images`.
     """
@@ -261,8 +262,9 @@ def make_student_recipe(epochs: int, batch_size: int, lr: float) -> Recipe:
 
 
 def make_student_network(ctx: Context, stream_name: str, model_text: str) -> Network:
-    """The server's network, `model_text` (see `ctx.server_architecture`), freshly drawn: not an average, as clients' may
-    differ.
+    """The server's network, freshly drawn: not an average, as the clients' may differ.
+
+    model_text: see `ctx.server_architecture`
 
     In eval mode, so that images made against it before it has learnt anything leave its batch norm alone.
     """

@@ -236,16 +236,13 @@ def iterate_layer_inputs_and_gradients(
     true_labels_or_none_for_zero_gradients: Labels | None,
     batch_size: int,
 ) -> Iterator[dict[LayerName, InputAndGradient]]:
-    """For each batch of `samples [n, ...]`, `true_labels_or_none_for_zero_gradients [n]`: layer name -> its input and its gradient.
+    """For each batch of `samples [n, ...]`, labels `[n]`: layer name -> its input, and the gradient at its output.
 
     The loss is the cross-entropy with the true labels, summed, so that every gradient is one sample's own; without
     labels they are 0, and none is computed. The module is run in eval mode and left as it was.
     """
-    count = (
-        len(samples)
-        if true_labels_or_none_for_zero_gradients is None
-        else len(true_labels_or_none_for_zero_gradients)
-    )
+    labels = true_labels_or_none_for_zero_gradients
+    count = len(samples) if labels is None else len(labels)
     if len(samples) == 0 or len(samples) != count:
         raise UsageError(
             f"There are {len(samples)} samples and {count} labels; give one label for each sample."
@@ -256,9 +253,7 @@ def iterate_layer_inputs_and_gradients(
     def make_hook(name):
         def hook(layer, inputs, output):
             # The gradient at a zero that is added to the output is the one at the output.
-            zero = torch.zeros_like(
-                output, requires_grad=true_labels_or_none_for_zero_gradients is not None
-            )
+            zero = torch.zeros_like(output, requires_grad=labels is not None)
             recorded[name] = inputs[0].detach(), zero
             return output + zero
 
@@ -268,13 +263,11 @@ def iterate_layer_inputs_and_gradients(
         probe.get_submodule(name).register_forward_hook(make_hook(name))
     for start in range(0, len(samples), batch_size):
         batch = slice(start, start + batch_size)
-        with torch.set_grad_enabled(true_labels_or_none_for_zero_gradients is not None):
+        with torch.set_grad_enabled(labels is not None):
             logits = probe(samples[batch])
             slopes: Sequence[Tensor] = [zero for _, zero in recorded.values()]
-            if true_labels_or_none_for_zero_gradients is not None:
-                loss = F.cross_entropy(
-                    logits, true_labels_or_none_for_zero_gradients[batch], reduction="sum"
-                )
+            if labels is not None:
+                loss = F.cross_entropy(logits, labels[batch], reduction="sum")
                 slopes = torch.autograd.grad(loss, slopes, materialize_grads=True)
         results = {}
         for name, slope in zip(recorded, slopes, strict=True):

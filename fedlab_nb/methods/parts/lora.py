@@ -60,8 +60,11 @@ class LoraAdapters:
         parameters_by_name: State,
         gradients_stacked_over_clients: Sequence[Tensor],
     ) -> None:
-        """Project the `gradients_stacked_over_clients [a, ...]` in place to the numbers that are trained
-        (`training.loop.GradientAdjustment`)."""
+        """Project the gradients of a clients `[a, ...]`, one tensor a parameter, to the numbers that are trained.
+
+        G becomes G AᵀA for an adapted weight, 0 for a parameter that is not trained. This is a
+        `training.loop.GradientAdjustment`; the adapters are the same for all `clients`.
+        """
         for name, gradient in zip(parameters_by_name, gradients_stacked_over_clients, strict=True):
             if name in self.maps:
                 a = self.maps[name]

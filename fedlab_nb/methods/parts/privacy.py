@@ -31,9 +31,7 @@ from ...tensor_types import Vector
 
 
 def find_smallest_delta_at_sensitivity_1(noise_sigma: float, epsilon: float) -> float:
-    """The smallest δ for which a release of sensitivity 1 with noise `noise_sigma` is (`epsilon`,
-    δ)-private (Theorem 8).
-    """
+    """The smallest δ for which a release of sensitivity 1 with noise N(0, σ²) is (ε, δ)-private (Theorem 8)."""
     if noise_sigma == 0:
         return 1.0
     ends = (
@@ -125,7 +123,7 @@ def send_masked_vectors(
     make_client_stream: Callable[[int], torch.Generator],
     upload_phase: str,
 ) -> list[Vector]:
-    """The masked vectors that the server receives: int64 `[M][n]`."""
+    """Exchange keys, then send the masked vectors; returns what the server receives, int64 `[M][n]`."""
     clients = range(len(client_vectors))
     limit = 2.0 ** (63 - FRACTION) / len(client_vectors)
     if not bool(torch.stack([value.abs().max() for value in client_vectors]).max() < limit):
@@ -160,8 +158,7 @@ def sum_masked_vectors(masked_vectors: Sequence[Vector]) -> Vector:
 
 
 def draw_pairwise_mask(shared_secret: int, shape_device_template: Tensor) -> Tensor:
-    """The mask that two clients draw from their shared number: int64, uniform, shaped as
-    `shape_device_template`."""
+    """The mask that two clients draw from their shared number: int64, uniform over all values."""
     digest = hashlib.sha256(shared_secret.to_bytes(KEY, "little")).digest()
     seed = int.from_bytes(digest[:8], "big") >> 1
     mask = torch.empty(shape_device_template.shape, dtype=torch.int64)

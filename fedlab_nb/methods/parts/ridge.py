@@ -70,9 +70,9 @@ class RidgeSums:
         *,
         should_scale_rows_to_unit_length: bool = False,
     ) -> RidgeSums:
-        """The sums over samples with `features [n, d - 1]` and labels `labels [n]`.
+        """The sums over samples with `features [n, d - 1]` and `labels [n]`.
 
-        `should_scale_rows_to_unit_length`: whether each row is divided by its length.
+        should_scale_rows_to_unit_length: whether each row, its 1 included, is divided by its length
         """
         rows = append_column_of_ones(features)
         if should_scale_rows_to_unit_length:
@@ -127,9 +127,11 @@ def compute_mean_errors_on_left_out_clients(
     client_products: Sequence[ClassifierWeights],
     client_sample_counts: Sequence[float],
 ) -> ErrorPerRidge:
-    """Squared error a sample, `[G]`, for each ρ of GRID: on every client, by the fit of all others.
+    """The mean squared error of a sample, `[G]`, for each ρ of GRID: on every client, by the fit of all others.
 
-    `client_moments`: A_k `[d, d]`; `client_products`: C_k `[d, C]`; `client_sample_counts`: n_k. Float64.
+    client_moments: A_k `[d, d]`, float64
+    client_products: C_k `[d, C]`, float64
+    client_sample_counts: n_k
     """
     all_moments = sum(client_moments[1:], client_moments[0])
     all_products = sum(client_products[1:], client_products[0])
@@ -152,11 +154,11 @@ def compute_leave_one_out_error_sums(
     features: Features,
     one_hot_labels: OneHotLabels,
 ) -> ErrorPerRidge:
-    """Σ of squared errors `[G]` of one client's `features [n, d]` with one-hot `one_hot_labels [n,
-    C]`.
+    """The sum of one client's squared errors, `[G]`, for each ρ of GRID; each sample is left out of the fit once.
 
-    They are among the samples of A `[d, d]` and C `[d, C]`; each is left out of the fit once.
-    Float64.
+    moments, products: A `[d, d]` and C `[d, C]`, over samples that include these
+    features: `[n, d]`, with the 1
+    one_hot_labels: `[n, C]`; all are float64
     """
     # In the eigenvectors of A, where every ρ is a division.
     values, axes = torch.linalg.eigh(moments)
@@ -186,9 +188,8 @@ def choose_ridge(
 ) -> ChosenRidge:
     """The ρ of GRID with the least error, and the fields of a report that describe the choice.
 
-    `selection`: one of WAYS except "given". `feature_map_of_each_client`: each client's feature map.
-      `client_sums`: the clients' sums
-    without ridge, as the server knows them.
+    selection: one of WAYS except "given"
+    client_sums: the clients' sums without ridge, as the server knows them
     """
     with ctx.server():
         total = sum(client_sums[1:], client_sums[0])
@@ -207,8 +208,7 @@ def choose_ridge(
 def exchange_leave_one_out_error_sums(
     ctx: Context, feature_map_of_each_client: Sequence[FeatureMap], total_sums: RidgeSums
 ) -> list[ErrorPerRidge]:
-    """Link: the `total_sums` sums down, each client's errors up, `[len(GRID)]`; returns what the server
-    receives.
+    """Link: the `total_sums` down, each client's errors `[G]` up; returns what the server receives.
 
     A client's error of a ρ is summed over its samples, each of them left out once.
     """

@@ -102,6 +102,7 @@ class Iterative(Method):
 PHASE = "rounds"
 
 State = dict[str, Tensor]
+ParameterState = dict[str, Tensor]  # without running statistics
 ClientValue = TypeVar("ClientValue")  # what there is one of for each client
 ServerAverage = Callable[[State, list[State]], State]
 
@@ -109,8 +110,7 @@ ServerAverage = Callable[[State, list[State]], State]
 def draw_participants_of_round(
     ctx: Context, participant_count_or_0_for_all: int, round_index: int
 ) -> list[ClientIndex]:
-    """S_t, ascending: `participant_count_or_0_for_all` of the clients, uniformly; all, without a draw, if it is
-    0 or there are no more."""
+    """S_t, ascending: so many of the clients, uniformly; all, without a draw, if the count is 0 or not below M."""
     if not participant_count_or_0_for_all or participant_count_or_0_for_all >= ctx.clients_count:
         return list(range(ctx.clients_count))
     order = torch.randperm(ctx.clients_count, generator=ctx.generator("participants", round_index))
@@ -210,8 +210,8 @@ class Rounds:
         return received
 
     # ------------------------------------------------------------------ server
-    def select_parameters_without_buffers(self, state: State) -> State:
-        """The part of a state that gradients move."""
+    def select_parameters_without_buffers(self, state: State) -> ParameterState:
+        """The part of a state that gradients move: the same tensors, without running statistics."""
         return {name: state[name] for name in self.names}
 
     @property
@@ -234,26 +234,27 @@ class Rounds:
     ) -> Steps[State]:
         """FedAvg: all rounds from `start_state`, θ_0; returns θ_T.
 
-        `make_train_options(θ_t)`: further arguments of `train_participants`. `compute_server_state(θ_t, [θ_k])`: θ_{t+1}, in place
-        of the average.
+        make_train_options: θ_t to further arguments of `train_participants`
+        compute_server_state: θ_t and the list of θ_k to θ_{t+1}, in place of the average
         """
         compute_server_state = compute_server_state or self.average_client_states
+        state = start_state
         for t in range(self.rounds):
             # Clients: E epochs from the model they receive.
             self.draw_and_set_participants(t)
-            received = self.broadcast_to_participants(start_state)
+            received = self.broadcast_to_participants(state)
             self.load_state_into_participants(received)
             options = make_train_options(received) if make_train_options else {}
             yield from self.train_participants(t, **options)
             ends = self.upload_from_participants(self.copy_participant_states_with_poison())
             # Server: the weighted average, or another step.
             with self.ctx.server():
-                start_state = compute_server_state(start_state, ends)
-            yield self.make_progress(t, start_state)
-        return start_state
+                state = compute_server_state(state, ends)
+            yield self.make_progress(t, state)
+        return state
 
     def make_progress(self, round_index: int, server_state: State) -> Progress:
-        """The progress at the end of round t, whose `server_state` is θ_{t+1}.
+        """The progress at the end of round t, after which the `server_state` is θ_{t+1}.
 
         RunError if the state is not finite: some client's training diverged.
         """

@@ -89,7 +89,7 @@ class SynthesisReport(Report):
 
 
 def should_trace_images_of_epoch(epoch_from_1: int, total_epochs: int) -> bool:
-    """True if the images of epoch `epoch_from_1` (from 1) are kept.
+    """True if the images of this epoch are kept.
 
     Those of about FRAMES epochs are, the last one among them.
     """
@@ -113,8 +113,10 @@ class TrainingTrace:
         teacher_logits: Logits,
         student: nn.Module,
     ) -> None:
-        """Epoch `epoch_from_1` (from 1): new `images [b, ...]`, their labels `[b]`, the teacher's logits `[b, C]`, the
-        student."""
+        """Record an epoch's new `images [b, ...]` with intended `labels [b]` and `teacher_logits [b, C]`.
+
+        The student is put in eval mode and asked, to count where it disagrees with the teacher.
+        """
         probabilities = teacher_logits.softmax(1).gather(1, labels[:, None])
         self.add_value("difficulty", 1 - probabilities.mean())
         student.eval()
