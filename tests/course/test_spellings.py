@@ -125,7 +125,7 @@ def weighted_sum_by_package(logits, weights):
     return rule(torch.from_numpy(logits).transpose(0, 1)).detach()
 
 
-def fused_block_by_stage(h, adaptors, shifts, blocks, biases):
+def compute_fused_block_outputs_by_stage(h, adaptors, shifts, blocks, biases):
     """FuseFL's own stage, filled with these weights."""
 
     def layer(weight, bias):
@@ -204,11 +204,11 @@ OTHERS = {
         lambda s: compute_consensus(torch.as_tensor(s).log()).distribution,
     ],
     "step_and_clip_weights": [ee_step_by_autograd, ee_step_by_package],
-    "fused_block": [
+    "compute_fused_block_outputs": [
         lambda h, a, s, b, c: [
             ((np.hstack(h) @ a[k].T + s[k]) @ b[k].T + c[k]).clip(0) for k in range(len(h))
         ],
-        fused_block_by_stage,
+        compute_fused_block_outputs_by_stage,
     ],
     "product_mean": [lambda m, p: np.linalg.inv(p.sum(0)) @ np.einsum("kij,kj->i", p, m)],
     "paired_band": [
