@@ -446,7 +446,7 @@ class Ensemble(Method):
                 "random."
             )
         averages.check_average_is_possible(
-            cast(averages.AverageRule, self.rule),
+            cast(averages.MeanMedianTrimmedOrKrum, self.rule),
             self.assumed,
             self.count_clients_that_upload(ctx),
             self.info.title,

@@ -30,7 +30,7 @@ from .base import (
     register,
 )
 from .parts.averages import (
-    AverageRule,
+    MeanMedianTrimmedOrKrum,
     average_states,
     check_average_is_possible,
     make_assumed_liars_knob,
@@ -53,7 +53,7 @@ class FedAvg(Method):
     """Upload once, and average the weights."""
 
     weights: ClientWeighting = make_client_weights_knob("w_k")
-    average: AverageRule = make_average_rule_knob()
+    average: MeanMedianTrimmedOrKrum = make_average_rule_knob()
     assumed: int = make_assumed_liars_knob()
     rank: int = knob(0, "Rank", low=0, high=4096)
 

@@ -24,7 +24,7 @@ from ..comm.codec import SparseMessage, SparsifierWithResidual, unpack_largest_e
 from ..errors import UsageError
 from .base import Context, GlobalModel, Steps, knob, register
 from .parts.averages import (
-    AverageRule,
+    MeanMedianTrimmedOrKrum,
     average_states,
     check_average_is_possible,
     flatten_state_into_vector,
@@ -41,7 +41,7 @@ class FedAvgMulti(Iterative):
     """Average the weights again and again: T rounds of short local training."""
 
     compression: str = knob("none", "Compression", options=("none", "half", "ternary"))
-    average: AverageRule = make_average_rule_knob()
+    average: MeanMedianTrimmedOrKrum = make_average_rule_knob()
     assumed: int = make_assumed_liars_knob()
     keep: float = knob(0.04, "Kept share", symbol="p", low=0.001, high=1, log=True)
 

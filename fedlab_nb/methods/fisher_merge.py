@@ -48,7 +48,7 @@ from .base import (
 from .parts.kronecker import (
     append_bias_column,
     copy_state_with_layers,
-    find_factor_layers,
+    find_layers_with_kronecker_factors,
     flatten_layer_inputs_with_bias_one,
     flatten_output_gradients,
     iterate_layer_inputs_and_gradients,
@@ -158,7 +158,9 @@ def compute_diagonal_fisher(
     """
     choose("labels of the Fisher", label_source, LABELS)
     kinds = (nn.Linear, nn.Conv2d, *NORMS)
-    find_factor_layers(module)  # called for its UsageError: it refuses convolutions with groups
+    find_layers_with_kronecker_factors(
+        module
+    )  # called for its UsageError: it refuses convolutions with groups
     layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, kinds)}
     # Linear and Conv2d: [o, i], the bias being the last column. Normalisations: [C, 2], scale and shift.
     total = {}

@@ -212,11 +212,13 @@ class CoBoosting(GeneratorKnobs):
         return compute_client_shares(self.start, ctx.sizes, dtype_device_template)
 
     def combine_client_logits_into_teacher(
-        self, client_logits: ClientLogits, client_weights: ClientWeights | None
+        self, client_logits: ClientLogits, client_weights_or_none_if_equal: ClientWeights | None
     ) -> Logits:
         """f̄_w from client logits `[M, N, C]`, `[N, C]`."""
         return combine_client_logits(
-            client_logits, client_weights, divide_by_weight_sum=self.weighted == "mean"
+            client_logits,
+            client_weights_or_none_if_equal,
+            divide_by_weight_sum=self.weighted == "mean",
         )
 
     def compute_generator_loss(

@@ -46,7 +46,7 @@ from ..base import (
     register,
     report_progress,
 )
-from ..context import Context, check_finite
+from ..context import ClientIndex, Context, check_finite
 from ..run_outputs import Report
 from ..traffic import FederationSizes, TrafficBytes
 from . import images as making
@@ -216,7 +216,7 @@ class Distilled(Method):
     def distil_client_images(
         self,
         ctx: Context,
-        client: int,
+        client: ClientIndex,
         client_networks_for_crops: ClientModels | None,
         losses_list_to_fill: list[ScalarLoss],
     ) -> Steps[LabelledSamples]:

@@ -86,7 +86,7 @@ def repeat_shuffled_samples(
 def train_chosen_clients_in_place(
     ctx: Context,
     round_index: int,
-    chosen_clients: Sequence[int],
+    chosen_clients: Sequence[ClientIndex],
     models_of_chosen_clients: Sequence[Network],
     steps_or_0_for_all_epochs: int,
 ) -> Iterator[EpochProgress]:
@@ -379,19 +379,21 @@ class FedET(Method):
         self,
         ctx: Context,
         round_index: int,
-        chosen_clients: list[int],
-        client_architectures: list[Architecture],
+        chosen_clients: list[ClientIndex],
+        architecture_of_each_client: list[Architecture],
         state_by_architecture: dict[Architecture, State],
     ) -> Steps[ClientModels]:
         """The chosen clients' models after their local training, as the server receives them."""
-        if self._can_use_shared_local_training(ctx, client_architectures):
+        if self._can_use_shared_local_training(ctx, architecture_of_each_client):
             return (yield from ctx.one_upload())
-        models = [self._make_network(ctx, client_architectures[k], "small") for k in chosen_clients]
+        models = [
+            self._make_network(ctx, architecture_of_each_client[k], "small") for k in chosen_clients
+        ]
         for k, model in zip(chosen_clients, models, strict=True):
             load_state(
                 model,
                 ctx.link.down(
-                    k, state_by_architecture[client_architectures[k]], phase="small models"
+                    k, state_by_architecture[architecture_of_each_client[k]], phase="small models"
                 ),
             )
         steps = self.local_steps if self.rounds > 1 else 0
@@ -403,7 +405,7 @@ class FedET(Method):
                 yield self._make_progress(round_index, self.local_steps * tick.done // tick.total)
         received = []
         for k, model in zip(chosen_clients, models, strict=True):
-            state = ctx.make_upload(k, state_by_architecture[client_architectures[k]], model)
+            state = ctx.make_upload(k, state_by_architecture[architecture_of_each_client[k]], model)
             received.append(ctx.link.up(k, state, phase="small models"))
         return ClientModels(models).with_states(received)
 

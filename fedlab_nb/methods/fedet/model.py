@@ -15,6 +15,7 @@ from ...tensor_types import ClientLogits, ClientPredictions, Labels, Predictions
 from ...training import ClientModels
 from ...value_types import Accuracy0To1
 from ..base import NetworkModel, Report
+from ..context import ClientIndex
 from .consensus import Consensus
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -78,7 +79,7 @@ class FedETReport(Report):
 
     def copy_with_votes_of_round(
         self,
-        chosen_clients: Sequence[int],
+        chosen_clients: Sequence[ClientIndex],
         clients: ClientModels,
         votes: Consensus,
         client_logits: ClientLogits,

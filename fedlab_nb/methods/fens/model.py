@@ -28,6 +28,7 @@ from ...training import ClientModels, Recipe
 from ...training.distill import choose_distillation_loss, distil_student_in_place
 from ...training.evaluate import CachedFunction, compute_accuracy, run_in_chunks
 from ..base import Context, GlobalModel, NetworkModel, Report, Steps, report_progress
+from ..context import ClientIndex
 from ..parts.byzantine import choose_lie_logit, replace_answers_of_liars
 from .aggregators import PHASE, Aggregator
 
@@ -136,7 +137,7 @@ def quantise_layer_inputs_in_place(
 
 
 def measure_layer_input_ranges_on_client_samples(
-    ctx: Context, model: Network, client: int
+    ctx: Context, model: Network, client: ClientIndex
 ) -> LowestAndHighestInputPerLayer:
     """Client side: the input ranges of its model's layers on its held-out samples.
 
@@ -149,7 +150,9 @@ def measure_layer_input_ranges_on_client_samples(
 
 
 def upload_layer_input_ranges(
-    ctx: Context, ranges_of_members: Sequence[LowestAndHighestInputPerLayer], members: Sequence[int]
+    ctx: Context,
+    ranges_of_members: Sequence[LowestAndHighestInputPerLayer],
+    members: Sequence[ClientIndex],
 ) -> list[LowestAndHighestInputPerLayer]:
     """Link: the input ranges of every member's layers up; returns what the server receives, in the members' order."""
     received = []
@@ -173,7 +176,7 @@ class Experts:
     parts = ("clients", "members", "ranges", "bits", "liars", "lie")
 
     def __init__(
-        self, clients: ClientModels, members: Sequence[int], ranges: Sequence[Tensor] = (), bits: int = 32,
+        self, clients: ClientModels, members: Sequence[ClientIndex], ranges: Sequence[Tensor] = (), bits: int = 32,
         liars: Sequence[int] = (), lie: float = 0.0,
     ) -> None:  # fmt: skip
         self.clients = clients
@@ -223,7 +226,7 @@ class QuantisedExperts(NamedTuple):
 def quantise_experts(
     uploaded_models: ClientModels,
     weight_bits: int,
-    member_clients: Sequence[int],
+    member_clients: Sequence[ClientIndex],
     activation_ranges: Sequence[LowestAndHighestInputPerLayer] = (),
     activation_bits: int = 32,
 ) -> QuantisedExperts:
@@ -276,10 +279,10 @@ class FensModel(GlobalModel):
         )
 
     def logits(self, samples: Samples) -> ClassScores:
-        return self._run_in_chunks(self.rule, samples)
+        return self._compute_in_chunks_from_expert_logits(self.rule, samples)
 
     def features(self, samples: Samples) -> Features:
-        return self._run_in_chunks(self.rule.features, samples)
+        return self._compute_in_chunks_from_expert_logits(self.rule.features, samples)
 
     def measured(self, samples: Samples, labels: Labels) -> FensReport:
         """The report with the accuracy of what the rule starts from: the members' plain average, and each of them."""
@@ -294,7 +297,7 @@ class FensModel(GlobalModel):
         )
 
     @torch.no_grad()
-    def _run_in_chunks(
+    def _compute_in_chunks_from_expert_logits(
         self, compute_from_logits: Callable[..., Tensor], samples: Samples
     ) -> Tensor:
         z = self.experts(samples)

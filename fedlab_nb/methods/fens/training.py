@@ -31,6 +31,7 @@ from ...tensor_types import (
 )
 from ...training.loop import LabelledSamples
 from ..base import ClientWeighting, Context, Progress, Steps
+from ..context import ClientIndex
 from ..parts.byzantine import replace_answers_of_random_liars
 from ..parts.frozen_ensemble import send_class_counts_and_compute_class_shares
 from ..run_outputs import should_record_curve_point
@@ -78,7 +79,9 @@ class ProxySamples(NamedTuple):
         return cls(torch.cat(logits), torch.cat(labels), together)
 
 
-def choose_client_proxy_samples(ctx: Context, client: int, source: ProxySource) -> LabelledSamples:
+def choose_client_proxy_samples(
+    ctx: Context, client: ClientIndex, source: ProxySource
+) -> LabelledSamples:
     """Client k's own samples for the aggregator: `source` is one of PROXIES."""
     if source in ("held-out", "server"):
         return ctx.private.held_out(client)
@@ -308,7 +311,7 @@ def run_rounds_and_yield_snapshots(
     samples = list(proxies.values())
 
     def make_model(aggregator: Aggregator, done: int, **more: Any) -> FensModel:
-        frames[done] = compute_mean_logit_gradients(aggregator, samples)
+        frames[done] = compute_mean_true_class_gradients(aggregator, samples)
         tables = torch.stack(list(frames.values()))
         return FensModel(
             experts, aggregator, frames=tables, frame_rounds=torch.tensor(list(frames)), **more
@@ -331,12 +334,12 @@ def run_rounds_and_yield_snapshots(
         yield Progress(PHASE, done, round_count, {"loss": value}, model=snapshot)
     numbers = {
         "proxy_samples": sum(len(proxy.labels) for proxy in samples),
-        "contribution": compute_client_contributions(aggregator, samples),
+        "contribution": compute_mean_client_contributions(aggregator, samples),
     }
     return make_model(aggregator, round_count, losses=torch.stack(losses), **numbers)
 
 
-def compute_mean_logit_gradients(
+def compute_mean_true_class_gradients(
     aggregator: Aggregator, proxies: Iterable[ProxySamples]
 ) -> ValuePerClientAndClass:
     """`[M, C]`: the mean of d f_c / d z_ic, client i's logit for class c, over the proxy samples of class c.
@@ -346,17 +349,17 @@ def compute_mean_logit_gradients(
     """
     if (table := aggregator.get_client_weights()) is not None:
         return table.clone()
-    return _average_logit_gradients(aggregator, proxies, should_multiply_by_logit=False)
+    return _average_true_class_gradients(aggregator, proxies, should_multiply_by_logit=False)
 
 
-def compute_client_contributions(
+def compute_mean_client_contributions(
     aggregator: Aggregator, proxies: Iterable[ProxySamples]
 ) -> ValuePerClientAndClass:
     """`[M, C]`: the mean of z_ic d f_c / d z_ic likewise; of a weighted sum, what client i adds to class c's score."""
-    return _average_logit_gradients(aggregator, proxies, should_multiply_by_logit=True)
+    return _average_true_class_gradients(aggregator, proxies, should_multiply_by_logit=True)
 
 
-def _average_logit_gradients(
+def _average_true_class_gradients(
     aggregator: Aggregator, proxies: Iterable[ProxySamples], should_multiply_by_logit: bool
 ) -> ValuePerClientAndClass:
     filled = [proxy for proxy in proxies if len(proxy.labels)]

@@ -53,8 +53,8 @@ from ..traffic import FederationSizes, TrafficBytes
 from . import ccvr
 from .blocks import (
     ADAPTORS,
-    AdaptorKind,
     ClientBlocks,
+    ConvOrAverage,
     check_outputs_can_be_joined,
     compute_joined_shape,
     make_adaptor_layers,
@@ -63,13 +63,13 @@ from .blocks import (
 from .network import (
     MERGES,
     ClientInputs,
-    FeatureMerge,
     FusedModel,
     FusedNetwork,
     FuseFLReport,
     RoundCopies,
     RoundModels,
     Stage,
+    SumOrMean,
     copy_module_with_state,
 )
 
@@ -95,12 +95,12 @@ class FuseFL(Method):
     sends_models = False
 
     blocks: int = knob(2, "Blocks", symbol="K", low=1, high=32)
-    adaptor: AdaptorKind = knob("conv", "Adaptor", options=ADAPTORS)
+    adaptor: ConvOrAverage = knob("conv", "Adaptor", options=ADAPTORS)
     width: str = knob("narrow", "Width", options=("narrow", "full"))
     warm_start: bool = knob(True, "Warm start")
     fused_rate: float = knob(0.1, "Rate after fusing", low=1e-3, high=1)
     frozen_norm: str = knob("owner", "Frozen batch norm", options=("owner", "batch"))
-    merge: FeatureMerge = knob("mean", "Last features", options=MERGES)
+    merge: SumOrMean = knob("mean", "Last features", options=MERGES)
     head: ClassifierChoice = knob("ccvr", "Classifier", options=HEADS)
     virtual: int = knob(500, "Virtual features", low=1, high=100_000, log=True)
     passes: int = knob(20, "Passes", low=1, high=1000, log=True)

@@ -29,6 +29,7 @@ from ...models.build import (
 )
 from ...models.network import Architecture
 from ...tensor_types import FeatureMaps
+from ..context import ClientIndex
 
 # Where the paper cuts: index of the last layer of each block but the last. The stem is layer 0, the pool the last one.
 CUTS: dict[str, dict[int, tuple[int, ...]]] = {
@@ -45,8 +46,8 @@ CUTS: dict[str, dict[int, tuple[int, ...]]] = {
 # Widths that the paper used at its clients where the ordinary network has 64, by the number of clients.
 PAPER_WIDTHS = {5: 32, 10: 20, 20: 14, 50: 9}
 # "conv": each client's own 1x1 convolution over all clients' channels. "average": their mean, without parameters.
-AdaptorKind = Literal["conv", "average"]
-ADAPTORS: tuple[AdaptorKind, ...] = get_args(AdaptorKind)
+ConvOrAverage = Literal["conv", "average"]
+ADAPTORS: tuple[ConvOrAverage, ...] = get_args(ConvOrAverage)
 
 
 def narrow_architecture(architecture: Architecture, client_count: int) -> Architecture:
@@ -160,7 +161,7 @@ def make_network_of_layers(
 
 # ---------------------------------------------------------------------------------------------------------- adaptors
 def join_client_outputs(
-    adaptor_kind: AdaptorKind, client_outputs: Sequence[FeatureMaps]
+    adaptor_kind: ConvOrAverage, client_outputs: Sequence[FeatureMaps]
 ) -> FeatureMaps:
     """One tensor of M outputs `[N, c_m, ...]`: "conv" gives `[N, sum c_m, ...]`, "average" their mean `[N, c, ...]`."""
     if adaptor_kind == "conv":
@@ -174,7 +175,7 @@ def sum_tensors(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def compute_joined_shape(
-    adaptor_kind: AdaptorKind, shape_of_each_client_output: Sequence[SampleShape]
+    adaptor_kind: ConvOrAverage, shape_of_each_client_output: Sequence[SampleShape]
 ) -> SampleShape:
     """The shape of what `join_client_outputs` returns for outputs of these shapes, all without the sample axis."""
     channels = shape_of_each_client_output[0][0]
@@ -184,9 +185,9 @@ def compute_joined_shape(
 
 
 def make_adaptor_layers(
-    adaptor_kind: AdaptorKind,
+    adaptor_kind: ConvOrAverage,
     shape_of_each_client_output: Sequence[SampleShape],
-    client: int,
+    client: ClientIndex,
     generator: torch.Generator,
     dtype_device_template: Tensor,
 ) -> list[nn.Module]:
@@ -223,7 +224,7 @@ def make_adaptor_layers(
 
 
 def check_outputs_can_be_joined(
-    adaptor_kind: AdaptorKind,
+    adaptor_kind: ConvOrAverage,
     shape_of_each_client_output: Sequence[SampleShape],
     block_number_from_1: int,
 ) -> None:

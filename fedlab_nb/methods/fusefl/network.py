@@ -34,13 +34,15 @@ from ...training import ClientModels, compute_accuracy, run_in_chunks
 from ...training.evaluate import CachedFunction, choose_samples_per_chunk
 from ...value_types import SampleShape
 from ..base import NetworkModel, Report
-from .blocks import AdaptorKind, join_client_outputs, sum_tensors
+from ..context import ClientIndex
+from .blocks import ConvOrAverage, join_client_outputs, sum_tensors
 
 Module = TypeVar("Module", bound=nn.Module)
+FeatureMapsByStageAndClient = list[list[FeatureMaps]]
 CACHE_BYTES = 2**30
 # of the clients' last features
-FeatureMerge = Literal["sum", "mean"]
-MERGES: tuple[FeatureMerge, ...] = get_args(FeatureMerge)
+SumOrMean = Literal["sum", "mean"]
+MERGES: tuple[SumOrMean, ...] = get_args(SumOrMean)
 
 
 class Stage(nn.Module):
@@ -67,7 +69,7 @@ def copy_module_with_state(module: Module, state: Mapping[str, Tensor]) -> Modul
 
 
 def run_stages_and_join_outputs(
-    stages: Sequence[Stage], adaptor_kind: AdaptorKind, samples: Samples
+    stages: Sequence[Stage], adaptor_kind: ConvOrAverage, samples: Samples
 ) -> FeatureMaps:
     """The input `[N, ...]` of the block behind `stages`: run one after the other, each stage's outputs joined."""
     for stage in stages:
@@ -83,7 +85,7 @@ class FrozenStages(nn.Module):
     """
 
     def __init__(
-        self, stages: Sequence[Stage], kind: AdaptorKind, batch_statistics: bool = False
+        self, stages: Sequence[Stage], kind: ConvOrAverage, batch_statistics: bool = False
     ) -> None:
         super().__init__()
         self.kind = kind
@@ -118,7 +120,7 @@ class ClientInputs:
 
     def __init__(
         self,
-        kind: AdaptorKind,
+        kind: ConvOrAverage,
         batch_statistics: bool,
         shards: Sequence[tuple[Tensor, Tensor]],
         augments: bool = False,
@@ -167,7 +169,7 @@ class ClientInputs:
         )
 
     def apply_to_stage_outputs_of_client(
-        self, client: int, function: Callable[[Tensor], Tensor]
+        self, client: ClientIndex, function: Callable[[Tensor], Tensor]
     ) -> Tensor:
         """`function` of client m's samples, passed through all stages."""
         x, _ = self.shards[client]
@@ -218,8 +220,8 @@ class FusedNetwork(nn.Module):
         self,
         stages: Sequence[nn.Module],
         heads: Sequence[nn.Module],
-        kind: AdaptorKind,
-        merge: FeatureMerge,
+        kind: ConvOrAverage,
+        merge: SumOrMean,
     ) -> None:
         super().__init__()
         self.stages = nn.ModuleList(stages)
@@ -243,7 +245,7 @@ class FusedNetwork(nn.Module):
             chunk,
         )
 
-    def compute_outputs_of_all_stages(self, samples: Samples) -> list[list[FeatureMaps]]:
+    def compute_outputs_of_all_stages(self, samples: Samples) -> FeatureMapsByStageAndClient:
         """The M outputs of every stage, bottom to top."""
         outputs: list[list[Tensor]] = []
         for stage in self.stages:

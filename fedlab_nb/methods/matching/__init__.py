@@ -48,6 +48,7 @@ from ..base import (
     register,
     weighted_mean,
 )
+from ..context import ClientIndex
 from ..parts.frozen_ensemble import send_class_counts_and_compute_class_shares
 from ..parts.images import choose_public_samples
 from ..traffic import FederationSizes, TrafficBytes
@@ -118,7 +119,9 @@ class Matcher:
                     self.orders[k] = self._find_unit_orders_of_client(average, k)
                 yield sweep * count + k + 1
 
-    def _find_unit_orders_of_client(self, reference_state: State, client: int) -> rules.UnitOrders:
+    def _find_unit_orders_of_client(
+        self, reference_state: State, client: ClientIndex
+    ) -> rules.UnitOrders:
         if self.rule == "greedy":
             return rules.find_unit_orders_greedily(
                 reference_state, self.states[client], self.wiring

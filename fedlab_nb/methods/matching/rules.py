@@ -112,7 +112,7 @@ def find_unit_orders_by_rebasin(
     Σ ⟨reference, state in these orders⟩, at the start and after each step.
     """
     orders = list(start_orders)
-    value = compute_weight_agreement(reference_state, state, wiring, orders)
+    value = compute_weight_inner_product(reference_state, state, wiring, orders)
     record_objective(value)
     has_gained = True
     while has_gained:
@@ -126,7 +126,7 @@ def find_unit_orders_by_rebasin(
                 continue
             new_orders = list(orders)
             new_orders[group] = new_order
-            new_value = compute_weight_agreement(reference_state, state, wiring, new_orders)
+            new_value = compute_weight_inner_product(reference_state, state, wiring, new_orders)
             if new_value > value + BETTER * (1 + abs(value)):
                 orders = new_orders
                 value = new_value
@@ -135,7 +135,7 @@ def find_unit_orders_by_rebasin(
     return orders
 
 
-def compute_weight_agreement(
+def compute_weight_inner_product(
     reference_state: State, state: State, wiring: UnitWiring, orders: UnitOrders
 ) -> float:
     """Σ ⟨reference, state in `orders`⟩ over all learnt tensors with units: the objective of Git Re-Basin.

@@ -42,8 +42,8 @@ from ...tensor_types import (
 SymmetricMatrices = Tensor  # [..., d, d]
 
 FLOOR = 1e-4
-CovarianceEstimate = Literal["floor", "ledoit-wolf"]
-COVARIANCES: tuple[CovarianceEstimate, ...] = get_args(CovarianceEstimate)
+FloorOrLedoitWolf = Literal["floor", "ledoit-wolf"]
+COVARIANCES: tuple[FloorOrLedoitWolf, ...] = get_args(FloorOrLedoitWolf)
 TOLERANCE = 1e-10  # relative change at which the barycentre's iteration stops
 MOST_STEPS = 200
 

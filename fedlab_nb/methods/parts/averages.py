@@ -27,8 +27,8 @@ from ..base import KnobField, NetworkModel, Report, knob, weighted_mean
 from ..context import ClientIndex
 from ..run_outputs import AccuracyByRule
 
-AverageRule = Literal["mean", "median", "trimmed", "krum"]
-RULES: tuple[AverageRule, ...] = get_args(AverageRule)
+MeanMedianTrimmedOrKrum = Literal["mean", "median", "trimmed", "krum"]
+RULES: tuple[MeanMedianTrimmedOrKrum, ...] = get_args(MeanMedianTrimmedOrKrum)
 State = Mapping[str, Tensor]
 
 
@@ -43,7 +43,7 @@ def make_assumed_liars_knob() -> KnobField:
 
 
 def check_average_is_possible(
-    rule: AverageRule, assumed_liars: int, client_count: int, method_title: str
+    rule: MeanMedianTrimmedOrKrum, assumed_liars: int, client_count: int, method_title: str
 ) -> None:
     """UsageError if so few clients cannot be averaged by `rule`."""
     least = {"trimmed": 2 * assumed_liars + 1, "krum": assumed_liars + 3}.get(rule, 1)
@@ -57,7 +57,7 @@ def check_average_is_possible(
 def average_states(
     client_states: Sequence[State],
     client_weights: Sequence[float],
-    rule: AverageRule,
+    rule: MeanMedianTrimmedOrKrum,
     assumed_liars: int,
 ) -> ModelState:
     """One state from `client_states` by `rule` (one of RULES); only the mean uses the `client_weights`."""

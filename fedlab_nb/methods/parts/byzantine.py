@@ -36,6 +36,7 @@ from ...tensor_types import (
     ClientProbabilities,
     ValuePerSample,
 )
+from ..context import ClientIndex
 
 # A logit so large that its probability is 1: the probability vector (0, 1, 0) is sent as the logits (0, 100, 0).
 CERTAIN_LOGIT = 100.0
@@ -67,7 +68,7 @@ def compute_lie_logit_per_sample(
 def replace_answers_of_liars(
     combine_logits: Callable[[ClientLogits], ClassScores],
     client_logits: ClientLogits,
-    liar_indices: Sequence[int],
+    liar_indices: Sequence[ClientIndex],
     lie_logit_or_0_to_match_honest: float,
 ) -> ClientLogits:
     """`client_logits [M, N, C]` with the rows of the `liar_indices` replaced; the same tensor if there are

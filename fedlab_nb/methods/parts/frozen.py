@@ -41,8 +41,8 @@ from ..memory import SquareMatricesInMemory
 from ..traffic import FederationSizes
 from .align import (
     COVARIANCES,
-    CovarianceEstimate,
     FeatureMoments,
+    FloorOrLedoitWolf,
     compute_alignment_map,
     compute_covariance_barycentre,
     pool_moments,
@@ -129,7 +129,7 @@ class FrozenMethod(Method):
     features_seed: int = knob(0, "Seed of the features", low=0, high=2**31 - 1)
     send_body: bool = knob(False, "Send the body")
     align: float = knob(0.0, "Alignment", low=0, high=1)
-    align_covariance: CovarianceEstimate = knob("floor", "Covariances aligned", options=COVARIANCES)
+    align_covariance: FloorOrLedoitWolf = knob("floor", "Covariances aligned", options=COVARIANCES)
 
     def refuse(self, ctx: Context) -> None:
         if self.features == "conv" and not ctx.has("images"):
@@ -186,7 +186,7 @@ class FrozenMethod(Method):
         )
 
     def local_passes(
-        self, recipe: Recipe, client_sample_counts: Sequence[MeanPassesPerClient]
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
     ) -> MeanPassesPerClient:
         """Only with `client` a network is trained, by one client."""
         if self.features == "client":
@@ -231,7 +231,7 @@ def align_client_feature_maps(
     ctx: Context,
     common_map: FrozenFeatures,
     alignment_0_to_1: float,
-    covariance_estimate: CovarianceEstimate = "floor",
+    covariance_estimate: FloorOrLedoitWolf = "floor",
 ) -> Steps[ClientAndTestFeatureMaps]:
     """Align features by SLOT-Align (`align.py`): each client's, and those of samples without a
     client.
@@ -300,7 +300,7 @@ def make_frozen_feature_map(
         bias = torch.randn(random_feature_count, generator=stream) / 2
         if len(input_shape) == 3:
             bias = bias - CENTRE * weight.sum(1)
-        linear = _set_and_freeze_parameters(
+        linear = _set_and_freeze_parameters_in_place(
             nn.Linear(inputs, random_feature_count, device="meta"), weight, bias
         )
         layers = [nn.Flatten(), linear, nn.ReLU()]
@@ -312,12 +312,12 @@ def make_frozen_feature_map(
         convolution = nn.Conv2d(
             channels, filters, FILTER, padding=FILTER // 2, bias=False, device="meta"
         )
-        filtered = _set_and_freeze_parameters(convolution, weight)
+        filtered = _set_and_freeze_parameters_in_place(convolution, weight)
         layers = [filtered, nn.ReLU(), nn.AdaptiveAvgPool2d(CELLS), nn.Flatten()]
     return FrozenFeatures(nn.Sequential(*layers).to(dtype).eval(), random_feature_count)
 
 
-def _set_and_freeze_parameters(
+def _set_and_freeze_parameters_in_place(
     layer: nn.Module, weight: Tensor, bias: Tensor | None = None
 ) -> nn.Module:
     """`layer` with these numbers, which are not trained."""

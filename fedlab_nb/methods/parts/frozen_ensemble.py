@@ -45,7 +45,7 @@ from ...training.backend import BackendChoice, choose_backend
 from ...training.evaluate import choose_samples_per_chunk
 from ...training.stack import Stack, StackedLinear
 from ..base import ClientWeighting
-from ..context import Context
+from ..context import ClientIndex, Context
 
 JoinedChannels = (
     Tensor  # [channels] or [M, channels]: several clients' channels side by side on the last axis
@@ -57,8 +57,7 @@ WEIGHTS: tuple[ClientWeighting, ...] = ("uniform", "samples")
 def compute_client_shares(
     weighting: ClientWeighting, client_sample_counts: Sequence[int], dtype_device_template: Tensor
 ) -> ClientShares:
-    """`[M]`, summing to 1: 1/M ("uniform", FedENS) or n_k/N ("samples", DW-FedENS); device and
-    dtype of `dtype_device_template`."""
+    """`[M]`, summing to 1: 1/M ("uniform", FedENS) or n_k/N ("samples", DW-FedENS)."""
     choose("client weights", weighting, WEIGHTS)
     counts = client_sample_counts if weighting == "samples" else [1] * len(client_sample_counts)
     weights = torch.tensor(counts, dtype=torch.float64)
@@ -76,16 +75,16 @@ def compute_class_shares(class_counts: ClientClassCounts) -> ClientClassShares:
 
 
 def send_class_counts_and_compute_class_shares(
-    ctx: Context, members: Sequence[int] | None = None
+    ctx: Context, members_or_none_for_all: Sequence[ClientIndex] | None = None
 ) -> ClientClassShares:
     """`compute_class_shares` of the members (None: of all). Call it outside `ctx.server()`.
 
     Client part: count the own training labels; C numbers go up (int32, phase "class counts").
     """
-    if members is None:
-        members = range(ctx.clients_count)
+    if members_or_none_for_all is None:
+        members_or_none_for_all = range(ctx.clients_count)
     received = []
-    for k in members:
+    for k in members_or_none_for_all:
         _, labels = ctx.private.train(k)
         counts = torch.bincount(labels, minlength=ctx.classes).int()
         received.append(ctx.link.up(k, counts, phase="class counts"))
@@ -95,18 +94,19 @@ def send_class_counts_and_compute_class_shares(
 
 def combine_client_logits(
     client_logits: ClientLogits,
-    client_weights: ClientWeights | None = None,
+    client_weights_or_none_if_equal: ClientWeights | None = None,
     *,
     divide_by_weight_sum: bool = True,
 ) -> Logits:
-    """f̄_w = Σ_k w_k f_k / Σ_k w_k (Co-Boosting, Eq. 2, as its code has it): logits `[M, N, C]` ->
-    `[N, C]`.
+    """f̄_w = Σ_k w_k f_k / Σ_k w_k (Co-Boosting, Eq. 2, as its code has it): logits `[M, N, C]` -> `[N, C]`.
 
-    client_weights: `[M]`, `[M, C]`, or None for the mean. normalise=False: no division.
+    client_weights_or_none_if_equal: w `[M]`, or with a weight for each class `[M, C]`; None gives the mean
+    divide_by_weight_sum: without it, the sum Σ_k w_k f_k
     """
-    if client_weights is None:
+    weights = client_weights_or_none_if_equal
+    if weights is None:
         return client_logits.mean(0)
-    per_class = client_weights if client_weights.dim() == 2 else client_weights[:, None]
+    per_class = weights if weights.dim() == 2 else weights[:, None]
     total = (per_class[:, None] * client_logits).sum(0)
     if not divide_by_weight_sum:
         return total

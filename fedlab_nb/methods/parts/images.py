@@ -125,7 +125,7 @@ class SyntheticPool:
         self.labels = torch.empty(0)
         self.logits = torch.empty(0)
 
-    def add(self, images: Images, labels: Labels, logits: ClientLogits) -> None:
+    def add_batch(self, images: Images, labels: Labels, logits: ClientLogits) -> None:
         """Append a batch."""
         if len(self):
             images = torch.cat([self.x, images])

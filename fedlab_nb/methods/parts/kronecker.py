@@ -59,7 +59,7 @@ class KroneckerFactors:
     b: Tensor
 
 
-def find_factor_layers(module: nn.Module) -> dict[LayerName, nn.Linear | nn.Conv2d]:
+def find_layers_with_kronecker_factors(module: nn.Module) -> dict[LayerName, nn.Linear | nn.Conv2d]:
     """Name -> layer for every layer that has Kronecker factors, in the order of the module tree."""
     layers: dict[str, nn.Linear | nn.Conv2d] = {}
     for name, layer in module.named_modules():
@@ -84,7 +84,7 @@ def list_kronecker_factor_sizes(
     """The factors of every client's network: A `[i, i]` and, with `has_output_factors`, B `[o, o]` of each layer."""
     count = 2 * ctx.clients_count  # as the clients have them, and as they have arrived
     matrices = []
-    for layer in find_factor_layers(ctx.initial_model()).values():
+    for layer in find_layers_with_kronecker_factors(ctx.initial_model()).values():
         rows, columns = append_bias_column(layer.weight, layer.bias).shape
         matrices.append(SquareMatricesInMemory(count, columns, ctx.dtype.itemsize))
         if has_output_factors:
@@ -136,7 +136,7 @@ def compute_mean_kronecker_factors(
     B is 0.
     """
     choose("conv_scale", conv_scale, CONV_SCALES)
-    layers = find_factor_layers(module)
+    layers = find_layers_with_kronecker_factors(module)
     sums = {}
     for name, layer in layers.items():
         outputs, inputs = append_bias_column(layer.weight, layer.bias).shape
@@ -192,7 +192,7 @@ def add_damping(
 def flatten_layer_inputs_with_bias_one(layer: nn.Module, layer_inputs: Samples) -> LayerInputRows:
     """Layer inputs `[N, Q, i]`; a convolution's are its patches in the order of `weight.flatten(1)`."""
     if isinstance(layer, nn.Conv2d):
-        assert not isinstance(layer.padding, str)  # see find_factor_layers
+        assert not isinstance(layer.padding, str)  # see find_layers_with_kronecker_factors
         patches = F.unfold(
             layer_inputs, layer.kernel_size, layer.dilation, layer.padding, layer.stride
         )
@@ -313,16 +313,16 @@ class LayerPosterior:
     @cached_property
     def precision_weighted_sum(self) -> LayerMatrix:
         """Z `[o, i]`: the clients' weights, each multiplied by its own precision (Eq. 12)."""
-        return self._sum_over_clients(self.b @ self.m @ self.a)
+        return self._sum_weighted_over_clients(self.b @ self.m @ self.a)
 
     @cached_property
     def weighted_client_average(self) -> LayerMatrix:
         """The plain weighted average `[o, i]`, which the solution tends to as the damping grows."""
-        return self._sum_over_clients(self.m) / self.w.sum()
+        return self._sum_weighted_over_clients(self.m) / self.w.sum()
 
     def apply_precision(self, matrix: LayerMatrix) -> LayerMatrix:
         """`S Θ = sum_k w_k B_k Θ A_k`; S is symmetric positive definite."""
-        return self._sum_over_clients(self.b @ matrix @ self.a)
+        return self._sum_weighted_over_clients(self.b @ matrix @ self.a)
 
     def compute_relative_residual(self, residual: LayerMatrix) -> ScalarTensor:
         """`|residual| / |Z|`, and 0 when both are 0."""
@@ -338,8 +338,8 @@ class LayerPosterior:
         """
         total = self.w.sum()
         # S ~ (sum w) Abar (x) Bbar; dividing by the total keeps the scale right also when the weights do not sum to 1.
-        a_inverse = make_inverse_multiplier(self._sum_over_clients(self.a) / total)
-        b_inverse = make_inverse_multiplier(self._sum_over_clients(self.b) / total)
+        a_inverse = make_inverse_multiplier(self._sum_weighted_over_clients(self.a) / total)
+        b_inverse = make_inverse_multiplier(self._sum_weighted_over_clients(self.b) / total)
         return lambda r: a_inverse(b_inverse(r).T).T / total
 
     def solve_with_averaged_factors(self) -> LayerMatrix:
@@ -361,7 +361,7 @@ class LayerPosterior:
             v = product
         return (rho + error).square().clamp_min(tiny)
 
-    def _sum_over_clients(self, stack: Tensor) -> Tensor:
+    def _sum_weighted_over_clients(self, stack: Tensor) -> Tensor:
         return torch.tensordot(self.w, stack, dims=1)
 
 

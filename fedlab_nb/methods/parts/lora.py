@@ -30,6 +30,7 @@ from torch import Tensor, nn
 
 from ...models import Network
 from ...models.state import ModelState
+from ..context import ClientIndex
 
 State = Mapping[str, Tensor]
 LoraMessage = Mapping[
@@ -56,7 +57,7 @@ class LoraAdapters:
 
     def limit_weight_gradients_to_trained_numbers_in_place(
         self,
-        clients: Sequence[int],
+        clients: Sequence[ClientIndex],
         parameters_by_name: State,
         gradients_stacked_over_clients: Sequence[Tensor],
     ) -> None:

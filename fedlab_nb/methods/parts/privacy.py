@@ -28,6 +28,7 @@ from ...comm import Link
 from ...errors import RunError, check_number
 from ...rng import generator
 from ...tensor_types import Vector
+from ..context import ClientIndex
 
 
 def find_smallest_delta_at_sensitivity_1(noise_sigma: float, epsilon: float) -> float:
@@ -95,6 +96,8 @@ def draw_gaussian_noise(
 # vector of the last one, and with two clients each knows the other's. p has 255 bits and the secrets come from the
 # run's seed, which is enough for a classroom only.
 
+MaskedVector = Tensor  # int64 [n]
+MaskOfVector = Tensor  # int64 [n]
 PRIME = 2**255 - 19  # the modulus p
 BASE = 2  # g
 KEY = 32  # bytes of a key
@@ -104,7 +107,7 @@ FRACTION = 32  # binary places of the numbers that are summed
 def send_and_sum_masked_vectors(
     link: Link,
     client_vectors: Sequence[Vector],
-    make_client_stream: Callable[[int], torch.Generator],
+    make_client_stream: Callable[[ClientIndex], torch.Generator],
     upload_phase: str,
 ) -> Vector:
     """Σ_k of `client_vectors [M][n]`, float64, each rounded to 2^-32: `[n]`, float64.
@@ -120,9 +123,9 @@ def send_and_sum_masked_vectors(
 def send_masked_vectors(
     link: Link,
     client_vectors: Sequence[Vector],
-    make_client_stream: Callable[[int], torch.Generator],
+    make_client_stream: Callable[[ClientIndex], torch.Generator],
     upload_phase: str,
-) -> list[Vector]:
+) -> list[MaskedVector]:
     """Exchange keys, then send the masked vectors; returns what the server receives, int64 `[M][n]`."""
     clients = range(len(client_vectors))
     limit = 2.0 ** (63 - FRACTION) / len(client_vectors)
@@ -152,12 +155,12 @@ def send_masked_vectors(
     return received
 
 
-def sum_masked_vectors(masked_vectors: Sequence[Vector]) -> Vector:
+def sum_masked_vectors(masked_vectors: Sequence[MaskedVector]) -> Vector:
     """The sum of the masked vectors, in which the masks cancel, as float64."""
     return torch.stack(list(masked_vectors)).sum(0).double() / 2.0**FRACTION
 
 
-def draw_pairwise_mask(shared_secret: int, shape_device_template: Tensor) -> Tensor:
+def draw_pairwise_mask(shared_secret: int, shape_device_template: Tensor) -> MaskOfVector:
     """The mask that two clients draw from their shared number: int64, uniform over all values."""
     digest = hashlib.sha256(shared_secret.to_bytes(KEY, "little")).digest()
     seed = int.from_bytes(digest[:8], "big") >> 1

@@ -41,7 +41,7 @@ from ..base import Context, KnobField, Method, NetworkModel, Progress, Steps, kn
 from ..context import ClientIndex, check_finite
 from ..run_outputs import should_record_curve_point
 from ..traffic import FederationSizes, TrafficBytes
-from .averages import AverageRule, average_states
+from .averages import MeanMedianTrimmedOrKrum, average_states
 
 # ------------------------------------------------------------------------------------------------------------ iterative
 # The knobs that all methods of many rounds have, and what the tables say about them.
@@ -129,7 +129,7 @@ class Rounds:
         self.rounds = method.rounds
         self.recipe = replace(ctx.recipe, epochs=method.local_epochs)
         self.participants = list(range(ctx.clients_count))
-        self.rule: AverageRule = getattr(method, "average", "mean")
+        self.rule: MeanMedianTrimmedOrKrum = getattr(method, "average", "mean")
         self.assumed = getattr(method, "assumed", 0)
         per_round = getattr(method, "per_round", 0) or ctx.clients_count
         self.per_round = min(per_round, ctx.clients_count)

@@ -57,6 +57,7 @@ from .images import (
     optimise_images,
 )
 
+ReportArraysByField = dict[str, np.ndarray]
 NoiseOfSteps = Tensor  # [steps, images, nz]
 GeneratorLoss = Callable[..., Tensor]  # see `synthesise_images`
 
@@ -109,15 +110,15 @@ class TrainingTrace:
         self,
         epoch_from_1: int,
         images: Images,
-        labels: Labels,
+        intended_labels: Labels,
         teacher_logits: Logits,
         student: nn.Module,
     ) -> None:
-        """Record an epoch's new `images [b, ...]` with intended `labels [b]` and `teacher_logits [b, C]`.
+        """Record an epoch's new `images [b, ...]` with intended `intended_labels [b]` and `teacher_logits [b, C]`.
 
         The student is put in eval mode and asked, to count where it disagrees with the teacher.
         """
-        probabilities = teacher_logits.softmax(1).gather(1, labels[:, None])
+        probabilities = teacher_logits.softmax(1).gather(1, intended_labels[:, None])
         self.add_value("difficulty", 1 - probabilities.mean())
         student.eval()
         disagree = student(images).argmax(1) != teacher_logits.argmax(1)
@@ -129,13 +130,13 @@ class TrainingTrace:
                 .long()
                 .to(images.device)
             )
-            self.frames.append((epoch_from_1, images[rows], labels[rows]))
+            self.frames.append((epoch_from_1, images[rows], intended_labels[rows]))
 
     def add_value(self, series_name: str, value: ScalarTensor) -> None:
         """One more value of the series `series_name`."""
         self.series.setdefault(series_name, []).append(value.detach().clone())
 
-    def make_arrays(self) -> dict[str, np.ndarray]:
+    def make_arrays(self) -> ReportArraysByField:
         """The report's arrays so far, by field name."""
         arrays = {name: torch.stack(values).cpu().numpy() for name, values in self.series.items()}
         if self.frames:
@@ -200,10 +201,10 @@ class ServerKnobs(Method):
         return compute_client_shares(kind, ctx.sizes, dtype_device_template)
 
     def combine_client_logits_into_teacher(
-        self, client_logits: ClientLogits, client_weights: ClientWeights | None
+        self, client_logits: ClientLogits, client_weights_or_none_if_equal: ClientWeights | None
     ) -> Logits:
         """The teacher's logits `[N, C]` from the clients' `[M, N, C]`."""
-        return combine_client_logits(client_logits, client_weights)
+        return combine_client_logits(client_logits, client_weights_or_none_if_equal)
 
     def make_global_model(self, server: DistillationServer) -> GlobalModel:
         """The model that predicts, as it is now, with the report so far."""
@@ -253,12 +254,12 @@ class DistillationServer:
         labels = torch.randint(self.ctx.classes, (self.method.images,), generator=self.stream)
         return labels.sort().values.to(self.ctx.device)
 
-    def add_batch_to_pool(self, epoch_from_0: int, images: Images, labels: Labels) -> None:
-        """(b) of `epoch_from_0` (from 0): `images [b, ...]` with `labels [b]` joins the pool and the trace."""
+    def add_batch_to_pool(self, epoch_from_0: int, images: Images, intended_labels: Labels) -> None:
+        """(b) of `epoch_from_0` (from 0): `images [b, ...]` with `intended_labels [b]` joins the pool and the trace."""
         logits = self.ensemble.compute_logits_without_gradients(images)
-        self.pool.add(images, labels, logits)
+        self.pool.add_batch(images, intended_labels, logits)
         teacher = self.method.combine_client_logits_into_teacher(logits, self.weights)
-        self.trace.add_batch(epoch_from_0 + 1, images, labels, teacher, self.student)
+        self.trace.add_batch(epoch_from_0 + 1, images, intended_labels, teacher, self.student)
 
     def distil_student_for_one_epoch(
         self, epoch_from_0: int, prepare_images: Callable[[Images], Images] | None = None

@@ -9,8 +9,8 @@ from fedlab_nb.methods.fens import aggregators as rules
 from fedlab_nb.methods.fens.training import (
     ProxySamples,
     Voting,
-    compute_client_contributions,
-    compute_mean_logit_gradients,
+    compute_mean_client_contributions,
+    compute_mean_true_class_gradients,
     count_votes_by_true_class,
 )
 from fedlab_nb.methods.parts.frozen_ensemble import compute_class_shares
@@ -205,10 +205,10 @@ class RuleWithoutWeights(rules.WeightedSum):
 def test_the_influence_in_a_weighted_sum_is_the_weight():
     table = torch.randn(M, C, generator=generator(1), dtype=torch.float64)
     rule = rules.WeightedSum(table.clone(), C, trained=True)
-    before = compute_mean_logit_gradients(rule, draw_proxy_samples())
+    before = compute_mean_true_class_gradients(rule, draw_proxy_samples())
     assert torch.equal(before, table)
     torch.testing.assert_close(
-        compute_mean_logit_gradients(
+        compute_mean_true_class_gradients(
             RuleWithoutWeights(table, C, trained=True), draw_proxy_samples()
         ),
         table,
@@ -226,7 +226,7 @@ def test_the_contribution_to_a_weighted_sum_is_weight_times_mean_logit():
     )
     proxies = draw_proxy_samples()
     z, labels, _ = ProxySamples.concatenate(proxies)
-    contributions = compute_client_contributions(rule, proxies)
+    contributions = compute_mean_client_contributions(rule, proxies)
     for c in range(C):
         logits_of_class = z[labels == c]
         torch.testing.assert_close(
@@ -247,9 +247,11 @@ def test_the_influence_in_a_mixture_is_the_mean_gate_of_the_class():
     _, labels, x = ProxySamples.concatenate(proxies)
     gate = rule.gate(x).softmax(1).detach()
     by_hand = torch.stack([gate[labels == c].mean(0) for c in range(C)], 1)
-    torch.testing.assert_close(compute_mean_logit_gradients(rule, proxies), by_hand, **TOLERANCE)
     torch.testing.assert_close(
-        compute_mean_logit_gradients(rule, proxies).sum(0),
+        compute_mean_true_class_gradients(rule, proxies), by_hand, **TOLERANCE
+    )
+    torch.testing.assert_close(
+        compute_mean_true_class_gradients(rule, proxies).sum(0),
         torch.ones(C, dtype=torch.float64),
         **TOLERANCE,
     )
@@ -266,7 +268,9 @@ def test_the_influence_in_a_network_is_the_mean_slope():
         for i in range(M):
             slope = is_active @ (rule.output.weight[c] * rule.hidden.weight[:, i * C + c])
             by_hand[i, c] = slope[labels == c].mean()
-    torch.testing.assert_close(compute_mean_logit_gradients(rule, proxies), by_hand, **TOLERANCE)
+    torch.testing.assert_close(
+        compute_mean_true_class_gradients(rule, proxies), by_hand, **TOLERANCE
+    )
 
 
 def test_the_influence_on_a_class_without_samples_is_measured_on_all_samples():
@@ -276,7 +280,7 @@ def test_the_influence_on_a_class_without_samples_is_measured_on_all_samples():
     proxies = draw_proxy_samples(labels=((0, 1, 1), (0,)))
     _, _, x = ProxySamples.concatenate(proxies)
     torch.testing.assert_close(
-        compute_mean_logit_gradients(rule, proxies)[:, 2],
+        compute_mean_true_class_gradients(rule, proxies)[:, 2],
         rule.gate(x).softmax(1).mean(0),
         **TOLERANCE,
     )

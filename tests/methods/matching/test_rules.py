@@ -210,14 +210,14 @@ def test_the_objective_of_rebasin_never_falls_and_ends_at_a_local_maximum(name, 
     squared_distance = sum((reference[n] - matched[n]).square().sum() for n in names)
     sizes = sum(reference[n].square().sum() + state[n].square().sum() for n in names)
     assert values[-1] == pytest.approx(float((sizes - squared_distance) / 2))
-    agreement = rules.compute_weight_agreement(reference, state, wiring, orders)
+    agreement = rules.compute_weight_inner_product(reference, state, wiring, orders)
     assert values[-1] == pytest.approx(agreement)
     # No swap of two units is better.
     for group, n in enumerate(wiring.units):
         for i, j in itertools.combinations(range(min(n, 6)), 2):
             swapped = [o.clone() for o in orders]
             swapped[group][[i, j]] = swapped[group][[j, i]]
-            agreement = rules.compute_weight_agreement(reference, state, wiring, swapped)
+            agreement = rules.compute_weight_inner_product(reference, state, wiring, swapped)
             assert agreement <= values[-1] + 1e-8
 
 
