@@ -147,10 +147,11 @@ class Student(NetworkModel):
 
 @dataclass(frozen=True)
 class PastRound:
-    """The models of round `number` (from 1).
+    """The models of one round.
 
-    Those that the clients sent [m], and the small ones, one an architecture, before and after the server's head is
-    copied into them.
+    number: of the round, from 1
+    clients: the m models that the clients sent
+    before, after: the small models, one an architecture, before and after the server's head is copied into them
     """
 
     number: int
@@ -176,8 +177,9 @@ def join_past_rounds_if_memory_allows(
 class LargeModel(NetworkModel):
     """The server's network.
 
-    `last`: the models of the last round; the next one would start from `last.after`. `past`: the rounds to measure;
-    `compute_consensus`: the server's consensus of logits `[m, B, C]`.
+    last: the models of the last round; the next one would start from `last.after`
+    past: the rounds to measure
+    compute_consensus: the server's consensus of logits `[m, B, C]`.
     """
 
     report: FedETReport

@@ -95,7 +95,7 @@ def list_layers_to_quantise(module: nn.Module) -> list[nn.Module]:
 
 @torch.no_grad()
 def measure_layer_input_ranges(module: Network, samples: Samples) -> LowestAndHighestInputPerLayer:
-    """Least and largest input of every layer over the `samples [n, ...]`, with 0 in between: `[L, 2]`."""
+    """Least and largest input of every layer over the `samples [n, ...]`, `[L, 2]`; 0 is always within the range."""
     twin = copy_model(module)
     layers = list_layers_to_quantise(twin)
     ranges = samples.new_zeros(len(layers), 2)
@@ -113,7 +113,7 @@ def measure_layer_input_ranges(module: Network, samples: Samples) -> LowestAndHi
 def round_to_quantised_values(
     layer_inputs: FeatureMaps, low: ScalarTensor, high: ScalarTensor, bits: int
 ) -> FeatureMaps:
-    """x̂ of the module docstring; a range of no width leaves next to nothing."""
+    """x̂ as in the comment above. A range without width leaves next to nothing."""
     top = 2**bits - 1
     step = ((high - low) / top).clamp_min(torch.finfo(layer_inputs.dtype).tiny)
     zero = (-low / step).round()
@@ -167,10 +167,14 @@ TEMPERATURE, DISTIL_BATCH = 3.0, 64
 
 
 class Experts:
-    """The frozen ensemble: logits `[N, M, C]` of `x [N, ...]`; `members` are the clients whose models these are.
+    """The frozen ensemble: `experts(x)` gives the logits `[N, M, C]` of `x [N, ...]`.
 
-    Those of the last `x` are remembered: the snapshots of a run differ in the rule alone, and so cost one pass through
-    the M models together. With activation `ranges`, a member's `[L, 2]`, they read their layers' inputs at `bits`.
+    members: the clients whose models these are
+    ranges: a member's activation ranges `[L, 2]`, or none; with them the layers read their inputs at `bits`
+    liars: places among the members of those that answer falsely, with the logit `lie`
+
+    The logits of the last `x` are cached: the snapshots of a run differ in the rule alone, so all of them together
+    cost one pass through the M models.
     """
 
     parts = ("clients", "members", "ranges", "bits", "liars", "lie")
@@ -191,7 +195,7 @@ class Experts:
         self._remembered = CachedFunction(self.compute_logits)
 
     def compute_logits(self, samples: Samples) -> ClientLogitsBySample:
-        """Without remembering."""
+        """The logits `[N, M, C]`, without the cache."""
         return self.clients.logits(samples).transpose(0, 1).contiguous()
 
     def replace_answers_of_byzantine_clients(
@@ -251,8 +255,10 @@ def quantise_experts(
 class FensModel(GlobalModel):
     """M experts and an aggregator; `parameters` is all that predicts, M*d + q.
 
-    `features`: the hidden layer `[N, k]` of the network aggregator; for every other rule the concatenated logits
-    `[N, M*C]`, client after client. `more`: further fields of the report, tensors or plain values.
+    report_fields: further fields of the report, tensors or plain values
+
+    `features` gives the hidden layer `[N, k]` of the network aggregator; for every other rule the concatenated logits
+    `[N, M*C]`, client after client.
     """
 
     report: FensReport
@@ -325,7 +331,7 @@ class Student(NetworkModel):
         )
 
     def measured(self, samples: Samples, labels: Labels) -> FensReport:
-        """As of the teacher, with its accuracy."""
+        """The teacher's report, with the teacher's accuracy."""
         return replace(
             self.teacher.measured(samples, labels),
             teacher_accuracy=self.teacher.accuracy(samples, labels),
