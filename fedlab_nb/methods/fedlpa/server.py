@@ -149,7 +149,7 @@ PartOfPrecision = Literal["exact", "shortcut", "inputs", "diagonal", "none"]
 USES: tuple[PartOfPrecision, ...] = get_args(PartOfPrecision)
 
 
-class IterateAndAccuracy(NamedTuple):
+class IterateAndAccuracyOrNone(NamedTuple):
     """An iterate, and its accuracy 0–1 if it was measured."""
 
     iterate: IterateOfAllLayers
@@ -205,7 +205,7 @@ class ServerReplay:
         gd_or_adam_steps: int,
         uploads: list[PosteriorUpload],
         gd_step_rule: StepRule = "1/L",
-    ) -> Iterator[IterateAndAccuracy]:
+    ) -> Iterator[IterateAndAccuracyOrNone]:
         """Every iterate of a solver, with its accuracy after 0, 1, 2, 4, … steps; at the end the last one once more."""
         average, systems = average_states_and_make_layer_systems(uploads, self.weights)
         for iterate in iterate_all_layers_together(systems, solver, gd_or_adam_steps, gd_step_rule):
@@ -214,8 +214,8 @@ class ServerReplay:
                 accuracy = self.compute_accuracy_on_replay_samples(
                     copy_state_with_layers(average, iterate.matrices)
                 )
-            yield IterateAndAccuracy(iterate, accuracy)
-        yield IterateAndAccuracy(
+            yield IterateAndAccuracyOrNone(iterate, accuracy)
+        yield IterateAndAccuracyOrNone(
             iterate,
             self.compute_accuracy_on_replay_samples(
                 copy_state_with_layers(average, iterate.matrices)

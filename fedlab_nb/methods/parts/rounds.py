@@ -182,12 +182,15 @@ class Rounds:
         return features
 
     def train_participants(
-        self, round_index: int, shards: Sequence[Shard] = (), **options: TrainingOption
+        self,
+        round_index: int,
+        shards_or_empty_for_own: Sequence[Shard] = (),
+        **options: TrainingOption,
     ) -> Steps[None]:
         """The local epochs of a round t.
 
         `options`: `loss` or `adjust`, as `training/loop.py` has them; they number the clients by their places among the
-        participants. `shards`: in place of their own, with further columns that the loss needs.
+        participants. `shards_or_empty_for_own`: in place of their own, with further columns that the loss needs.
         """
         # The first round draws the same batches as local training does, so that one round can equal a one-shot method.
         options.setdefault(
@@ -198,7 +201,9 @@ class Rounds:
         models = self.select_values_of_participants(self.models)
         epochs = self.recipe.epochs
         for tick in self.ctx.train(
-            models, shards or self.select_values_of_participants(self.shards), **options
+            models,
+            shards_or_empty_for_own or self.select_values_of_participants(self.shards),
+            **options,
         ):
             yield Progress(PHASE, round_index * epochs + tick.done, self.rounds * epochs)
 
