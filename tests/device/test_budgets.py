@@ -190,7 +190,7 @@ def make_layer_system(device_name):
 
     factors = [KroneckerFactors(draw_factor(), draw_factor()) for _ in range(3)]
     layers = [draw_matrix().to(device_name) for _ in range(3)]
-    posterior = LayerPosterior.stack(layers, factors, [1 / 3] * 3)
+    posterior = LayerPosterior.from_clients(layers, factors, [1 / 3] * 3)
     return posterior, posterior.solve_with_averaged_factors()
 
 

@@ -30,7 +30,7 @@ from fedlab_nb.methods.fdafl import (
 from fedlab_nb.methods.fedavg_multi import FedAvgMulti
 from fedlab_nb.methods.feddf import FedDF
 from fedlab_nb.methods.fedkd import FedKD
-from fedlab_nb.methods.parts.frozen_ensemble import EnsembleOutputs, FrozenEnsemble
+from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, LogitsFeaturesAndBatchNormLoss
 from fedlab_nb.methods.parts.synthesis import DistillationServer
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies.experiment import exhaust_generator
@@ -223,7 +223,7 @@ class LinearNetwork:
         return self.factor * x.flatten(1)
 
     def compute_outputs(self, samples, with_batch_norm_loss=False):
-        return EnsembleOutputs(
+        return LogitsFeaturesAndBatchNormLoss(
             self(samples)[None],
             [self(samples)],
             self.batch_norm if with_batch_norm_loss else samples.new_zeros(()),

@@ -52,7 +52,7 @@ def test_regmean_is_fedlpa_with_the_same_gradient_factor_at_every_client():
     moments = [x.T @ x / len(x) for x in xs]
     eye, ridge = torch.eye(6, dtype=EXACT), 0.03
     b = torch.tensor([[2.0, 0.5], [0.5, 1.0]], dtype=EXACT)
-    system = LayerPosterior.stack(
+    system = LayerPosterior.from_clients(
         solutions, [KroneckerFactors(a + ridge * eye, b) for a in moments], [0.2, 0.3, 0.5]
     )
     torch.testing.assert_close(

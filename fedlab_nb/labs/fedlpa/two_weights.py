@@ -57,7 +57,7 @@ def make_two_weights(
     ]
     errors = torch.ones(1, 1, dtype=torch.float64)
     sent = [add_damping(KroneckerFactors(a, errors), damping) for a in inputs]
-    posterior = LayerPosterior.stack([mean[None] for mean in means], sent, [0.5, 0.5])
+    posterior = LayerPosterior.from_clients([mean[None] for mean in means], sent, [0.5, 0.5])
     weighted_means = inputs[0] @ means[0] + inputs[1] @ means[1]
     return TwoWeights(
         means=means.numpy(),

@@ -263,7 +263,7 @@ SMALLEST = 0.7  # a crop's side, as a share of the image's
 ENTROPY_WEIGHT = 0.01  # of the cross-entropy, relative to the features
 
 
-class CropsAndLosses(NamedTuple):
+class BestCropsAndLosses(NamedTuple):
     """Crops `[n, C, H, W]` and the loss of each, `[n]`."""
 
     crops: Tensor
@@ -273,7 +273,7 @@ class CropsAndLosses(NamedTuple):
 @torch.no_grad()
 def draw_crops_and_select_least_loss(
     network: Network, images: Images, labels: Labels, stream: torch.Generator
-) -> CropsAndLosses:
+) -> BestCropsAndLosses:
     """Of each image of `images [n, C, H, W]` the crop with the least loss of `network`, and that loss `[n]`."""
     best = images
     best_losses = torch.full((len(images),), torch.inf, device=images.device, dtype=images.dtype)
@@ -283,7 +283,7 @@ def draw_crops_and_select_least_loss(
         is_better = losses < best_losses
         best = torch.where(is_better[:, None, None, None], crops, best)
         best_losses = torch.where(is_better, losses, best_losses)
-    return CropsAndLosses(best, best_losses)
+    return BestCropsAndLosses(best, best_losses)
 
 
 def crop_squares_and_resize_back(

@@ -170,7 +170,7 @@ def guess_client_classes_from_diagonal(
     return sorted(output_factor_diagonal.topk(guessed_class_count).indices.tolist())
 
 
-class LabelLeak(TypedDict):
+class PrecisionAndChanceOfGuess(TypedDict):
     """The success of an attacker who guesses as many classes as a client has.
 
     precision: share of right guesses, the mean over the clients
@@ -183,7 +183,7 @@ class LabelLeak(TypedDict):
 
 def measure_label_leak(
     output_factor_diagonals: ValuePerClientAndClass, client_class_counts: ClientClassCounts
-) -> LabelLeak:
+) -> PrecisionAndChanceOfGuess:
     """The success of the guess, from the M uploaded diagonals `[M, C]` and the true class counts `[M, C]`."""
     precisions = []
     for diagonal, client_counts in zip(output_factor_diagonals, client_class_counts, strict=True):
@@ -191,7 +191,7 @@ def measure_label_leak(
         guess = guess_client_classes_from_diagonal(diagonal, len(classes))
         precisions.append(len(set(guess) & set(classes)) / len(classes))
     chance = float((client_class_counts > 0).double().mean())
-    return LabelLeak(precision=sum(precisions) / len(precisions), chance=chance)
+    return PrecisionAndChanceOfGuess(precision=sum(precisions) / len(precisions), chance=chance)
 
 
 def compute_mean_loss_gradients(

@@ -25,7 +25,7 @@ from ..parts.kronecker import (
     copy_state_with_layers,
     join_weight_and_bias_of_layer,
 )
-from .client import LabelLeak, LocalPosterior, PosteriorUpload
+from .client import LocalPosterior, PosteriorUpload, PrecisionAndChanceOfGuess
 from .solvers import (
     IterateOfAllLayers,
     SolverName,
@@ -63,7 +63,7 @@ def average_states_and_make_layer_systems(
             a = unpack_upper_triangle(triangles["a"])
             b = unpack_upper_triangle(triangles["b"])
             factors.append(KroneckerFactors(a, b))
-        systems[name] = LayerPosterior.stack(matrices, factors, shares)
+        systems[name] = LayerPosterior.from_clients(matrices, factors, shares)
     return AverageStateAndLayerSystems(weighted_mean(states, trust), systems)
 
 
@@ -87,7 +87,7 @@ class FedLPAReport(Report):
     iterations: dict[str, int] | None = None
     residual: dict[str, float] | None = None
     residuals: np.ndarray | None = None
-    label_leak: LabelLeak | None = None
+    label_leak: PrecisionAndChanceOfGuess | None = None
     train_counts: np.ndarray | None = None
 
     @classmethod

@@ -220,7 +220,7 @@ class Experts:
         return self._remembered(x)
 
 
-class QuantisedExperts(NamedTuple):
+class MessagesAndExperts(NamedTuple):
     """The members' models as they go down to the clients, and the experts that answer from then on."""
 
     messages: list[dict[str, Any]]
@@ -233,7 +233,7 @@ def quantise_experts(
     member_clients: Sequence[ClientIndex],
     activation_ranges: Sequence[LowestAndHighestInputPerLayer] = (),
     activation_bits: int = 32,
-) -> QuantisedExperts:
+) -> MessagesAndExperts:
     """The members' models as they go down, and what answers from here on.
 
     weight_bits: 2 to 8; 32 leaves the weights as they are
@@ -247,7 +247,7 @@ def quantise_experts(
     answering = architectures.with_states([dequantise_state(state) for state in packed])
     for member_ranges, state in zip(activation_ranges, packed, strict=False):
         state[RANGES] = member_ranges
-    return QuantisedExperts(
+    return MessagesAndExperts(
         packed, Experts(answering, member_clients, activation_ranges, activation_bits)
     )
 

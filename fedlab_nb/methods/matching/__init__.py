@@ -56,7 +56,7 @@ from . import fedma, rules
 from .rules import MatchedModel, MatchingReport, has_one_hidden_layer, merge_by_matching_neurons
 from .wiring import State, UnitWiring, find_unit_wiring, permute_units
 
-MatchingsDone = int  # of clients, over all sweeps
+ClientsMatched = int  # of clients, over all sweeps
 ActivationsByGroup = list[Tensor]  # for each group of units [samples, units]
 
 # -------------------------------------------------------------------------------------------------------------- matcher
@@ -97,7 +97,7 @@ class Matcher:
 
     def match_all_clients_in_place(
         self, client_weights: Sequence[float], sweeps: int
-    ) -> Iterator[MatchingsDone]:
+    ) -> Iterator[ClientsMatched]:
         """Match every client with the reference; then each with the average of the others, sweep by sweep.
 
         Yields how many are done.

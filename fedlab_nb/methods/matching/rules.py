@@ -346,7 +346,7 @@ class MatchedModel(MergedModel):
 # Conversion of networks with one hidden layer to lists of neurons, which PFNM matches, and back.
 
 
-class MergedNetwork(NamedTuple):
+class NetworkAndMatchingReport(NamedTuple):
     """The network of the global neurons, and how they were matched."""
 
     network: Network
@@ -360,7 +360,7 @@ def merge_by_matching_neurons(
     prior_deviation: float,
     mass: float,
     sweeps: int,
-) -> MergedNetwork:
+) -> NetworkAndMatchingReport:
     """Match the clients' neurons by PFNM and make the network of the global ones.
 
     class_shares: `[M, C]`, each client's share s_kc of the samples of class c
@@ -394,7 +394,7 @@ def merge_by_matching_neurons(
         moved=[float((order != identity).mean()) for order in orders],
         neurons=len(result.neurons),
     )
-    return MergedNetwork(network, report)
+    return NetworkAndMatchingReport(network, report)
 
 
 def list_linear_layers(network: nn.Module) -> list[nn.Linear]:
@@ -428,18 +428,18 @@ def list_linear_and_convolution_layers(network: nn.Module) -> list[nn.Linear | n
     return [layer for layer in network.modules() if isinstance(layer, (nn.Linear, nn.Conv2d))]
 
 
-class Neurons(NamedTuple):
+class NeuronsAndClassBiases(NamedTuple):
     """Each neuron's incoming weights, bias and outgoing weights, `[L, i + 1 + C]`; and the classes' biases `[C]`."""
 
     neurons: Tensor
     class_biases: Tensor
 
 
-def extract_neurons(network: nn.Module) -> Neurons:
+def extract_neurons(network: nn.Module) -> NeuronsAndClassBiases:
     """The neurons of a network with one hidden layer, float64 on the CPU."""
     hidden, last = list_linear_layers(network)
     neurons = torch.cat([hidden.weight, hidden.bias[:, None], last.weight.T], 1)
-    return Neurons(neurons.detach().cpu().double(), last.bias.detach().cpu().double())
+    return NeuronsAndClassBiases(neurons.detach().cpu().double(), last.bias.detach().cpu().double())
 
 
 def copy_network_with_neurons(

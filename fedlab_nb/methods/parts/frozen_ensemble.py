@@ -404,7 +404,7 @@ def _make_unfilled_convolution(
 
 # ------------------------------------------------------------------------------------------------------------- ensemble
 @dataclass
-class EnsembleOutputs:
+class LogitsFeaturesAndBatchNormLoss:
     """One forward pass. `features`: client k's penultimate layer `[N, D_k]` at k; `batch_norm`:
     L_BN, a scalar.
     """
@@ -442,7 +442,7 @@ class FrozenEnsemble:
 
     def compute_outputs(
         self, samples: Samples, *, with_batch_norm_loss: bool = False
-    ) -> EnsembleOutputs:
+    ) -> LogitsFeaturesAndBatchNormLoss:
         """All clients on `samples [N, ...]`.
 
         `with_batch_norm_loss`: also DENSE's L_BN = (1/M) Σ_k Σ_l (‖μ_kl(x) - μ_kl‖₂ + ‖σ²_kl(x) -
@@ -461,11 +461,13 @@ class FrozenEnsemble:
             group.distances = None
             if len(self.groups) == 1 and isinstance(group_logits, Tensor):
                 # All clients, in order already.
-                return EnsembleOutputs(group_logits, group_features, distance / self.count)
+                return LogitsFeaturesAndBatchNormLoss(
+                    group_logits, group_features, distance / self.count
+                )
             for i, k in enumerate(members):
                 features[k] = group_features[i]
                 logits[k] = group_logits[i]
-        return EnsembleOutputs(torch.stack(logits), features, distance / self.count)
+        return LogitsFeaturesAndBatchNormLoss(torch.stack(logits), features, distance / self.count)
 
     def logits(self, samples: Samples) -> ClientLogits:
         """`[M, N, C]` of `samples [N, ...]`."""

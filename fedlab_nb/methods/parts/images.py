@@ -74,7 +74,7 @@ def optimise_images(
     return best
 
 
-class BestBatch(NamedTuple):
+class ImagesAndLowestLoss(NamedTuple):
     """The batch of images with the lowest loss so far, and that loss."""
 
     images: Tensor
@@ -83,12 +83,12 @@ class BestBatch(NamedTuple):
 
 def _select_images_of_lower_loss(
     best_images: Images, lowest_loss: ScalarLoss, images: Images, loss: ScalarLoss
-) -> BestBatch:
+) -> ImagesAndLowestLoss:
     """The batch with the lower loss (`best_images` may be empty) and its loss, without a wait for the device."""
     if not len(best_images):
-        return BestBatch(images.clone(), loss)
+        return ImagesAndLowestLoss(images.clone(), loss)
     better = loss < lowest_loss
-    return BestBatch(
+    return ImagesAndLowestLoss(
         torch.where(better, images, best_images), torch.where(better, loss, lowest_loss)
     )
 

@@ -179,10 +179,10 @@ def compute_damping_ratio(factors: KroneckerFactors, damping_split: DampingSplit
 
 
 def add_damping(
-    factors: KroneckerFactors, damping: float, damping_ratio: float = 1.0
+    factors: KroneckerFactors, damping_lambda: float, damping_ratio: float = 1.0
 ) -> KroneckerFactors:
-    """Eq. 10: `A + damping_ratio sqrt(lambda) I` and `B + sqrt(lambda)/damping_ratio I`, for `damping` = lambda."""
-    root = damping**0.5
+    """Eq. 10: `A + pi sqrt(lambda) I` and `B + sqrt(lambda)/pi I`; `damping_ratio` is pi."""
+    root = damping_lambda**0.5
     return KroneckerFactors(
         add_to_diagonal(factors.a, damping_ratio * root),
         add_to_diagonal(factors.b, root / damping_ratio),
@@ -190,7 +190,10 @@ def add_damping(
 
 
 def flatten_layer_inputs_with_bias_one(layer: nn.Module, layer_inputs: Samples) -> LayerInputRows:
-    """Layer inputs `[N, Q, i]`; a convolution's are its patches in the order of `weight.flatten(1)`."""
+    """Layer inputs `[N, Q, i]`, with a 1 appended if the layer has a bias.
+
+    A convolution's inputs are its patches, in the order of `weight.flatten(1)`.
+    """
     if isinstance(layer, nn.Conv2d):
         assert not isinstance(layer.padding, str)  # see find_layers_with_kronecker_factors
         patches = F.unfold(
@@ -297,13 +300,13 @@ class LayerPosterior:
     w: Tensor
 
     @classmethod
-    def stack(
+    def from_clients(
         cls,
         client_matrices: Sequence[LayerMatrix],
         client_factors: Sequence[KroneckerFactors],
         client_weights: Sequence[float] | ClientShares,
     ) -> LayerPosterior:
-        """Stack M clients; `client_weights` are n_k/N (sum 1), or 1/M each."""
+        """The system of M clients; `client_weights` are n_k/N (their sum is 1), or 1/M each."""
         m = torch.stack(list(client_matrices))
         a = torch.stack([f.a for f in client_factors])
         b = torch.stack([f.b for f in client_factors])

@@ -72,12 +72,12 @@ def find_smallest_noise_sigma(
 
 
 def draw_gaussian_noise(
-    shape_dtype_device_template: Tensor, sigma: float, stream: torch.Generator
+    shape_dtype_device_template: Tensor, noise_sigma: float, stream: torch.Generator
 ) -> Tensor:
-    """N(0, `sigma`²) in the shape, dtype and device of `shape_dtype_device_template`, drawn on the
+    """N(0, `noise_sigma`²) in the shape, dtype and device of `shape_dtype_device_template`, drawn on the
     CPU in float64."""
     noise = torch.randn(shape_dtype_device_template.shape, generator=stream, dtype=torch.float64)
-    return (sigma * noise).to(shape_dtype_device_template)
+    return (noise_sigma * noise).to(shape_dtype_device_template)
 
 
 # ----------------------------------------------------------------------------------------------------------- secure sum

@@ -79,11 +79,11 @@ class RidgeSums:
             rows = rows / rows.norm(dim=1, keepdim=True)
         return cls(rows.T @ rows, rows.T @ F.one_hot(labels, class_count).to(rows))
 
-    def copy_with_ridge(self, ridge: float) -> RidgeSums:
+    def copy_with_added_ridge(self, ridge: float) -> RidgeSums:
         """The sums with `ridge` added to the diagonal of the moments."""
         return RidgeSums(add_to_diagonal(self.moments, ridge), self.classes)
 
-    def copy_with_noise(self, noise_sigma: float, stream: torch.Generator) -> RidgeSums:
+    def copy_with_added_noise(self, noise_sigma: float, stream: torch.Generator) -> RidgeSums:
         """The sums with N(0, σ²) on every number that is sent: one triangle of the moments, and the
         classes' sums.
         """
@@ -173,7 +173,7 @@ def compute_leave_one_out_error_sums(
     return torch.stack(errors)
 
 
-class ChosenRidge(NamedTuple):
+class RidgeAndReportFields(NamedTuple):
     """ρ, and the fields of a report that describe the choice."""
 
     ridge: float
@@ -185,7 +185,7 @@ def choose_ridge(
     selection: RidgeSelection,
     feature_map_of_each_client: Sequence[FeatureMap],
     client_sums: Sequence[RidgeSums],
-) -> ChosenRidge:
+) -> RidgeAndReportFields:
     """The ρ of GRID with the least error, and the fields of a report that describe the choice.
 
     selection: one of WAYS except "given"
@@ -202,7 +202,9 @@ def choose_ridge(
         received = exchange_leave_one_out_error_sums(ctx, feature_map_of_each_client, total)
         with ctx.server():
             errors = torch.stack(received).double().sum(0) / float(total.classes[-1].sum())
-    return ChosenRidge(GRID[int(errors.argmin())], {"grid": list(GRID), "errors": errors.tolist()})
+    return RidgeAndReportFields(
+        GRID[int(errors.argmin())], {"grid": list(GRID), "errors": errors.tolist()}
+    )
 
 
 def exchange_leave_one_out_error_sums(

@@ -81,7 +81,7 @@ def test_fens_has_the_classrooms_values():
 def test_afl_is_pythons(shards):
     code = FLOATS + "const sums = xs.map((x, k) => aflSums(gaussSums(floats(x), ys[k], 10, 64)));"
     code += "return [...aflSolve(sums.reduce(addSums, null), sums.length)]"
-    sums = [afl.RidgeSums.measure(x, y, 10).copy_with_ridge(1.0) for x, y in shards]
+    sums = [afl.RidgeSums.measure(x, y, 10).copy_with_added_ridge(1.0) for x, y in shards]
     knobs = fl.METHODS["afl"]()
     expected = afl.solve_classifier_weights(
         sum(sums[1:], sums[0]), len(sums), knobs.gamma, knobs.rho

@@ -42,7 +42,7 @@ def clients(seed=0, k=K, outputs=O, inputs=I):
 
 def system(seed=0, damping=1e-2, rule="one", **sizes):
     matrices, factors, weights = clients(seed, **sizes)
-    return LayerPosterior.stack(
+    return LayerPosterior.from_clients(
         matrices,
         [add_damping(f, damping, compute_damping_ratio(f, rule)) for f in factors],
         weights,
@@ -109,7 +109,7 @@ def test_linear_regression_equals_pooled_least_squares():
     ys = [torch.randn(n, 2, generator=g, dtype=torch.float64) for n in sizes]
     solutions = [torch.linalg.lstsq(x, y).solution.T for x, y in zip(xs, ys, strict=True)]
     factors = [KroneckerFactors(x.T @ x / len(x), torch.eye(2, dtype=x.dtype)) for x in xs]
-    posterior = LayerPosterior.stack(solutions, factors, [n / sum(sizes) for n in sizes])
+    posterior = LayerPosterior.from_clients(solutions, factors, [n / sum(sizes) for n in sizes])
     pooled = torch.linalg.lstsq(torch.cat(xs), torch.cat(ys)).solution.T
     for solver in ("cg", "ea"):
         torch.testing.assert_close(
@@ -228,7 +228,7 @@ def test_the_reported_residual_is_the_true_one():
 
 def test_degenerate_systems():
     matrices, factors, weights = clients()
-    nothing = LayerPosterior.stack(
+    nothing = LayerPosterior.from_clients(
         [torch.zeros_like(m) for m in matrices], [add_damping(f, 1e-3) for f in factors], weights
     )
     for solver in ("cg", "gd", "ea"):
@@ -236,10 +236,12 @@ def test_degenerate_systems():
         assert matrix.count_nonzero() == 0 and residuals[-1] == 0
     broken = [KroneckerFactors(f.a * float("nan"), f.b) for f in factors]
     with pytest.raises(RunError, match="not finite"):
-        solve_layer_and_record_residuals(LayerPosterior.stack(matrices, broken, weights))
+        solve_layer_and_record_residuals(LayerPosterior.from_clients(matrices, broken, weights))
     with pytest.raises(RunError, match="not positive definite; use a larger damping"):
         solve_layer_and_record_residuals(
-            LayerPosterior.stack(matrices, [KroneckerFactors(f.a, -f.b) for f in factors], weights)
+            LayerPosterior.from_clients(
+                matrices, [KroneckerFactors(f.a, -f.b) for f in factors], weights
+            )
         )
 
 
@@ -249,7 +251,7 @@ def test_without_damping_unexcited_directions_are_left_out():
     (rank_a, rank_b) = (int(torch.linalg.matrix_rank(f)) for f in (factors[0].a, factors[0].b))
     assert (rank_a, rank_b) == (20, O - 1)
     matrix, residuals = solve_layer_and_record_residuals(
-        LayerPosterior.stack(matrices, factors, weights)
+        LayerPosterior.from_clients(matrices, factors, weights)
     )
     assert residuals[-1] <= CG_TOLERANCE
     assert matrix.norm() <= matrices[0].norm()
