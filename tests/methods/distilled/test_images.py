@@ -63,12 +63,12 @@ def optimise(steps, lr, clip_to_unit=True, n=30, start=None):
     start = x[:6] if start is None else start
     options = {
         "class_count": 3,
-        "depth": 2,
-        "ridge": 1e-3,
+        "hidden_layer_count": 2,
+        "relative_ridge": 1e-3,
         "steps": steps,
         "lr": lr,
         "clip_to_unit": clip_to_unit,
-        "stream": seeded(),
+        "sample_stream": seeded(),
     }
     return list(making.optimise_inducing_points(start, y[:6], x, y, **options)), (x, y)
 

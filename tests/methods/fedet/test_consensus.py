@@ -260,6 +260,6 @@ def test_variants_of_weighting_and_normalisation():
     variance = z.var(-1)
     weights = (variance / variance.sum(0))[..., None]
     torch.testing.assert_close(summed.distribution, (weights * z).sum(0).softmax(-1))
-    for wrong in ({"weighting": "variance"}, {"normalise": "none"}):
+    for wrong in ({"weighting": "variance"}, {"dissent_normaliser": "none"}):
         with pytest.raises(UsageError):
             compute_consensus(z, **wrong)

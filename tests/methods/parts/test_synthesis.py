@@ -48,7 +48,7 @@ def test_search_is_adam_with_clipping_and_projection(clipped):
         "maximum_gradient_norm": 1.0,
         "clipped_parameter_count": clipped,
         "project_parameters": lambda: u[0].clamp_(-2.7, 2.7),
-        "progress": STEP,
+        "progress_of_each_step": STEP,
     }
     watched(
         optimise_images(lambda: u[0] * u[1], u, lambda x: (x**3).sum(), steps=3, lr=0.5, **options)
