@@ -117,8 +117,8 @@ def test_ee_reads_the_samples_of_its_setting(monkeypatch, updates, passes, expec
             super().__init__()
             pools.append(self)
 
-    def reweight(w, logits, labels, mu, *, batch_size, stream, steps, normalise):
-        calls.append((len(labels), batch_size, steps))
+    def reweight(w, logits, labels, mu, *, batch_size, maximum_steps, **options):
+        calls.append((len(labels), batch_size, maximum_steps))
         if updates != "new":
             assert torch.equal(logits, pools[-1].logits) and torch.equal(labels, pools[-1].labels)
             ensemble = FrozenEnsemble(context_clients)
@@ -131,9 +131,8 @@ def test_ee_reads_the_samples_of_its_setting(monkeypatch, updates, passes, expec
             labels,
             mu,
             batch_size=batch_size,
-            stream=stream,
-            steps=steps,
-            normalise=normalise,
+            maximum_steps=maximum_steps,
+            **options,
         )
 
     context_clients = run(ee=False)[0].ensemble.clients
@@ -148,8 +147,8 @@ def test_the_pool_holds_unperturbed_images(monkeypatch):
     pools = []
 
     class RecordedPool(SyntheticPool):
-        def add(self, x, labels, logits):
-            super().add(x, labels, logits)
+        def add_batch(self, x, labels, logits):
+            super().add_batch(x, labels, logits)
             batches.append(x.clone())
             pools.append(self)
 

@@ -204,7 +204,7 @@ def test_one_sign_step_by_hand():
 def test_a_pass_reads_every_sample_once_and_steps_limit_it(monkeypatch):
     batches = []
 
-    def gradient(z, y, w, normalise):
+    def gradient(z, y, w, divide_by_weight_sum):
         batches.append(z[0, :, 0])
         return torch.zeros_like(w)
 
