@@ -1,9 +1,9 @@
 """Synthetic images: how they are searched for, and the pool that they are kept in.
 
 - `x = yield from optimise_images(make, parameters, loss, ...)`: Adam on whatever makes the images (a generator
-  and its z, or the pixels); yields Progress after each step and *returns* the batch of the lowest loss, cloned.
-- `SyntheticPool()`: images, their labels and the clients' logits on them, so that a fixed
-  teacher reads each image once.
+  and its z, or the pixels); yields Progress after each step and *returns* a copy of the batch of the lowest loss.
+- `SyntheticPool()`: images, their labels and the clients' logits on them, so that a fixed teacher reads each image
+  once.
 """
 
 from collections.abc import Callable, Sequence

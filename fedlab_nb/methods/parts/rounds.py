@@ -3,11 +3,11 @@
 A method's `run` stays its own algorithm; `Rounds` has the lines that are the same in all of them:
 
     rounds = Rounds(ctx, self)
-    state = rounds.first_state                                           # θ_0
+    state = rounds.first_state  # θ_0
     for t in range(self.rounds):
-        rounds.draw_and_set_participants(t)                         # S_t, the clients of this round
-        rounds.load_state_into_participants(rounds.broadcast_to_participants(state))    # θ_t down, to each of them
-        yield from rounds.train_participants(t)          # clients: E local epochs
+        rounds.draw_and_set_participants(t)  # S_t, the clients of this round
+        rounds.load_state_into_participants(rounds.broadcast_to_participants(state))  # θ_t down, to each of them
+        yield from rounds.train_participants(t)  # clients: E local epochs
         received = rounds.upload_from_participants(rounds.copy_participant_states_with_poison())  # θ_k up
         with ctx.server():
             state = weighted_mean(received, rounds.participant_sample_counts)  # θ_{t+1} = Σ_k (n_k/N) θ_k
@@ -104,7 +104,7 @@ PHASE = "rounds"
 State = dict[str, Tensor]
 ParameterState = dict[str, Tensor]  # without running statistics
 ClientValue = TypeVar("ClientValue")  # what there is one of for each client
-ServerAverage = Callable[[State, list[State]], State]
+FunctionOfServerAndClientStates = Callable[[State, list[State]], State]
 
 
 def draw_participants_of_round(
@@ -235,7 +235,7 @@ class Rounds:
         self,
         start_state: State,
         make_train_options: Callable[[State], dict[str, TrainingOption]] | None = None,
-        compute_server_state: ServerAverage | None = None,
+        compute_server_state: FunctionOfServerAndClientStates | None = None,
     ) -> Steps[State]:
         """FedAvg: all rounds from `start_state`, θ_0; returns θ_T.
 

@@ -4,10 +4,12 @@ One of their epochs is: (a) make a batch of images, (b) add it to the pool, (c) 
 - `ServerKnobs`, `GeneratorKnobs`: dataclass bases with the hyper-parameters; a method overrides
   `make_initial_client_weights`, `combine_client_logits_into_teacher` and `make_global_model` where it differs
   from DENSE.
-- `server = Server(self, ctx, uploaded)`: frozen ensemble, its weights, student, pool and trace, all at their start;
+- `server = DistillationServer(self, ctx, uploaded)`: frozen ensemble, its weights, student, pool and trace, all at
+  their start;
   `server.add_batch_to_pool(t, x, y)` is (b), `yield from server.distil_student_for_one_epoch(t)` is (c),
   `self.make_global_model(server)` is the model that predicts.
-- `GeneratorServer`: with a generator; `x, y = yield from server.synthesise_images(t, self.loss)` is (a).
+- `GeneratorServer`: with a generator; `x, y = yield from server.synthesise_images(t, self.compute_generator_loss)`
+  is (a).
 The student by itself, for methods that distil on real samples, is in `images.py`.
 """
 
