@@ -51,8 +51,8 @@ ClientClassCounts = Tensor  # int [M, C], the samples of each class that each cl
 ClientClassShares = Tensor  # [M, C], each column sums to 1
 ValuePerClient = Tensor  # [M]
 ValuePerClientAndClass = Tensor  # [M, C]
-VoteCountsByTrueClass = Tensor  # int32 [M, C, C]: by client, class voted for and true class
-VoteSharesByTrueClass = Tensor  # [M, C, C]
+VoteCountsByTrueClass = Tensor  # int32 [M, C, C]: by client, true class and class voted for
+VoteSharesByTrueClass = Tensor  # [M, C, C]: likewise, each row sums to 1
 
 ClassMeans = Tensor  # [C, D]
 ClassVariances = Tensor  # [C, D]

@@ -321,7 +321,7 @@ class AFL(FrozenMethod):
 
     def run(self, ctx: Context) -> Steps[HeadModel]:
         # The features of each client and of test samples; the noise that the promise needs.
-        client_features, features = yield from self.make_features(ctx)
+        client_features, features = yield from self.make_feature_maps(ctx)
         sigma = 0.0
         if self.adds_privacy_noise:
             sigma = find_smallest_noise_sigma(self.epsilon, self.delta, sensitivity=SENSITIVITY)
@@ -329,8 +329,10 @@ class AFL(FrozenMethod):
         client_sums = []
         for k in range(ctx.clients_count):
             x, y = ctx.private.train(k)
-            sums = RidgeSums.measure(client_features[k](x), y, ctx.classes, has_unit_rows=sigma > 0)
-            client_sums.append(sums.copy_with_ridge(self.gamma))
+            sums = RidgeSums.measure(
+                client_features[k](x), y, ctx.classes, should_scale_rows_to_unit_length=sigma > 0
+            )
+            client_sums.append(sums.copy_with_added_ridge(self.gamma))
             yield Progress("sums", k + 1, ctx.clients_count)
         # Link: the upper triangle and the class sums go up, masked or as they are.
         if self.secure:
@@ -343,13 +345,13 @@ class AFL(FrozenMethod):
         rho = self.rho
         choice: dict[str, Any] = {}
         if self.choose != "given":
-            without_ridge = [sums.copy_with_ridge(-self.gamma) for sums in received]
+            without_ridge = [sums.copy_with_added_ridge(-self.gamma) for sums in received]
             rho, choice = choose_ridge(ctx, self.choose, client_features, without_ridge)
         # Server: add up, solve, take the local ridges off.
         with ctx.server():
             total = sum(received[1:], received[0])
             if sigma and not self.secure:
-                total = total.copy_with_noise(sigma, ctx.generator("afl", "noise"))
+                total = total.copy_with_added_noise(sigma, ctx.generator("afl", "noise"))
             weights = solve_classifier_weights(
                 total, ctx.clients_count, self.gamma, rho, sigma=sigma
             )
@@ -385,7 +387,7 @@ class AFL(FrozenMethod):
         if noise_sigma:
             share = noise_sigma / len(client_sums) ** 0.5
             client_sums = [
-                sums.copy_with_noise(share, ctx.generator("afl", "noise", k))
+                sums.copy_with_added_noise(share, ctx.generator("afl", "noise", k))
                 for k, sums in enumerate(client_sums)
             ]
         vectors = []

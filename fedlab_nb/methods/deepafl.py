@@ -159,7 +159,7 @@ class DeepAFL(FrozenMethod):
         )
 
     def run(self, ctx: Context) -> Steps[HeadModel]:
-        client_features, frozen = yield from self.make_features(ctx)
+        client_features, frozen = yield from self.make_feature_maps(ctx)
         message = torch.tensor([self.features_seed])
         seed = int(ctx.link.broadcast(message, phase="seed of the layers"))
         like = torch.zeros(0, dtype=torch.float64, device=ctx.device)

@@ -36,12 +36,12 @@ from ..tensor_types import ClientWeights, Images, Labels, Logits, ScalarLoss
 from ..training.distill import compute_distillation_losses
 from .base import ClientWeighting, Context, GlobalModel, Steps, knob, register
 from .parts.frozen_ensemble import FrozenEnsemble
-from .parts.images import crop_randomly
+from .parts.images import shift_and_mirror_randomly
 from .parts.synthesis import (
     ClipChoice,
     GeneratorKnobs,
     GeneratorServer,
-    make_clip_knob,
+    make_gradient_clip_knob,
     make_teacher_weights_knob,
 )
 from .traffic import FederationSizes, TrafficBytes
@@ -74,7 +74,7 @@ class Dense(GeneratorKnobs):
     div_weight: float = knob(1.0, "Weight of L_div", symbol="λ₂", low=0, high=100)
     div_temperature: float = knob(1.0, "Temperature in L_div", low=0.1, high=100)
     augment: AugmentChoice = knob("none", "Augment", options=AUGMENT)
-    clip: ClipChoice = make_clip_knob()
+    clip: ClipChoice = make_gradient_clip_knob()
     reset: bool = knob(False, "Fresh generator")
     weights: ClientWeighting = make_teacher_weights_knob()
 
@@ -91,7 +91,7 @@ class Dense(GeneratorKnobs):
     ) -> ScalarLoss:
         """L_CE + λ₁ L_BN + λ₂ L_div of `images [b, ...]` with intended `labels [b]`."""
         view = ensemble.compute_outputs(images, with_batch_norm_loss=self.bn_weight > 0)
-        teacher = self.combine_teacher_logits(view.logits, client_weights)
+        teacher = self.combine_client_logits_into_teacher(view.logits, client_weights)
         similarity = F.cross_entropy(teacher, labels)
         boundary = compute_boundary_loss(teacher, student(images), self.div_temperature)
         return similarity + self.bn_weight * view.batch_norm + self.div_weight * boundary
@@ -101,7 +101,12 @@ class Dense(GeneratorKnobs):
         if self.augment == "none" or images.dim() < 4:
             return images
         padding = max(1, images.shape[-1] // 8)
-        return crop_randomly(images, stream, padding=padding, flip=self.augment == "crop+flip")
+        return shift_and_mirror_randomly(
+            images,
+            stream,
+            maximum_shift_pixels=padding,
+            should_mirror_half=self.augment == "crop+flip",
+        )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
@@ -115,9 +120,9 @@ class Dense(GeneratorKnobs):
 
             for t in range(self.epochs):
                 # (a) Images that the ensemble understands and the student does not.
-                x, y = yield from server.make_images(t, image_loss)
+                x, y = yield from server.synthesise_images(t, image_loss)
                 # (b) They join the pool.
                 server.add_batch_to_pool(t, x, y)
                 # (c) Distil from the pool.
-                yield from server.distil_student_network(t)
+                yield from server.distil_student_for_one_epoch(t)
             return self.make_global_model(server)

@@ -44,10 +44,14 @@ from ..training.evaluate import CachedFunction, compute_accuracy
 from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
 from .context import ClientIndex
 from .parts import averages
-from .parts.byzantine import are_predictions_certified, choose_lie_logit, replace_answers_of_liars
+from .parts.byzantine import (
+    are_predictions_safe_from_liars,
+    choose_lie_logit,
+    replace_answers_of_liars,
+)
 from .parts.frozen_ensemble import (
     combine_client_logits,
-    make_client_weights,
+    compute_client_shares,
     send_class_counts_and_compute_class_shares,
 )
 from .run_outputs import AccuracyByRule, EnsembleRule, average_client_logits
@@ -367,7 +371,7 @@ class RuledEnsemble(EnsembleModel):
             return report
         honest = self.clients.logits(samples).softmax(-1)
         is_right = honest.mean(0).argmax(-1) == labels
-        is_certified = are_predictions_certified(honest, len(self.liars)) & is_right
+        is_certified = are_predictions_safe_from_liars(honest, len(self.liars)) & is_right
         return replace(report, certified=float(is_certified.double().mean()))
 
     def logits(self, samples: Samples) -> Logits:
@@ -396,7 +400,7 @@ class RuledEnsemble(EnsembleModel):
         if self.rule == "votes":
             votes = F.one_hot(client_logits.argmax(-1), client_logits.shape[-1]).sum(0)
             return votes + client_logits.softmax(-1).mean(0)  # which is less than one vote
-        return combine_client_logits(client_logits, self.weights, normalise=False)
+        return combine_client_logits(client_logits, self.weights, divide_by_weight_sum=False)
 
 
 @register(
@@ -442,7 +446,7 @@ class Ensemble(Method):
                 "random."
             )
         averages.check_average_is_possible(
-            cast(averages.AverageRule, self.rule),
+            cast(averages.MeanMedianTrimmedOrKrum, self.rule),
             self.assumed,
             self.count_clients_that_upload(ctx),
             self.info.title,
@@ -497,7 +501,7 @@ class Ensemble(Method):
             if self.rule == "weighted":
                 sizes = [ctx.sizes[k] for k in members]
                 like = next(uploaded.module(0).parameters())
-                weights = make_client_weights("samples", sizes, like)
+                weights = compute_client_shares("samples", sizes, like)
             cut = (len(members) - 1) // 2 if self.rule == "median" else self.assumed
             return RuledEnsemble(
                 uploaded, self.rule, weights, beta, cut, liars, ctx.poison.logit, **report_fields

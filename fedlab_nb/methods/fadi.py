@@ -92,7 +92,7 @@ class FAdi(ServerKnobs):
         """L of pixels `pixels_from_minus_one_to_one [b, C, H, W]` in [-1, 1] with `labels [b]`;
         `images`: the same as the networks read them."""
         view = ensemble.compute_outputs(images, with_batch_norm_loss=self.bn_weight > 0)
-        teacher = self.combine_teacher_logits(view.logits, client_weights)
+        teacher = self.combine_client_logits_into_teacher(view.logits, client_weights)
         value = (
             F.cross_entropy(teacher, labels)
             + self.tv * compute_total_variation(pixels_from_minus_one_to_one)
@@ -116,7 +116,7 @@ class FAdi(ServerKnobs):
                 # (b) They join the pool.
                 server.add_batch_to_pool(t, x, y)
                 # (c) Distil from the pool.
-                yield from server.distil_student_network(t)
+                yield from server.distil_student_for_one_epoch(t)
             return self.make_global_model(server)
 
     def optimise_pixels(self, server: DistillationServer, epoch: int) -> Steps[LabelledSamples]:
@@ -126,7 +126,7 @@ class FAdi(ServerKnobs):
         reach = max(1, min(ctx.input_shape[1:]) // 16)
         u = torch.randn(self.images, *ctx.input_shape, generator=stream).to(ctx.device, ctx.dtype)
         u = u.clamp(-1, 1).requires_grad_()
-        y = server.draw_labels()
+        y = server.draw_intended_labels()
 
         def loss(u: Tensor) -> Tensor:
             down, right = (torch.randint(2 * reach + 1, (2,), generator=stream) - reach).tolist()
@@ -144,6 +144,6 @@ class FAdi(ServerKnobs):
             adam_betas=BETAS,
             maximum_gradient_norm=None,
             project_parameters=lambda: u.clamp_(-1, 1),
-            progress=Progress("synthesis", epoch, self.epochs),
+            progress_of_each_step=Progress("synthesis", epoch, self.epochs),
         )
         return LabelledSamples((1 + best) / 2, y)

@@ -71,7 +71,7 @@ class FDafl(GeneratorKnobs):
     ) -> ScalarLoss:
         """L_G of `images [b, ...]`."""
         view = ensemble.compute_outputs(images)
-        teacher = self.combine_teacher_logits(view.logits, client_weights)
+        teacher = self.combine_client_logits_into_teacher(view.logits, client_weights)
         value = self.one_hot * compute_one_hot_loss(teacher) + self.entropy * compute_entropy_loss(
             teacher
         )
@@ -107,5 +107,5 @@ class FDafl(GeneratorKnobs):
                     losses.append(server.learner.step(x, teacher))
                     yield Progress("distillation", t, self.epochs)
                 server.student.eval()
-                yield server.finish_epoch(t, losses)
+                yield server.record_loss_and_make_progress(t, losses)
             return self.make_global_model(server)

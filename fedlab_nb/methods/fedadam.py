@@ -28,16 +28,16 @@ class FedAdam(Iterative):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
         moments = averages.make_zero_optimizer_moments(
-            rounds.select_trained_parameters(rounds.first_state)
+            rounds.select_parameters_without_buffers(rounds.first_state)
         )
 
         def server(state: State, ends: list[State]) -> State:
             nonlocal moments
-            parameters = rounds.select_trained_parameters(state)
+            parameters = rounds.select_parameters_without_buffers(state)
             delta = averages.compute_mean_parameter_change(
                 rounds.participant_shares, ends, parameters
             )
-            new_parameters, moments = averages.take_server_optimizer_step(
+            new_parameters, moments = averages.compute_server_optimizer_step(
                 cast(averages.ServerOptimizer, self.info.name),
                 parameters,
                 delta,
@@ -48,7 +48,7 @@ class FedAdam(Iterative):
             return rounds.average_client_states(state, ends) | new_parameters
 
         # Clients: E epochs from θ_t, as in FedAvg. Server: the mean change as a gradient.
-        yield from rounds.run_all_rounds(rounds.first_state, server=server)
+        yield from rounds.run_all_rounds(rounds.first_state, compute_server_state=server)
         return rounds.result
 
 

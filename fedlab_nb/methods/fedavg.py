@@ -30,11 +30,11 @@ from .base import (
     register,
 )
 from .parts.averages import (
-    AverageRule,
+    MeanMedianTrimmedOrKrum,
     average_states,
     check_average_is_possible,
     make_assumed_liars_knob,
-    make_average_knob,
+    make_average_rule_knob,
 )
 from .parts.lora import LoraAdapters
 from .traffic import FederationSizes, TrafficBytes
@@ -53,7 +53,7 @@ class FedAvg(Method):
     """Upload once, and average the weights."""
 
     weights: ClientWeighting = make_client_weights_knob("w_k")
-    average: AverageRule = make_average_knob()
+    average: MeanMedianTrimmedOrKrum = make_average_rule_knob()
     assumed: int = make_assumed_liars_knob()
     rank: int = knob(0, "Rank", low=0, high=4096)
 
@@ -100,7 +100,7 @@ class FedAvg(Method):
             "local training",
             models,
             recipe=recipe,
-            adjust=adapters.limit_gradients_to_adapters_in_place,
+            adjust=adapters.limit_weight_gradients_to_trained_numbers_in_place,
         )
         received = []
         for k in range(len(trained)):
@@ -109,4 +109,4 @@ class FedAvg(Method):
         # Server: their mean, put into the first network.
         with ctx.server():
             mean = average_states(received, client_sample_counts, self.average, self.assumed)
-            return NetworkModel(ctx.new_model(adapters.merge_message(start, mean)))
+            return NetworkModel(ctx.new_model(adapters.merge_message_or_mean_message(start, mean)))

@@ -24,12 +24,12 @@ from ..comm.codec import SparseMessage, SparsifierWithResidual, unpack_largest_e
 from ..errors import UsageError
 from .base import Context, GlobalModel, Steps, knob, register
 from .parts.averages import (
-    AverageRule,
+    MeanMedianTrimmedOrKrum,
     average_states,
     check_average_is_possible,
     flatten_state_into_vector,
     make_assumed_liars_knob,
-    make_average_knob,
+    make_average_rule_knob,
     split_vector_into_tensors,
 )
 from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, subtract_states
@@ -41,7 +41,7 @@ class FedAvgMulti(Iterative):
     """Average the weights again and again: T rounds of short local training."""
 
     compression: str = knob("none", "Compression", options=("none", "half", "ternary"))
-    average: AverageRule = make_average_knob()
+    average: MeanMedianTrimmedOrKrum = make_average_rule_knob()
     assumed: int = make_assumed_liars_knob()
     keep: float = knob(0.04, "Kept share", symbol="p", low=0.001, high=1, log=True)
 
@@ -77,7 +77,7 @@ class FedAvgMulti(Iterative):
         client_state = state  # the clients' copy of θ_t
         for t in range(self.rounds):
             # Clients: E epochs, then the change, compressed.
-            rounds.load_participant_states(client_state)
+            rounds.load_state_into_participants(client_state)
             yield from rounds.train_participants(t)
             messages = []
             for k, end in enumerate(rounds.copy_participant_states_with_poison()):

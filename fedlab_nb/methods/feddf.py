@@ -45,8 +45,8 @@ from .base import (
     weighted_mean,
 )
 from .context import Context, check_finite
-from .parts.frozen_ensemble import FrozenEnsemble, combine_client_logits, make_client_weights
-from .parts.images import CLIP, copy_student_as_model, make_student, make_student_recipe
+from .parts.frozen_ensemble import FrozenEnsemble, combine_client_logits, compute_client_shares
+from .parts.images import CLIP, copy_student_as_model, make_student_network, make_student_recipe
 from .parts.rounds import PHASE, draw_participants_of_round
 from .parts.synthesis import ServerKnobs, make_teacher_weights_knob
 from .run_outputs import should_record_curve_point
@@ -117,7 +117,7 @@ class FedDF(Method):
         # Server: the ensemble's logits of the public samples, once; then one network learns them.
         with ctx.server():
             teacher = self._compute_public_teacher_logits(ctx, uploaded, ctx.sizes)
-            student = make_student(ctx, "feddf", self.server_model)
+            student = make_student_network(ctx, "feddf", self.server_model)
             if self.start == "average":
                 load_state(student, weighted_mean(uploaded.states(), ctx.sizes))
             recipe = make_student_recipe(self.epochs, self.batch, self.server_lr)
@@ -136,9 +136,9 @@ class FedDF(Method):
         self, ctx: Context, clients: ClientModels, client_sample_counts: Sequence[int]
     ) -> Logits:
         """Compute the ensemble's logits of the public samples, `[P, C]`."""
-        logits = FrozenEnsemble(clients).logits_in_chunks(ctx.public)
+        logits = FrozenEnsemble(clients).compute_logits_without_gradients(ctx.public)
         return combine_client_logits(
-            logits, make_client_weights(self.weights, client_sample_counts, logits)
+            logits, compute_client_shares(self.weights, client_sample_counts, logits)
         )
 
     def _run_rounds(self, ctx: Context) -> Steps[NetworkModel]:

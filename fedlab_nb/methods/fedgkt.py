@@ -202,8 +202,8 @@ def copy_upper_half(network: Network) -> Network:
     client = ClientBlocks(network, 2)
     shape = client.measure_block_output_shapes()[0]
     if len(shape) == 1:
-        return client.make_upper_network(1)
-    return client.make_upper_network(1, [nn.Unflatten(1, shape)])
+        return client.make_network_from_block_upwards(1)
+    return client.make_network_from_block_upwards(1, [nn.Unflatten(1, shape)])
 
 
 def join_halves(lower: Network, upper: Network) -> Network:

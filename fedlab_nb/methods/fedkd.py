@@ -41,7 +41,7 @@ from .parts.frozen_ensemble import (
     combine_client_logits,
     send_class_counts_and_compute_class_shares,
 )
-from .parts.images import copy_student_as_model, make_student
+from .parts.images import copy_student_as_model, make_student_network
 from .parts.rounds import PHASE, Rounds
 from .traffic import FederationSizes, TrafficBytes
 
@@ -108,9 +108,9 @@ class FedKD(Method):
         shares = send_class_counts_and_compute_class_shares(ctx)
         # Server: the weighted ensemble's logits of the public samples, once; then one network learns them.
         with ctx.server():
-            logits = FrozenEnsemble(uploaded).logits_in_chunks(ctx.public)
-            teacher = combine_client_logits(logits, shares, normalise=False)
-            student = make_student(ctx, "fedkd", self.server_model)
+            logits = FrozenEnsemble(uploaded).compute_logits_without_gradients(ctx.public)
+            teacher = combine_client_logits(logits, shares, divide_by_weight_sum=False)
+            student = make_student_network(ctx, "fedkd", self.server_model)
             if start is not None:
                 load_state(student, start)
             recipe = Recipe(self.epochs, self.batch, "adam", lr=self.server_lr, weight_decay=0)

@@ -38,7 +38,7 @@ class FedNova(Iterative):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        parameters = rounds.select_trained_parameters(rounds.first_state)
+        parameters = rounds.select_parameters_without_buffers(rounds.first_state)
         momentum = {name: torch.zeros_like(value) for name, value in parameters.items()}  # m
 
         def server(state: State, ends: list[State]) -> State:
@@ -58,5 +58,5 @@ class FedNova(Iterative):
             return new_state
 
         # Clients: E epochs from θ_t, as in FedAvg. Server: normalise, average, scale back.
-        yield from rounds.run_all_rounds(rounds.first_state, server=server)
+        yield from rounds.run_all_rounds(rounds.first_state, compute_server_state=server)
         return rounds.result

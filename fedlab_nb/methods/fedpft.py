@@ -237,7 +237,7 @@ class FedPFT(FrozenMethod):
         return [*super().square_matrices(ctx), client_matrices]
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
-        client_features, frozen = yield from self.make_features(ctx)
+        client_features, frozen = yield from self.make_feature_maps(ctx)
         # Clients: a mixture of each class; up.
         received = yield from ctx.collect(
             "mixtures", lambda k: self.fit_and_pack_client_mixtures(ctx, k, client_features[k])

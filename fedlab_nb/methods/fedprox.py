@@ -28,7 +28,7 @@ class FedProx(Iterative):
         def pull_back(anchor: State) -> dict:
             return {
                 "adjust": make_proximal_adjustment(
-                    self.mu, rounds.select_trained_parameters(anchor)
+                    self.mu, rounds.select_parameters_without_buffers(anchor)
                 )
             }
 

@@ -13,7 +13,7 @@ label is drawn for each sample. labels="true": the samples' own labels, which gi
 Fisher of FedLPA and the "DiagonalFisher" baseline of its paper. λ_damp acts as a prior: for a
 weight that no client's data determine, and for all weights as λ_damp → ∞, the result is the plain
 weighted average. Traffic of one client: 4d down, 2·4d up. FedLPA's *factor diagonals*
-(`solve_layer_with_precision` in `fedlpa/server.py`) are something else: the damped diagonals of A
+(`solve_layer_with_part_of_precision` in `fedlpa/server.py`) are something else: the damped diagonals of A
 and B.
 
 Departures: λ_damp is ours; Matena & Raffel instead replace a Fisher value of 0 by a small number, and FedLPA's paper
@@ -48,10 +48,10 @@ from .base import (
 from .parts.kronecker import (
     append_bias_column,
     copy_state_with_layers,
-    find_factor_layers,
-    flatten_inputs,
-    flatten_outputs,
-    record_inputs_and_gradients,
+    find_layers_with_kronecker_factors,
+    flatten_layer_inputs_with_bias_one,
+    flatten_output_gradients,
+    iterate_layer_inputs_and_gradients,
 )
 from .traffic import FederationSizes, TrafficBytes
 
@@ -158,7 +158,9 @@ def compute_diagonal_fisher(
     """
     choose("labels of the Fisher", label_source, LABELS)
     kinds = (nn.Linear, nn.Conv2d, *NORMS)
-    find_factor_layers(module)  # called for its UsageError: it refuses convolutions with groups
+    find_layers_with_kronecker_factors(
+        module
+    )  # called for its UsageError: it refuses convolutions with groups
     layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, kinds)}
     # Linear and Conv2d: [o, i], the bias being the last column. Normalisations: [C, 2], scale and shift.
     total = {}
@@ -172,7 +174,7 @@ def compute_diagonal_fisher(
         roots = None
         if probability is not None:
             roots = probability.sqrt().split(batch_size)
-        batches = record_inputs_and_gradients(module, layers, samples, target, batch_size)
+        batches = iterate_layer_inputs_and_gradients(module, layers, samples, target, batch_size)
         for i, batch in enumerate(batches):
             for name, (inputs, gradient) in batch.items():
                 if roots is not None:
@@ -230,8 +232,10 @@ def _sum_squared_gradients(
         scale_gradient = (output_gradient * normalised_inputs).sum((2, 3))
         shift_gradient = output_gradient.sum((2, 3))
         return torch.stack([scale_gradient, shift_gradient], -1).square().sum(0)
-    rows = flatten_inputs(layer, layer_inputs)  # [b, T, i]
-    slopes = flatten_outputs(layer, output_gradient).unflatten(0, rows.shape[:2])  # [b, T, o]
+    rows = flatten_layer_inputs_with_bias_one(layer, layer_inputs)  # [b, T, i]
+    slopes = flatten_output_gradients(layer, output_gradient).unflatten(
+        0, rows.shape[:2]
+    )  # [b, T, o]
     if rows.shape[1] == 1:  # one position: the square of a product is the product of the squares
         return slopes[:, 0].square().T @ rows[:, 0].square()
     return (slopes.transpose(1, 2) @ rows).square().sum(0)

@@ -398,7 +398,7 @@ class Gauss(FrozenMethod):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         kind: MomentKind = HEADS.get(self.head, "full")  # trained heads need what qda sends
-        client_features, features = yield from self.make_features(ctx)
+        client_features, features = yield from self.make_feature_maps(ctx)
 
         # Clients: counts, sums and second moments of the features; up. No training.
         def measure(k: int) -> ClassSumsMessage:

@@ -41,7 +41,7 @@ class Moon(Iterative):
             participants = rounds.draw_and_set_participants(t)
             has_previous = any(k in trained for k in participants)
             z_prev = rounds.compute_features_of_participants() if has_previous else []
-            rounds.load_participant_states(rounds.broadcast_to_participants(state))
+            rounds.load_state_into_participants(rounds.broadcast_to_participants(state))
             if has_previous:
                 z_glob = rounds.compute_features_of_participants()
                 shards = []

@@ -45,7 +45,7 @@ from .parts.kronecker import (
     add_to_diagonal,
     compute_mean_kronecker_factors,
     copy_state_with_layers,
-    get_layer_weight_matrix,
+    join_weight_and_bias_of_layer,
     list_kronecker_factor_sizes,
     make_inverse_multiplier,
 )
@@ -98,7 +98,7 @@ class RegMean(Method):
             names = list(received[0]["moments"])
             matrices = {}
             for done, name in enumerate(names, 1):
-                layers = [get_layer_weight_matrix(state, name) for state in states]
+                layers = [join_weight_and_bias_of_layer(state, name) for state in states]
                 moments = []
                 for upload in received:
                     a = unpack_upper_triangle(upload["moments"][name])

@@ -80,14 +80,14 @@ class Scaffold(Iterative):
         state = rounds.first_state
         c = {
             name: torch.zeros_like(value)
-            for name, value in rounds.select_trained_parameters(state).items()
+            for name, value in rounds.select_parameters_without_buffers(state).items()
         }
         client_c = [c] * ctx.clients_count  # c_k
         for t in range(self.rounds):
             # Clients: corrected steps from θ_t, then the new control variate.
             participants = rounds.draw_and_set_participants(t)
             start, common_c = rounds.broadcast_to_participants((state, c))
-            rounds.load_participant_states(start)
+            rounds.load_state_into_participants(start)
             corrections = [subtract_states(common_c, client_c[k]) for k in participants]
             yield from rounds.train_participants(t, adjust=make_gradient_correction(corrections))
             ends = rounds.copy_participant_states_with_poison()

@@ -151,7 +151,7 @@ def explain_fens(model: FensModel, sample: OneSample) -> AnswerSum:
     rule = model.rule
     answers = model.experts(sample)
     combine = partial(rule, images=sample)
-    values = model.experts.combine_with_byzantine_answers(
+    values = model.experts.replace_answers_of_byzantine_clients(
         combine, answers, rule.reads_probabilities
     )[0]
     unit: ValueUnit = LOGITS
@@ -174,7 +174,7 @@ def explain_fens(model: FensModel, sample: OneSample) -> AnswerSum:
 def explain_consensus(model: LargeModel, sample: OneSample) -> AnswerSum:
     """Explain Fed-ET's consensus, the target that the server's network learns for such samples."""
     logits = model.last.clients.logits(sample)
-    votes = model.vote(logits)
+    votes = model.compute_consensus(logits)
     clients = [int(k) for k in model.report.members]
     weights = votes.weights[:, :1]
     total = (weights * votes.outputs[:, 0]).sum(0)

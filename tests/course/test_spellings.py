@@ -19,7 +19,7 @@ from fedlab_nb.data.tables import compute_pooled_mean_and_deviation
 from fedlab_nb.methods.afl import RidgeSums, solve_classifier_weights
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.coboosting.boosting import (
-    compute_weight_gradient,
+    compute_loss_gradient_of_client_weights,
     step_down_gradient_sign_within_unit_interval,
 )
 from fedlab_nb.methods.fedet.consensus import compute_consensus
@@ -87,7 +87,7 @@ def ee_step_by_autograd(logits, labels, w, eta):
 def ee_step_by_package(logits, labels, w, eta):
     logits, labels, w = map(torch.as_tensor, (logits, labels, w))
     return step_down_gradient_sign_within_unit_interval(
-        w, compute_weight_gradient(logits, labels, w), eta
+        w, compute_loss_gradient_of_client_weights(logits, labels, w), eta
     )
 
 
@@ -125,7 +125,7 @@ def weighted_sum_by_package(logits, weights):
     return rule(torch.from_numpy(logits).transpose(0, 1)).detach()
 
 
-def fused_block_by_stage(h, adaptors, shifts, blocks, biases):
+def compute_fused_block_outputs_by_stage(h, adaptors, shifts, blocks, biases):
     """FuseFL's own stage, filled with these weights."""
 
     def layer(weight, bias):
@@ -204,11 +204,11 @@ OTHERS = {
         lambda s: compute_consensus(torch.as_tensor(s).log()).distribution,
     ],
     "step_and_clip_weights": [ee_step_by_autograd, ee_step_by_package],
-    "fused_block": [
+    "compute_fused_block_outputs": [
         lambda h, a, s, b, c: [
             ((np.hstack(h) @ a[k].T + s[k]) @ b[k].T + c[k]).clip(0) for k in range(len(h))
         ],
-        fused_block_by_stage,
+        compute_fused_block_outputs_by_stage,
     ],
     "product_mean": [lambda m, p: np.linalg.inv(p.sum(0)) @ np.einsum("kij,kj->i", p, m)],
     "paired_band": [

@@ -8,8 +8,8 @@ import torch
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.fedlpa.solvers import (
     GPU_STEPS,
-    run_conjugate_gradients,
-    run_gradient_descent,
+    iterate_conjugate_gradients,
+    iterate_gradient_descent,
 )
 from fedlab_nb.methods.fens.aggregators import TRAINED
 from fedlab_nb.methods.fens.training import ProxySamples
@@ -165,7 +165,7 @@ def test_no_transfer_in_a_round_of_phase_2_of_fens(aggregator, steps, device):
         images = torch.rand(n, 1, 8, 8).to(NAME)
         proxies[k] = ProxySamples(logits, labels, images)
     fens = METHODS["fens"](aggregator=aggregator, rounds=4, local_steps=steps, batch=8)
-    rule = fens.make_aggregator(3, 4, (1, 8, 8), torch.Generator().manual_seed(1)).to(NAME)
+    rule = fens.make_initial_aggregator(3, 4, (1, 8, 8), torch.Generator().manual_seed(1)).to(NAME)
     rounds = fens.train_aggregator_in_place(
         rule, proxies, lambda k: torch.Generator().manual_seed(k)
     )
@@ -190,17 +190,17 @@ def make_layer_system(device_name):
 
     factors = [KroneckerFactors(draw_factor(), draw_factor()) for _ in range(3)]
     layers = [draw_matrix().to(device_name) for _ in range(3)]
-    posterior = LayerPosterior.stack(layers, factors, [1 / 3] * 3)
+    posterior = LayerPosterior.from_clients(layers, factors, [1 / 3] * 3)
     return posterior, posterior.solve_with_averaged_factors()
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 1e-3])
 def test_conjugate_gradients_look_at_the_host_once_in_a_few_steps(tolerance, device):
-    limits = {"tolerance": tolerance, "iteration_limit": 30}
-    steps_here = list(run_conjugate_gradients(*make_layer_system("cpu"), **limits))
+    limits = {"residual_tolerance": tolerance, "step_limit": 30}
+    steps_here = list(iterate_conjugate_gradients(*make_layer_system("cpu"), **limits))
     system = make_layer_system(NAME)
     device.transfer_counts.clear()
-    steps_there = list(run_conjugate_gradients(*system, **limits))
+    steps_there = list(iterate_conjugate_gradients(*system, **limits))
     # the device takes a few steps too many before it looks, and throws them away
     assert len(steps_there) == len(steps_here) > GPU_STEPS
     assert device.transfers == math.ceil(len(steps_here) / GPU_STEPS)
@@ -212,5 +212,5 @@ def test_conjugate_gradients_look_at_the_host_once_in_a_few_steps(tolerance, dev
 def test_no_transfer_in_a_step_of_gradient_descent(device):
     problem = make_layer_system(NAME)
     device.transfer_counts.clear()
-    assert len(list(run_gradient_descent(*problem, iterations=20))) == 21
+    assert len(list(iterate_gradient_descent(*problem, steps=20))) == 21
     assert device.transfers == 0

@@ -230,7 +230,7 @@ def draw_samples(n=60, features=5, classes=3, seed=0):
 
 def measure_client_sums(x, y, sizes, gamma=0.0, classes=3):
     return [
-        RidgeSums.measure(a, b, classes).copy_with_ridge(gamma)
+        RidgeSums.measure(a, b, classes).copy_with_added_ridge(gamma)
         for a, b in zip(x.split(sizes), y.split(sizes), strict=True)
     ]
 
@@ -307,8 +307,8 @@ def test_too_few_samples_and_a_feature_of_zeros_give_the_smallest_least_squares_
 def test_one_sample_moves_the_sums_by_at_most_the_sensitivity(n, seed, scale):
     x, y = draw_samples(n, seed=seed)
     x = x * scale
-    sums = RidgeSums.measure(x, y, 3, has_unit_rows=True)
-    without_one = RidgeSums.measure(x[1:], y[1:], 3, has_unit_rows=True)
+    sums = RidgeSums.measure(x, y, 3, should_scale_rows_to_unit_length=True)
+    without_one = RidgeSums.measure(x[1:], y[1:], 3, should_scale_rows_to_unit_length=True)
     change = sums - without_one
     class_square = change.classes.square().sum()
     sent_square = torch.triu(change.moments).square().sum()
@@ -319,18 +319,22 @@ def test_one_sample_moves_the_sums_by_at_most_the_sensitivity(n, seed, scale):
 
 def test_noise_is_symmetric_has_its_spread_and_vanishes_with_sigma():
     x, y = draw_samples(60, features=80)
-    sums = RidgeSums.measure(x, y, 3, has_unit_rows=True)
-    noisy = sums.copy_with_noise(2.0, torch.Generator().manual_seed(0))
+    sums = RidgeSums.measure(x, y, 3, should_scale_rows_to_unit_length=True)
+    noisy = sums.copy_with_added_noise(2.0, torch.Generator().manual_seed(0))
     noise = noisy.moments - sums.moments
     torch.testing.assert_close(noise, noise.T, rtol=0, atol=1e-12)
     assert torch.triu(noise)[torch.triu(noise) != 0].std().item() == pytest.approx(2, rel=0.05)
     assert (noisy.classes - sums.classes).std().item() == pytest.approx(2, rel=0.15)
     plain = solve_classifier_weights(sums, 1, 0.0, 0.1)
     with_faint_noise = solve_classifier_weights(
-        sums.copy_with_noise(1e-12, torch.Generator().manual_seed(0)), 1, 0.0, 0.1, sigma=1e-12
+        sums.copy_with_added_noise(1e-12, torch.Generator().manual_seed(0)),
+        1,
+        0.0,
+        0.1,
+        sigma=1e-12,
     )
     torch.testing.assert_close(with_faint_noise, plain, rtol=0, atol=1e-9)
-    noisy = sums.copy_with_noise(50.0, torch.Generator().manual_seed(0))
+    noisy = sums.copy_with_added_noise(50.0, torch.Generator().manual_seed(0))
     with_strong_noise = solve_classifier_weights(noisy, 1, 0.0, 0.1, sigma=50.0)
     assert with_strong_noise.isfinite().all()  # though the moments have negative eigenvalues
     values, vectors = np.linalg.eigh(noisy.moments.numpy())

@@ -133,7 +133,7 @@ def test_the_ledger_counts_the_bytes_that_were_sent(name, monkeypatch):
     real_down = Link.down
     real_broadcast = Link.broadcast
     real_add = Ledger.add
-    real_record_round = fens.training.record_bytes_of_round
+    real_record_round = fens.training.record_bytes_of_round_without_sending
 
     def count(direction, receivers, payload):
         size = len(serialise_payload(payload))
@@ -165,7 +165,7 @@ def test_the_ledger_counts_the_bytes_that_were_sent(name, monkeypatch):
     monkeypatch.setattr(Link, "up", up)
     monkeypatch.setattr(Link, "down", down)
     monkeypatch.setattr(Link, "broadcast", broadcast)
-    monkeypatch.setattr(fens.training, "record_bytes_of_round", record_round)
+    monkeypatch.setattr(fens.training, "record_bytes_of_round_without_sending", record_round)
     monkeypatch.setattr(Ledger, "add", add)
     exhaust_generator(cheap(name).run(ctx))
     ledger = ctx.link.ledger

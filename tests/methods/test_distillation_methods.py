@@ -30,7 +30,7 @@ from fedlab_nb.methods.fdafl import (
 from fedlab_nb.methods.fedavg_multi import FedAvgMulti
 from fedlab_nb.methods.feddf import FedDF
 from fedlab_nb.methods.fedkd import FedKD
-from fedlab_nb.methods.parts.frozen_ensemble import EnsembleOutputs, FrozenEnsemble
+from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, LogitsFeaturesAndBatchNormLoss
 from fedlab_nb.methods.parts.synthesis import DistillationServer
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies.experiment import exhaust_generator
@@ -223,7 +223,7 @@ class LinearNetwork:
         return self.factor * x.flatten(1)
 
     def compute_outputs(self, samples, with_batch_norm_loss=False):
-        return EnsembleOutputs(
+        return LogitsFeaturesAndBatchNormLoss(
             self(samples)[None],
             [self(samples)],
             self.batch_norm if with_batch_norm_loss else samples.new_zeros(()),
@@ -317,13 +317,13 @@ def test_data_free_runs_cost_one_upload_and_report_their_images(name, model):
 def test_synthesis_leaves_the_students_batch_norm_alone(kind, monkeypatch):
     """Distillation alone changes it: before the first step the student is as it was initialised."""
     states = []
-    real_distil = DistillationServer.distil_student_network
+    real_distil = DistillationServer.distil_student_for_one_epoch
 
     def distil(self, *args):
         states.append(model_state(self.student))
         return (yield from real_distil(self, *args))
 
-    monkeypatch.setattr(DistillationServer, "distil_student_network", distil)
+    monkeypatch.setattr(DistillationServer, "distil_student_for_one_epoch", distil)
     ctx = context(model="resnet8", width=4)
     finish(kind(**SHORT), ctx)
     initial = model_state(ctx.build(ctx.architectures[0], ctx.generator(kind.info.name, "student")))

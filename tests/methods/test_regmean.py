@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.fedlpa.solvers import solve_layer
+from fedlab_nb.methods.fedlpa.solvers import solve_layer_and_record_residuals
 from fedlab_nb.methods.parts.kronecker import (
     KroneckerFactors,
     LayerPosterior,
     compute_mean_kronecker_factors,
-    get_layer_weight_matrix,
+    join_weight_and_bias_of_layer,
 )
 from fedlab_nb.methods.regmean import RegMean, merge_layer_by_regmean, shrink_off_diagonal
 from fedlab_nb.models import build, model_state
@@ -52,12 +52,12 @@ def test_regmean_is_fedlpa_with_the_same_gradient_factor_at_every_client():
     moments = [x.T @ x / len(x) for x in xs]
     eye, ridge = torch.eye(6, dtype=EXACT), 0.03
     b = torch.tensor([[2.0, 0.5], [0.5, 1.0]], dtype=EXACT)
-    system = LayerPosterior.stack(
+    system = LayerPosterior.from_clients(
         solutions, [KroneckerFactors(a + ridge * eye, b) for a in moments], [0.2, 0.3, 0.5]
     )
     torch.testing.assert_close(
         merge_layer_by_regmean(solutions, moments, [0.2, 0.3, 0.5], ridge),
-        solve_layer(system)[0],
+        solve_layer_and_record_residuals(system)[0],
         rtol=0,
         atol=1e-5,
     )
@@ -120,9 +120,12 @@ def test_the_method_merges_every_layer_and_sends_triangles():
     ]
     shares = [n / sum(ctx.sizes) for n in ctx.sizes]
     by_hand = merge_layer_by_regmean(
-        [get_layer_weight_matrix(s, name) for s in remembered[0]], moments, shares, RegMean().ridge
+        [join_weight_and_bias_of_layer(s, name) for s in remembered[0]],
+        moments,
+        shares,
+        RegMean().ridge,
     )
-    torch.testing.assert_close(get_layer_weight_matrix(state, name), by_hand)
+    torch.testing.assert_close(join_weight_and_bias_of_layer(state, name), by_hand)
 
 
 @pytest.mark.slow
@@ -154,7 +157,10 @@ def test_the_merged_convolution_is_the_nearest_to_those_of_all_clients():
         for network, x in zip(networks, images, strict=True)
     ]
     merged = merge_layer_by_regmean(
-        [get_layer_weight_matrix(model_state(n), name) for n in networks], moments, shares, 0.0
+        [join_weight_and_bias_of_layer(model_state(n), name) for n in networks],
+        moments,
+        shares,
+        0.0,
     )
     weight = merged[:, :-1].reshape(layers[0].weight.shape).clone().requires_grad_()
     bias = merged[:, -1].clone().requires_grad_()

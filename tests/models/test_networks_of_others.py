@@ -6,7 +6,7 @@ from torch import nn
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fisher_merge import compute_diagonal_fisher
-from fedlab_nb.methods.parts.kronecker import find_factor_layers
+from fedlab_nb.methods.parts.kronecker import find_layers_with_kronecker_factors
 from fedlab_nb.models import MENU, MODELS, build, count_parameters, parse_models, plain
 from fedlab_nb.models.resnet import _build_wide_resnet
 from fedlab_nb.studies import run
@@ -139,7 +139,7 @@ def test_factors_need_convolutions_without_groups():
     x = make_image(1, 8, 8)
     y = torch.tensor([0, 1])
     for factors in (
-        lambda: find_factor_layers(model),
+        lambda: find_layers_with_kronecker_factors(model),
         lambda: compute_diagonal_fisher(model, x, y),
     ):
         with pytest.raises(UsageError, match="has groups"):

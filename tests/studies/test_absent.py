@@ -163,7 +163,7 @@ def test_afl_adds_a_late_clients_sums_to_its_total():
     rows = FEDERATION.split(0.1)[3][0]
     late_sums = RidgeSums.measure(x[rows].flatten(1), y[rows], 10)
     weights_from_samples = solve_classifier_weights(
-        total + late_sums.copy_with_ridge(complete.gamma), 4, complete.gamma, complete.rho
+        total + late_sums.copy_with_added_ridge(complete.gamma), 4, complete.gamma, complete.rho
     ).numpy()
     # The sums of the run were sent as float32.
     np.testing.assert_allclose(weights_from_samples, complete.weights, rtol=1e-3, atol=1e-4)

@@ -105,7 +105,7 @@ def show_client_bytes(panel: Panel) -> Card:
             f"{own + models + rounds:,}, which is {multiple} times one-shot learning."
         )
     d = bytes_by_part[OWN] // formulas.count_one_shot_bytes_per_client(1)  # parameters of a model
-    arguments = Fens(aggregator="nn").get_byte_formula_arguments(clients, classes, ())
+    arguments = Fens(aggregator="nn").make_byte_formula_arguments(clients, classes, ())
     q = arguments["aggregator_parameters"]
     paper_rounds = PAPER["rounds"]
     multiple = formulas.compute_fens_bytes_relative_to_one_shot(d, clients, q, paper_rounds)

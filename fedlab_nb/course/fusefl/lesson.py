@@ -90,18 +90,19 @@ def run_solution() -> Outcomes:
 
 
 # ---------------------------------------------------------------------------- the function to build
-def fused_block(
-    h: np.ndarray,
-    adaptors: np.ndarray,
-    shifts: np.ndarray,
-    blocks: np.ndarray,
-    biases: np.ndarray,
+def compute_fused_block_outputs(
+    outputs_below: np.ndarray,
+    adaptor_weights: np.ndarray,
+    adaptor_biases: np.ndarray,
+    block_weights: np.ndarray,
+    block_biases: np.ndarray,
 ) -> np.ndarray:
-    joined = np.concatenate(list(h), axis=1)  # [N, M r]: all clients' copies side by side
+    # [N, M r]: all clients' outputs side by side
+    joined = np.concatenate(list(outputs_below), axis=1)
     outputs = []
-    for k in range(len(h)):
-        adapted = joined @ adaptors[k].T + shifts[k]  # [N, r]
-        outputs.append(np.maximum(adapted @ blocks[k].T + biases[k], 0))  # [N, o]
+    for k in range(len(outputs_below)):
+        adapted = joined @ adaptor_weights[k].T + adaptor_biases[k]  # [N, r]
+        outputs.append(np.maximum(adapted @ block_weights[k].T + block_biases[k], 0))  # [N, o]
     return np.stack(outputs)
 
 
@@ -121,63 +122,65 @@ def apply_relu(x: AnyArray) -> AnyArray:
 
 def feed_mean_of_clients_by_mistake(
     outputs_below: ClientBlockOutputs,
-    adaptors: ClientAdaptors,
-    shifts: ClientShifts,
-    blocks: ClientBlocks,
-    biases: ClientBiases,
+    adaptor_weights: ClientAdaptors,
+    adaptor_biases: ClientShifts,
+    block_weights: ClientBlocks,
+    block_biases: ClientBiases,
 ) -> ClientOutputs:
-    return apply_relu(apply_one_linear_layer_per_client(outputs_below.mean(0), blocks, biases))
+    return apply_relu(
+        apply_one_linear_layer_per_client(outputs_below.mean(0), block_weights, block_biases)
+    )
 
 
 def feed_own_outputs_only_by_mistake(
     outputs_below: ClientBlockOutputs,
-    adaptors: ClientAdaptors,
-    shifts: ClientShifts,
-    blocks: ClientBlocks,
-    biases: ClientBiases,
+    adaptor_weights: ClientAdaptors,
+    adaptor_biases: ClientShifts,
+    block_weights: ClientBlocks,
+    block_biases: ClientBiases,
 ) -> ClientOutputs:
     """Make the mistake that each client reads the outputs of its own block alone."""
-    return apply_relu(apply_one_linear_layer_per_client(outputs_below, blocks, biases))
+    return apply_relu(apply_one_linear_layer_per_client(outputs_below, block_weights, block_biases))
 
 
 def fuse_blocks_by_reshaping_by_mistake(
     outputs_below: ClientBlockOutputs,
-    adaptors: ClientAdaptors,
-    shifts: ClientShifts,
-    blocks: ClientBlocks,
-    biases: ClientBiases,
+    adaptor_weights: ClientAdaptors,
+    adaptor_biases: ClientShifts,
+    block_weights: ClientBlocks,
+    block_biases: ClientBiases,
 ) -> ClientOutputs:
     """Make the mistake of joining with `reshape`.
 
     It takes the numbers as they lie in memory, client after client, and so mixes images.
     """
     joined = outputs_below.reshape(outputs_below.shape[1], -1)
-    adapted = apply_one_linear_layer_per_client(joined, adaptors, shifts)
-    return apply_relu(apply_one_linear_layer_per_client(adapted, blocks, biases))
+    adapted = apply_one_linear_layer_per_client(joined, adaptor_weights, adaptor_biases)
+    return apply_relu(apply_one_linear_layer_per_client(adapted, block_weights, block_biases))
 
 
 def fuse_blocks_with_relu_after_adaptor_by_mistake(
     outputs_below: ClientBlockOutputs,
-    adaptors: ClientAdaptors,
-    shifts: ClientShifts,
-    blocks: ClientBlocks,
-    biases: ClientBiases,
+    adaptor_weights: ClientAdaptors,
+    adaptor_biases: ClientShifts,
+    block_weights: ClientBlocks,
+    block_biases: ClientBiases,
 ) -> ClientOutputs:
     joined = np.hstack(outputs_below)
-    adapted = apply_relu(apply_one_linear_layer_per_client(joined, adaptors, shifts))
-    return apply_relu(apply_one_linear_layer_per_client(adapted, blocks, biases))
+    adapted = apply_relu(apply_one_linear_layer_per_client(joined, adaptor_weights, adaptor_biases))
+    return apply_relu(apply_one_linear_layer_per_client(adapted, block_weights, block_biases))
 
 
 def fuse_blocks_without_final_relu_by_mistake(
     outputs_below: ClientBlockOutputs,
-    adaptors: ClientAdaptors,
-    shifts: ClientShifts,
-    blocks: ClientBlocks,
-    biases: ClientBiases,
+    adaptor_weights: ClientAdaptors,
+    adaptor_biases: ClientShifts,
+    block_weights: ClientBlocks,
+    block_biases: ClientBiases,
 ) -> ClientOutputs:
     joined = np.hstack(outputs_below)
-    adapted = apply_one_linear_layer_per_client(joined, adaptors, shifts)
-    return apply_one_linear_layer_per_client(adapted, blocks, biases)
+    adapted = apply_one_linear_layer_per_client(joined, adaptor_weights, adaptor_biases)
+    return apply_one_linear_layer_per_client(adapted, block_weights, block_biases)
 
 
 SLIPS = {
@@ -194,13 +197,13 @@ SIZES = ((3, 3, 3, 3), (3, 5, 4, 2), (2, 4, 3, 6), (4, 6, 2, 3))
 
 
 class FusedBlockArguments(NamedTuple):
-    """The arguments of a call of `fused_block`."""
+    """The arguments of a call of `compute_fused_block_outputs`."""
 
-    h: ClientBlockOutputs  # [M, N, r] outputs of the blocks below
-    adaptors: ClientAdaptors  # [M, r, M r]
-    shifts: ClientShifts  # [M, r]
-    blocks: ClientBlocks  # [M, o, r]
-    biases: ClientBiases  # [M, o]
+    outputs_below: ClientBlockOutputs  # [M, N, r] outputs of the blocks below
+    adaptor_weights: ClientAdaptors  # [M, r, M r]
+    adaptor_biases: ClientShifts  # [M, r]
+    block_weights: ClientBlocks  # [M, o, r]
+    block_biases: ClientBiases  # [M, o]
 
 
 def draw_random_fused_block_arguments(
@@ -212,16 +215,18 @@ def draw_random_fused_block_arguments(
 ) -> FusedBlockArguments:
     """Draw outputs of the blocks below, adaptors and blocks."""
     joined_count = client_count * input_count
-    h = apply_relu(random_stream.normal(size=(client_count, image_count, input_count)))
-    adaptors = random_stream.normal(size=(client_count, input_count, joined_count))
-    shifts = random_stream.normal(size=(client_count, input_count))
-    blocks = random_stream.normal(size=(client_count, output_count, input_count))
-    biases = random_stream.normal(size=(client_count, output_count))
-    return FusedBlockArguments(h, adaptors, shifts, blocks, biases)
+    outputs_below = apply_relu(random_stream.normal(size=(client_count, image_count, input_count)))
+    adaptor_weights = random_stream.normal(size=(client_count, input_count, joined_count))
+    adaptor_biases = random_stream.normal(size=(client_count, input_count))
+    block_weights = random_stream.normal(size=(client_count, output_count, input_count))
+    block_biases = random_stream.normal(size=(client_count, output_count))
+    return FusedBlockArguments(
+        outputs_below, adaptor_weights, adaptor_biases, block_weights, block_biases
+    )
 
 
 q1, q2 = exercises(
     __name__,
     q1=(check_calibration_raises_accuracy, run_solution),
-    q2=Build(fused_block, SIZES, draw_random_fused_block_arguments, SLIPS),
+    q2=Build(compute_fused_block_outputs, SIZES, draw_random_fused_block_arguments, SLIPS),
 )

@@ -158,7 +158,7 @@ def fit_without_client(outcome: Outcome, client: int) -> ClassifierWeights:
         torch.as_tensor(features).double(), federation.dataset.y_train[rows], federation.classes
     )
     return report.solve_server_classifier_weights(
-        total.copy_with_ridge(len(shards) * report.gamma), len(shards)
+        total.copy_with_added_ridge(len(shards) * report.gamma), len(shards)
     )
 
 

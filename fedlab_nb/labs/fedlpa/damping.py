@@ -169,7 +169,7 @@ def sweep_dampings(outcome: Outcome) -> SilentSteps[DampingSweep]:
                 if use == "none" and curve:  # the average does not depend on λ_damp
                     curve.append(curve[0])
                 else:
-                    solution = server.solve_with_precision(use, uploads)
+                    solution = server.solve_global_state(use, uploads)
                     curve.append(server.compute_accuracy_on_replay_samples(solution))
                 yield
     posteriors = server.posteriors
@@ -203,7 +203,7 @@ def measure_accuracies_at_best_dampings(outcome: Outcome, sweep: DampingSweep) -
     for rule in PI_RULES:
         damping = sweep.dampings[sweep.find_index_of_best_damping(rule)]
         uploads = server.make_uploads(damping, rule)
-        solution = server.solve_with_precision("exact", uploads)
+        solution = server.solve_global_state("exact", uploads)
         accuracies[rule] = server.compute_accuracy_on_replay_samples(solution)
     return accuracies
 

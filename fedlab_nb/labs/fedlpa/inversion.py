@@ -10,10 +10,10 @@ from torch import Tensor
 
 from ...data import Federation
 from ...methods.fedlpa.client import (
-    compute_parameter_gradients,
+    compute_mean_loss_gradients,
     guess_client_classes_from_diagonal,
-    recover_image_from_gradients,
-    recover_label_from_gradient,
+    recover_flat_image_from_gradients,
+    recover_label_of_single_sample,
 )
 from ...methods.parts.kronecker import compute_mean_kronecker_factors
 from ...models import build
@@ -101,11 +101,11 @@ def recover_images(
     labels = [dataset.class_names[int(label)] for label in y]
     module = build("mlp", dataset.input_shape, dataset.classes)
 
-    gradient = compute_parameter_gradients(module, x, y)
+    gradient = compute_mean_loss_gradients(module, x, y)
     weights = [name for name, values in gradient.items() if values.ndim == 2]
     bias = weights[0].removesuffix("weight") + "bias"
-    gradient_image = recover_image_from_gradients(gradient[weights[0]], gradient[bias])
-    gradient_label = recover_label_from_gradient(gradient[weights[-1]])
+    gradient_image = recover_flat_image_from_gradients(gradient[weights[0]], gradient[bias])
+    gradient_label = recover_label_of_single_sample(gradient[weights[-1]])
 
     factors = list(compute_mean_kronecker_factors(module, x, y).values())
     first_a = factors[0].a

@@ -139,11 +139,11 @@ def sweep_noises(outcome: Outcome) -> SilentSteps[NoiseSweep]:
     for noise in NOISES:
         draws = []
         for seed in range(NOISY_DRAWS if noise else 1):
-            draws.append(server.make_uploads(damping, pi, noise, seed=seed))
+            draws.append(server.make_uploads(damping, pi, noise, noise_seed=seed))
             yield
         accuracies = []
         for draw in draws:
-            solution = server.solve_with_precision("exact", draw)
+            solution = server.solve_global_state("exact", draw)
             accuracies.append(server.compute_accuracy_on_replay_samples(solution))
         accuracy.append(mean(accuracies))
         for source, read in readers.items():

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ...methods.fedlpa.server import solve_layer_with_precision
+from ...methods.fedlpa.server import solve_layer_with_part_of_precision
 from ...methods.parts.kronecker import KroneckerFactors, LayerPosterior, add_damping
 from ...tensor_types import SquareMatrix
 
@@ -57,14 +57,14 @@ def make_two_weights(
     ]
     errors = torch.ones(1, 1, dtype=torch.float64)
     sent = [add_damping(KroneckerFactors(a, errors), damping) for a in inputs]
-    posterior = LayerPosterior.stack([mean[None] for mean in means], sent, [0.5, 0.5])
+    posterior = LayerPosterior.from_clients([mean[None] for mean in means], sent, [0.5, 0.5])
     weighted_means = inputs[0] @ means[0] + inputs[1] @ means[1]
     return TwoWeights(
         means=means.numpy(),
         precisions=torch.stack([torch.kron(factors.a, factors.b) for factors in sent]).numpy(),
-        average=solve_layer_with_precision(posterior, "none")[0].numpy(),
-        diagonal=solve_layer_with_precision(posterior, "diagonal")[0].numpy(),
-        aggregate=solve_layer_with_precision(posterior, "exact")[0].numpy(),
+        average=solve_layer_with_part_of_precision(posterior, "none")[0].numpy(),
+        diagonal=solve_layer_with_part_of_precision(posterior, "diagonal")[0].numpy(),
+        aggregate=solve_layer_with_part_of_precision(posterior, "exact")[0].numpy(),
         pooled=torch.linalg.solve(inputs[0] + inputs[1], weighted_means).numpy(),
     )
 

@@ -10,7 +10,7 @@ import ipywidgets as widgets
 
 from ...comm import Ledger, formulas
 from ...methods.fens import Fens
-from ...methods.fens.model import PAPER, PAPER_D, NetworkSize, count_fens_client_bytes
+from ...methods.fens.model import PAPER, PAPER_D, NetworkSize, count_fens_bytes_of_one_client
 from ...models import build_first_network_from_text, model_state
 from ...panels import LabView, PanelState, make_widget
 from ...panels.figures import make_partition_caption
@@ -80,7 +80,7 @@ def compute_client_bytes_by_bar(
 ) -> CostBars:
     """Compute what one client sends and receives with a network of this size.
 
-    fens_formula_arguments: see `Fens.get_byte_formula_arguments`
+    fens_formula_arguments: see `Fens.make_byte_formula_arguments`
     fedavg_rounds: number of rounds of FedAvg
     """
     one_shot = formulas.count_one_shot_bytes_per_client(network_size.d)
@@ -89,7 +89,9 @@ def compute_client_bytes_by_bar(
     )
     aggregator = 2 * aggregator_bytes * fens_formula_arguments["rounds"]
     ensemble = (
-        count_fens_client_bytes(network_size, **fens_formula_arguments) - one_shot - aggregator
+        count_fens_bytes_of_one_client(network_size, **fens_formula_arguments)
+        - one_shot
+        - aggregator
     )
     return {
         "one-shot": {OWN: one_shot},
@@ -133,7 +135,7 @@ class ClientCostView(LabView):
             clients = PAPER["client_count"]
         else:
             clients = state.federation.clients
-            formula_arguments = Fens(**state.knobs).get_byte_formula_arguments(
+            formula_arguments = Fens(**state.knobs).make_byte_formula_arguments(
                 clients, classes, shape
             )
         size = measure_network_size(state.settings.get("model", "auto"), shape, classes)

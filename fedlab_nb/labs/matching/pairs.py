@@ -16,7 +16,7 @@ from ...methods.base import weighted_mean
 from ...methods.matching import (
     MatchingRule,
     copy_states_to_cpu_in_float64,
-    record_activations,
+    record_unit_activations,
     rules,
 )
 from ...methods.matching.wiring import (
@@ -180,7 +180,7 @@ def match_networks(
         orders = rules.find_unit_orders_greedily(start_on_cpu, end_on_cpu, wiring)
     elif rule == "rebasin":
         stream = generator(0, "matching", *clients)
-        identity = wiring.make_unchanged_orders()
+        identity = wiring.make_identity_orders()
         orders = rules.find_unit_orders_by_rebasin(
             start_on_cpu, end_on_cpu, wiring, stream, identity, lambda value: None
         )
@@ -215,8 +215,8 @@ def find_unit_orders_by_activations(
     draw = torch.rand if samples.dim() == 4 else torch.randn
     stream = generator(0, "matching", "noise")
     noise = draw(NOISE_SAMPLES, *samples.shape[1:], generator=stream).to(samples)
-    start_activations = record_activations(network, start, wiring, noise)
-    end_activations = record_activations(network, end, wiring, noise)
+    start_activations = record_unit_activations(network, start, wiring, noise)
+    end_activations = record_unit_activations(network, end, wiring, noise)
     orders = []
     for first, second in zip(start_activations, end_activations, strict=True):
         orders.append(rules.find_best_permutation(rules.compute_unit_correlations(first, second)))
@@ -236,7 +236,7 @@ def compute_unit_cosines(
     count = wiring.units[unit_group]
     first_rows = []
     second_rows = []
-    for name in wiring.list_tensor_names_of_group(unit_group):
+    for name in wiring.list_learnt_tensor_names_of_group(unit_group):
         if (0, unit_group) in wiring.axes[name]:  # a tensor of weights that come into these units
             first_rows.append(move_units_to_rows(first[name], 0, count))
             second_rows.append(move_units_to_rows(second[name], 0, count))

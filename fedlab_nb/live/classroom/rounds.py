@@ -17,8 +17,8 @@ from ...errors import UsageError
 from ...methods import METHODS
 from ...methods.parts.averages import (
     compute_mean_parameter_change,
+    compute_server_optimizer_step,
     make_zero_optimizer_moments,
-    take_server_optimizer_step,
 )
 from ...tensor_types import Predictions
 from ...training import ClientModels
@@ -220,7 +220,7 @@ class Rounds:
             tables.append(table)
         shares = [count / sum(sample_counts) for count in sample_counts]
         change = compute_mean_parameter_change(shares, tables, self.table)
-        self.table, self.moments = take_server_optimizer_step(
+        self.table, self.moments = compute_server_optimizer_step(
             FENS.server,
             self.table,
             change,

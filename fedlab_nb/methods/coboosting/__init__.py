@@ -58,7 +58,7 @@ from ..parts.frozen_ensemble import (
     WEIGHTS,
     FrozenEnsemble,
     combine_client_logits,
-    make_client_weights,
+    compute_client_shares,
 )
 from ..parts.synthesis import (
     ClipChoice,
@@ -66,7 +66,7 @@ from ..parts.synthesis import (
     GeneratorKnobs,
     GeneratorServer,
     SynthesisReport,
-    make_clip_knob,
+    make_gradient_clip_knob,
 )
 from ..traffic import FederationSizes, TrafficBytes
 from . import boosting
@@ -96,7 +96,7 @@ class CoBoostingReport(SynthesisReport):
 class WeightedEnsemble(EnsembleModel):
     """f̄_w: all client models under fixed `weights` (M numbers ≥ 0, not all 0); UsageError for others.
 
-    The weights are EE's, set by hand, or learnt by `boosting.iterate_sign_steps_of_client_weights` on real images.
+    The weights are EE's, set by hand, or learnt by `boosting.iterate_sign_steps_of_one_pass` on real images.
     Features are the concatenated logits `[N, M*C]`, client after client.
     """
 
@@ -126,7 +126,7 @@ class WeightedEnsemble(EnsembleModel):
 
     def logits(self, samples: Samples) -> Logits:
         return combine_client_logits(
-            self.client_logits(samples), self.weights, normalise=self.normalise
+            self.client_logits(samples), self.weights, divide_by_weight_sum=self.normalise
         )
 
     def measured(self, samples: Samples, labels: Labels) -> CoBoostingReport:
@@ -136,7 +136,9 @@ class WeightedEnsemble(EnsembleModel):
         logits = self.client_logits(samples)
         curve = []
         for w in torch.from_numpy(self.report.weights).to(logits):
-            predictions = combine_client_logits(logits, w, normalise=self.normalise).argmax(1)
+            predictions = combine_client_logits(
+                logits, w, divide_by_weight_sum=self.normalise
+            ).argmax(1)
             curve.append(float((predictions == labels).double().mean()))
         return replace(self.report, ensemble_curve=curve)
 
@@ -155,7 +157,7 @@ class BoostedModel(NetworkModel):
 MU_DECAY = 0.99  # of EE's step, an epoch
 
 
-class LogitsAndLabels(NamedTuple):
+class ClientLogitsAndLabels(NamedTuple):
     """Client logits `[M, N, C]` and labels `[N]` of the same samples."""
 
     logits: Tensor
@@ -189,7 +191,7 @@ class CoBoosting(GeneratorKnobs):
     weighted: str = knob("mean", "Ensemble", options=("mean", "sum"))
     start: ClientWeighting = knob("uniform", "First weights", symbol="w⁰", options=WEIGHTS)
     ee_data: str = knob("synthetic", "Weights from", options=("synthetic", "real"))
-    clip: ClipChoice = make_clip_knob()
+    clip: ClipChoice = make_gradient_clip_knob()
     reset: bool = knob(True, "Fresh generator")
     answer: str = knob("server", "Predict with", options=("server", "ensemble"))
 
@@ -207,27 +209,31 @@ class CoBoosting(GeneratorKnobs):
     def make_initial_client_weights(
         self, ctx: Context, dtype_device_template: Tensor
     ) -> ClientWeights:
-        return make_client_weights(self.start, ctx.sizes, dtype_device_template)
+        return compute_client_shares(self.start, ctx.sizes, dtype_device_template)
 
-    def combine_teacher_logits(
-        self, client_logits: ClientLogits, client_weights: ClientWeights | None
+    def combine_client_logits_into_teacher(
+        self, client_logits: ClientLogits, client_weights_or_none_if_equal: ClientWeights | None
     ) -> Logits:
         """f̄_w from client logits `[M, N, C]`, `[N, C]`."""
         return combine_client_logits(
-            client_logits, client_weights, normalise=self.weighted == "mean"
+            client_logits,
+            client_weights_or_none_if_equal,
+            divide_by_weight_sum=self.weighted == "mean",
         )
 
     def compute_generator_loss(
         self,
         images: Images,
-        labels: Labels,
+        intended_labels: Labels,
         ensemble: FrozenEnsemble,
         student: nn.Module,
         client_weights: ClientWeights,
     ) -> ScalarLoss:
-        """L_H + λ_A L_A of `images [b, ...]` with intended `labels [b]` (Eq. 8)."""
-        teacher = self.combine_teacher_logits(ensemble.logits(images), client_weights)
-        hard = boosting.compute_hard_sample_loss(teacher, labels, exponent=1 if self.ghs else 0)
+        """L_H + λ_A L_A of `images [b, ...]` with `intended_labels [b]` (Eq. 8)."""
+        teacher = self.combine_client_logits_into_teacher(ensemble.logits(images), client_weights)
+        hard = boosting.compute_hard_sample_loss(
+            teacher, intended_labels, difficulty_exponent=1 if self.ghs else 0
+        )
         if not self.beta:
             return hard
         temperature = self.adversarial_temperature
@@ -238,7 +244,7 @@ class CoBoosting(GeneratorKnobs):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
         uploaded = yield from ctx.one_upload()
-        real = self.gather_all_private_samples(ctx) if self.ee_data == "real" else None
+        real = self.upload_all_training_samples(ctx) if self.ee_data == "real" else None
         # Server.
         with ctx.server():
             server = GeneratorServer(self, ctx, uploaded)
@@ -247,18 +253,18 @@ class CoBoosting(GeneratorKnobs):
             real_answers = None
             if real is not None:
                 x, y = real
-                real_answers = (server.ensemble.logits_in_chunks(x), y)
+                real_answers = (server.ensemble.compute_logits_without_gradients(x), y)
             perturb = None
             if self.dhs and self.epsilon:
                 perturb = partial(
-                    self.perturb_images_to_be_harder, server=server, stream=directions
+                    self.diversify_images_by_one_step, server=server, direction_stream=directions
                 )
             for t in range(self.epochs):
                 # (a) GHS: hard images.
-                x, y = yield from server.make_images(t, self.compute_generator_loss)
+                x, y = yield from server.synthesise_images(t, self.compute_generator_loss)
                 # (b) EE: new weights. Then the images join the pool.
                 if self.ee:
-                    answers = real_answers or self.choose_samples_for_client_weights_if_any(
+                    answers = real_answers or self.select_samples_for_ensemble_enhancement_or_none(
                         server, x, y
                     )
                     if answers:
@@ -269,67 +275,74 @@ class CoBoosting(GeneratorKnobs):
                 server.trace.add_value("weights", server.weights)
                 server.add_batch_to_pool(t, x, y)
                 # (c) DHS: distil from perturbed copies of the pool, or from the pool.
-                yield from server.distil_student_network(t, perturb)
+                yield from server.distil_student_for_one_epoch(t, perturb)
             return self.make_global_model(server)
 
-    def choose_samples_for_client_weights_if_any(
-        self, server: DistillationServer, images: Images, labels: Labels
-    ) -> LogitsAndLabels | None:
+    def select_samples_for_ensemble_enhancement_or_none(
+        self, server: DistillationServer, new_images: Images, new_intended_labels: Labels
+    ) -> ClientLogitsAndLabels | None:
         """The input of EE: client logits `[M, N, C]` and labels `[N]`, of the pool so far or of the new batch alone.
 
         None while the pool is empty.
         """
         if self.updates == "new":
-            return LogitsAndLabels(server.ensemble.logits_in_chunks(images), labels)
+            return ClientLogitsAndLabels(
+                server.ensemble.compute_logits_without_gradients(new_images), new_intended_labels
+            )
         if len(server.pool) == 0:
             return None
-        return LogitsAndLabels(server.pool.logits, server.pool.labels)
+        return ClientLogitsAndLabels(server.pool.logits, server.pool.labels)
 
     def train_client_weights(
         self,
         client_weights: ClientWeights,
         client_logits: ClientLogits,
         labels: Labels,
-        epoch: int,
-        stream: torch.Generator,
+        epoch_from_0: int,
+        shuffle_stream: torch.Generator,
     ) -> Steps[ClientWeights]:
-        """(b): w `[M]` after the steps of `epoch` on samples with client logits `[M, N, C]` and `labels [N]`."""
-        mu = self.mu / len(client_weights) * MU_DECAY**epoch
+        """(b): w `[M]` after the steps of an epoch, on samples with `client_logits [M, N, C]` and `labels [N]`."""
+        mu = self.mu / len(client_weights) * MU_DECAY**epoch_from_0
         normalise = self.weighted == "mean"
         if self.updates == "batches":
             batch, steps = self.batch, self.passes or None
         else:
             batch, steps = len(labels), 1
-        for new_w in boosting.iterate_sign_steps_of_client_weights(
+        for new_w in boosting.iterate_sign_steps_of_one_pass(
             client_weights,
             client_logits,
             labels,
             mu,
             batch_size=batch,
-            steps=steps,
-            stream=stream,
-            normalise=normalise,
+            maximum_steps=steps,
+            shuffle_stream=shuffle_stream,
+            divide_by_weight_sum=normalise,
         ):
             client_weights = new_w
-            yield Progress("ensemble weights", epoch, self.epochs)
+            yield Progress("ensemble weights", epoch_from_0, self.epochs)
         return client_weights
 
-    def perturb_images_to_be_harder(
-        self, images: Images, server: DistillationServer, stream: torch.Generator
+    def diversify_images_by_one_step(
+        self, images: Images, server: DistillationServer, direction_stream: torch.Generator
     ) -> Images:
         """(c) with DHS: a batch of the pool, moved one step by the ensemble as it is now."""
-        u = boosting.draw_random_directions(len(images), server.ctx.classes, stream, images)
-        return boosting.perturb_images(
+        u = boosting.draw_uniform_output_directions(
+            len(images), server.ctx.classes, direction_stream, images
+        )
+        return boosting.perturb_images_along_output_directions(
             images,
             server.compute_teacher_logits,
             u,
             self.epsilon / 255,
             perturbation=self.perturbation,
-            temperature=self.perturbation_temperature,
+            temperature_for_sign=self.perturbation_temperature,
         )
 
-    def gather_all_private_samples(self, ctx: Context) -> LabelledSamples:
-        """For the reference alone: all clients' training samples, which no federated method may have."""
+    def upload_all_training_samples(self, ctx: Context) -> LabelledSamples:
+        """Link, for the reference alone: all training samples up; returns them as one set.
+
+        No federated method may do this.
+        """
         received = []
         for k in range(ctx.clients_count):
             received.append(ctx.link.up(k, ctx.private.train(k), phase="raw samples"))
@@ -338,6 +351,7 @@ class CoBoosting(GeneratorKnobs):
         return LabelledSamples(x, y)
 
     def make_global_model(self, server: DistillationServer) -> GlobalModel:
+        """The model that predicts as it is now: a copy of the student, or the ensemble."""
         w = server.weights
         arrays: dict[str, Any] = server.trace.make_arrays()
         report = CoBoostingReport(**arrays, ensemble_weights=(w / w.sum()).tolist())

@@ -46,7 +46,7 @@ from ..base import (
     register,
     report_progress,
 )
-from ..context import Context, check_finite
+from ..context import ClientIndex, Context, check_finite
 from ..run_outputs import Report
 from ..traffic import FederationSizes, TrafficBytes
 from . import images as making
@@ -199,7 +199,7 @@ class Distilled(Method):
             report = self.make_report(received, losses, ctx.classes)
             if self.server == "kernel":
                 targets = making.make_centred_targets(y, ctx.classes)
-                coefficients = making.solve_tangent_kernel_coefficients(
+                coefficients = making.solve_tangent_kernel_regression(
                     x, targets, self.depth, self.ridge
                 )
                 return KernelModel(x, coefficients, self.depth, report)
@@ -216,25 +216,28 @@ class Distilled(Method):
     def distil_client_images(
         self,
         ctx: Context,
-        client: int,
-        networks: ClientModels | None,
+        client: ClientIndex,
+        client_networks_for_crops: ClientModels | None,
         losses_list_to_fill: list[ScalarLoss],
     ) -> Steps[LabelledSamples]:
-        """Client k's images `[S, ...]` and their labels `[S]`; `losses_list_to_fill` gets one value
-        for each step."""
+        """A client's images `[S, ...]` and their labels `[S]`.
+
+        client_networks_for_crops: the clients' trained networks; None if `images` is not "crops"
+        losses_list_to_fill: gets one value for each step
+        """
         x, y = ctx.private.train(client)
-        class_rows = making.group_sample_indices_by_class(y, ctx.classes)
+        class_rows = making.group_sample_indices_by_occurring_class(y, ctx.classes)
         stream = ctx.generator("distilled", self.images, client)
         steps: Iterable[tuple[Tensor, Tensor]] = ()
-        if networks is not None:  # crops
-            network = networks.module(client)
-            crops, crop_losses = making.select_best_crop_of_each_image(network, x, y, stream)
-            rows = making.choose_sample_indices_of_least_loss(
+        if client_networks_for_crops is not None:  # crops
+            network = client_networks_for_crops.module(client)
+            crops, crop_losses = making.draw_crops_and_select_least_loss(network, x, y, stream)
+            rows = making.choose_least_loss_indices_per_class(
                 class_rows, crop_losses, self.per_class
             ).to(x.device)
             others = x[torch.randint(len(x), (len(rows),), generator=stream).to(x.device)]
             images = making.mix_fourier_amplitudes(crops[rows], others, self.mix)
-            steps = making.move_images_to_match_features(
+            steps = making.move_images_towards_features_of_crops(
                 network, images, crops[rows], y[rows], steps=self.steps, lr=self.image_lr
             )
         elif self.images == "kmeans":
@@ -247,7 +250,7 @@ class Distilled(Method):
             # As many rows of each class as it has centres: their labels are read.
             rows = torch.cat([rows[: self.per_class] for rows in class_rows]).to(x.device)
         else:
-            rows = making.draw_sample_indices_of_each_class(class_rows, self.per_class, stream).to(
+            rows = making.draw_sample_indices_per_class(class_rows, self.per_class, stream).to(
                 x.device
             )
             images = x[rows]
@@ -258,12 +261,12 @@ class Distilled(Method):
                 x,
                 y,
                 class_count=ctx.classes,
-                depth=self.depth,
-                ridge=self.ridge,
+                hidden_layer_count=self.depth,
+                relative_ridge=self.ridge,
                 steps=self.steps,
                 lr=self.image_lr,
                 clip_to_unit=ctx.has("images"),
-                stream=stream,
+                sample_stream=stream,
             )
         for new_images, loss in steps:
             images = new_images
@@ -281,7 +284,7 @@ class Distilled(Method):
         self,
         received_images: list[ImageMessage],
         losses_of_clients: list[list[ScalarLoss]],
-        classes: int,
+        class_count: int,
     ) -> DistilledReport:
         """The images that the server received, for pictures."""
         images_per_client = max(1, SHOWN // len(received_images))
@@ -291,7 +294,7 @@ class Distilled(Method):
         counts = []
         for k, message in enumerate(received_images):
             client += [k] * len(message["labels"][:images_per_client])
-            counts.append(torch.bincount(message["labels"].long(), minlength=classes))
+            counts.append(torch.bincount(message["labels"].long(), minlength=class_count))
         loss = None
         if losses_of_clients[0]:
             by_client = torch.stack(

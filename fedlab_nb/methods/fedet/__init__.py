@@ -48,24 +48,24 @@ from ..run_outputs import should_record_curve_point
 from ..traffic import FederationSizes, TrafficBytes
 from . import consensus
 from .consensus import Consensus, State
-from .model import FedETReport, LargeModel, PastRound, Student, append_past_round_if_memory_allows
+from .model import FedETReport, LargeModel, PastRound, Student, join_past_rounds_if_memory_allows
 
 # -------------------------------------------------------------------------------------------------------- participation
 # Which client has which architecture, how large the server's network is, which clients take part in a round.
 
 
-def draw_clients_by_size(
-    client_sample_counts: Sequence[int], client_count: int, stream: torch.Generator
+def draw_clients_in_proportion_to_samples(
+    client_sample_counts: Sequence[int], client_count_or_0_for_all: int, stream: torch.Generator
 ) -> list[ClientIndex]:
-    """`client_count` of the clients in ascending order, drawn without replacement in proportion to
-    their `client_sample_counts`.
+    """The indices of the drawn clients, ascending: without replacement, in proportion to `client_sample_counts`.
 
-    All of them, without a draw, for a `client_count` of 0, or of at least as many as there are.
+    All of them, without a draw, if the count is 0 or at least as large as the number of clients.
     """
-    if client_count == 0 or client_count >= len(client_sample_counts):
-        return list(range(len(client_sample_counts)))
+    clients = len(client_sample_counts)
+    if client_count_or_0_for_all == 0 or client_count_or_0_for_all >= clients:
+        return list(range(clients))
     weights = torch.tensor(client_sample_counts, dtype=torch.float64)
-    return sorted(torch.multinomial(weights, client_count, generator=stream).tolist())
+    return sorted(torch.multinomial(weights, client_count_or_0_for_all, generator=stream).tolist())
 
 
 def repeat_shuffled_samples(
@@ -86,11 +86,13 @@ def repeat_shuffled_samples(
 def train_chosen_clients_in_place(
     ctx: Context,
     round_index: int,
-    chosen_clients: Sequence[int],
-    models: Sequence[Network],
+    chosen_clients: Sequence[ClientIndex],
+    models_of_chosen_clients: Sequence[Network],
     steps_or_0_for_all_epochs: int,
 ) -> Iterator[EpochProgress]:
-    """Round t at the `chosen_clients` clients, in place: so many steps of SGD each, or all epochs of the recipe.
+    """Round t at the chosen clients: trains their models in place, by so many steps of SGD or all epochs of the recipe.
+
+    models_of_chosen_clients: one for each of `chosen_clients`, in their order
 
     RunError if the training of one diverges.
     """
@@ -108,7 +110,7 @@ def train_chosen_clients_in_place(
         shards.append((x, y))
     batches = f"fedet batches {round_index}"
     yield from train_clients(
-        models,
+        models_of_chosen_clients,
         shards,
         recipe,
         seed=ctx.seed,
@@ -116,34 +118,38 @@ def train_chosen_clients_in_place(
         ids=chosen_clients,
         stream=batches,
     )
-    for k, model in zip(chosen_clients, models, strict=True):
+    for k, model in zip(chosen_clients, models_of_chosen_clients, strict=True):
         check_finite(model.parameters(), f"Local training of client {k}", f"lr={recipe.lr:g}")
 
 
-ModelPool = Literal["dealt", "drawn"]
-POOLS: tuple[ModelPool, ...] = get_args(ModelPool)
+DealtOrDrawn = Literal["dealt", "drawn"]
+POOLS: tuple[DealtOrDrawn, ...] = get_args(DealtOrDrawn)
 
 
-def deal_or_draw_client_architectures(ctx: Context, model_pool: ModelPool) -> list[Architecture]:
+def assign_client_architectures(ctx: Context, dealt_or_drawn: DealtOrDrawn) -> list[Architecture]:
     """One a client. "dealt": the run's, in turn; "drawn": for each client one of the run's, uniformly at random.
 
     Shards are drawn at random, too, so dealing in turn is as random as drawing, except that the numbers are even.
     """
-    if model_pool == "dealt":
+    if dealt_or_drawn == "dealt":
         return list(ctx.architectures)
     kinds = list(dict.fromkeys(ctx.architectures))
-    stream = ctx.generator("pool", model_pool)
+    stream = ctx.generator("pool", dealt_or_drawn)
     indices = torch.randint(len(kinds), (ctx.clients_count,), generator=stream)
     return [kinds[i] for i in indices.tolist()]
 
 
-def choose_larger_architecture(
-    ctx: Context, client_architectures: list[Architecture], model_name: str = "auto", width: int = 0
+def choose_larger_server_architecture(
+    ctx: Context,
+    client_architectures: list[Architecture],
+    model_text_or_auto: str = "auto",
+    width_or_0_for_default: int = 0,
 ) -> Architecture:
-    """The server's architecture: `model_name` with `width`, or what "auto" and 0 stand for.
+    """The architecture of the server's network.
 
-    "auto": the kind of the clients' largest model. Width 0: the one in `model_name` ("cnn:12"),
-    or else twice that model's (of another kind: twice the default), four times for the perceptron of small inputs.
+    model_text_or_auto: a model, with a width ("cnn:12") or without; "auto" is the kind of the clients' largest model
+    width_or_0_for_default: counts before a width in the text. With neither, the width is twice that of the clients'
+        largest model (of a model of another kind: twice its default); for the perceptron of small inputs four times
     """
     client_architectures = list(dict.fromkeys(client_architectures))
     sizes = [
@@ -151,9 +157,9 @@ def choose_larger_architecture(
         for kind in client_architectures
     ]
     largest_name, _, _, largest_width = client_architectures[sizes.index(max(sizes))]
-    if model_name == "auto":
-        model_name = largest_name
-    model_name, _, width_text = model_name.partition(":")
+    model_text = largest_name if model_text_or_auto == "auto" else model_text_or_auto
+    model_name, _, width_text = model_text.partition(":")
+    width = width_or_0_for_default
     if not width and width_text:
         width = int(width_text)
     if not width:
@@ -177,19 +183,19 @@ def format_architecture(architecture: Architecture) -> str:
 VOTE_CHUNK = 256  # public samples that the teachers label before Stop can act
 
 
-class HeadTransfer(NamedTuple):
+class HeadTransferDirections(NamedTuple):
     """Two switches: heads go up to the large model, and come down from it."""
 
     up: bool
     down: bool
 
 
-TRANSFERS: dict[str, HeadTransfer | None] = {
+TRANSFERS: dict[str, HeadTransferDirections | None] = {
     "auto": None,
-    "both": HeadTransfer(True, True),
-    "up": HeadTransfer(True, False),
-    "down": HeadTransfer(False, True),
-    "none": HeadTransfer(False, False),
+    "both": HeadTransferDirections(True, True),
+    "up": HeadTransferDirections(True, False),
+    "down": HeadTransferDirections(False, True),
+    "none": HeadTransferDirections(False, False),
 }
 
 
@@ -221,7 +227,7 @@ class FedET(Method):
     transfer: str = knob("auto", "Heads", options=TRANSFERS)
     head: consensus.HeadKind = knob("mlp", "Common head", options=consensus.HEADS)
     width: int = knob(32, "Head's width", symbol="r", low=1, high=4096)
-    pool: ModelPool = knob("dealt", "Small models", options=POOLS)
+    pool: DealtOrDrawn = knob("dealt", "Small models", options=POOLS)
     server: str = knob("auto", "Server's model", model=True)
     server_width: int = knob(0, "Server's width", low=0, high=4096)
     server_steps: int = knob(60, "Server steps", symbol="J_s", low=1, high=10**5)
@@ -244,12 +250,12 @@ class FedET(Method):
         check_image_source(ctx, self.public, self.transform, self.info.title)
 
     @property
-    def transfer_directions(self) -> HeadTransfer:
+    def head_transfer_directions(self) -> HeadTransferDirections:
         """The directions in which heads are transferred."""
         transfers = TRANSFERS[self.transfer]
         if transfers is None:
             has_rounds = self.rounds > 1
-            return HeadTransfer(has_rounds, has_rounds)
+            return HeadTransferDirections(has_rounds, has_rounds)
         return transfers
 
     def local_passes(
@@ -264,9 +270,9 @@ class FedET(Method):
 
     def run(self, ctx: Context) -> Steps[LargeModel]:
         self.validate(ctx)
-        heads_up, heads_down = self.transfer_directions
-        kinds = deal_or_draw_client_architectures(ctx, self.pool)
-        large = choose_larger_architecture(ctx, kinds, self.server, self.server_width)
+        heads_up, heads_down = self.head_transfer_directions
+        kinds = assign_client_architectures(ctx, self.pool)
+        large = choose_larger_server_architecture(ctx, kinds, self.server, self.server_width)
         server = self._make_network(ctx, large, "server")
         different_kinds = list(dict.fromkeys(kinds))
         small = ClientModels([self._make_network(ctx, kind, "small") for kind in different_kinds])
@@ -283,23 +289,29 @@ class FedET(Method):
         for t in range(self.rounds):
             has_point = should_record_curve_point(t + 1, self.rounds)
             # Clients: train, send the small model.
-            chosen = draw_clients_by_size(ctx.sizes, per_round, ctx.generator("fedet", "chosen", t))
+            chosen = draw_clients_in_proportion_to_samples(
+                ctx.sizes, per_round, ctx.generator("fedet", "chosen", t)
+            )
             clients = yield from self._train_and_upload_chosen_clients(ctx, t, chosen, kinds, table)
             with ctx.server():
                 # Step 1: heads up.
                 states = [clients.state(j) for j in range(len(chosen))]
                 if heads_up:
-                    load_state(server, model_state(server) | consensus.average_heads(states))
+                    load_state(
+                        server, model_state(server) | consensus.average_heads_unweighted(states)
+                    )
                     if has_point:
                         student = Student(server, report)
                         yield self._make_progress(t, self.local_steps, student, "heads averaged")
                 # Step 2: the ensemble loss on the public samples.
                 logits = yield from self._compute_teacher_logits(ctx, t, clients, x)
                 if self.public == "other-mix" and t == 0:
-                    rows = find_sample_indices_of_lower_half_of_classes(self.vote(logits).labels)
+                    rows = find_sample_indices_of_lower_half_of_classes(
+                        self.compute_consensus(logits).labels
+                    )
                     x = x[rows]
                     logits = logits[:, rows]
-                votes = self.vote(logits)
+                votes = self.compute_consensus(logits)
                 report = report.copy_with_votes_of_round(
                     chosen,
                     clients,
@@ -308,7 +320,9 @@ class FedET(Method):
                     x,
                     models_sent_per_client=self._count_models_sent_per_client_and_round(ctx, kinds),
                 )
-                losses.append((yield from self._distil_server(ctx, t, server, x, votes, report)))
+                losses.append(
+                    (yield from self._distil_server_in_place(ctx, t, server, x, votes, report))
+                )
                 # Step 3: average by architecture, heads down.
                 means = consensus.average_client_states_by_architecture(
                     table, states, [kinds[k] for k in chosen]
@@ -319,11 +333,11 @@ class FedET(Method):
                 models_before = small.with_states(list(means.values()))
                 models_after = small.with_states(list(table.values()))
                 last = PastRound(t + 1, clients, models_before, models_after)
-                past = append_past_round_if_memory_allows(past, last)
+                past = join_past_rounds_if_memory_allows(past, last)
         report = replace(report, loss=torch.stack(losses).cpu().numpy())
-        return LargeModel(server, report, last, past, self.vote)
+        return LargeModel(server, report, last, past, self.compute_consensus)
 
-    def vote(self, client_logits: ClientLogits) -> Consensus:
+    def compute_consensus(self, client_logits: ClientLogits) -> Consensus:
         """The server's consensus of the clients' `client_logits [m, B, C]`."""
         return consensus.compute_consensus(
             client_logits, self.weighting, self.temperature, self.normalise
@@ -335,7 +349,7 @@ class FedET(Method):
         """True if the local training is the one that all one-shot methods share."""
         return (
             self.rounds == 1
-            and not any(self.transfer_directions)
+            and not any(self.head_transfer_directions)
             and client_architectures == ctx.architectures
         )
 
@@ -351,13 +365,13 @@ class FedET(Method):
         return 2
 
     def _compute_teacher_logits(
-        self, ctx: Context, round_index: int, clients: ClientModels, samples: Samples
+        self, ctx: Context, round_index: int, clients: ClientModels, public_samples: Samples
     ) -> Steps[ClientLogits]:
         """The clients' logits `[m, P, C]` of the public samples."""
         teachers = FrozenEnsemble(clients, backend=ctx.backend)
         logits = []
-        for chunk in samples.split(VOTE_CHUNK):
-            logits.append(teachers.logits_in_chunks(chunk))
+        for chunk in public_samples.split(VOTE_CHUNK):
+            logits.append(teachers.compute_logits_without_gradients(chunk))
             yield self._make_progress(round_index, self.local_steps)
         return torch.cat(logits, 1)
 
@@ -365,19 +379,21 @@ class FedET(Method):
         self,
         ctx: Context,
         round_index: int,
-        chosen_clients: list[int],
-        client_architectures: list[Architecture],
+        chosen_clients: list[ClientIndex],
+        architecture_of_each_client: list[Architecture],
         state_by_architecture: dict[Architecture, State],
     ) -> Steps[ClientModels]:
         """The chosen clients' models after their local training, as the server receives them."""
-        if self._can_use_shared_local_training(ctx, client_architectures):
+        if self._can_use_shared_local_training(ctx, architecture_of_each_client):
             return (yield from ctx.one_upload())
-        models = [self._make_network(ctx, client_architectures[k], "small") for k in chosen_clients]
+        models = [
+            self._make_network(ctx, architecture_of_each_client[k], "small") for k in chosen_clients
+        ]
         for k, model in zip(chosen_clients, models, strict=True):
             load_state(
                 model,
                 ctx.link.down(
-                    k, state_by_architecture[client_architectures[k]], phase="small models"
+                    k, state_by_architecture[architecture_of_each_client[k]], phase="small models"
                 ),
             )
         steps = self.local_steps if self.rounds > 1 else 0
@@ -389,20 +405,20 @@ class FedET(Method):
                 yield self._make_progress(round_index, self.local_steps * tick.done // tick.total)
         received = []
         for k, model in zip(chosen_clients, models, strict=True):
-            state = ctx.make_upload(k, state_by_architecture[client_architectures[k]], model)
+            state = ctx.make_upload(k, state_by_architecture[architecture_of_each_client[k]], model)
             received.append(ctx.link.up(k, state, phase="small models"))
         return ClientModels(models).with_states(received)
 
-    def _distil_server(
+    def _distil_server_in_place(
         self,
         ctx: Context,
         round_index: int,
         server: nn.Module,
-        samples: Samples,
-        votes: Consensus,
+        public_samples: Samples,
+        votes_on_samples: Consensus,
         report: FedETReport,
     ) -> Steps[LossPerStep]:
-        """J_s steps on ℓ + λ_div KL, in shuffled passes over the public samples `samples`; returns the losses
+        """J_s steps on ℓ + λ_div KL, in shuffled passes over the public samples `public_samples`; returns the losses
         `[J_s]`."""
         recipe = Recipe(
             batch_size=self.server_batch,
@@ -412,14 +428,14 @@ class FedET(Method):
         )
 
         def loss(rows: Tensor, logits: Tensor) -> Tensor:
-            labels = votes.labels[rows]
-            diversity = votes.diversity[rows]
+            labels = votes_on_samples.labels[rows]
+            diversity = votes_on_samples.diversity[rows]
             return consensus.compute_diversity_regularised_losses(
                 logits, labels, diversity, self.diversity
             )
 
         learner = StudentTrainer(server, recipe, loss)
-        rows = torch.arange(len(samples), device=samples.device)
+        rows = torch.arange(len(public_samples), device=public_samples.device)
         stream = ctx.generator("fedet", "public batches", round_index)
         steps = self.one_shot_steps
         points = 20
@@ -429,7 +445,7 @@ class FedET(Method):
         losses: list[Tensor] = []
         while len(losses) < steps:
             for value in learner.train_one_pass(
-                samples, rows, stream, epoch=0, steps=steps - len(losses)
+                public_samples, rows, stream, epoch=0, steps=steps - len(losses)
             ):
                 losses.append(value)
                 student = None
@@ -445,22 +461,22 @@ class FedET(Method):
         self,
         round_index: int,
         steps_done_in_round: int,
-        model: Student | None = None,
+        snapshot: Student | None = None,
         phase: str = "rounds",
     ) -> Progress:
         """The progress after `steps_done_in_round` of round t's J + J_s steps; in one shot, after those of the
         server."""
         metrics: dict[str, Any] = {}
-        if model is not None and phase == "rounds":  # the last round in two numbers
-            metrics["dissent"] = model.report.dissent
-            metrics["effective_clients"] = model.report.effective_clients
+        if snapshot is not None and phase == "rounds":  # the last round in two numbers
+            metrics["dissent"] = snapshot.report.dissent
+            metrics["effective_clients"] = snapshot.report.effective_clients
         if self.rounds == 1:
             done = steps_done_in_round - self.local_steps
-            return Progress("distillation", done, self.one_shot_steps, metrics, model)
+            return Progress("distillation", done, self.one_shot_steps, metrics, snapshot)
         metrics["round"] = round_index + 1
         steps = self.local_steps + self.server_steps
         return Progress(
-            phase, round_index * steps + steps_done_in_round, self.rounds * steps, metrics, model
+            phase, round_index * steps + steps_done_in_round, self.rounds * steps, metrics, snapshot
         )
 
     def _make_network(
@@ -469,6 +485,6 @@ class FedET(Method):
         """A fresh network of that architecture, with a common head if heads could travel."""
         stream = ctx.generator("fedet", role, architecture[0], architecture[3])
         network = ctx.build(architecture, stream)
-        if self.rounds > 1 or any(self.transfer_directions):
+        if self.rounds > 1 or any(self.head_transfer_directions):
             return consensus.CommonHeadNetwork(network, self.width, self.head, generator=stream)
         return network

@@ -91,22 +91,24 @@ class Consensus:
 def compute_consensus(
     client_logits: ClientLogits,
     weighting: Weighting = "softmax",
-    temperature: float = 1.0,
-    normalise: DissentNormaliser = "all",
+    weight_temperature: float = 1.0,
+    dissent_normaliser: DissentNormaliser = "all",
 ) -> Consensus:
     """The consensus and the dissenters' target from the clients' `client_logits [m, B, C]`.
 
-    `temperature` divides the logits from which the weights are computed, and only those; it tempers overconfident
-    clients. `weighting` is one of WEIGHTINGS, `normalise` one of NORMALISERS (UsageError otherwise).
+    weighting: one of WEIGHTINGS; UsageError for another
+    weight_temperature: divides the logits from which the weights are computed, and only those; it tempers
+        overconfident clients
+    dissent_normaliser: one of NORMALISERS; UsageError for another
     """
     choose("weighting", weighting, WEIGHTINGS)
-    choose("normalise", normalise, NORMALISERS)
+    choose("normalise", dissent_normaliser, NORMALISERS)
     outputs = client_logits.softmax(-1)
     if weighting == "uniform":
         weights = torch.full_like(outputs[..., 0], 1 / len(outputs))
     elif weighting == "softmax":
         weights = compute_client_weights_from_output_variance(
-            (client_logits / temperature).softmax(-1)
+            (client_logits / weight_temperature).softmax(-1)
         )
     else:
         weights = compute_client_weights_from_output_variance(client_logits)
@@ -118,11 +120,11 @@ def compute_consensus(
     dissent = outputs.argmax(-1) != labels
     mass = (dissent * weights).sum(0)
     target = (dissent[..., None] * weighted_outputs).sum(0)
-    if normalise != "all":
+    if dissent_normaliser != "all":
         has_dissent = dissent.any(0)[:, None]
         total = target.sum(-1, keepdim=True).where(has_dissent, 1)
         without_dissent = torch.zeros_like(target)
-        if normalise == "dissenters-or-uniform":
+        if dissent_normaliser == "dissenters-or-uniform":
             without_dissent = torch.full_like(target, 1 / target.shape[-1])
         target = torch.where(has_dissent, target / total, without_dissent)
     return Consensus(outputs, weights, distribution, labels, dissent, mass, target)
@@ -212,7 +214,7 @@ def extract_head(state: Mapping[str, Tensor]) -> HeadState:
     return {name: tensor for name, tensor in state.items() if name.startswith(HEAD)}
 
 
-def average_heads(client_states: Iterable[Mapping[str, Tensor]]) -> HeadState:
+def average_heads_unweighted(client_states: Iterable[Mapping[str, Tensor]]) -> HeadState:
     """h̄ = (1/m) Σ_k h_k over clients of any architectures, with equal weights."""
     heads = [extract_head(state) for state in client_states]
     return weighted_mean(heads, [1] * len(heads))
@@ -221,17 +223,17 @@ def average_heads(client_states: Iterable[Mapping[str, Tensor]]) -> HeadState:
 def average_client_states_by_architecture(
     previous_state_by_architecture: Mapping[Architecture, State],
     client_states: Sequence[Mapping[str, Tensor]],
-    client_architectures: Sequence[Architecture],
+    architecture_of_each_state: Sequence[Architecture],
 ) -> dict[Architecture, State]:
     """θ^i <- (1/|S_i|) Σ_{k in S_i} θ_k for every architecture i.
 
-    `client_states[j]` is the state of the round's j-th client, `client_architectures[j]` its architecture.
+    `client_states[j]` is the state of the round's j-th client, `architecture_of_each_state[j]` its architecture.
     An architecture without a client keeps its state in `previous_state_by_architecture`.
     """
     means = {}
     for kind, state_before in previous_state_by_architecture.items():
         members = [
-            state for j, state in enumerate(client_states) if client_architectures[j] == kind
+            state for j, state in enumerate(client_states) if architecture_of_each_state[j] == kind
         ]
         if members:
             means[kind] = weighted_mean(members, [1] * len(members))

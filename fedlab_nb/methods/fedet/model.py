@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ...data.input_types import ArrayLike
 from ...models.state import copy_model
@@ -15,6 +15,7 @@ from ...tensor_types import ClientLogits, ClientPredictions, Labels, Predictions
 from ...training import ClientModels
 from ...value_types import Accuracy0To1
 from ..base import NetworkModel, Report
+from ..context import ClientIndex
 from .consensus import Consensus
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -78,18 +79,19 @@ class FedETReport(Report):
 
     def copy_with_votes_of_round(
         self,
-        chosen_clients: Sequence[int],
+        chosen_clients: Sequence[ClientIndex],
         clients: ClientModels,
         votes: Consensus,
         client_logits: ClientLogits,
         public_samples: Samples,
         models_sent_per_client: int = 2,
     ) -> FedETReport:
-        """The report after one more round: the `chosen_clients` `clients` gave the public samples
-        `public_samples` these `client_logits [m, P, C]`.
+        """The report after one more round.
 
-        `votes`: their consensus. `models_sent_per_client`: how often their models travelled, 2 for down
-        and up; 1 where clients draw their own first weights.
+        clients: the models of the `chosen_clients`
+        votes: the consensus of their `client_logits [m, P, C]` on `public_samples`
+        models_sent_per_client: how often their models travelled: 2 for down and up, 1 where clients draw their own
+            first weights
         """
         dissent = votes.dissent_fraction
         count = count_samples_to_keep_in_report(client_logits, SHOWN)
@@ -107,16 +109,16 @@ class FedETReport(Report):
             logits=client_logits[:, :count].cpu().numpy(),
         )
 
-    def copy_with_student_logits(self, server: NetworkModel) -> FedETReport:
-        """With the `server`'s logits as they are now; an empty report before the first votes."""
+    def copy_with_student_logits(self, server_model: NetworkModel) -> FedETReport:
+        """With the `server_model`'s logits as they are now; before the first votes an empty report."""
         if self.samples is None:
             return FedETReport()
-        x = torch.as_tensor(self.samples, device=next(server.module.parameters()).device)
-        return replace(self, student=server.logits(x).cpu().numpy())
+        x = torch.as_tensor(self.samples, device=next(server_model.module.parameters()).device)
+        return replace(self, student=server_model.logits(x).cpu().numpy())
 
 
 def _append_value_of_round(values_of_rounds: np.ndarray | None, new_value: ArrayLike) -> np.ndarray:
-    """`values_of_rounds` (None: none yet) with the `new_value` of one more."""
+    """A copy of `values_of_rounds [T, ...]` (None: none yet) with the `new_value [...]` of one more round."""
     row = np.asarray(new_value)[None]
     if values_of_rounds is None:
         return row
@@ -145,10 +147,11 @@ class Student(NetworkModel):
 
 @dataclass(frozen=True)
 class PastRound:
-    """The models of round `number` (from 1).
+    """The models of one round.
 
-    Those that the clients sent [m], and the small ones, one an architecture, before and after the server's head is
-    copied into them.
+    number: of the round, from 1
+    clients: the m models that the clients sent
+    before, after: the small models, one an architecture, before and after the server's head is copied into them
     """
 
     number: int
@@ -157,23 +160,26 @@ class PastRound:
     after: ClientModels
 
 
-def append_past_round_if_memory_allows(past: list[PastRound], last: PastRound) -> list[PastRound]:
-    """The `past` rounds and the `last` one, which is left out if they hold MOST numbers already."""
+def join_past_rounds_if_memory_allows(
+    past_rounds: list[PastRound], new_round: PastRound
+) -> list[PastRound]:
+    """A list of `past_rounds` and `new_round`, which is left out if the others hold MOST numbers already."""
     numbers = 0
-    for past_round in past:
+    for past_round in past_rounds:
         numbers += sum(past_round.clients.parameters)
         numbers += sum(past_round.before.parameters)
         numbers += sum(past_round.after.parameters)
     if numbers >= MOST:
-        return past
-    return [*past, last]
+        return past_rounds
+    return [*past_rounds, new_round]
 
 
 class LargeModel(NetworkModel):
     """The server's network.
 
-    `last`: the models of the last round; the next one would start from `last.after`. `past`: the rounds to measure;
-    `vote`: the server's consensus of logits `[m, B, C]`.
+    last: the models of the last round; the next one would start from `last.after`
+    past: the rounds to measure
+    compute_consensus: the server's consensus of logits `[m, B, C]`.
     """
 
     report: FedETReport
@@ -184,13 +190,13 @@ class LargeModel(NetworkModel):
         report: FedETReport,
         last: PastRound,
         past: list[PastRound],
-        vote: Callable[[Tensor], Consensus],
+        compute_consensus: Callable[[ClientLogits], Consensus],
     ) -> None:
         super().__init__(module)
         self.report = report.copy_with_student_logits(self)
         self.last = last
         self._past = past
-        self.vote = vote
+        self.compute_consensus = compute_consensus
 
     def measured(self, samples: Samples, labels: Labels) -> FedETReport:
         """The models of past rounds are dropped afterwards, so that only the first call measures."""
@@ -203,7 +209,9 @@ class LargeModel(NetworkModel):
         for past_round in self._past:
             logits = past_round.clients.logits(samples)
             clients_accuracy.append(_compute_mean_accuracy(logits.argmax(-1), labels))
-            consensus_accuracy.append(_compute_mean_accuracy(self.vote(logits).labels, labels))
+            consensus_accuracy.append(
+                _compute_mean_accuracy(self.compute_consensus(logits).labels, labels)
+            )
             small_before.append(
                 _compute_mean_accuracy(past_round.before.logits(samples).argmax(-1), labels)
             )

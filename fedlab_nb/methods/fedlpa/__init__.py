@@ -65,16 +65,17 @@ from ..parts.kronecker import (
 )
 from ..parts.rounds import Rounds
 from ..traffic import FederationSizes, TrafficBytes
-from .client import LocalPosterior, Upload, measure_label_leak
+from .client import LocalPosterior, PosteriorUpload, measure_label_leak
 from .server import FedLPAModel, FedLPAReport, average_states_and_make_layer_systems
 from .solvers import (
     CG_LIMIT,
     SOLVERS,
     STEPS,
-    SolverIterate,
+    IterateOfAllLayers,
+    PosteriorByLayer,
     SolverName,
     StepRule,
-    iterate_solver_on_all_layers,
+    iterate_all_layers_together,
 )
 
 
@@ -83,7 +84,7 @@ class SolvedLayersAndState(NamedTuple):
 
     state: dict[str, Tensor]
     systems: dict[str, LayerPosterior]
-    last: SolverIterate
+    last: IterateOfAllLayers
 
 
 @register(
@@ -134,7 +135,7 @@ class FedLPA(Method):
         clients = yield from ctx.local_training()
         posteriors: list[LocalPosterior] = []
 
-        def measure_and_damp(k: int) -> Upload:
+        def measure_and_damp(k: int) -> PosteriorUpload:
             """Client k's message: the damped factors. The undamped ones stay with the client."""
             x, y = ctx.private.train(k)
             posterior = LocalPosterior.measure(clients.module(k), x, y, self.conv_scale)
@@ -156,12 +157,12 @@ class FedLPA(Method):
 
     # ------------------------------------------------------------------ server part
     def solve_layers_and_average_rest(
-        self, ctx: Context, received: list[Upload]
+        self, ctx: Context, received: list[PosteriorUpload]
     ) -> Steps[SolvedLayersAndState]:
         """Solve every layer's linear system; the solution is the global model's layer, all else is averaged."""
         average, systems = average_states_and_make_layer_systems(received, self.weights)
         total = self._choose_iteration_limit()
-        for iterate in iterate_solver_on_all_layers(
+        for iterate in iterate_all_layers_together(
             systems, self.solver, self.iterations, self.step
         ):
             if iterate.is_step_count_power_of_two or iterate.iteration % 10 == 0:
@@ -183,7 +184,7 @@ class FedLPA(Method):
         return self.iterations
 
     def _make_report(
-        self, ctx: Context, systems: dict[str, LayerPosterior], iterate: SolverIterate
+        self, ctx: Context, systems: PosteriorByLayer, iterate: IterateOfAllLayers
     ) -> FedLPAReport:
         """For pictures and lessons, not part of the algorithm: it also reads labels that no client has sent."""
         counts = []

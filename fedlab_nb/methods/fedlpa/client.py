@@ -50,7 +50,7 @@ class FactorTriangles(TypedDict):
     b: Tensor
 
 
-class Upload(TypedDict):
+class PosteriorUpload(TypedDict):
     """A FedLPA client's upload.
 
     samples: n_k, a whole number in the header, which counts no bytes
@@ -88,24 +88,32 @@ class LocalPosterior:
         self,
         damping: float,
         damping_split: DampingSplit,
-        relative_noise: float = 0.0,
-        stream: torch.Generator | None = None,
-    ) -> Upload:
-        """The message of this client. `relative_noise`: as a share of each tensor's size, drawn from `stream`."""
+        noise_relative_to_rms: float = 0.0,
+        noise_stream: torch.Generator | None = None,
+    ) -> PosteriorUpload:
+        """The message of this client.
+
+        noise_relative_to_rms: the scale of the noise, as a share of each tensor's root mean square
+        noise_stream: draws the noise; not needed without
+        """
         state = dict(self.state)
         for name in self.parameters:  # running statistics stay as they are
-            state[name] = add_laplace_noise(state[name], relative_noise, stream)
+            state[name] = add_laplace_noise(state[name], noise_relative_to_rms, noise_stream)
         triangles = {}
         for name, layer in self.factors.items():
-            a = add_noise_and_remove_negative_eigenvalues(layer.a, relative_noise, stream)
-            b = add_noise_and_remove_negative_eigenvalues(layer.b, relative_noise, stream)
+            a = add_noise_and_remove_negative_eigenvalues(
+                layer.a, noise_relative_to_rms, noise_stream
+            )
+            b = add_noise_and_remove_negative_eigenvalues(
+                layer.b, noise_relative_to_rms, noise_stream
+            )
             precision = add_damping(
                 KroneckerFactors(a, b), damping, compute_damping_ratio(layer, damping_split)
             )
             triangles[name] = FactorTriangles(
                 a=pack_upper_triangle(precision.a), b=pack_upper_triangle(precision.b)
             )
-        return Upload(samples=self.samples, state=state, factors=triangles)
+        return PosteriorUpload(samples=self.samples, state=state, factors=triangles)
 
     def compute_damping_ratio_of_each_layer(self, damping_split: DampingSplit) -> list[float]:
         """π of each layer under a rule: "one" or "trace"."""
@@ -113,7 +121,7 @@ class LocalPosterior:
 
     @property
     def byte_count(self) -> int:
-        """Bytes of the tensors."""
+        """The bytes of the tensors in memory, with the whole factors."""
         tensors = list(self.state.values())
         for layer in self.factors.values():
             tensors += [layer.a, layer.b]
@@ -121,26 +129,26 @@ class LocalPosterior:
 
 
 def add_laplace_noise(
-    tensor: Tensor, relative_scale: float, stream: torch.Generator | None
+    tensor: Tensor, scale_relative_to_rms: float, noise_stream: torch.Generator | None
 ) -> Tensor:
-    """`tensor` plus independent Laplace noise of scale `relative_scale` times its root mean square.
+    """`tensor` plus independent Laplace noise of scale `scale_relative_to_rms` times its root mean square.
 
     Its standard deviation is √2 times that. Drawn on the CPU in float64: device and dtype change nothing but rounding.
     """
-    if not relative_scale:
+    if not scale_relative_to_rms:
         return tensor
-    u = torch.rand(tensor.shape, generator=stream, dtype=torch.float64) - 0.5
+    u = torch.rand(tensor.shape, generator=noise_stream, dtype=torch.float64) - 0.5
     draw = -u.sign() * torch.log1p(-2 * u.abs().clamp(max=0.5 - 1e-12))
-    return tensor + relative_scale * tensor.square().mean().sqrt() * draw.to(tensor)
+    return tensor + scale_relative_to_rms * tensor.square().mean().sqrt() * draw.to(tensor)
 
 
 def add_noise_and_remove_negative_eigenvalues(
-    matrix: SquareMatrix, relative_scale: float, stream: torch.Generator | None
+    matrix: SquareMatrix, scale_relative_to_rms: float, noise_stream: torch.Generator | None
 ) -> SquareMatrix:
     """A positive semi-definite matrix with noise on its upper triangle, and no negative eigenvalue afterwards."""
-    if not relative_scale:
+    if not scale_relative_to_rms:
         return matrix
-    triangle = add_laplace_noise(pack_upper_triangle(matrix), relative_scale, stream)
+    triangle = add_laplace_noise(pack_upper_triangle(matrix), scale_relative_to_rms, noise_stream)
     values, vectors = torch.linalg.eigh(unpack_upper_triangle(triangle))
     clipped = (vectors * values.clamp(min=0)) @ vectors.T
     return (clipped + clipped.T) / 2
@@ -155,13 +163,14 @@ def add_noise_and_remove_negative_eigenvalues(
 # holds.
 
 
-def guess_client_classes_from_diagonal(last_layer_diagonal: Vector, class_count: int) -> list[int]:
-    """The `class_count` classes with the largest entries of `last_layer_diagonal [C]` (of the last B),
-    the attacker's guess, sorted."""
-    return sorted(last_layer_diagonal.topk(class_count).indices.tolist())
+def guess_client_classes_from_diagonal(
+    output_factor_diagonal: Vector, guessed_class_count: int
+) -> list[int]:
+    """The attacker's guess: the classes with the largest entries of the last B's diagonal `[C]`, ascending."""
+    return sorted(output_factor_diagonal.topk(guessed_class_count).indices.tolist())
 
 
-class LabelLeak(TypedDict):
+class PrecisionAndChanceOfGuess(TypedDict):
     """The success of an attacker who guesses as many classes as a client has.
 
     precision: share of right guesses, the mean over the clients
@@ -173,19 +182,19 @@ class LabelLeak(TypedDict):
 
 
 def measure_label_leak(
-    client_diagonals: ValuePerClientAndClass, client_class_counts: ClientClassCounts
-) -> LabelLeak:
+    output_factor_diagonals: ValuePerClientAndClass, client_class_counts: ClientClassCounts
+) -> PrecisionAndChanceOfGuess:
     """The success of the guess, from the M uploaded diagonals `[M, C]` and the true class counts `[M, C]`."""
     precisions = []
-    for diagonal, client_counts in zip(client_diagonals, client_class_counts, strict=True):
+    for diagonal, client_counts in zip(output_factor_diagonals, client_class_counts, strict=True):
         classes = (client_counts > 0).nonzero().flatten().tolist()
         guess = guess_client_classes_from_diagonal(diagonal, len(classes))
         precisions.append(len(set(guess) & set(classes)) / len(classes))
     chance = float((client_class_counts > 0).double().mean())
-    return LabelLeak(precision=sum(precisions) / len(precisions), chance=chance)
+    return PrecisionAndChanceOfGuess(precision=sum(precisions) / len(precisions), chance=chance)
 
 
-def compute_parameter_gradients(
+def compute_mean_loss_gradients(
     module: nn.Module, samples: Samples, labels: Labels
 ) -> TensorsByName:
     """The gradient of the mean cross-entropy over the `samples [n, ...]`, `labels [n]`, by the parameter's name."""
@@ -194,7 +203,7 @@ def compute_parameter_gradients(
     return dict(zip(named, gradients, strict=True))
 
 
-def recover_label_from_gradient(last_layer_weight_gradient: LayerMatrix) -> int:
+def recover_label_of_single_sample(last_layer_weight_gradient: LayerMatrix) -> int:
     """The label of one sample from the gradient `[C, d]` of the last layer's weights.
 
     Row c is (p_c - y_c) h. The features h are not negative after a ReLU, so only the label's row is below zero.
@@ -202,7 +211,7 @@ def recover_label_from_gradient(last_layer_weight_gradient: LayerMatrix) -> int:
     return int(last_layer_weight_gradient.sum(1).argmin())
 
 
-def recover_image_from_gradients(
+def recover_flat_image_from_gradients(
     first_layer_weight_gradient: LayerMatrix, first_layer_bias_gradient: Vector
 ) -> Vector:
     """The input `[d]` of the first layer from its gradients `[h, d]` and `[h]`.

@@ -23,15 +23,21 @@ from ..parts.kronecker import (
     KroneckerFactors,
     LayerPosterior,
     copy_state_with_layers,
-    get_layer_weight_matrix,
+    join_weight_and_bias_of_layer,
 )
-from .client import LabelLeak, LocalPosterior, Upload
-from .solvers import SolverIterate, SolverName, StepRule, iterate_solver_on_all_layers, solve_layer
+from .client import LocalPosterior, PosteriorUpload, PrecisionAndChanceOfGuess
+from .solvers import (
+    IterateOfAllLayers,
+    SolverName,
+    StepRule,
+    iterate_all_layers_together,
+    solve_layer_and_record_residuals,
+)
 
 ResidualsByLayer = dict[str, np.ndarray]  # {layer: relative residual after 0, 1, 2, … steps}
 
 
-class AverageAndSystems(NamedTuple):
+class AverageStateAndLayerSystems(NamedTuple):
     """The weighted average of the states, and the linear system of each layer with factors."""
 
     average: dict[str, Tensor]
@@ -39,26 +45,26 @@ class AverageAndSystems(NamedTuple):
 
 
 def average_states_and_make_layer_systems(
-    received: Sequence[Upload], client_weighting: Literal["samples", "uniform"] = "samples"
-) -> AverageAndSystems:
+    uploads: Sequence[PosteriorUpload], client_weighting: Literal["samples", "uniform"] = "samples"
+) -> AverageStateAndLayerSystems:
     """From M uploads: the weighted average of the states, and the linear system of each layer that has factors."""
     if client_weighting == "samples":
-        trust = [upload["samples"] for upload in received]
+        trust = [upload["samples"] for upload in uploads]
     else:
-        trust = [1] * len(received)
+        trust = [1] * len(uploads)
     shares = [n / sum(trust) for n in trust]
-    states = [upload["state"] for upload in received]
+    states = [upload["state"] for upload in uploads]
     systems = {}
-    for name in received[0]["factors"]:
-        matrices = [get_layer_weight_matrix(state, name) for state in states]
+    for name in uploads[0]["factors"]:
+        matrices = [join_weight_and_bias_of_layer(state, name) for state in states]
         factors = []
-        for upload in received:
+        for upload in uploads:
             triangles = upload["factors"][name]
             a = unpack_upper_triangle(triangles["a"])
             b = unpack_upper_triangle(triangles["b"])
             factors.append(KroneckerFactors(a, b))
-        systems[name] = LayerPosterior.stack(matrices, factors, shares)
-    return AverageAndSystems(weighted_mean(states, trust), systems)
+        systems[name] = LayerPosterior.from_clients(matrices, factors, shares)
+    return AverageStateAndLayerSystems(weighted_mean(states, trust), systems)
 
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -81,11 +87,11 @@ class FedLPAReport(Report):
     iterations: dict[str, int] | None = None
     residual: dict[str, float] | None = None
     residuals: np.ndarray | None = None
-    label_leak: LabelLeak | None = None
+    label_leak: PrecisionAndChanceOfGuess | None = None
     train_counts: np.ndarray | None = None
 
     @classmethod
-    def from_iterate(cls, iterate: SolverIterate) -> FedLPAReport:
+    def from_iterate(cls, iterate: IterateOfAllLayers) -> FedLPAReport:
         """The report of a server that has come so far."""
         curves = {}
         for name, path in iterate.residuals.items():
@@ -132,21 +138,21 @@ class FedLPAModel(NetworkModel):
 #
 # again = ServerReplay(outcome.model, x_test, y_test)
 # received = again.make_uploads(damping=1e-6)  # another damping
-# state = again.solve_with_precision("exact", received)
+# state = again.solve_global_state("exact", received)
 # again.compute_accuracy_on_replay_samples(state)
-# state = again.solve_with_precision("inputs", received)  # A alone, RegMean's way
+# state = again.solve_global_state("inputs", received)  # A alone, RegMean's way
 # for iterate, accuracy in again.iterate_solver_with_accuracies("gd", 1000, received): ...
 
 # What the server may use of the uploads: A and B (solved exactly, or by the shortcut EA); A alone, as RegMean does; the
 # diagonals of A and B (Fisher merging has another diagonal, the Fisher's); nothing, which gives the average.
-PrecisionKind = Literal["exact", "shortcut", "inputs", "diagonal", "none"]
-USES: tuple[PrecisionKind, ...] = get_args(PrecisionKind)
+PartOfPrecision = Literal["exact", "shortcut", "inputs", "diagonal", "none"]
+USES: tuple[PartOfPrecision, ...] = get_args(PartOfPrecision)
 
 
-class TracePoint(NamedTuple):
+class IterateAndAccuracyOrNone(NamedTuple):
     """An iterate, and its accuracy 0–1 if it was measured."""
 
-    iterate: SolverIterate
+    iterate: IterateOfAllLayers
     accuracy: float | None
 
 
@@ -170,23 +176,25 @@ class ServerReplay:
         self,
         damping: float,
         damping_split: DampingSplit = "one",
-        relative_noise: float = 0.0,
-        seed: int = 0,
-    ) -> list[Upload]:
-        """The clients' uploads at these settings; `seed` draws the noise."""
+        noise_relative_to_rms: float = 0.0,
+        noise_seed: int = 0,
+    ) -> list[PosteriorUpload]:
+        """The clients' uploads, one a client, with another damping or noise."""
         uploads = []
         for k, posterior in enumerate(self.posteriors):
-            stream = generator(seed, "noise", k)
-            uploads.append(posterior.make_upload(damping, damping_split, relative_noise, stream))
+            stream = generator(noise_seed, "noise", k)
+            uploads.append(
+                posterior.make_upload(damping, damping_split, noise_relative_to_rms, stream)
+            )
         return uploads
 
-    def solve_with_precision(
-        self, precision_kind: PrecisionKind, received: list[Upload]
+    def solve_global_state(
+        self, part_of_precision: PartOfPrecision, uploads: list[PosteriorUpload]
     ) -> ModelState:
-        """The global state when the server uses as much of the uploads as `precision_kind` says (one of USES)."""
-        average, systems = average_states_and_make_layer_systems(received, self.weights)
+        """The global state, if the server uses only a part of the precision in the uploads (one of USES)."""
+        average, systems = average_states_and_make_layer_systems(uploads, self.weights)
         layers = {
-            name: solve_layer_with_precision(system, precision_kind)
+            name: solve_layer_with_part_of_precision(system, part_of_precision)
             for name, system in systems.items()
         }
         return copy_state_with_layers(average, layers)
@@ -194,20 +202,20 @@ class ServerReplay:
     def iterate_solver_with_accuracies(
         self,
         solver: SolverName,
-        iterations: int,
-        received: list[Upload],
-        step_rule: StepRule = "1/L",
-    ) -> Iterator[TracePoint]:
+        gd_or_adam_steps: int,
+        uploads: list[PosteriorUpload],
+        gd_step_rule: StepRule = "1/L",
+    ) -> Iterator[IterateAndAccuracyOrNone]:
         """Every iterate of a solver, with its accuracy after 0, 1, 2, 4, … steps; at the end the last one once more."""
-        average, systems = average_states_and_make_layer_systems(received, self.weights)
-        for iterate in iterate_solver_on_all_layers(systems, solver, iterations, step_rule):
+        average, systems = average_states_and_make_layer_systems(uploads, self.weights)
+        for iterate in iterate_all_layers_together(systems, solver, gd_or_adam_steps, gd_step_rule):
             accuracy = None
             if iterate.is_step_count_power_of_two:
                 accuracy = self.compute_accuracy_on_replay_samples(
                     copy_state_with_layers(average, iterate.matrices)
                 )
-            yield TracePoint(iterate, accuracy)
-        yield TracePoint(
+            yield IterateAndAccuracyOrNone(iterate, accuracy)
+        yield IterateAndAccuracyOrNone(
             iterate,
             self.compute_accuracy_on_replay_samples(
                 copy_state_with_layers(average, iterate.matrices)
@@ -221,18 +229,20 @@ class ServerReplay:
             return float((self._network(self.x).argmax(1) == self.y).double().mean())
 
 
-def solve_layer_with_precision(
-    system: LayerPosterior, precision_kind: PrecisionKind
+def solve_layer_with_part_of_precision(
+    system: LayerPosterior, part_of_precision: PartOfPrecision
 ) -> LayerMatrix:
-    """One layer `[o, i]` from as much of the precision as `precision_kind` says (one of USES)."""
-    if precision_kind == "none":
+    """One layer `[o, i]`, from a part of its precision (one of USES)."""
+    if part_of_precision == "none":
         return system.weighted_client_average
-    if precision_kind == "diagonal":
+    if part_of_precision == "diagonal":
         b = system.b.diagonal(dim1=1, dim2=2)
         a = system.a.diagonal(dim1=1, dim2=2)
         trust = system.w[:, None, None] * b[:, :, None] * a[:, None, :]
         return (trust * system.m).sum(0) / trust.sum(0)
-    if precision_kind == "inputs":
+    if part_of_precision == "inputs":
         identity = torch.eye(system.b.shape[1]).to(system.b)
         system = replace(system, b=identity.expand_as(system.b))
-    return solve_layer(system, "cg" if precision_kind == "exact" else "ea").layer
+    return solve_layer_and_record_residuals(
+        system, "cg" if part_of_precision == "exact" else "ea"
+    ).layer

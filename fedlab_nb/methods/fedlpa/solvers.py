@@ -3,7 +3,7 @@
 The closed form of the expectation approximation (biased, Eq. 16), gradient descent on the squared residual (Eq. 14),
 and conjugate gradients, which solve the same system exactly; and Adam from the average, which is FedFisher's way
 (Jhunjhunwala, Wang, Joshi, AISTATS 2024, arXiv 2403.12329): it minimises Σ_k w_k (θ - θ_k)ᵀ F_k (θ - θ_k), whose
-minimum solves the same system. Each is a sequence of `SolverStep`s, so that a caller can watch it and stop.
+minimum solves the same system. Each is a sequence of `LayerIterate`s, so that a caller can watch it and stop.
 """
 
 import math
@@ -30,90 +30,93 @@ STEPS: tuple[StepRule, ...] = get_args(StepRule)
 CG_TOLERANCE = 1e-6  # relative residual at which conjugate gradients stop
 CG_LIMIT = 300
 ADAM_RATE = 0.01  # at the first step; it falls to 0 as a half cosine
+PosteriorByLayer = Mapping[str, LayerPosterior]  # by the name of the layer
 GPU_STEPS = 8  # steps of conjugate gradients on a GPU between two checks whether they are done
 
 
 @dataclass(frozen=True, eq=False)
-class SolverStep:
+class LayerIterate:
     """An iterate: the layer `matrix [o, i]` and its relative residual `|S Θ - Z| / |Z|` (a 0-d tensor)."""
 
     matrix: Tensor
     residual: Tensor
 
 
-def iterate_solver(
+def iterate_layer_solver(
     system: LayerPosterior,
     solver: SolverName = "cg",
-    iterations: int = 1000,
-    step_rule: StepRule = "1/L",
-) -> Iterator[SolverStep]:
+    gd_or_adam_steps: int = 1000,
+    gd_step_rule: StepRule = "1/L",
+) -> Iterator[LayerIterate]:
     """The iterates of one of `SOLVERS`: the first is EA's ("adam": the average), the last is the answer.
 
-    Only "gd" and "adam" use `iterations`, only "gd" uses `step_rule` (one of STEPS; UsageError for another).
+    Only "gd" and "adam" use `gd_or_adam_steps`, only "gd" uses `gd_step_rule` (one of STEPS; UsageError for another).
+    "cg" and "ea" stop by themselves.
     """
-    choose("step of gradient descent", step_rule, STEPS)
+    choose("step of gradient descent", gd_step_rule, STEPS)
     if solver == "adam":
-        return run_adam(system, iterations)
+        return iterate_adam(system, gd_or_adam_steps)
     start = system.solve_with_averaged_factors()
     if solver == "cg":
-        return run_conjugate_gradients(system, start)
+        return iterate_conjugate_gradients(system, start)
     if solver == "ea":
-        iterations = 0
-    return run_gradient_descent(system, start, iterations, step_rule)
+        gd_or_adam_steps = 0
+    return iterate_gradient_descent(system, start, gd_or_adam_steps, gd_step_rule)
 
 
-def run_gradient_descent(
-    system: LayerPosterior, start: LayerMatrix, iterations: int, step_rule: StepRule = "1/L"
-) -> Iterator[SolverStep]:
-    """Plain gradient descent on Eq. 14, as in the paper, which gives no step. Yields `iterations + 1` steps.
+def iterate_gradient_descent(
+    system: LayerPosterior, start: LayerMatrix, steps: int, step_rule: StepRule = "1/L"
+) -> Iterator[LayerIterate]:
+    """Plain gradient descent on Eq. 14, as in the paper, which gives no step size. Yields `steps + 1` iterates.
 
-    "1/L": L, the largest eigenvalue of S squared, is the largest curvature of Eq. 14; this step always converges.
-    "official": 2/N for a layer of N numbers, which is the authors' code: step 1 on the *mean* of the squared residuals.
-    In wide layers that is far shorter than 1/L. Gradient descent converges for steps below 2/L, so it diverges where
-    L > N.
+    step_rule "1/L": L, the largest eigenvalue of S squared, is the largest curvature of Eq. 14. This step always
+        converges.
+    step_rule "official": 2/N for a layer of N numbers, which is the authors' code: step 1 on the *mean* of the
+        squared residuals. In wide layers that is far shorter than 1/L. Gradient descent converges for steps below
+        2/L, so it diverges where L > N.
     """
     matrix = start
     smoothness: Tensor | float = 1.0
-    if iterations:
+    if steps:
         smoothness = (
             system.estimate_largest_squared_eigenvalue()
             if step_rule == "1/L"
             else start.numel() / 2
         )
-    for iteration in range(iterations + 1):
+    for iteration in range(steps + 1):
         residual = system.apply_precision(matrix) - system.precision_weighted_sum
-        yield SolverStep(matrix, system.compute_relative_residual(residual))
-        if iteration < iterations:
+        yield LayerIterate(matrix, system.compute_relative_residual(residual))
+        if iteration < steps:
             matrix = matrix - system.apply_precision(residual) / smoothness
 
 
-def run_adam(system: LayerPosterior, iterations: int) -> Iterator[SolverStep]:
-    """Adam on Σ_k w_k (Θ - Θ_k)ᵀ (A_k ⊗ B_k) (Θ - Θ_k) / 2, from the average. Yields `iterations + 1` steps.
+def iterate_adam(system: LayerPosterior, steps: int) -> Iterator[LayerIterate]:
+    """Adam on Σ_k w_k (Θ - Θ_k)ᵀ (A_k ⊗ B_k) (Θ - Θ_k) / 2, from the average. Yields `steps + 1` iterates.
 
-    FedFisher keeps the iterate that is best on the server's validation images. Here there are none: `iterations` is
+    FedFisher keeps the iterate that is best on the server's validation images. Here there are none: `steps` is
     where it stops.
     """
     matrix = system.weighted_client_average.clone()
     optimizer = Adam([matrix], ADAM_RATE)
-    for iteration in range(iterations + 1):
+    for iteration in range(steps + 1):
         residual = system.apply_precision(matrix) - system.precision_weighted_sum
-        yield SolverStep(matrix.clone(), system.compute_relative_residual(residual))
-        optimizer.lr = ADAM_RATE * (1 + math.cos(math.pi * iteration / max(iterations, 1))) / 2
+        yield LayerIterate(matrix.clone(), system.compute_relative_residual(residual))
+        optimizer.lr = ADAM_RATE * (1 + math.cos(math.pi * iteration / max(steps, 1))) / 2
         optimizer.step([residual])
 
 
-def run_conjugate_gradients(
+def iterate_conjugate_gradients(
     system: LayerPosterior,
     start: LayerMatrix,
-    tolerance: float = CG_TOLERANCE,
-    iteration_limit: int = CG_LIMIT,
-) -> Iterator[SolverStep]:
-    """Conjugate gradients on `S Θ = Z` with EA's inverse as preconditioner, to the tolerance or the `iteration_limit`.
+    residual_tolerance: float = CG_TOLERANCE,
+    step_limit: int = CG_LIMIT,
+) -> Iterator[LayerIterate]:
+    """Conjugate gradients on `S Θ = Z` with EA's inverse as preconditioner, to the tolerance or the `step_limit`.
 
     The minimiser of Eq. 14 is the solution of S Θ = Z; working on S itself avoids squaring its condition number. On a
     GPU a few steps too many are cheaper than waiting for each; they are thrown away.
     """
-    iterates = islice(_iterate_conjugate_gradients(system, start), iteration_limit + 1)
+    iterates = islice(_iterate_conjugate_gradients_without_end(system, start), step_limit + 1)
     steps_at_once = 1 if start.device.type == "cpu" else GPU_STEPS
     while True:
         block = list(islice(iterates, steps_at_once))
@@ -122,8 +125,8 @@ def run_conjugate_gradients(
         matrices, residuals, curvatures = zip(*block, strict=True)
         numbers = torch.stack([torch.stack(residuals), torch.stack(curvatures)]).cpu()
         for matrix, residual, curvature in zip(matrices, *numbers, strict=True):
-            yield SolverStep(matrix, residual)
-            if residual <= tolerance:
+            yield LayerIterate(matrix, residual)
+            if residual <= residual_tolerance:
                 return
             if not curvature > 0:  # rounding has used up the digits: no further progress
                 return
@@ -137,10 +140,13 @@ class ConjugateGradientStep(NamedTuple):
     curvature: Tensor
 
 
-def _iterate_conjugate_gradients(
+def _iterate_conjugate_gradients_without_end(
     system: LayerPosterior, start: LayerMatrix
 ) -> Iterator[ConjugateGradientStep]:
-    """The iterates, their relative residuals, and the curvature along the next direction, which 0 or less forbids."""
+    """The iterates, their relative residuals, and the curvature along the next direction, which 0 or less forbids.
+
+    It goes on for ever; the caller stops it.
+    """
     matrix = start
     residual = system.precision_weighted_sum - system.apply_precision(matrix)
     direction = preconditioned = system.apply_approximate_inverse(residual)
@@ -155,27 +161,29 @@ def _iterate_conjugate_gradients(
         direction = preconditioned + (residual * preconditioned).sum() / slope * direction
 
 
-class LayerSolution(NamedTuple):
+class LayerAndResiduals(NamedTuple):
     """A layer `[o, i]`, and the relative residual after each step `[steps]`."""
 
     layer: Tensor
     residuals: Tensor
 
 
-def solve_layer(
+def solve_layer_and_record_residuals(
     system: LayerPosterior,
     solver: SolverName = "cg",
-    iterations: int = 1000,
-    step_rule: StepRule = "1/L",
-) -> LayerSolution:
-    """Run a solver to its end: the layer `[o, i]` and the relative residuals `[steps]`."""
-    for iterate in iterate_solver_on_all_layers({"layer": system}, solver, iterations, step_rule):
+    gd_or_adam_steps: int = 1000,
+    gd_step_rule: StepRule = "1/L",
+) -> LayerAndResiduals:
+    """Run a solver to its end: the layer `[o, i]`, and the relative residuals of all iterates, the start among them."""
+    for iterate in iterate_all_layers_together(
+        {"layer": system}, solver, gd_or_adam_steps, gd_step_rule
+    ):
         last = iterate
-    return LayerSolution(last.matrices["layer"], torch.stack(last.residuals["layer"]))
+    return LayerAndResiduals(last.matrices["layer"], torch.stack(last.residuals["layer"]))
 
 
 @dataclass(frozen=True, eq=False)
-class SolverIterate:
+class IterateOfAllLayers:
     """All layers after an iteration; by layer the `matrices [o, i]` and the relative `residuals` so far."""
 
     iteration: int
@@ -193,34 +201,37 @@ class SolverIterate:
         return torch.stack([curve[-1] for curve in self.residuals.values()]).max().item()
 
 
-def iterate_solver_on_all_layers(
-    systems: Mapping[str, LayerPosterior],
+def iterate_all_layers_together(
+    systems: PosteriorByLayer,
     solver: SolverName = "cg",
-    iterations: int = 1000,
-    step_rule: StepRule = "1/L",
-) -> Iterator[SolverIterate]:
+    gd_or_adam_steps: int = 1000,
+    gd_step_rule: StepRule = "1/L",
+) -> Iterator[IterateOfAllLayers]:
     """Solve the layers together, one iteration of each at a time; layers that are done wait for the others.
 
     RunError if a residual grows beyond all bounds, as with the step "official" where L > N.
     """
     matrices: dict[str, Tensor] = {}
     residuals: dict[str, list[Tensor]] = {name: [] for name in systems}
-    paths = [iterate_solver(system, solver, iterations, step_rule) for system in systems.values()]
+    paths = [
+        iterate_layer_solver(system, solver, gd_or_adam_steps, gd_step_rule)
+        for system in systems.values()
+    ]
     for iteration, layer_steps in enumerate(zip_longest(*paths)):
         for name, layer_step in zip(systems, layer_steps, strict=True):
             if layer_step is not None:
                 matrices[name] = layer_step.matrix
                 residuals[name].append(layer_step.residual)
-        iterate = SolverIterate(iteration, matrices, residuals)
-        if solver == "gd" and (iterate.is_step_count_power_of_two or iteration == iterations):
-            check_residuals_are_finite(iterate, step_rule)
+        iterate = IterateOfAllLayers(iteration, matrices, residuals)
+        if solver == "gd" and (iterate.is_step_count_power_of_two or iteration == gd_or_adam_steps):
+            check_residuals_are_finite(iterate, gd_step_rule)
         yield iterate
 
 
-def check_residuals_are_finite(iterate: SolverIterate, step_rule: StepRule) -> None:
+def check_residuals_are_finite(iterate: IterateOfAllLayers, gd_step_rule: StepRule) -> None:
     """RunError if a layer's residual is no longer finite."""
     for name, curve in iterate.residuals.items():
         if not torch.isfinite(curve[-1]):
             raise RunError(
-                f"Descent with step={step_rule} diverged in layer {name!r}; use step=1/L or solver=cg."
+                f"Descent with step={gd_step_rule} diverged in layer {name!r}; use step=1/L or solver=cg."
             )

@@ -76,20 +76,20 @@ from .aggregators import (
     Aggregator,
     AnswerKind,
     ProbabilityAggregator,
-    TrainedAggregator,
-    make_trained_aggregator,
+    TrainableAggregatorName,
+    make_trainable_aggregator,
 )
 from .model import (
     FensByteArguments,
     FensModel,
     FensReport,
     NetworkSize,
-    compare_client_bytes_with_formula,
-    count_fens_client_bytes,
-    distil_student_network,
-    measure_layer_input_ranges_at_client,
+    compare_busiest_client_bytes_with_formula,
+    count_fens_bytes_of_one_client,
+    distil_fens_into_student,
+    measure_layer_input_ranges_on_client_samples,
     quantise_experts,
-    send_input_ranges,
+    upload_layer_input_ranges,
 )
 from .training import ProxyOwner, ProxySamples
 
@@ -140,10 +140,10 @@ class Fens(Method):
     asks_clients = True
 
     def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
-        terms = self.get_byte_formula_arguments(sizes.clients, sizes.classes, sizes.input_shape)
+        terms = self.make_byte_formula_arguments(sizes.clients, sizes.classes, sizes.input_shape)
         d = sizes.state_bytes // FLOAT
         size = NetworkSize(d, plain=d - sizes.coded_numbers, tensors=sizes.coded_tensors)
-        one_client = count_fens_client_bytes(size, **terms)
+        one_client = count_fens_bytes_of_one_client(size, **terms)
         both_ways = sizes.models_down + sizes.models_up
         total = both_ways + sizes.clients * (one_client - 2 * sizes.state_bytes)
         is_exact = (
@@ -216,17 +216,17 @@ class Fens(Method):
             return "each client's model and label counts"
         return "each client's model"
 
-    def get_byte_formula_arguments(
+    def make_byte_formula_arguments(
         self, client_count: int, class_count: int, input_shape: Sequence[int]
     ) -> FensByteArguments:
-        """The arguments of `count_fens_client_bytes` besides the size of the client's network."""
+        """The arguments of `count_fens_bytes_of_one_client` besides the size of the client's network."""
         members = client_count
         if 0 <= self.without < client_count:
             members -= 1
         aggregator_parameters = 0
         rounds = 0
         if self.aggregator in TRAINED:
-            aggregator = self.make_aggregator(members, class_count, input_shape)
+            aggregator = self.make_initial_aggregator(members, class_count, input_shape)
             aggregator_parameters = aggregator.trained_parameter_count
             if self.is_federated:
                 taking_part = min(self.per_round or members, members) / members
@@ -239,17 +239,17 @@ class Fens(Method):
             bits=self.bits,
         )
 
-    def make_aggregator(
+    def make_initial_aggregator(
         self,
         client_count: int,
         class_count: int,
         input_shape: Sequence[int],
         stream: torch.Generator | None = None,
     ) -> Aggregator:
-        """The trained f_λ at its initial values."""
+        """The f_λ that will be trained, at its initial values."""
         shape = tuple(input_shape)
-        rule = make_trained_aggregator(
-            cast(TrainedAggregator, self.aggregator),
+        rule = make_trainable_aggregator(
+            cast(TrainableAggregatorName, self.aggregator),
             client_count,
             class_count,
             self.k,
@@ -258,10 +258,10 @@ class Fens(Method):
             stream,
             self.assumed,
         )
-        return self.wrap_aggregator_with_softmax(rule)
+        return self.wrap_aggregator_with_softmax_if_chosen(rule)
 
-    def wrap_aggregator_with_softmax(self, aggregator: Aggregator) -> Aggregator:
-        """The rule; with answers="probabilities", one that first takes the softmax of each answer."""
+    def wrap_aggregator_with_softmax_if_chosen(self, aggregator: Aggregator) -> Aggregator:
+        """The rule itself, or, with answers="probabilities", one that first takes the softmax of each answer."""
         if self.answers == "probabilities" and not aggregator.reads_probabilities:
             return ProbabilityAggregator(aggregator)
         return aggregator
@@ -275,9 +275,10 @@ class Fens(Method):
         ranges: list[Tensor] = []
         if self.activation_bits <= 8:
             client_ranges = [
-                measure_layer_input_ranges_at_client(ctx, uploaded.module(k), k) for k in members
+                measure_layer_input_ranges_on_client_samples(ctx, uploaded.module(k), k)
+                for k in members
             ]
-            ranges = send_input_ranges(ctx, client_ranges, members)
+            ranges = upload_layer_input_ranges(ctx, client_ranges, members)
         with ctx.server():
             packed, experts = quantise_experts(
                 uploaded, self.bits, members, ranges, self.activation_bits
@@ -288,13 +289,13 @@ class Fens(Method):
         name = self.aggregator
         if name == "averaging" or name == "weighted" or name == "voting":
             rule = training.make_untrained_aggregator(ctx, name, experts, self.proxy)
-            fens = FensModel(experts, self.wrap_aggregator_with_softmax(rule))
+            fens = FensModel(experts, self.wrap_aggregator_with_softmax_if_chosen(rule))
         else:
-            rule = self.make_aggregator(
+            rule = self.make_initial_aggregator(
                 len(members), ctx.classes, ctx.input_shape, ctx.generator("fens", "aggregator")
             )
             lie = choose_lie_logit(ctx.poison.logit, rule.reads_probabilities)
-            proxies = training.compute_proxy_samples(
+            proxies = training.compute_proxy_samples_by_owner(
                 ctx, experts, self.proxy, self.aggregator == "moe", self.assumed, lie
             )
             rule = rule.to(ctx.device, ctx.dtype)
@@ -302,13 +303,13 @@ class Fens(Method):
             stream = partial(ctx.generator, "fens", "batches")
             rounds = self.train_aggregator_in_place(rule, proxies, stream, link, ctx.server)
             rates = f"eta_l={self.eta_l:g}, eta_s={self.eta_s:g}"
-            fens = yield from training.train_aggregator_and_yield_snapshots(
+            fens = yield from training.run_rounds_and_yield_snapshots(
                 experts, rule, proxies, rounds, self.rounds, rates
             )
-        terms = self.get_byte_formula_arguments(ctx.clients_count, ctx.classes, ctx.input_shape)
+        terms = self.make_byte_formula_arguments(ctx.clients_count, ctx.classes, ctx.input_shape)
         fens.report = replace(
             fens.report,
-            bytes=compare_client_bytes_with_formula(
+            bytes=compare_busiest_client_bytes_with_formula(
                 ctx, experts.clients.module(0), terms, bool(ranges)
             ),
         )
@@ -318,31 +319,32 @@ class Fens(Method):
             experts.lie = ctx.poison.logit
             return fens
         with ctx.server():
-            return (yield from distil_student_network(ctx, fens, self.distil_steps))
+            return (yield from distil_fens_into_student(ctx, fens, self.distil_steps))
 
     def train_aggregator_in_place(
         self,
         aggregator: Aggregator,
         proxies: training.ProxySamplesByOwner,
-        make_stream: Callable[[ProxyOwner], torch.Generator],
+        make_named_stream: Callable[[training.StreamName], torch.Generator],
         link: Link | None = None,
         make_server_block: Callable[[], AbstractContextManager] = nullcontext,
         should_pool_gradients: bool = True,
-    ) -> Iterator[ScalarLoss]:
-        """T rounds that change `aggregator` in place; yields after each the loss before it, ours
-        to watch: Σ_k w_k (mean loss of client k's first mini-batch).
+    ) -> Iterator[training.LossBeforeRound]:
+        """T rounds that change `aggregator` in place; yields after each the loss before it.
 
-        `proxies`: by client, or the "server"'s own (link None)
-        `stream(k)` draws client k's mini-batches; `make_server_block()` guards the server's part
-        `should_pool_gradients`: the shortcut for J = 1 and all clients. Nobody without a sample
-          takes part. With
-            `per_round` the loss and the weights are those of S_t.
+        proxies: by client, or the "server"'s own (link None); an owner without a sample takes no part
+        make_named_stream: called with an owner, the stream that draws its mini-batches; with "participants", the
+            one that draws who takes part
+        make_server_block: opens the `with` block around the server's part
+        should_pool_gradients: whether to take the shortcut for J = 1 and all clients
+
+        The loss is ours to watch: Σ_k w_k (mean loss of client k's first mini-batch), with `per_round` over S_t.
         """
-        weights = training.compute_weights_of_proxy_owners(proxies, self.batch, self.client_weights)
-        lam = training.move_parameters_into_one_vector(aggregator)
+        weights = training.compute_shares_of_proxy_owners(proxies, self.batch, self.client_weights)
+        lam = training.move_parameters_into_shared_vector(aggregator)
         batches = {
             i: training.draw_batch_indices(
-                proxies[i], self.batch, self.rounds * self.local_steps, make_stream(i)
+                proxies[i], self.batch, self.rounds * self.local_steps, make_named_stream(i)
             )
             for i in weights
         }
@@ -357,7 +359,7 @@ class Fens(Method):
         moments = {"beta1": self.beta1, "beta2": self.beta2, "tau": self.tau}
         owners = list(weights)
         taking_part = training.draw_participants_of_rounds(
-            owners, self.per_round, self.rounds, make_stream
+            owners, self.per_round, self.rounds, make_named_stream
         )
         for t, chosen in enumerate(taking_part):
             start = lam.clone()
@@ -365,7 +367,7 @@ class Fens(Method):
                 loss, slope = pooled_gradient(t)
                 delta = -self.eta_l * slope
                 if link:
-                    training.record_bytes_of_round(link.ledger, weights, lam)
+                    training.record_bytes_of_round_without_sending(link.ledger, weights, lam)
             else:
                 share = weights
                 if is_partial:
@@ -379,7 +381,7 @@ class Fens(Method):
                     first_batch = t * self.local_steps
                     for j in range(self.local_steps):
                         samples = proxies[i].select(batches[i][first_batch + j])
-                        value, slope = training.compute_flat_gradient(aggregator, samples)
+                        value, slope = training.compute_loss_and_flat_gradient(aggregator, samples)
                         lam -= self.eta_l * slope
                         if j == 0:
                             loss = loss + share[i] * value
@@ -390,7 +392,7 @@ class Fens(Method):
                     )
             # Server: one step of its own, along the mean change.
             with make_server_block():
-                moved, state = averages.take_server_optimizer_step(
+                moved, state = averages.compute_server_optimizer_step(
                     self.server, start, delta, state, lr=rate, **moments
                 )
                 lam.copy_(moved)

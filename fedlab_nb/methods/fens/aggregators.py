@@ -40,8 +40,8 @@ PHASE = "aggregator"  # of progress and ledger: the rounds that train a rule
 # linear: one trained weight a client; per_class: one for each client and class; nn: a network with one hidden layer of
 # r units over all logits; moe: mixture of experts, a trained gate looks at the input and weighs the clients; deepset: a
 # network that does not know who answers, so that no client can be trusted more than another.
-TrainedAggregator = Literal["linear", "per_class", "nn", "moe", "deepset"]
-TRAINED: tuple[TrainedAggregator, ...] = get_args(TrainedAggregator)
+TrainableAggregatorName = Literal["linear", "per_class", "nn", "moe", "deepset"]
+TRAINED: tuple[TrainableAggregatorName, ...] = get_args(TrainableAggregatorName)
 # averaging: mean of the logits, every client counts the same for every class; weighted: class-count weights, a client
 # counts for a class as much as it has samples of it; voting: polychotomous, naive Bayes over the clients' hard votes.
 Aggregation = Literal[
@@ -225,7 +225,7 @@ class DeepSet(Aggregator):
         return self.output(self.features(logits))
 
 
-def make_gate(
+def make_gate_network(
     input_shape: SampleShape, client_count: int, generator: torch.Generator | None = None
 ) -> nn.Sequential:
     """The gate's scores `[B, M]` before the softmax.
@@ -258,15 +258,15 @@ def make_gate(
     )
 
 
-def make_trained_aggregator(
-    name: TrainedAggregator,
+def make_trainable_aggregator(
+    name: TrainableAggregatorName,
     client_count: int,
     class_count: int,
     hidden_units: int = 40,
     input_shape: SampleShape = (),
     start: Literal["average", "xavier"] = "average",
     generator: torch.Generator | None = None,
-    trimmed_clients: int = 0,
+    trimmed_per_side: int = 0,
 ) -> Aggregator:
     """One of the rules that phase 2 trains (`TRAINED`), at its initial values; UsageError for another name."""
     choose("trained aggregator", name, TRAINED)
@@ -277,5 +277,5 @@ def make_trained_aggregator(
     if name == "nn":
         return MLP(client_count, class_count, hidden_units, generator)
     if name == "deepset":
-        return DeepSet(class_count, hidden_units, trimmed_clients, generator)
-    return MixtureOfExperts(make_gate(input_shape, client_count, generator))
+        return DeepSet(class_count, hidden_units, trimmed_per_side, generator)
+    return MixtureOfExperts(make_gate_network(input_shape, client_count, generator))

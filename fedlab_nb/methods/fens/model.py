@@ -28,11 +28,12 @@ from ...training import ClientModels, Recipe
 from ...training.distill import choose_distillation_loss, distil_student_in_place
 from ...training.evaluate import CachedFunction, compute_accuracy, run_in_chunks
 from ..base import Context, GlobalModel, NetworkModel, Report, Steps, report_progress
+from ..context import ClientIndex
 from ..parts.byzantine import choose_lie_logit, replace_answers_of_liars
 from .aggregators import PHASE, Aggregator
 
-LowestAndHighestInputs = Tensor  # [L, 2], of each of a network's L layers
-RuleOnClientLogits = Callable[[Tensor], Tensor]  # [N, M, C] -> [N, C]
+LowestAndHighestInputPerLayer = Tensor  # [L, 2], of each of a network's L layers
+RuleOnClientLogits = Callable[[ClientLogitsBySample], ClassScores]
 
 # --------------------------------------------------------------------------------------------------------------- report
 # What a run of FENS leaves behind for pictures and lessons.
@@ -51,7 +52,7 @@ class FensReport(Report):
     contribution `[M, C]`: what each client adds on average to the score of the true class
     proxy_samples: on which λ was trained, with liars `assumed` each of them twice
     losses `[T]`: before each round
-    bytes: of one client, see `compare_client_bytes_with_formula`
+    bytes: of one client, see `compare_busiest_client_bytes_with_formula`
     average_accuracy, member_accuracy `[M]`: on test samples, of what the rule starts from: the
         plain average, and each member alone
     teacher_accuracy: of FENS, where one student was taught on `public_images` images, on
@@ -60,7 +61,7 @@ class FensReport(Report):
 
     aggregator_parameters: int | None = None  # q
     proxy_samples: int | None = None
-    bytes: BytesReport | None = None
+    bytes: MeasuredAndFormulaBytes | None = None
     public_images: int | None = None
     agreement: float | None = None
     average_accuracy: float | None = None
@@ -93,8 +94,8 @@ def list_layers_to_quantise(module: nn.Module) -> list[nn.Module]:
 
 
 @torch.no_grad()
-def measure_layer_input_ranges(module: Network, samples: Samples) -> LowestAndHighestInputs:
-    """Least and largest input of every layer over the `samples [n, ...]`, with 0 in between: `[L, 2]`."""
+def measure_layer_input_ranges(module: Network, samples: Samples) -> LowestAndHighestInputPerLayer:
+    """Least and largest input of every layer over the `samples [n, ...]`, `[L, 2]`; 0 is always within the range."""
     twin = copy_model(module)
     layers = list_layers_to_quantise(twin)
     ranges = samples.new_zeros(len(layers), 2)
@@ -112,7 +113,7 @@ def measure_layer_input_ranges(module: Network, samples: Samples) -> LowestAndHi
 def round_to_quantised_values(
     layer_inputs: FeatureMaps, low: ScalarTensor, high: ScalarTensor, bits: int
 ) -> FeatureMaps:
-    """x̂ of the module docstring; a range of no width leaves next to nothing."""
+    """x̂ as in the comment above. A range without width leaves next to nothing."""
     top = 2**bits - 1
     step = ((high - low) / top).clamp_min(torch.finfo(layer_inputs.dtype).tiny)
     zero = (-low / step).round()
@@ -120,7 +121,7 @@ def round_to_quantised_values(
 
 
 def quantise_layer_inputs_in_place(
-    module: Network, input_ranges: LowestAndHighestInputs, bits: int
+    module: Network, input_ranges: LowestAndHighestInputPerLayer, bits: int
 ) -> Network:
     """The same module, changed in place: every layer reads its input at `bits` bits within its row
     of `input_ranges`."""
@@ -135,9 +136,9 @@ def quantise_layer_inputs_in_place(
     return module
 
 
-def measure_layer_input_ranges_at_client(
-    ctx: Context, model: Network, client: int
-) -> LowestAndHighestInputs:
+def measure_layer_input_ranges_on_client_samples(
+    ctx: Context, model: Network, client: ClientIndex
+) -> LowestAndHighestInputPerLayer:
     """Client side: the input ranges of its model's layers on its held-out samples.
 
     On its training samples if it holds none out.
@@ -148,12 +149,14 @@ def measure_layer_input_ranges_at_client(
     return measure_layer_input_ranges(model, samples)
 
 
-def send_input_ranges(
-    ctx: Context, client_ranges: Sequence[LowestAndHighestInputs], members: Sequence[int]
-) -> list[LowestAndHighestInputs]:
-    """Link: the input ranges of every member's layers up; returns what the server receives."""
+def upload_layer_input_ranges(
+    ctx: Context,
+    ranges_of_members: Sequence[LowestAndHighestInputPerLayer],
+    members: Sequence[ClientIndex],
+) -> list[LowestAndHighestInputPerLayer]:
+    """Link: the input ranges of every member's layers up; returns what the server receives, in the members' order."""
     received = []
-    for client, ranges in zip(members, client_ranges, strict=True):
+    for client, ranges in zip(members, ranges_of_members, strict=True):
         message = ctx.link.up(client, {"ranges": ranges}, phase=RANGES)
         received.append(message["ranges"])
     return received
@@ -164,16 +167,20 @@ TEMPERATURE, DISTIL_BATCH = 3.0, 64
 
 
 class Experts:
-    """The frozen ensemble: logits `[N, M, C]` of `x [N, ...]`; `members` are the clients whose models these are.
+    """The frozen ensemble: `experts(x)` gives the logits `[N, M, C]` of `x [N, ...]`.
 
-    Those of the last `x` are remembered: the snapshots of a run differ in the rule alone, and so cost one pass through
-    the M models together. With activation `ranges`, a member's `[L, 2]`, they read their layers' inputs at `bits`.
+    members: the clients whose models these are
+    ranges: a member's activation ranges `[L, 2]`, or none; with them the layers read their inputs at `bits`
+    liars: places among the members of those that answer falsely, with the logit `lie`
+
+    The logits of the last `x` are cached: the snapshots of a run differ in the rule alone, so all of them together
+    cost one pass through the M models.
     """
 
     parts = ("clients", "members", "ranges", "bits", "liars", "lie")
 
     def __init__(
-        self, clients: ClientModels, members: Sequence[int], ranges: Sequence[Tensor] = (), bits: int = 32,
+        self, clients: ClientModels, members: Sequence[ClientIndex], ranges: Sequence[Tensor] = (), bits: int = 32,
         liars: Sequence[int] = (), lie: float = 0.0,
     ) -> None:  # fmt: skip
         self.clients = clients
@@ -188,22 +195,24 @@ class Experts:
         self._remembered = CachedFunction(self.compute_logits)
 
     def compute_logits(self, samples: Samples) -> ClientLogitsBySample:
-        """Without remembering."""
+        """The logits `[N, M, C]`, without the cache."""
         return self.clients.logits(samples).transpose(0, 1).contiguous()
 
-    def combine_with_byzantine_answers(
+    def replace_answers_of_byzantine_clients(
         self,
         combine_logits: RuleOnClientLogits,
         client_logits: ClientLogitsBySample,
-        reads_probabilities: bool = False,
-    ) -> ClassScores:
-        """The rule's result (`[N, M, C]` to `[N, C]`) on `client_logits [N, M, C]` with the liars'
-        answers replaced."""
+        rule_reads_probabilities: bool = False,
+    ) -> ClientLogitsBySample:
+        """`client_logits [N, M, C]` with the answers of the byzantine members replaced by lies.
+
+        combine_logits: the rule that they try to mislead
+        """
         answers = replace_answers_of_liars(
             lambda told: combine_logits(told.transpose(0, 1)),
             client_logits.transpose(0, 1),
             self.liars,
-            choose_lie_logit(self.lie, reads_probabilities),
+            choose_lie_logit(self.lie, rule_reads_probabilities),
         )
         return answers.transpose(0, 1)
 
@@ -211,7 +220,7 @@ class Experts:
         return self._remembered(x)
 
 
-class QuantisedExperts(NamedTuple):
+class MessagesAndExperts(NamedTuple):
     """The members' models as they go down to the clients, and the experts that answer from then on."""
 
     messages: list[dict[str, Any]]
@@ -220,24 +229,25 @@ class QuantisedExperts(NamedTuple):
 
 def quantise_experts(
     uploaded_models: ClientModels,
-    bits: int,
-    member_clients: Sequence[int],
-    activation_ranges: Sequence[LowestAndHighestInputs] = (),
+    weight_bits: int,
+    member_clients: Sequence[ClientIndex],
+    activation_ranges: Sequence[LowestAndHighestInputPerLayer] = (),
     activation_bits: int = 32,
-) -> QuantisedExperts:
-    """The members' models as they go down, and what answers from here on; `bits` = 32 leaves them as they are.
+) -> MessagesAndExperts:
+    """The members' models as they go down, and what answers from here on.
 
-    With `activation_ranges`, a member's `[L, 2]`, they read their layers' inputs at `activation_bits`.
+    weight_bits: 2 to 8; 32 leaves the weights as they are
+    activation_ranges: one a member, in their order; with them layers read their inputs at `activation_bits`
     """
     states = [uploaded_models.state(k) for k in member_clients]
     packed: list[dict[str, Any]] = states
-    if bits <= 8:
-        packed = [quantise_state(state, bits) for state in states]
+    if weight_bits <= 8:
+        packed = [quantise_state(state, weight_bits) for state in states]
     architectures = ClientModels([uploaded_models.module(k) for k in member_clients])
     answering = architectures.with_states([dequantise_state(state) for state in packed])
     for member_ranges, state in zip(activation_ranges, packed, strict=False):
         state[RANGES] = member_ranges
-    return QuantisedExperts(
+    return MessagesAndExperts(
         packed, Experts(answering, member_clients, activation_ranges, activation_bits)
     )
 
@@ -245,8 +255,10 @@ def quantise_experts(
 class FensModel(GlobalModel):
     """M experts and an aggregator; `parameters` is all that predicts, M*d + q.
 
-    `features`: the hidden layer `[N, k]` of the network aggregator; for every other rule the concatenated logits
-    `[N, M*C]`, client after client. `more`: further fields of the report, tensors or plain values.
+    report_fields: further fields of the report, tensors or plain values
+
+    `features` gives the hidden layer `[N, k]` of the network aggregator; for every other rule the concatenated logits
+    `[N, M*C]`, client after client.
     """
 
     report: FensReport
@@ -273,14 +285,16 @@ class FensModel(GlobalModel):
         )
 
     def logits(self, samples: Samples) -> ClassScores:
-        return self._run_in_chunks(self.rule, samples)
+        return self._compute_in_chunks_from_expert_logits(self.rule, samples)
 
     def features(self, samples: Samples) -> Features:
-        return self._run_in_chunks(self.rule.features, samples)
+        return self._compute_in_chunks_from_expert_logits(self.rule.features, samples)
 
     def measured(self, samples: Samples, labels: Labels) -> FensReport:
         """The report with the accuracy of what the rule starts from: the members' plain average, and each of them."""
-        z = self.experts.combine_with_byzantine_answers(lambda z: z.mean(1), self.experts(samples))
+        z = self.experts.replace_answers_of_byzantine_clients(
+            lambda z: z.mean(1), self.experts(samples)
+        )
         alone = (z.argmax(2) == labels[:, None]).double().mean(0)
         return replace(
             self.report,
@@ -289,14 +303,14 @@ class FensModel(GlobalModel):
         )
 
     @torch.no_grad()
-    def _run_in_chunks(
+    def _compute_in_chunks_from_expert_logits(
         self, compute_from_logits: Callable[..., Tensor], samples: Samples
     ) -> Tensor:
         z = self.experts(samples)
         answers = []
         for logits, inputs in zip(z.split(CHUNK), samples.split(CHUNK), strict=True):
             rule = functools.partial(self.rule, images=inputs)
-            received = self.experts.combine_with_byzantine_answers(
+            received = self.experts.replace_answers_of_byzantine_clients(
                 rule, logits, self.rule.reads_probabilities
             )
             answers.append(compute_from_logits(received, inputs))
@@ -317,14 +331,14 @@ class Student(NetworkModel):
         )
 
     def measured(self, samples: Samples, labels: Labels) -> FensReport:
-        """As of the teacher, with its accuracy."""
+        """The teacher's report, with the teacher's accuracy."""
         return replace(
             self.teacher.measured(samples, labels),
             teacher_accuracy=self.teacher.accuracy(samples, labels),
         )
 
 
-def distil_student_network(ctx: Context, fens: FensModel, steps: int) -> Steps[Student]:
+def distil_fens_into_student(ctx: Context, teacher: FensModel, steps: int) -> Steps[Student]:
     """One network of the (first) architecture that answers as FENS does, learnt at the server on public images."""
     x = ctx.public
     assert x is not None  # `Fens.validate` has seen to it
@@ -335,9 +349,9 @@ def distil_student_network(ctx: Context, fens: FensModel, steps: int) -> Steps[S
         choose_distillation_loss("kl", TEMPERATURE),
         ctx.generator("fens", "distillation"),
     )
-    ticks = distil_student_in_place(student, x, fens.logits(x), recipe, loss, stream)
+    ticks = distil_student_in_place(student, x, teacher.logits(x), recipe, loss, stream)
     yield from report_progress("distillation", ticks, lambda: NetworkModel(student))
-    return Student(student, fens, x)
+    return Student(student, teacher, x)
 
 
 # ----------------------------------------------------------------------------------------------------------------- cost
@@ -364,7 +378,7 @@ class NetworkSize(NamedTuple):
 
 
 class FensByteArguments(TypedDict):
-    """What `count_fens_client_bytes` reads besides the size of a network; see there."""
+    """What `count_fens_bytes_of_one_client` reads besides the size of a network; see there."""
 
     client_count: int
     aggregator_parameters: int
@@ -372,7 +386,7 @@ class FensByteArguments(TypedDict):
     bits: int
 
 
-def count_fens_client_bytes(
+def count_fens_bytes_of_one_client(
     network_size: NetworkSize,
     client_count: int,
     aggregator_parameters: int,
@@ -407,11 +421,11 @@ def count_fens_client_bytes(
     )
 
 
-class BytesReport(TypedDict):
+class MeasuredAndFormulaBytes(TypedDict):
     """The bytes of the client with the most of them, down and up.
 
     measured: by the ledger
-    formula: by `count_fens_client_bytes`, with the counts, matrices or labelled samples that the rule
+    formula: by `count_fens_bytes_of_one_client`, with the counts, matrices or labelled samples that the rule
         needs besides; None if the clients' architectures differ
     ratio: measured bytes to those of one-shot learning (2 S)
     """
@@ -421,16 +435,16 @@ class BytesReport(TypedDict):
     ratio: float
 
 
-def compare_client_bytes_with_formula(
+def compare_busiest_client_bytes_with_formula(
     ctx: Context,
     client_model: nn.Module,
     formula_arguments: FensByteArguments,
     has_activation_ranges: bool = False,
-) -> BytesReport:
-    """The measured bytes of one client, beside the formula's.
+) -> MeasuredAndFormulaBytes:
+    """The bytes of the client that sends and receives most, measured and by the formula.
 
     `client_model`: the (first) member's model
-    `formula_arguments`: `Fens.get_byte_formula_arguments` of this run, whose rounds are those that a client is
+    `formula_arguments`: `Fens.make_byte_formula_arguments` of this run, whose rounds are those that a client is
         expected to take part in
     `has_activation_ranges`: whether activations are quantised
     """
@@ -452,7 +466,7 @@ def compare_client_bytes_with_formula(
             if row["phase"] in BESIDES:
                 besides += int(row["bytes"])
         ranges = 2 * len(list_layers_to_quantise(client_model)) if has_activation_ranges else 0
-        expected = count_fens_client_bytes(
+        expected = count_fens_bytes_of_one_client(
             size,
             client_count=formula_arguments["client_count"],
             aggregator_parameters=formula_arguments["aggregator_parameters"],
@@ -463,4 +477,4 @@ def compare_client_bytes_with_formula(
         formula = expected - start + besides
     measured = traffic[busiest]
     ratio = measured / formulas.count_one_shot_bytes_per_client(size.d)
-    return BytesReport(measured=measured, formula=formula, ratio=ratio)
+    return MeasuredAndFormulaBytes(measured=measured, formula=formula, ratio=ratio)

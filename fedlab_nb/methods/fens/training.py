@@ -25,13 +25,13 @@ from ...tensor_types import (
     ParameterVector,
     SampleIndices,
     SampleWeights,
-    ScalarLoss,
     ValuePerClientAndClass,
     VoteCountsByTrueClass,
     VoteSharesByTrueClass,
 )
 from ...training.loop import LabelledSamples
 from ..base import ClientWeighting, Context, Progress, Steps
+from ..context import ClientIndex
 from ..parts.byzantine import replace_answers_of_random_liars
 from ..parts.frozen_ensemble import send_class_counts_and_compute_class_shares
 from ..run_outputs import should_record_curve_point
@@ -46,7 +46,9 @@ from .model import Experts, FensModel
 BatchIndices = Tensor  # int64 [steps, b], the samples of each batch
 RoundIndex = int  # from 0
 
-ProxyOwner = Any  # of a proxy: a client's number, or "server"
+ProxyOwner = Any  # of a proxy: a client's index, or "server"
+StreamName = Any  # a proxy owner, or "participants"
+LossBeforeRound = Tensor  # []
 ProxySource = Literal["held-out", "reused", "reused-equal", "server"]
 PROXIES: tuple[ProxySource, ...] = get_args(ProxySource)
 # In proportion to the samples used in the round; every client the same, as in the paper's pseudo-code.
@@ -77,7 +79,9 @@ class ProxySamples(NamedTuple):
         return cls(torch.cat(logits), torch.cat(labels), together)
 
 
-def choose_client_proxy_samples(ctx: Context, client: int, source: ProxySource) -> LabelledSamples:
+def choose_client_proxy_samples(
+    ctx: Context, client: ClientIndex, source: ProxySource
+) -> LabelledSamples:
     """Client k's own samples for the aggregator: `source` is one of PROXIES."""
     if source in ("held-out", "server"):
         return ctx.private.held_out(client)
@@ -89,18 +93,18 @@ def choose_client_proxy_samples(ctx: Context, client: int, source: ProxySource) 
     return LabelledSamples(x[chosen], y[chosen])
 
 
-def compute_proxy_samples(
+def compute_proxy_samples_by_owner(
     ctx: Context,
     experts: Experts,
     source: ProxySource,
-    keep_inputs: bool = False,
-    liar_count: int = 0,
+    has_inputs: bool = False,
+    liars_per_sample: int = 0,
     lie_logit: float = 0.0,
 ) -> ProxySamplesByOwner:
-    """{client: its proxy}; or {"server": one of samples that the members send up for it}.
+    """{client: its proxy}; with the source "server" {"server": the members' samples, which they send up for it}.
 
-    keep_inputs: keep those too
-    liar_count: each sample is there once more, and so many clients answer falsely on it, with the logit
+    has_inputs: keep those too
+    liars_per_sample: each sample is there once more, and so many clients answer falsely on it, with the logit
         `lie_logit`
     """
     members = experts.members
@@ -117,38 +121,39 @@ def compute_proxy_samples(
             logits = experts.compute_logits(x)
         else:
             logits = x.new_zeros(0, len(members), ctx.classes)
-        proxy = ProxySamples(logits, y, x if keep_inputs else None)
-        if liar_count:
+        proxy = ProxySamples(logits, y, x if has_inputs else None)
+        if liars_per_sample:
             stream = ctx.generator("fens", "lies", owner)
-            lies = replace_answers_of_random_liars(logits, liar_count, stream, lie_logit)
+            lies = replace_answers_of_random_liars(logits, liars_per_sample, stream, lie_logit)
             proxy = ProxySamples.concatenate([proxy, proxy._replace(logits=lies)])
         proxies[owner] = proxy
     return proxies
 
 
 def draw_batch_indices(
-    proxy: ProxySamples, batch_size: int, steps: int, generator: torch.Generator
+    proxy: ProxySamples, maximum_batch_size: int, batch_count: int, shuffle_stream: torch.Generator
 ) -> BatchIndices:
-    """Indices of `steps` successive mini-batches of n samples, `[steps, min(n, batch_size)]`.
+    """Indices of `batch_count` successive mini-batches of n samples, `[batch_count, min(n, maximum_batch_size)]`.
 
-    Shuffled passes over the samples, an incomplete last batch dropped; a client with no more than `batch_size` samples
-    uses them all, in order, every time. A longer plan begins with the batches of a shorter one.
+    Shuffled passes over the samples, an incomplete last batch dropped. A client with no more than
+    `maximum_batch_size` samples uses them all, in order, every time. A longer plan begins with the batches of a
+    shorter one.
     """
     samples, device = len(proxy.labels), proxy.labels.device
-    if samples <= batch_size:
-        return torch.arange(samples, device=device).expand(steps, samples)
-    a_pass = samples // batch_size
+    if samples <= maximum_batch_size:
+        return torch.arange(samples, device=device).expand(batch_count, samples)
+    a_pass = samples // maximum_batch_size
     passes = [
-        torch.randperm(samples, generator=generator)[: a_pass * batch_size]
-        for _ in range(-(-steps // a_pass))
+        torch.randperm(samples, generator=shuffle_stream)[: a_pass * maximum_batch_size]
+        for _ in range(-(-batch_count // a_pass))
     ]
-    return torch.cat(passes).view(-1, batch_size)[:steps].to(device)
+    return torch.cat(passes).view(-1, maximum_batch_size)[:batch_count].to(device)
 
 
-def compute_weights_of_proxy_owners(
+def compute_shares_of_proxy_owners(
     proxies: ProxySamplesByOwner, batch_size: int, weighting: ClientWeighting
-) -> WeightByOwner:
-    """w_i of those with proxy samples, summing to 1. UsageError if nobody has any."""
+) -> ShareByOwner:
+    """w_i of each owner with proxy samples; they sum to 1. UsageError if nobody has any."""
     choose("client weighting", weighting, CLIENT_WEIGHTS)
     most_samples = batch_size if weighting == "samples" else 1
     used = {}
@@ -174,7 +179,7 @@ def compute_weights_of_proxy_owners(
 # first step led.
 
 
-def move_parameters_into_one_vector(module: nn.Module) -> ParameterVector:
+def move_parameters_into_shared_vector(module: nn.Module) -> ParameterVector:
     """All parameters of `module` as one vector `[q]` that they share memory with: writing to it changes the module."""
     parameters = list(module.parameters())
     flat = torch.cat([parameter.detach().flatten() for parameter in parameters])
@@ -186,8 +191,8 @@ def move_parameters_into_one_vector(module: nn.Module) -> ParameterVector:
 
 
 ProxySamplesByOwner = Mapping[ProxyOwner, ProxySamples]
-WeightByOwner = Mapping[ProxyOwner, float]
-ParticipantsOfRound = list[ProxyOwner]
+ShareByOwner = Mapping[ProxyOwner, float]
+OwnersInRound = list[ProxyOwner]
 
 
 class LossAndGradient(NamedTuple):
@@ -197,16 +202,21 @@ class LossAndGradient(NamedTuple):
     gradient: Tensor
 
 
-def compute_flat_gradient(
-    aggregator: Aggregator, batch: ProxySamples, sample_weights: SampleWeights | None = None
+def compute_loss_and_flat_gradient(
+    aggregator: Aggregator,
+    batch: ProxySamples,
+    sample_weights_or_none_for_mean: SampleWeights | None = None,
 ) -> LossAndGradient:
-    """The cross-entropy over a batch (its mean, or weighted by `sample_weights [b]`) and its gradient, flat `[q]`."""
+    """The cross-entropy over a batch (its mean, or its sum with weights `[b]`) and its gradient, flat `[q]`."""
     with torch.enable_grad():
         scores = aggregator(batch.logits, batch.inputs)
-        if sample_weights is None:
+        if sample_weights_or_none_for_mean is None:
             loss = cross_entropy(scores, batch.labels)
         else:
-            loss = cross_entropy(scores, batch.labels, reduction="none") @ sample_weights
+            loss = (
+                cross_entropy(scores, batch.labels, reduction="none")
+                @ sample_weights_or_none_for_mean
+            )
         gradients = torch.autograd.grad(loss, list(aggregator.parameters()))
     return LossAndGradient(loss.detach(), torch.cat([gradient.flatten() for gradient in gradients]))
 
@@ -214,21 +224,21 @@ def compute_flat_gradient(
 def make_round_gradient_function(
     aggregator: Aggregator,
     proxies: ProxySamplesByOwner,
-    batches: Mapping[ProxyOwner, BatchIndices],
-    weights: WeightByOwner,
+    batch_indices: Mapping[ProxyOwner, BatchIndices],
+    share_by_owner: ShareByOwner,
 ) -> Callable[[RoundIndex], LossAndGradient]:
     """A function from round t (of J = 1) to Σ_k w_k (mean loss of client k) and its gradient `[q]`.
 
-    batches: `[T, b_k]`
-    weights: w_k of the clients that take part
+    batch_indices: `[T, b_k]`
+    share_by_owner: w_k of the clients that take part; they sum to 1
     """
-    pool = ProxySamples.concatenate([proxies[i] for i in weights])
+    pool = ProxySamples.concatenate([proxies[i] for i in share_by_owner])
     indices = []  # of each client's batches among the samples of all, [T, b_k]
     sample_weights = []  # [b_k]
     first = 0
-    for i, weight in weights.items():
-        batch_size = batches[i].shape[1]
-        indices.append(batches[i] + first)
+    for i, weight in share_by_owner.items():
+        batch_size = batch_indices[i].shape[1]
+        indices.append(batch_indices[i] + first)
         sample_weights.append(pool.logits.new_full((batch_size,), weight / batch_size))
         first += len(proxies[i].labels)
     index = torch.cat(indices, 1)  # [T, P]
@@ -237,29 +247,35 @@ def make_round_gradient_function(
 
     def gradient_of_round(round_index: int) -> LossAndGradient:
         batch = pool if uses_all else pool.select(index[round_index])
-        return compute_flat_gradient(aggregator, batch, all_sample_weights)
+        return compute_loss_and_flat_gradient(aggregator, batch, all_sample_weights)
 
     return gradient_of_round
 
 
 def draw_participants_of_rounds(
     owners: Sequence[ProxyOwner],
-    participant_count: int,
-    rounds: int,
-    make_stream: Callable[[ProxyOwner], torch.Generator],
-) -> list[ParticipantsOfRound]:
-    """S_t of each round: m of the `owners`, in their order, uniformly without replacement; all, undrawn, for m = 0."""
-    if not 0 < participant_count < len(owners):
-        return [list(owners)] * rounds
-    draws = make_stream("participants")
+    count_per_round_or_0_for_all: int,
+    round_count: int,
+    make_named_stream: Callable[[StreamName], torch.Generator],
+) -> list[OwnersInRound]:
+    """S_t of each round: so many of the `owners`, in their order, uniformly without replacement.
+
+    All of them, without a draw, if the count is 0 or not below their number. `make_named_stream` is called with
+    "participants".
+    """
+    if not 0 < count_per_round_or_0_for_all < len(owners):
+        return [list(owners)] * round_count
+    draws = make_named_stream("participants")
     participants = []
-    for _ in range(rounds):
-        chosen = sorted(torch.randperm(len(owners), generator=draws)[:participant_count].tolist())
+    for _ in range(round_count):
+        chosen = sorted(
+            torch.randperm(len(owners), generator=draws)[:count_per_round_or_0_for_all].tolist()
+        )
         participants.append([owners[i] for i in chosen])
     return participants
 
 
-def record_bytes_of_round(
+def record_bytes_of_round_without_sending(
     ledger: Ledger, participants: Iterable[ProxyOwner], aggregator_parameters: ParameterVector
 ) -> None:
     """The messages of one round, each as large as λ, without making them: they would take longer than the round."""
@@ -277,25 +293,25 @@ def record_bytes_of_round(
 SAMPLES = 500  # at most so many are looked at
 
 
-def train_aggregator_and_yield_snapshots(
+def run_rounds_and_yield_snapshots(
     experts: Experts,
     aggregator: Aggregator,
     proxies: ProxySamplesByOwner,
-    losses_of_rounds: Iterator[ScalarLoss],
+    training_rounds: Iterator[LossBeforeRound],
     round_count: int,
     learning_rate_text: str,
 ) -> Steps[FensModel]:
-    """Train `aggregator` by the `round_count` `losses_of_rounds` (each yields its loss); yield a
-    snapshot now and then.
+    """Run the rounds that train `aggregator` in place; yield progress, with a snapshot now and then.
 
-    RunError, which names the `learning_rate_text`, where the training has diverged.
+    training_rounds: runs one of the `round_count` rounds each time it is asked for the next loss
+    learning_rate_text: named in the RunError if the training diverges
     """
     losses = []
     frames: dict[int, Tensor] = {}
     samples = list(proxies.values())
 
     def make_model(aggregator: Aggregator, done: int, **more: Any) -> FensModel:
-        frames[done] = compute_mean_logit_gradients(aggregator, samples)
+        frames[done] = compute_mean_true_class_gradients(aggregator, samples)
         tables = torch.stack(list(frames.values()))
         return FensModel(
             experts, aggregator, frames=tables, frame_rounds=torch.tensor(list(frames)), **more
@@ -303,7 +319,7 @@ def train_aggregator_and_yield_snapshots(
 
     # A snapshot is of a copy: rounds change the rule in place.
     yield Progress(PHASE, 0, round_count, model=make_model(copy.deepcopy(aggregator), 0))
-    for done, loss in enumerate(losses_of_rounds, 1):
+    for done, loss in enumerate(training_rounds, 1):
         losses.append(loss)
         if not should_record_curve_point(done, round_count):
             yield Progress(PHASE, done, round_count)
@@ -318,12 +334,12 @@ def train_aggregator_and_yield_snapshots(
         yield Progress(PHASE, done, round_count, {"loss": value}, model=snapshot)
     numbers = {
         "proxy_samples": sum(len(proxy.labels) for proxy in samples),
-        "contribution": compute_client_contributions(aggregator, samples),
+        "contribution": compute_mean_client_contributions(aggregator, samples),
     }
     return make_model(aggregator, round_count, losses=torch.stack(losses), **numbers)
 
 
-def compute_mean_logit_gradients(
+def compute_mean_true_class_gradients(
     aggregator: Aggregator, proxies: Iterable[ProxySamples]
 ) -> ValuePerClientAndClass:
     """`[M, C]`: the mean of d f_c / d z_ic, client i's logit for class c, over the proxy samples of class c.
@@ -333,18 +349,18 @@ def compute_mean_logit_gradients(
     """
     if (table := aggregator.get_client_weights()) is not None:
         return table.clone()
-    return _average_logit_gradients(aggregator, proxies, times_logit=False)
+    return _average_true_class_gradients(aggregator, proxies, should_multiply_by_logit=False)
 
 
-def compute_client_contributions(
+def compute_mean_client_contributions(
     aggregator: Aggregator, proxies: Iterable[ProxySamples]
 ) -> ValuePerClientAndClass:
     """`[M, C]`: the mean of z_ic d f_c / d z_ic likewise; of a weighted sum, what client i adds to class c's score."""
-    return _average_logit_gradients(aggregator, proxies, times_logit=True)
+    return _average_true_class_gradients(aggregator, proxies, should_multiply_by_logit=True)
 
 
-def _average_logit_gradients(
-    aggregator: Aggregator, proxies: Iterable[ProxySamples], times_logit: bool
+def _average_true_class_gradients(
+    aggregator: Aggregator, proxies: Iterable[ProxySamples], should_multiply_by_logit: bool
 ) -> ValuePerClientAndClass:
     filled = [proxy for proxy in proxies if len(proxy.labels)]
     z, labels, x = ProxySamples.concatenate(filled).select(slice(SAMPLES))
@@ -357,7 +373,7 @@ def _average_logit_gradients(
             if not bool(rows.any()):
                 rows = torch.ones_like(rows)
             (slope,) = torch.autograd.grad(scores[rows, c].sum(), z, retain_graph=True)
-            if times_logit:
+            if should_multiply_by_logit:
                 slope = slope * z.detach()
             columns.append(slope[rows, :, c].mean(0))
     return torch.stack(columns, 1)
@@ -399,10 +415,14 @@ class Voting(Aggregator):
         return self.log_competency.exp()
 
 
-def count_votes(client_logits: ClientLogitsBySample, labels: Labels) -> VoteCountsByTrueClass:
-    """Each model's votes for c where the truth is r: `[M, C, C]` int32, from `client_logits [n, M,
-    C]` and labels
-    `[n]`."""
+def count_votes_by_true_class(
+    client_logits: ClientLogitsBySample, labels: Labels
+) -> VoteCountsByTrueClass:
+    """How often each model votes for c where the truth is r: `[M, r, c]` int32.
+
+    client_logits: `[n, M, C]`
+    labels: `[n]`
+    """
     _, clients, classes = client_logits.shape
     client = torch.arange(clients, device=client_logits.device)
     # [n, M]: where (client, truth, vote) lies in the flat table
@@ -418,10 +438,12 @@ def make_untrained_aggregator(
     ctx: Context,
     name: Literal["averaging", "weighted", "voting"],
     experts: Experts,
-    source: ProxySource,
+    proxy_source: ProxySource,
 ) -> Aggregator:
-    """The rule `name`; what it needs is counted by the clients, or, for votes on the samples of `source` (one of
-    PROXIES) "server", there."""
+    """The rule `name`, which is not trained: what it needs is counted by the clients and sent up.
+
+    proxy_source: the samples on which votes are counted; with "server" they are sent up, and counted there
+    """
     members = experts.members
     if name == "averaging":
         return make_averaging_aggregator(len(members), ctx.classes).to(ctx.device, ctx.dtype)
@@ -430,11 +452,11 @@ def make_untrained_aggregator(
             send_class_counts_and_compute_class_shares(ctx, members)
         )
     # Clients: count how every model votes on own samples. Link: the counts up. Server: the sum of them.
-    proxies = compute_proxy_samples(ctx, experts, source)
+    proxies = compute_proxy_samples_by_owner(ctx, experts, proxy_source)
     received = []
     for owner, proxy in proxies.items():
         if len(proxy.labels):
-            counts = count_votes(proxy.logits, proxy.labels)
+            counts = count_votes_by_true_class(proxy.logits, proxy.labels)
             if owner != "server":
                 counts = ctx.link.up(owner, counts, phase="confusion matrices")
             received.append(counts)

@@ -53,23 +53,23 @@ from ..traffic import FederationSizes, TrafficBytes
 from . import ccvr
 from .blocks import (
     ADAPTORS,
-    AdaptorKind,
     ClientBlocks,
+    ConvOrAverage,
     check_outputs_can_be_joined,
     compute_joined_shape,
-    make_adaptor,
+    make_adaptor_layers,
     narrow_architecture,
 )
 from .network import (
     MERGES,
     ClientInputs,
-    FeatureMerge,
     FusedModel,
     FusedNetwork,
     FuseFLReport,
     RoundCopies,
     RoundModels,
     Stage,
+    SumOrMean,
     copy_module_with_state,
 )
 
@@ -95,12 +95,12 @@ class FuseFL(Method):
     sends_models = False
 
     blocks: int = knob(2, "Blocks", symbol="K", low=1, high=32)
-    adaptor: AdaptorKind = knob("conv", "Adaptor", options=ADAPTORS)
+    adaptor: ConvOrAverage = knob("conv", "Adaptor", options=ADAPTORS)
     width: str = knob("narrow", "Width", options=("narrow", "full"))
     warm_start: bool = knob(True, "Warm start")
     fused_rate: float = knob(0.1, "Rate after fusing", low=1e-3, high=1)
     frozen_norm: str = knob("owner", "Frozen batch norm", options=("owner", "batch"))
-    merge: FeatureMerge = knob("mean", "Last features", options=MERGES)
+    merge: SumOrMean = knob("mean", "Last features", options=MERGES)
     head: ClassifierChoice = knob("ccvr", "Classifier", options=HEADS)
     virtual: int = knob(500, "Virtual features", low=1, high=100_000, log=True)
     passes: int = knob(20, "Passes", low=1, high=1000, log=True)
@@ -116,7 +116,7 @@ class FuseFL(Method):
 
     def refuse(self, ctx: Context) -> None:
         shapes = []
-        for architecture in dict.fromkeys(self._narrow_architectures_unless_full_width(ctx)):
+        for architecture in dict.fromkeys(self._narrow_client_architectures_unless_full_width(ctx)):
             model = ctx.build(architecture, ctx.generator("fusefl", "shapes"))
             shapes.append(ClientBlocks(model, self.blocks).measure_block_output_shapes())
         for k in range(self.blocks - 1):
@@ -130,7 +130,7 @@ class FuseFL(Method):
     def run(self, ctx: Context) -> Steps[FusedModel]:
         self.validate(ctx)
         all_clients = range(ctx.clients_count)
-        models = ctx.send_initial_models(self._narrow_architectures_unless_full_width(ctx))
+        models = ctx.send_initial_models(self._narrow_client_architectures_unless_full_width(ctx))
         clients = [ClientBlocks(model, self.blocks) for model in models]
         shapes = [client.measure_block_output_shapes() for client in clients]
         shards = [ctx.private.train(m) for m in all_clients]
@@ -142,15 +142,17 @@ class FuseFL(Method):
             is_last = k + 1 == self.blocks
             # Clients: A^k in front of H^k; train A^k, H^k ... H^K and the classifier on all frozen blocks below.
             if k:
-                self._add_adaptors_and_redraw_block_if_cold(
+                self._add_adaptors_and_redraw_upper_blocks_if_cold(
                     ctx, clients, k, [borders[k - 1] for borders in shapes]
                 )
             models = [
-                client.make_upper_network(k, inputs.get_frozen_layers_before_trained_block())
+                client.make_network_from_block_upwards(
+                    k, inputs.make_frozen_layers_before_trained_block()
+                )
                 for client in clients
             ]
-            yield from self._train_block_and_above(ctx, models, inputs, k)
-            copies.copy_models_and_measure_accuracies_if_small(models, inputs)
+            yield from self._train_block_and_above_in_place(ctx, models, inputs, k)
+            copies.add_copies_and_accuracies_if_small(models, inputs)
             phase = f"block {k + 1}"
             received = []
             for m in all_clients:
@@ -196,58 +198,62 @@ class FuseFL(Method):
             fused = yield from self._calibrate_classifier(ctx, fused, inputs)
         return fused
 
-    def _narrow_architectures_unless_full_width(self, ctx: Context) -> list[Architecture]:
+    def _narrow_client_architectures_unless_full_width(self, ctx: Context) -> list[Architecture]:
         if self.width == "full":
             return list(ctx.architectures)
         return [narrow_architecture(a, ctx.clients_count) for a in ctx.architectures]
 
-    def _add_adaptors_and_redraw_block_if_cold(
+    def _add_adaptors_and_redraw_upper_blocks_if_cold(
         self,
         ctx: Context,
-        clients: list[ClientBlocks],
-        block: int,
+        client_blocks: list[ClientBlocks],
+        block_index: int,
         input_shape_per_client: Sequence[SampleShape],
     ) -> None:
-        """Clients: a new adaptor in front of block k (counted from 0); without warm start also new weights above it."""
-        for m, client in enumerate(clients):
+        """Clients: a new adaptor in front of the block (counted from 0), put into `client_blocks` in place.
+
+        Without warm start also new weights for the block and all above it.
+        """
+        for m, client in enumerate(client_blocks):
             if not self.warm_start:
-                client.redraw_block_weights(
-                    block, ctx.generator("fusefl", "restart", block, client.architecture[0])
+                client.redraw_weights_from_block_upwards(
+                    block_index,
+                    ctx.generator("fusefl", "restart", block_index, client.architecture[0]),
                 )
-            stream = ctx.generator("fusefl", "adaptor", block, m)
+            stream = ctx.generator("fusefl", "adaptor", block_index, m)
             like = client.classifier.weight
-            client.adaptors[block] = make_adaptor(
+            client.adaptors[block_index] = make_adaptor_layers(
                 self.adaptor, input_shape_per_client, m, stream, like
             )
 
-    def _train_block_and_above(
-        self, ctx: Context, models: Sequence[Network], inputs: ClientInputs, block: int
+    def _train_block_and_above_in_place(
+        self, ctx: Context, models: Sequence[Network], inputs: ClientInputs, block_index: int
     ) -> Steps[None]:
         """Clients: E/K epochs of local training, at least one (last round: those that remain), by a new optimizer."""
         least = min(1, ctx.recipe.epochs)
         share = max(least, ctx.recipe.epochs // self.blocks)
-        if block + 1 < self.blocks:
+        if block_index + 1 < self.blocks:
             epochs = share
         else:
-            epochs = max(least, ctx.recipe.epochs - block * share)
-        factor = self.fused_rate if block else 1
+            epochs = max(least, ctx.recipe.epochs - block_index * share)
+        factor = self.fused_rate if block_index else 1
         lr = factor * ctx.recipe.lr
         recipe = replace(ctx.recipe, epochs=epochs, lr=lr, lr_min=factor * ctx.recipe.lr_min)
-        stream = f"batches of block {block + 1}" if block else "batches"
+        stream = f"batches of block {block_index + 1}" if block_index else "batches"
         backend = "loop" if inputs.stages_in_front else ctx.backend
         points = 0  # that the live curve could have; every K-th of them is drawn
         for tick in ctx.train(models, inputs.shards, recipe=recipe, backend=backend, stream=stream):
-            done = block * share + tick.done * epochs // tick.total
+            done = block_index * share + tick.done * epochs // tick.total
             points += tick.has_current_models
             snapshot = None
             if tick.has_current_models and points % self.blocks == 0:
-                report = FuseFLReport(block=block + 1, sent=_count_total_bytes_sent(ctx))
+                report = FuseFLReport(block=block_index + 1, sent=_count_total_bytes_sent(ctx))
                 snapshot = ClientsAlone(RoundModels(models, inputs), report)
             yield Progress(
                 "blocks",
                 done,
                 self._count_progress_steps(ctx),
-                {"block": block + 1},
+                {"block": block_index + 1},
                 model=snapshot,
             )
         ctx.check_finite(ClientModels(models))
@@ -276,9 +282,9 @@ class FuseFL(Method):
         # Clients: counts, means and covariances by class of the fused features of their own samples.
         received = []
         for m in range(ctx.clients_count):
-            features = inputs.compute_from_client_stage_outputs(m, last_features)
+            features = inputs.apply_to_stage_outputs_of_client(m, last_features)
             _, labels = inputs.shards[m]
-            statistics = ccvr.compute_class_means_and_covariances(features, labels, ctx.classes)
+            statistics = ccvr.make_class_statistics_message(features, labels, ctx.classes)
             received.append(ctx.link.up(m, statistics, phase="class statistics"))
             yield Progress("calibration", done, self._count_progress_steps(ctx))
         # Server: pool them, draw virtual features, train the classifier on those.

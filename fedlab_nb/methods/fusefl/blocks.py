@@ -6,9 +6,9 @@ A branch is client m's adaptor and block as one Sequential. It is what a client 
 An adaptor lets a client's next block read the outputs of all M clients' previous blocks (Eqs. 7 and 8); without it the
 next block would have to be M times as wide. It has two parts, so that what all clients share is computed once.
 `join_client_outputs` makes one tensor of the M outputs: their mean ("average", Eq. 7) or their concatenation along the
-channels ("conv", Eq. 8). `make_adaptor` makes client m's own layer in front of its block: none for the mean; for the
-concatenation a 1x1 convolution with bias (a linear layer if the outputs are vectors). No normalisation or activation
-follows it.
+channels ("conv", Eq. 8). `make_adaptor_layers` makes client m's own layer in front of its block: none for the
+mean; for the concatenation a 1x1 convolution with bias (a linear layer if the outputs are vectors). No normalisation
+or activation follows it.
 """
 
 import copy
@@ -29,6 +29,7 @@ from ...models.build import (
 )
 from ...models.network import Architecture
 from ...tensor_types import FeatureMaps
+from ..context import ClientIndex
 
 # Where the paper cuts: index of the last layer of each block but the last. The stem is layer 0, the pool the last one.
 CUTS: dict[str, dict[int, tuple[int, ...]]] = {
@@ -45,8 +46,8 @@ CUTS: dict[str, dict[int, tuple[int, ...]]] = {
 # Widths that the paper used at its clients where the ordinary network has 64, by the number of clients.
 PAPER_WIDTHS = {5: 32, 10: 20, 20: 14, 50: 9}
 # "conv": each client's own 1x1 convolution over all clients' channels. "average": their mean, without parameters.
-AdaptorKind = Literal["conv", "average"]
-ADAPTORS: tuple[AdaptorKind, ...] = get_args(AdaptorKind)
+ConvOrAverage = Literal["conv", "average"]
+ADAPTORS: tuple[ConvOrAverage, ...] = get_args(ConvOrAverage)
 
 
 def narrow_architecture(architecture: Architecture, client_count: int) -> Architecture:
@@ -112,27 +113,37 @@ class ClientBlocks:
             shapes.append(tuple(x.shape[1:]))
         return shapes
 
-    def redraw_block_weights(self, block: int, generator: torch.Generator) -> None:
-        """Draw new first weights for block k and everything above it."""
-        upper_layers = nn.Sequential(*self._get_layers_from_block(block), self.classifier)
+    def redraw_weights_from_block_upwards(
+        self, block_index: int, generator: torch.Generator
+    ) -> None:
+        """Draw new first weights for a block, all above it and the classifier, in place."""
+        upper_layers = nn.Sequential(
+            *self._list_layers_from_block_upwards(block_index), self.classifier
+        )
         initialise_parameters_in_place(upper_layers, generator)
 
-    def get_block_with_adaptor(self, block: int) -> nn.Sequential:
+    def get_block_with_adaptor(self, block_index: int) -> nn.Sequential:
         """Block k with its adaptor: what is sent."""
-        return nn.Sequential(*self.adaptors[block], *self.blocks[block])
+        return nn.Sequential(*self.adaptors[block_index], *self.blocks[block_index])
 
-    def make_upper_network(self, block: int, layers_in_front: Sequence[nn.Module] = ()) -> Network:
-        """The network that trains in a round: the layers in front, `block` to the last one, the classifier.
+    def make_network_from_block_upwards(
+        self, block_index: int, layers_in_front: Sequence[nn.Module] = ()
+    ) -> Network:
+        """The network that trains in a round: the layers in front, the block, all above it and the classifier.
 
-        Nothing is copied.
+        Nothing is copied: training it changes these blocks.
         """
-        layers = [*layers_in_front, *self.adaptors[block], *self._get_layers_from_block(block)]
-        architecture = (*self.architecture, block) if block else self.architecture
+        layers = [
+            *layers_in_front,
+            *self.adaptors[block_index],
+            *self._list_layers_from_block_upwards(block_index),
+        ]
+        architecture = (*self.architecture, block_index) if block_index else self.architecture
         return make_network_of_layers(layers, self.classifier, architecture)
 
-    def _get_layers_from_block(self, block: int) -> list[nn.Module]:
+    def _list_layers_from_block_upwards(self, block_index: int) -> list[nn.Module]:
         layers: list[nn.Module] = []
-        for block_layers in self.blocks[block:]:
+        for block_layers in self.blocks[block_index:]:
             layers += block_layers
         return layers
 
@@ -150,47 +161,47 @@ def make_network_of_layers(
 
 # ---------------------------------------------------------------------------------------------------------- adaptors
 def join_client_outputs(
-    adaptor_kind: AdaptorKind, client_outputs: Sequence[FeatureMaps]
+    adaptor_kind: ConvOrAverage, client_outputs: Sequence[FeatureMaps]
 ) -> FeatureMaps:
     """One tensor of M outputs `[N, c_m, ...]`: "conv" gives `[N, sum c_m, ...]`, "average" their mean `[N, c, ...]`."""
     if adaptor_kind == "conv":
         return torch.cat(list(client_outputs), dim=1)
-    return add_tensors(client_outputs) / len(client_outputs)
+    return sum_tensors(client_outputs) / len(client_outputs)
 
 
-def add_tensors(tensors: Sequence[Tensor]) -> Tensor:
+def sum_tensors(tensors: Sequence[Tensor]) -> Tensor:
     """Sum of M tensors of one shape."""
     return sum(tensors[1:], tensors[0])
 
 
 def compute_joined_shape(
-    adaptor_kind: AdaptorKind, output_shapes: Sequence[SampleShape]
+    adaptor_kind: ConvOrAverage, shape_of_each_client_output: Sequence[SampleShape]
 ) -> SampleShape:
-    """The shape of what `join_client_outputs` returns for outputs of `output_shapes`, all without the sample axis."""
-    channels = output_shapes[0][0]
+    """The shape of what `join_client_outputs` returns for outputs of these shapes, all without the sample axis."""
+    channels = shape_of_each_client_output[0][0]
     if adaptor_kind == "conv":
-        channels = sum(shape[0] for shape in output_shapes)
-    return channels, *output_shapes[0][1:]
+        channels = sum(shape[0] for shape in shape_of_each_client_output)
+    return channels, *shape_of_each_client_output[0][1:]
 
 
-def make_adaptor(
-    adaptor_kind: AdaptorKind,
-    output_shapes: Sequence[SampleShape],
-    client: int,
+def make_adaptor_layers(
+    adaptor_kind: ConvOrAverage,
+    shape_of_each_client_output: Sequence[SampleShape],
+    client: ClientIndex,
     generator: torch.Generator,
     dtype_device_template: Tensor,
 ) -> list[nn.Module]:
     """Client m's adaptor as a list of layers: none, or one that maps all clients' channels to client m's own.
 
-    output_shapes: of each client's output, (c, h, w) or (d,), without the sample axis
+    shape_of_each_client_output: (c, h, w) or (d,), without the sample axis
     generator: draws the initial weights, by PyTorch's default formula
     dtype_device_template: a tensor whose dtype and device the layer gets
     """
     if adaptor_kind == "average":
         return []
-    inputs = compute_joined_shape(adaptor_kind, output_shapes)[0]
-    outputs = output_shapes[client][0]
-    if len(output_shapes[client]) == 3:
+    inputs = compute_joined_shape(adaptor_kind, shape_of_each_client_output)[0]
+    outputs = shape_of_each_client_output[client][0]
+    if len(shape_of_each_client_output[client]) == 3:
         return [
             make_initialised_layer(
                 nn.Conv2d,
@@ -213,19 +224,26 @@ def make_adaptor(
 
 
 def check_outputs_can_be_joined(
-    adaptor_kind: AdaptorKind, output_shapes: Sequence[SampleShape], block: int
+    adaptor_kind: ConvOrAverage,
+    shape_of_each_client_output: Sequence[SampleShape],
+    block_number_from_1: int,
 ) -> None:
-    """UsageError unless the M outputs of `block` can be joined: same map size, and for the mean also same channels."""
+    """UsageError unless the M outputs of a block can be joined: same map size, and for the mean also same channels.
+
+    block_number_from_1: for the text of the error
+    """
     if adaptor_kind == "average":
-        different = set(output_shapes)
+        different = set(shape_of_each_client_output)
         needed = "one shape"
     else:
-        different = {shape[1:] for shape in output_shapes}
+        different = {shape[1:] for shape in shape_of_each_client_output}
         needed = "maps of one size"
     if len(different) != 1:
-        shapes = ", ".join("x".join(map(str, shape)) for shape in dict.fromkeys(output_shapes))
+        shapes = ", ".join(
+            "x".join(map(str, shape)) for shape in dict.fromkeys(shape_of_each_client_output)
+        )
         raise UsageError(
-            f"After block {block} the clients have {shapes}, but the "
+            f"After block {block_number_from_1} the clients have {shapes}, but the "
             f"{adaptor_kind} adaptor needs {needed};"
             " try another."
         )

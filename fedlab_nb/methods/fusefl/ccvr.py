@@ -33,12 +33,13 @@ from ...training.stacked import compute_weighted_cross_entropy_gradient
 ClassStatisticsMessage = dict[str, Tensor]
 
 
-def compute_class_means_and_covariances(
+def make_class_statistics_message(
     features: Features, labels: Labels, class_count: int
 ) -> ClassStatisticsMessage:
-    """A client's message about its features `[n, D]`: counts int32 `[C]`, and of the P classes that it has, in order,
+    """A client's message about its features `[n, D]`.
 
-    means `[P, D]` and the upper triangles of the unbiased covariances `[P, D (D + 1) / 2]`.
+    It has the counts of all classes, int32 `[C]`, and of the P classes that the client has, in order, the means
+    `[P, D]` and the upper triangles of the unbiased covariances `[P, D (D + 1) / 2]`.
     """
     counts = torch.bincount(labels, minlength=class_count)
     exact_features = features.double()
@@ -69,17 +70,17 @@ class PooledStatistics(NamedTuple):
     covariances: Tensor
 
 
-def pool_class_statistics(statistics: Sequence[ClassStatisticsMessage]) -> PooledStatistics:
+def pool_class_statistics(client_statistics: Sequence[ClassStatisticsMessage]) -> PooledStatistics:
     """Counts, means and unbiased covariances of all clients' features together, from what each sent."""
-    total = torch.stack([s["counts"].long() for s in statistics]).sum(0)
-    width = statistics[0]["means"].shape[1]
+    total = torch.stack([s["counts"].long() for s in client_statistics]).sum(0)
+    width = client_statistics[0]["means"].shape[1]
     means = total.new_zeros(len(total), width, dtype=torch.float64)
-    for s in statistics:
+    for s in client_statistics:
         present = s["counts"].nonzero().flatten()
         shares = s["counts"][present] / total[present].double()
         means[present] += shares[:, None] * s["means"].double()
     scatter = means.new_zeros(len(total), width, width)
-    for s in statistics:
+    for s in client_statistics:
         present = s["counts"].nonzero().flatten()
         n = s["counts"][present].double()[:, None, None]
         shift = s["means"].double() - means[present]
@@ -115,7 +116,7 @@ def draw_virtual_features(
     return VirtualFeatures(draws.flatten(0, 1), present.repeat_interleave(samples_per_class))
 
 
-class HeadAfterEpochs(NamedTuple):
+class HeadOrNoneAfterEpochs(NamedTuple):
     """The number of finished epochs, and the trained head, which is None between two epochs."""
 
     finished_epochs: int
@@ -129,7 +130,7 @@ def train_copy_of_head(
     recipe: Recipe,
     generator: torch.Generator,
     should_standardise_features: bool = True,
-) -> Iterator[HeadAfterEpochs]:
+) -> Iterator[HeadOrNoneAfterEpochs]:
     """Train a copy of `head` on features `[n, D]`; yields after every step, the head only after an epoch.
 
     `should_standardise_features`: train in coordinates of mean 0 and variance 1 and map the result back, so that one
@@ -163,9 +164,9 @@ def train_copy_of_head(
                 F.linear(x, weight, bias), y, sample_weights
             )
             optimizer.step([slope.t() @ x, slope.sum(0)])
-            yield HeadAfterEpochs(epoch, None)
+            yield HeadOrNoneAfterEpochs(epoch, None)
         outer = copy.deepcopy(inner)
         with torch.no_grad():
             outer.weight.div_(scale)
             outer.bias.sub_(outer.weight @ centre)
-        yield HeadAfterEpochs(epoch + 1, outer)
+        yield HeadOrNoneAfterEpochs(epoch + 1, outer)

@@ -34,13 +34,15 @@ from ...training import ClientModels, compute_accuracy, run_in_chunks
 from ...training.evaluate import CachedFunction, choose_samples_per_chunk
 from ...value_types import SampleShape
 from ..base import NetworkModel, Report
-from .blocks import AdaptorKind, add_tensors, join_client_outputs
+from ..context import ClientIndex
+from .blocks import ConvOrAverage, join_client_outputs, sum_tensors
 
 Module = TypeVar("Module", bound=nn.Module)
+FeatureMapsByStageAndClient = list[list[FeatureMaps]]
 CACHE_BYTES = 2**30
 # of the clients' last features
-FeatureMerge = Literal["sum", "mean"]
-MERGES: tuple[FeatureMerge, ...] = get_args(FeatureMerge)
+SumOrMean = Literal["sum", "mean"]
+MERGES: tuple[SumOrMean, ...] = get_args(SumOrMean)
 
 
 class Stage(nn.Module):
@@ -66,11 +68,10 @@ def copy_module_with_state(module: Module, state: Mapping[str, Tensor]) -> Modul
     return twin
 
 
-def run_frozen_stages(
-    stages: Sequence[Stage], adaptor_kind: AdaptorKind, samples: Samples
+def run_stages_and_join_outputs(
+    stages: Sequence[Stage], adaptor_kind: ConvOrAverage, samples: Samples
 ) -> FeatureMaps:
-    """The input of the block behind `stages`: every stage's outputs are joined by the adaptor
-    `adaptor_kind`."""
+    """The input `[N, ...]` of the block behind `stages`: run one after the other, each stage's outputs joined."""
     for stage in stages:
         samples = join_client_outputs(adaptor_kind, stage(samples))
     return samples
@@ -84,7 +85,7 @@ class FrozenStages(nn.Module):
     """
 
     def __init__(
-        self, stages: Sequence[Stage], kind: AdaptorKind, batch_statistics: bool = False
+        self, stages: Sequence[Stage], kind: ConvOrAverage, batch_statistics: bool = False
     ) -> None:
         super().__init__()
         self.kind = kind
@@ -103,7 +104,7 @@ class FrozenStages(nn.Module):
 
     def forward(self, x: Samples) -> FeatureMaps:
         with torch.no_grad():
-            return run_frozen_stages(self._unregistered[0], self.kind, x)
+            return run_stages_and_join_outputs(self._unregistered[0], self.kind, x)
 
 
 class ClientInputs:
@@ -119,7 +120,7 @@ class ClientInputs:
 
     def __init__(
         self,
-        kind: AdaptorKind,
+        kind: ConvOrAverage,
         batch_statistics: bool,
         shards: Sequence[tuple[Tensor, Tensor]],
         augments: bool = False,
@@ -132,41 +133,51 @@ class ClientInputs:
         self.pass_stages = CachedFunction(lambda x: x)
         self.stages_in_front: list[Stage] = []
 
-    def get_frozen_layers_before_trained_block(self) -> list[nn.Module]:
+    def make_frozen_layers_before_trained_block(self) -> list[nn.Module]:
         """The layers, one or none, to put in front of a client's model."""
         if not self.stages_in_front:
             return []
         return [FrozenStages(self.stages_in_front, self.kind, self.batch_statistics)]
 
-    def add_stage(self, stage: Stage, output_shape: SampleShape) -> None:
-        """One stage more; `output_shape` is that of one sample behind it, joined."""
+    def add_stage(self, stage: Stage, joined_output_shape: SampleShape) -> None:
+        """Add a stage, and pass the clients' samples through it if all their outputs fit into CACHE_BYTES.
+
+        joined_output_shape: the shape of one sample behind the stage, after the clients' outputs are joined
+        """
         self.stages_in_front.append(stage)
         if self.augments or (self.batch_statistics and list_batch_norms(self.stages_in_front)):
             return
         samples = sum(len(y) for _, y in self.shards)
         number_bytes = self.shards[0][0].element_size()
-        if samples * math.prod(output_shape) * number_bytes > CACHE_BYTES:
+        if samples * math.prod(joined_output_shape) * number_bytes > CACHE_BYTES:
             return
         stages = self.stages_in_front
         pass_before = self.pass_stages
-        self.shards = [(self._run_in_chunks(stages, x), y) for x, y in self.shards]
-        self.pass_stages = CachedFunction(lambda x: self._run_in_chunks(stages, pass_before(x)))
+        self.shards = [(self._run_stages_in_chunks(stages, x), y) for x, y in self.shards]
+        self.pass_stages = CachedFunction(
+            lambda x: self._run_stages_in_chunks(stages, pass_before(x))
+        )
         self.passed_stages = [*self.passed_stages, *stages]
         self.stages_in_front = []
 
-    def _run_in_chunks(self, stages: Sequence[Stage], samples: Samples) -> FeatureMaps:
+    def _run_stages_in_chunks(self, stages: Sequence[Stage], samples: Samples) -> FeatureMaps:
         chunk = choose_samples_per_chunk(stages[0], samples)
         return run_in_chunks(
-            lambda rows: run_frozen_stages(stages, self.kind, rows), samples, chunk_size=chunk
+            lambda rows: run_stages_and_join_outputs(stages, self.kind, rows),
+            samples,
+            chunk_size=chunk,
         )
 
-    def compute_from_client_stage_outputs(
-        self, client: int, function: Callable[[Tensor], Tensor]
+    def apply_to_stage_outputs_of_client(
+        self, client: ClientIndex, function: Callable[[Tensor], Tensor]
     ) -> Tensor:
         """`function` of client m's samples, passed through all stages."""
         x, _ = self.shards[client]
         return run_in_chunks(
-            lambda rows: function(run_frozen_stages(self.stages_in_front, self.kind, rows)), x
+            lambda rows: function(
+                run_stages_and_join_outputs(self.stages_in_front, self.kind, rows)
+            ),
+            x,
         )
 
 
@@ -209,8 +220,8 @@ class FusedNetwork(nn.Module):
         self,
         stages: Sequence[nn.Module],
         heads: Sequence[nn.Module],
-        kind: AdaptorKind,
-        merge: FeatureMerge,
+        kind: ConvOrAverage,
+        merge: SumOrMean,
     ) -> None:
         super().__init__()
         self.stages = nn.ModuleList(stages)
@@ -234,7 +245,7 @@ class FusedNetwork(nn.Module):
             chunk,
         )
 
-    def compute_outputs_of_all_stages(self, samples: Samples) -> list[list[FeatureMaps]]:
+    def compute_outputs_of_all_stages(self, samples: Samples) -> FeatureMapsByStageAndClient:
         """The M outputs of every stage, bottom to top."""
         outputs: list[list[Tensor]] = []
         for stage in self.stages:
@@ -243,22 +254,22 @@ class FusedNetwork(nn.Module):
             outputs.append(stage(samples))
         return outputs
 
-    def merge_features(self, features_of_clients: Sequence[Features]) -> Features:
+    def merge_features(self, features_of_each_client: Sequence[Features]) -> Features:
         """The M clients' last features `[N, D]` as one."""
-        total = add_tensors(features_of_clients)
+        total = sum_tensors(features_of_each_client)
         if self.merge == "sum":
             return total
-        return total / len(features_of_clients)
+        return total / len(features_of_each_client)
 
     def features(self, samples: Samples) -> Features:
         return self.merge_features(self.compute_outputs_of_all_stages(samples)[-1])
 
-    def classify_features(self, features_of_clients: Sequence[Features]) -> Logits:
+    def classify_features(self, features_of_each_client: Sequence[Features]) -> Logits:
         """Logits `[N, C]` of the M clients' last features `[N, D]`."""
         if len(self.heads) == 1:
-            return self.heads[0](self.merge_features(features_of_clients))
-        logits = [head(h) for head, h in zip(self.heads, features_of_clients, strict=True)]
-        return add_tensors(logits) / len(features_of_clients)
+            return self.heads[0](self.merge_features(features_of_each_client))
+        logits = [head(h) for head, h in zip(self.heads, features_of_each_client, strict=True)]
+        return sum_tensors(logits) / len(features_of_each_client)
 
     def forward(self, samples: Samples) -> Logits:
         return self.classify_features(self.compute_outputs_of_all_stages(samples)[-1])
@@ -308,10 +319,10 @@ class RoundCopies:
         self.models: list[RoundModels] = []
         self.home: list[list[float]] = []
 
-    def copy_models_and_measure_accuracies_if_small(
+    def add_copies_and_accuracies_if_small(
         self, models: Sequence[Network], inputs: ClientInputs
     ) -> None:
-        """Client part, at the end of a round: each measures its accuracy on its own training samples."""
+        """Client part, at the end of a round: add copies of the models, and their accuracies on training samples."""
         if not self.models:  # each model may carry a copy of the blocks of all clients below
             numbers = sum(count_parameters(model) for model in models)
             self.is_small = numbers * len(models) * self.blocks <= MOST_NUMBERS

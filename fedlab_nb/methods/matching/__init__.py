@@ -48,6 +48,7 @@ from ..base import (
     register,
     weighted_mean,
 )
+from ..context import ClientIndex
 from ..parts.frozen_ensemble import send_class_counts_and_compute_class_shares
 from ..parts.images import choose_public_samples
 from ..traffic import FederationSizes, TrafficBytes
@@ -55,7 +56,7 @@ from . import fedma, rules
 from .rules import MatchedModel, MatchingReport, has_one_hidden_layer, merge_by_matching_neurons
 from .wiring import State, UnitWiring, find_unit_wiring, permute_units
 
-MatchingsDone = int  # of clients, over all sweeps
+ClientsMatched = int  # of clients, over all sweeps
 ActivationsByGroup = list[Tensor]  # for each group of units [samples, units]
 
 # -------------------------------------------------------------------------------------------------------------- matcher
@@ -71,7 +72,7 @@ RULES: tuple[MatchingRule, ...] = get_args(MatchingRule)
 
 
 class Matcher:
-    """One server's matching by `rule`: `orders` of every client after each of `match_all_clients`. `on`: see
+    """One server's matching by `rule`: `orders` of every client after each of `match_all_clients_in_place`. `on`: see
     `Matching`."""
 
     def __init__(
@@ -86,7 +87,7 @@ class Matcher:
         self.reference = ctx.largest_client
         self.wiring = find_unit_wiring(uploaded.module(0))
         self.states = copy_states_to_cpu_in_float64(uploaded.states())
-        self.orders = [self.wiring.make_unchanged_orders() for _ in self.states]
+        self.orders = [self.wiring.make_identity_orders() for _ in self.states]
         self.traces: list[list[float]] = [[] for _ in self.states]
         self.stream = ctx.generator("matching")
         self.inputs = None
@@ -94,9 +95,9 @@ class Matcher:
             source = "held-out" if activations_on == "public" else "noise"
             self.inputs = choose_public_samples(ctx, source, SAMPLES)
 
-    def match_all_clients(
-        self, client_sample_counts: Sequence[float], sweeps: int
-    ) -> Iterator[MatchingsDone]:
+    def match_all_clients_in_place(
+        self, client_weights: Sequence[float], sweeps: int
+    ) -> Iterator[ClientsMatched]:
         """Match every client with the reference; then each with the average of the others, sweep by sweep.
 
         Yields how many are done.
@@ -114,17 +115,21 @@ class Matcher:
                     states = []
                     for j in others:
                         states.append(permute_units(self.states[j], self.wiring, self.orders[j]))
-                    average = weighted_mean(states, [client_sample_counts[j] for j in others])
+                    average = weighted_mean(states, [client_weights[j] for j in others])
                     self.orders[k] = self._find_unit_orders_of_client(average, k)
                 yield sweep * count + k + 1
 
-    def _find_unit_orders_of_client(self, reference: State, client: int) -> rules.UnitOrders:
+    def _find_unit_orders_of_client(
+        self, reference_state: State, client: ClientIndex
+    ) -> rules.UnitOrders:
         if self.rule == "greedy":
-            return rules.find_unit_orders_greedily(reference, self.states[client], self.wiring)
+            return rules.find_unit_orders_greedily(
+                reference_state, self.states[client], self.wiring
+            )
         if self.rule == "rebasin":
             trace: list[float] = []
             orders = rules.find_unit_orders_by_rebasin(
-                reference,
+                reference_state,
                 self.states[client],
                 self.wiring,
                 self.stream,
@@ -138,8 +143,10 @@ class Matcher:
             return orders
         assert self.inputs is not None  # the rule is "activations"
         module = self.modules[client]
-        reference_activations = record_activations(module, reference, self.wiring, self.inputs)
-        client_activations = record_activations(
+        reference_activations = record_unit_activations(
+            module, reference_state, self.wiring, self.inputs
+        )
+        client_activations = record_unit_activations(
             module, self.states[client], self.wiring, self.inputs
         )
         orders = []
@@ -155,7 +162,7 @@ class Matcher:
         return permuted
 
     def make_report(self) -> MatchingReport:
-        identity = torch.cat(self.wiring.make_unchanged_orders()).numpy()
+        identity = torch.cat(self.wiring.make_identity_orders()).numpy()
         orders = []
         moved = []
         distances = []
@@ -164,8 +171,8 @@ class Matcher:
             units = torch.cat(order).numpy()
             orders.append(units)
             moved.append(float((units != identity).mean()))
-            distance_before = compute_state_distance(reference, state)
-            distance_after = compute_state_distance(
+            distance_before = compute_euclidean_state_distance(reference, state)
+            distance_after = compute_euclidean_state_distance(
                 reference, permute_units(state, self.wiring, order)
             )
             distances.append([distance_before, distance_after])
@@ -191,14 +198,14 @@ def copy_states_to_cpu_in_float64(states: Sequence[State]) -> list[ModelState]:
 
 
 @torch.no_grad()
-def record_activations(
-    module: Network, state: State, wiring: UnitWiring, samples: Samples
+def record_unit_activations(
+    network: Network, state: State, wiring: UnitWiring, samples: Samples
 ) -> ActivationsByGroup:
-    """`[samples, units]` for each group, of a network like `module` with the weights `state`.
+    """`[samples, units]` for each group, of a network like `network` with the weights `state`.
 
     For convolutions every position is a sample.
     """
-    twin = copy_model(module).eval()
+    twin = copy_model(network).eval()
     for name, tensor in twin.state_dict().items():
         if tensor.is_floating_point():
             tensor.copy_(state[name])
@@ -216,7 +223,7 @@ def record_activations(
     return [outputs[name].transpose(0, 1).flatten(1).T for name in wiring.activation_modules]
 
 
-def compute_state_distance(first_state: State, second_state: State) -> float:
+def compute_euclidean_state_distance(first_state: State, second_state: State) -> float:
     """‖θ - θ'‖ of two states."""
     squares = sum((first_state[name] - second_state[name]).square().sum() for name in first_state)
     return float(squares) ** 0.5
@@ -274,7 +281,7 @@ class Matching(Method):
                 )
             else:
                 matcher = Matcher(ctx, uploaded, self.rule, self.on)
-                for done in matcher.match_all_clients(sizes, self.sweeps):
+                for done in matcher.match_all_clients_in_place(sizes, self.sweeps):
                     yield Progress("matching", done, ctx.clients_count * (1 + self.sweeps))
                 permuted = matcher.permute_states(uploaded.states())
                 module = ctx.new_model(weighted_mean(permuted, sizes))

@@ -5,10 +5,10 @@ layer at a time. For each layer:
 
 1. Clients train all layers that are not yet fused, on the output of the fused ones, and send the lowest.
 2. The server matches its units by what comes into them, v = [weights, bias], under PFNM's prior
-(`rules.match_neurons_of_clients`: a
-   Gaussian of variance σ² around shared units, these from N(0, σ0²), and a Beta-Bernoulli process of mass γ for
-   which client has which): one linear assignment a client, in which new units are columns, too. A shared unit is the
-   mean of the units matched with it, which minimises the paper's Eq. 2 for squared distances.
+   (`rules.match_neurons_of_clients`: a Gaussian of variance σ² around shared units, these from N(0, σ0²), and a
+   Beta-Bernoulli process of mass γ for which client has which): one linear assignment a client, in which new units
+   are columns, too. A shared unit is the mean of the units matched with it, which minimises the paper's Eq. 2 for
+   squared distances.
 3. The layer and its own places π_k go down to each client, which freezes it. The next layer's columns follow: that of a
    shared unit is the client's column of its unit there, or 0 if it has none.
 
@@ -39,7 +39,12 @@ from ...training.loop import LabelledSamples, Shard
 from ..base import Context, Method, NetworkModel, Progress, Report, Steps, knob, register
 from ..parts.frozen_ensemble import send_class_counts_and_compute_class_shares
 from ..traffic import FederationSizes, TrafficBytes
-from .rules import has_plain_blocks, list_unit_layers, match_neurons_of_clients
+from .rules import (
+    NeuronIndices,
+    has_plain_blocks,
+    list_linear_and_convolution_layers,
+    match_neurons_of_clients,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +59,7 @@ class FedMAReport(Report):
     shared: list[float] | None = None
 
 
-class FusedLayer(NamedTuple):
+class FusedRowsAndPlaces(NamedTuple):
     """A layer `[J, i + 1]`, and for each client the rows of it that its own units became."""
 
     rows: Tensor
@@ -110,41 +115,43 @@ class FedMA(Method):
         for n in range(hidden):
             phase = f"layer {n + 1}"
             # Clients: train the layers above the fused ones, and send the lowest.
-            yield from self._train_upper_layers(ctx, models, shards, n, hidden)
+            yield from self._train_unfused_layers_in_place(ctx, models, shards, n, hidden)
             received = []
             for k in all_clients:
-                lowest = list_unit_layers(models[k])[0]
-                received.append(ctx.link.up(k, get_unit_rows(lowest), phase=phase))
+                lowest = list_linear_and_convolution_layers(models[k])[0]
+                received.append(ctx.link.up(k, make_layer_matrix_with_bias(lowest), phase=phase))
             # Server: match and average. Each client gets the layer, and the places of its own units in it.
             with ctx.server():
-                layer, places_of_units = self.match_and_fuse_layers(received)
+                layer, places_of_units = self.match_and_average_client_layers(received)
                 count = torch.bincount(torch.cat(places_of_units), minlength=len(layer))
                 units.append(len(layer))
                 shared_by_all.append(float((count == ctx.clients_count).double().mean()))
-                fused.body[n] = copy_block_with_unit_rows(fused.body[n], layer)
+                fused.body[n] = copy_block_with_layer_matrix(fused.body[n], layer)
             for k in all_clients:
                 layer, client_places = ctx.link.down(
                     k, (layer, places_of_units[k].int()), phase=phase
                 )
                 x, y = shards[k]
-                outputs = run_in_chunks(copy_block_with_unit_rows(fused.body[n], layer), x)
+                outputs = run_in_chunks(copy_block_with_layer_matrix(fused.body[n], layer), x)
                 shards[k] = LabelledSamples(outputs, y)
                 remove_fused_lowest_layer_in_place(models[k], client_places.long(), len(layer))
         # Clients: train the classifiers; these go up. Server: average them by class shares.
-        yield from self._train_upper_layers(ctx, models, shards, hidden, hidden)
+        yield from self._train_unfused_layers_in_place(ctx, models, shards, hidden, hidden)
         received = []
         for k in all_clients:
             received.append(
-                ctx.link.up(k, get_unit_rows(models[k].classifier), phase="classifiers")
+                ctx.link.up(
+                    k, make_layer_matrix_with_bias(models[k].classifier), phase="classifiers"
+                )
             )
         shares = send_class_counts_and_compute_class_shares(ctx)
         with ctx.server():
             mean = sum(share[:, None] * rows for share, rows in zip(shares, received, strict=True))
-            fused.classifier = copy_block_with_unit_rows(fused.classifier, mean)
+            fused.classifier = copy_block_with_layer_matrix(fused.classifier, mean)
             fused.architecture = (*fused.architecture, *units)
         return NetworkModel(fused, FedMAReport(units, shared_by_all))
 
-    def _train_upper_layers(
+    def _train_unfused_layers_in_place(
         self,
         ctx: Context,
         models: Sequence[Network],
@@ -171,7 +178,9 @@ class FedMA(Method):
             )
         ctx.check_finite(ClientModels(models))
 
-    def match_and_fuse_layers(self, client_layers: Sequence[LayerMatrix]) -> FusedLayer:
+    def match_and_average_client_layers(
+        self, client_layers: Sequence[LayerMatrix]
+    ) -> FusedRowsAndPlaces:
         """One layer `[J, i + 1]` from the clients' layers `[L_k, i + 1]` (weights and bias), and the places.
 
         The places `[L_k]` are, for each client, the shared unit of each of its own.
@@ -186,38 +195,40 @@ class FedMA(Method):
         count = torch.bincount(global_units)
         total = vectors[0].new_zeros(len(count), len(ones))
         mean = total.index_add(0, global_units, torch.cat(vectors)) / count[:, None]
-        return FusedLayer(mean.to(client_layers[0]), result.members)
+        return FusedRowsAndPlaces(mean.to(client_layers[0]), result.members)
 
 
-def get_unit_rows(layer: nn.Linear | nn.Conv2d) -> LayerMatrix:
+def make_layer_matrix_with_bias(layer: nn.Linear | nn.Conv2d) -> LayerMatrix:
     """`[units, i + 1]`: the weights that come into each unit, or channel, and its bias."""
     assert layer.bias is not None  # see `has_plain_blocks`
     return torch.cat([layer.weight.flatten(1), layer.bias[:, None]], 1).detach()
 
 
-def copy_block_with_unit_rows(block: Block, unit_rows: LayerMatrix) -> Block:
-    """A copy of `block`, whose only layer has these `unit_rows [units, i + 1]`."""
+def copy_block_with_layer_matrix(block: Block, layer_matrix: LayerMatrix) -> Block:
+    """A copy of `block`, whose only layer has these `layer_matrix [units, i + 1]`."""
     twin = copy_model(block)
-    (layer,) = list_unit_layers(twin)
-    layer.bias = nn.Parameter(unit_rows[:, -1].contiguous())
+    (layer,) = list_linear_and_convolution_layers(twin)
+    layer.bias = nn.Parameter(layer_matrix[:, -1].contiguous())
     replace_weight_and_sizes_in_place(
-        layer, unit_rows[:, :-1].reshape(len(unit_rows), -1, *layer.weight.shape[2:])
+        layer, layer_matrix[:, :-1].reshape(len(layer_matrix), -1, *layer.weight.shape[2:])
     )
     return twin
 
 
 def remove_fused_lowest_layer_in_place(
-    model: Network, fused_unit_of_each_unit: Tensor, fused_unit_count: int
+    model: Network, fused_unit_of_each_own_unit: NeuronIndices, fused_unit_count: int
 ) -> None:
-    """Remove a client's lowest layer, which is fused: the next layer reads its `fused_unit_count`.
+    """Remove a client's lowest layer, which is fused; the layer above it then reads the fused units.
 
-    The client's unit i is at places_of_units[i]. A linear layer has H W columns for each channel that it reads.
+    fused_unit_of_each_own_unit: the client's unit i became the fused unit of this index
+
+    A linear layer has H W columns for each channel that it reads.
     """
     model.body = model.body[1:]
-    layer = list_unit_layers(model)[0]
-    columns = layer.weight.detach().unflatten(1, (len(fused_unit_of_each_unit), -1))
+    layer = list_linear_and_convolution_layers(model)[0]
+    columns = layer.weight.detach().unflatten(1, (len(fused_unit_of_each_own_unit), -1))
     weight = columns.new_zeros(len(columns), fused_unit_count, *columns.shape[2:])
-    weight[:, fused_unit_of_each_unit.to(columns.device)] = columns
+    weight[:, fused_unit_of_each_own_unit.to(columns.device)] = columns
     replace_weight_and_sizes_in_place(layer, weight.flatten(1, 2))
     model.architecture = (*model.architecture, fused_unit_count)
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ...models import Network, count_parameters
 from ...models.state import copy_model
-from ...tensor_types import ClientClassShares, SquareMatrix
+from ...tensor_types import ClientClassShares, ScorePerClass, SquareMatrix, Vector
 from ...training import ClientModels
 from ..parts.averages import MergedModel, MergeReport
 from .wiring import (
@@ -25,10 +25,13 @@ from .wiring import (
     UnitWiring,
     find_unit_wiring,
     move_units_to_rows,
-    permute_tensor,
+    permute_units_of_tensor,
 )
 
 Activations = Tensor  # [samples, units]
+NeuronRows = Tensor  # [L, i + 1 + C]: each neuron's incoming weights, bias and outgoing weights
+NeuronIndices = Tensor  # int64 [L], the global neuron of each of a client's neurons
+ScoreMatrix = Tensor  # [n, m]
 
 ColumnIndices = Tensor  # int64 [rows]
 
@@ -37,27 +40,29 @@ UnitOrders = list[Tensor]  # for each group of units the order [units]
 
 
 def find_best_permutation(
-    scores: SquareMatrix, current_order: Permutation | None = None
+    scores_to_maximise: SquareMatrix, current_order: Permutation | None = None
 ) -> Permutation:
     """The order p `[n]` with the largest Σ_i scores[i, p(i)], of scores `[n, n]`.
 
     `current_order` (default: 0, 1, …) is kept if no other order is better.
     """
-    scores = scores.double().cpu()
+    scores_to_maximise = scores_to_maximise.double().cpu()
     if current_order is None:
-        current_order = torch.arange(len(scores))
-    best = assign_column_to_each_row(scores)
-    gain = _sum_assigned_scores(scores, best) - _sum_assigned_scores(scores, current_order)
-    if gain > BETTER * scores.abs().max():
+        current_order = torch.arange(len(scores_to_maximise))
+    best = assign_column_to_each_row(scores_to_maximise)
+    gain = _sum_assigned_scores(scores_to_maximise, best) - _sum_assigned_scores(
+        scores_to_maximise, current_order
+    )
+    if gain > BETTER * scores_to_maximise.abs().max():
         return best
     return current_order
 
 
-def assign_column_to_each_row(scores: Tensor) -> ColumnIndices:
-    """A different column for each row of `scores [n, m]`, n ≤ m, such that the scores have the largest sum: `[n]`."""
+def assign_column_to_each_row(scores_to_maximise: ScoreMatrix) -> ColumnIndices:
+    """A different column for each row `[n]`, so that the sum of their scores `[n, m]`, n ≤ m, is largest."""
     from scipy.optimize import linear_sum_assignment
 
-    _, columns = linear_sum_assignment(scores.double().cpu().numpy(), maximize=True)
+    _, columns = linear_sum_assignment(scores_to_maximise.double().cpu().numpy(), maximize=True)
     return torch.from_numpy(columns)
 
 
@@ -69,16 +74,16 @@ def find_unit_orders_greedily(
     It goes from layer to layer. The incoming weights are first reordered as the layers below have been matched; then
     the layer's units are matched by the Euclidean distance of their incoming weights, min_P Σ_i ‖U_ref[i] - U[P(i)]‖.
     """
-    orders = wiring.make_unchanged_orders()
+    orders = wiring.make_identity_orders()
     matched_groups: set[int] = set()
     for group, units in enumerate(wiring.units):
         reference_rows = []
         client_rows = []
-        for name in wiring.list_tensor_names_of_group(group):
+        for name in wiring.list_learnt_tensor_names_of_group(group):
             axes = wiring.axes[name]
             makes_units = axes[-1] == (0, group)
             if makes_units and all(g in matched_groups for _, g in axes[:-1]):
-                permuted = permute_tensor(state[name], wiring, name, orders)
+                permuted = permute_units_of_tensor(state[name], wiring, name, orders)
                 reference_rows.append(move_units_to_rows(reference_state[name], 0, units))
                 client_rows.append(move_units_to_rows(permuted, 0, units))
         distances = torch.cdist(
@@ -92,44 +97,46 @@ def find_unit_orders_greedily(
 
 
 def find_unit_orders_by_rebasin(
-    reference: State,
+    reference_state: State,
     state: State,
     wiring: UnitWiring,
     stream: torch.Generator,
-    start: UnitOrders,
-    record: Callable[[float], None],
+    start_orders: UnitOrders,
+    record_objective: Callable[[float], None],
 ) -> UnitOrders:
-    """Git Re-Basin's weight matching (Ainsworth et al. 2023): coordinate descent over the groups, from `start`.
+    """Git Re-Basin's weight matching (Ainsworth et al. 2023): coordinate descent over the groups, from `start_orders`.
 
     One group is matched at a time, while all others keep their current orders: S are the inner products of the
     reference's units with the client's, summed over the group's tensors, and P = argmax tr(PᵀS). The groups are visited
-    in random order, again and again, until none can gain. `record` is called with the objective,
+    in random order, again and again, until none can gain. `record_objective` is called with the objective,
     Σ ⟨reference, state in these orders⟩, at the start and after each step.
     """
-    orders = list(start)
-    value = compute_weight_agreement(reference, state, wiring, orders)
-    record(value)
+    orders = list(start_orders)
+    value = compute_weight_inner_product(reference_state, state, wiring, orders)
+    record_objective(value)
     has_gained = True
     while has_gained:
         has_gained = False
         for group in torch.randperm(len(orders), generator=stream).tolist():
-            products = _compute_inner_products_of_units(reference, state, wiring, orders, group)
+            products = _compute_inner_products_of_units(
+                reference_state, state, wiring, orders, group
+            )
             new_order = find_best_permutation(products, orders[group])
             if torch.equal(new_order, orders[group]):
                 continue
             new_orders = list(orders)
             new_orders[group] = new_order
-            new_value = compute_weight_agreement(reference, state, wiring, new_orders)
+            new_value = compute_weight_inner_product(reference_state, state, wiring, new_orders)
             if new_value > value + BETTER * (1 + abs(value)):
                 orders = new_orders
                 value = new_value
                 has_gained = True
-                record(value)
+                record_objective(value)
     return orders
 
 
-def compute_weight_agreement(
-    reference: State, state: State, wiring: UnitWiring, orders: UnitOrders
+def compute_weight_inner_product(
+    reference_state: State, state: State, wiring: UnitWiring, orders: UnitOrders
 ) -> float:
     """Σ ⟨reference, state in `orders`⟩ over all learnt tensors with units: the objective of Git Re-Basin.
 
@@ -138,8 +145,8 @@ def compute_weight_agreement(
     products = []
     for name in wiring.axes:
         if name in wiring.learnt:
-            permuted = permute_tensor(state[name], wiring, name, orders)
-            products.append((reference[name] * permuted).sum())
+            permuted = permute_units_of_tensor(state[name], wiring, name, orders)
+            products.append((reference_state[name] * permuted).sum())
     return float(sum(products))
 
 
@@ -153,7 +160,7 @@ def compute_unit_correlations(
 
 
 def _compute_inner_products_of_units(
-    reference: State, state: State, wiring: UnitWiring, orders: UnitOrders, group: UnitGroup
+    reference_state: State, state: State, wiring: UnitWiring, orders: UnitOrders, group: UnitGroup
 ) -> SquareMatrix:
     """Inner products of the reference's units in `group` with the state's, `[units, units]`.
 
@@ -163,11 +170,11 @@ def _compute_inner_products_of_units(
     other_orders = list(orders)
     other_orders[group] = torch.arange(units)
     products: Any = 0.0
-    for name in wiring.list_tensor_names_of_group(group):
-        permuted = permute_tensor(state[name], wiring, name, other_orders)
+    for name in wiring.list_learnt_tensor_names_of_group(group):
+        permuted = permute_units_of_tensor(state[name], wiring, name, other_orders)
         for dim, axis_group in wiring.axes[name]:
             if axis_group == group:
-                reference_rows = move_units_to_rows(reference[name], dim, units)
+                reference_rows = move_units_to_rows(reference_state[name], dim, units)
                 state_rows = move_units_to_rows(permuted, dim, units)
                 products = products + reference_rows @ state_rows.T
     return products
@@ -211,8 +218,8 @@ class GlobalNeurons:
 
 
 def match_neurons_of_clients(
-    client_neurons: Sequence[Tensor],
-    client_precisions: Sequence[Tensor],
+    neurons_of_each_client: Sequence[NeuronRows],
+    precisions_of_each_client: Sequence[Vector],
     *,
     prior_deviation: float,
     mass: float,
@@ -220,21 +227,21 @@ def match_neurons_of_clients(
 ) -> GlobalNeurons:
     """Match the clients' neurons. The largest client comes first; all are then matched anew `sweeps` times.
 
-    client_neurons: each client's, float64 `[L_k, D]`
-    client_precisions: those of each client's neurons, `[D]`
+    neurons_of_each_client: each client's, float64 `[L_k, D]`
+    precisions_of_each_client: those of each client's neurons, `[D]`
     prior_deviation: σ0
     mass: γ
     """
     prior = 1 / prior_deviation**2
-    clients = len(client_neurons)
-    members: list[Tensor] = [torch.empty(0, dtype=torch.long) for _ in client_neurons]
-    order = sorted(range(clients), key=lambda k: -len(client_neurons[k]))
+    clients = len(neurons_of_each_client)
+    members: list[Tensor] = [torch.empty(0, dtype=torch.long) for _ in neurons_of_each_client]
+    order = sorted(range(clients), key=lambda k: -len(neurons_of_each_client[k]))
     for k in order * (1 + sweeps):
         members[k] = members[k][:0]
         _renumber_neurons_without_gaps_in_place(members)
-        s, q, m = _sum_matched_neurons(client_neurons, client_precisions, members)
-        p = client_precisions[k]
-        pv = p * client_neurons[k]
+        s, q, m = _sum_matched_neurons(neurons_of_each_client, precisions_of_each_client, members)
+        p = precisions_of_each_client[k]
+        pv = p * neurons_of_each_client[k]
         # (S + p v)² / (1/σ0² + Q + p), summed over d, as three products of matrices.
         scale = 1 / (prior + q + p)
         old = (s.square() * scale).sum(1) + 2 * pv @ (s * scale).T + pv.square() @ scale.T
@@ -248,7 +255,7 @@ def match_neurons_of_clients(
         choice[is_new] = len(m) + torch.arange(int(is_new.sum()))
         members[k] = choice
     _renumber_neurons_without_gaps_in_place(members)
-    s, q, _ = _sum_matched_neurons(client_neurons, client_precisions, members)
+    s, q, _ = _sum_matched_neurons(neurons_of_each_client, precisions_of_each_client, members)
     return GlobalNeurons(s / (prior + q), members)
 
 
@@ -261,20 +268,20 @@ class NeuronSums(NamedTuple):
 
 
 def _sum_matched_neurons(
-    client_neurons: Sequence[Tensor],
-    client_precisions: Sequence[Tensor],
-    global_neuron_of_each: Sequence[Tensor],
+    neurons_of_each_client: Sequence[NeuronRows],
+    precisions_of_each_client: Sequence[Vector],
+    global_neuron_of_each: Sequence[NeuronIndices],
 ) -> NeuronSums:
     """S and Q `[J, D]`, and m `[J]`, of the neurons that are matched so far."""
     neurons = 0
     for client_members in global_neuron_of_each:
         if len(client_members):
             neurons = max(neurons, int(client_members.max()) + 1)
-    s = client_neurons[0].new_zeros(neurons, client_neurons[0].shape[1])
+    s = neurons_of_each_client[0].new_zeros(neurons, neurons_of_each_client[0].shape[1])
     q = torch.zeros_like(s)
     m = s.new_zeros(neurons)
     for v, p, client_members in zip(
-        client_neurons, client_precisions, global_neuron_of_each, strict=True
+        neurons_of_each_client, precisions_of_each_client, global_neuron_of_each, strict=True
     ):
         if len(client_members):
             s[client_members] += p * v
@@ -283,7 +290,7 @@ def _sum_matched_neurons(
     return NeuronSums(s, q, m)
 
 
-def _renumber_neurons_without_gaps_in_place(global_neuron_of_each: list[Tensor]) -> None:
+def _renumber_neurons_without_gaps_in_place(global_neuron_of_each: list[NeuronIndices]) -> None:
     """Renumber the global neurons in place, so that those without a member leave no gaps."""
     numbers = torch.cat(global_neuron_of_each).unique()
     for k, client_members in enumerate(global_neuron_of_each):
@@ -339,7 +346,7 @@ class MatchedModel(MergedModel):
 # Conversion of networks with one hidden layer to lists of neurons, which PFNM matches, and back.
 
 
-class MergedNetwork(NamedTuple):
+class NetworkAndMatchingReport(NamedTuple):
     """The network of the global neurons, and how they were matched."""
 
     network: Network
@@ -349,15 +356,15 @@ class MergedNetwork(NamedTuple):
 def merge_by_matching_neurons(
     uploaded_models: ClientModels,
     class_shares: ClientClassShares,
-    sigma: float,
-    sigma0: float,
+    noise_deviation: float,
+    prior_deviation: float,
     mass: float,
     sweeps: int,
-) -> MergedNetwork:
+) -> NetworkAndMatchingReport:
     """Match the clients' neurons by PFNM and make the network of the global ones.
 
     class_shares: `[M, C]`, each client's share s_kc of the samples of class c
-    sigma, sigma0, mass: σ, σ0 and γ
+    noise_deviation, prior_deviation, mass: σ, σ0 and γ
     """
     vectors = []
     biases = []
@@ -369,13 +376,13 @@ def merge_by_matching_neurons(
     precisions = torch.cat(
         [torch.ones(len(class_shares), incoming), class_shares.cpu()], 1
     ).double()
-    precisions = precisions / sigma**2
+    precisions = precisions / noise_deviation**2
     result = match_neurons_of_clients(
-        vectors, list(precisions), prior_deviation=sigma0, mass=mass, sweeps=sweeps
+        vectors, list(precisions), prior_deviation=prior_deviation, mass=mass, sweeps=sweeps
     )
     class_precisions = precisions[:, incoming:]
     weighted_biases = torch.stack(biases) * class_precisions
-    bias = weighted_biases.sum(0) / (1 / sigma0**2 + class_precisions.sum(0))
+    bias = weighted_biases.sum(0) / (1 / prior_deviation**2 + class_precisions.sum(0))
     network = copy_network_with_neurons(uploaded_models.module(0), result.neurons, bias)
     orders = np.stack([client_members.numpy() for client_members in result.members])
     identity = np.arange(orders.shape[1])
@@ -387,10 +394,11 @@ def merge_by_matching_neurons(
         moved=[float((order != identity).mean()) for order in orders],
         neurons=len(result.neurons),
     )
-    return MergedNetwork(network, report)
+    return NetworkAndMatchingReport(network, report)
 
 
 def list_linear_layers(network: nn.Module) -> list[nn.Linear]:
+    """Linear layers, from the inputs upwards."""
     return [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
 
 
@@ -405,36 +413,38 @@ def has_one_hidden_layer(network: Network) -> bool:
 
 def has_plain_blocks(network: Network) -> bool:
     """True if every block of `network` has one layer of units, with a bias, and no other parameters."""
-    if any(len(list_unit_layers(block)) != 1 for block in network.body):
+    if any(len(list_linear_and_convolution_layers(block)) != 1 for block in network.body):
         return False
     parameters: set[nn.Parameter] = set()
-    for layer in list_unit_layers(network):
+    for layer in list_linear_and_convolution_layers(network):
         if layer.bias is None or getattr(layer, "groups", 1) != 1:
             return False
         parameters.update(layer.parameters())
     return set(network.parameters()) == parameters
 
 
-def list_unit_layers(network: nn.Module) -> list[nn.Linear | nn.Conv2d]:
+def list_linear_and_convolution_layers(network: nn.Module) -> list[nn.Linear | nn.Conv2d]:
     """Linear layers and convolutions, from the inputs upwards."""
     return [layer for layer in network.modules() if isinstance(layer, (nn.Linear, nn.Conv2d))]
 
 
-class Neurons(NamedTuple):
+class NeuronsAndClassBiases(NamedTuple):
     """Each neuron's incoming weights, bias and outgoing weights, `[L, i + 1 + C]`; and the classes' biases `[C]`."""
 
     neurons: Tensor
     class_biases: Tensor
 
 
-def extract_neurons(network: nn.Module) -> Neurons:
+def extract_neurons(network: nn.Module) -> NeuronsAndClassBiases:
     """The neurons of a network with one hidden layer, float64 on the CPU."""
     hidden, last = list_linear_layers(network)
     neurons = torch.cat([hidden.weight, hidden.bias[:, None], last.weight.T], 1)
-    return Neurons(neurons.detach().cpu().double(), last.bias.detach().cpu().double())
+    return NeuronsAndClassBiases(neurons.detach().cpu().double(), last.bias.detach().cpu().double())
 
 
-def copy_network_with_neurons(network: Network, neurons: Tensor, bias: Tensor) -> Network:
+def copy_network_with_neurons(
+    network: Network, neurons: NeuronRows, class_biases: ScorePerClass
+) -> Network:
     """A network like `network` with these `neurons [J, i + 1 + C]` and biases of the classes `[C]`."""
     twin = copy_model(network)
     hidden, last = list_linear_layers(twin)
@@ -443,7 +453,7 @@ def copy_network_with_neurons(network: Network, neurons: Tensor, bias: Tensor) -
     hidden.weight = nn.Parameter(neurons[:, :inputs].contiguous())
     hidden.bias = nn.Parameter(neurons[:, inputs].contiguous())
     last.weight = nn.Parameter(neurons[:, inputs + 1 :].T.contiguous())
-    last.bias = nn.Parameter(bias.to(hidden.weight))
+    last.bias = nn.Parameter(class_biases.to(hidden.weight))
     hidden.out_features = len(neurons)
     last.in_features = len(neurons)
     name, shape, classes, _ = twin.architecture

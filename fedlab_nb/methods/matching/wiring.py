@@ -73,11 +73,11 @@ class UnitWiring:
     learnt: frozenset[str]
     activation_modules: tuple[str, ...]
 
-    def make_unchanged_orders(self) -> list[Permutation]:
+    def make_identity_orders(self) -> list[Permutation]:
         """The order that changes nothing, for every group."""
         return [torch.arange(n) for n in self.units]
 
-    def list_tensor_names_of_group(self, group: UnitGroup) -> list[str]:
+    def list_learnt_tensor_names_of_group(self, group: UnitGroup) -> list[str]:
         """The learnt tensors that an order of `group` changes."""
         names = []
         for name, axes in self.axes.items():
@@ -228,10 +228,13 @@ def move_units_to_rows(tensor: Tensor, unit_dim: int, unit_count: int) -> UnitRo
 
 def permute_units(state: State, wiring: UnitWiring, orders: Sequence[Permutation]) -> ModelState:
     """`state` with its units in other `orders`, int64 `[units]` for each group; the network's function is the same."""
-    return {name: permute_tensor(tensor, wiring, name, orders) for name, tensor in state.items()}
+    return {
+        name: permute_units_of_tensor(tensor, wiring, name, orders)
+        for name, tensor in state.items()
+    }
 
 
-def permute_tensor(
+def permute_units_of_tensor(
     tensor: Tensor, wiring: UnitWiring, tensor_name: str, orders: Sequence[Permutation]
 ) -> Tensor:
     """The tensor `tensor_name` of a state, its units in `orders`."""

@@ -42,8 +42,8 @@ from ...tensor_types import (
 SymmetricMatrices = Tensor  # [..., d, d]
 
 FLOOR = 1e-4
-CovarianceEstimate = Literal["floor", "ledoit-wolf"]
-COVARIANCES: tuple[CovarianceEstimate, ...] = get_args(CovarianceEstimate)
+FloorOrLedoitWolf = Literal["floor", "ledoit-wolf"]
+COVARIANCES: tuple[FloorOrLedoitWolf, ...] = get_args(FloorOrLedoitWolf)
 TOLERANCE = 1e-10  # relative change at which the barycentre's iteration stops
 MOST_STEPS = 200
 
@@ -72,8 +72,7 @@ class FeatureMoments:
 
     @classmethod
     def measure_with_shrunk_covariance(cls, features: Features) -> FeatureMoments:
-        """The moments of `features [n, d]`, their covariance S moved towards the identity (Ledoit
-        & Wolf 2004).
+        """The moments of `features [n, d]`, their covariance S moved towards the identity (Ledoit & Wolf 2004).
 
         (1 - s) S + s μ I with μ = tr(S) / d and s = min(1, b² / e²), where e² = ‖S - μ I‖² and b² =
         Σ_i ‖x_i x_iᵀ - S‖² / n² of the centred rows x_i: how far S would move with other samples,
@@ -101,9 +100,7 @@ class FeatureMoments:
         return cls(message["mean"].double(), covariance)
 
     def copy_with_variance_floor(self) -> FeatureMoments:
-        """These moments with FLOOR as the least variance along each axis; unchanged if none is
-        below it.
-        """
+        """These moments with each variance along an axis of the covariance at least FLOOR times their mean."""
         values, axes = torch.linalg.eigh(self.covariance)
         least = FLOOR * values.mean().clamp(min=FLOOR)
         if values[0] >= least:
@@ -111,22 +108,24 @@ class FeatureMoments:
         return FeatureMoments(self.mean, axes * values.clamp(min=least) @ axes.T)
 
 
-def compute_matrix_powers(matrices: SymmetricMatrices, exponent: float) -> SymmetricMatrices:
+def compute_symmetric_matrix_powers(
+    matrices: SymmetricMatrices, exponent: float
+) -> SymmetricMatrices:
     """Powers of symmetric positive (semi)definite matrices `[..., d, d]`."""
     values, axes = torch.linalg.eigh(matrices)
     return axes * values.clamp(min=0).pow(exponent)[..., None, :] @ axes.mT
 
 
-def compute_barycentre(
+def compute_covariance_barycentre(
     client_covariances: ClientCovariances, client_shares: ClientShares
 ) -> Covariance:
     """S* `[d, d]` of covariances `[M, d, d]`, weights `[M]` that sum to 1."""
     s = torch.tensordot(client_shares, client_covariances, 1)
     for _ in range(MOST_STEPS):
-        root = compute_matrix_powers(s, 0.5)
-        inverse_root = compute_matrix_powers(s, -0.5)
+        root = compute_symmetric_matrix_powers(s, 0.5)
+        inverse_root = compute_symmetric_matrix_powers(s, -0.5)
         mean_root = torch.tensordot(
-            client_shares, compute_matrix_powers(root @ client_covariances @ root, 0.5), 1
+            client_shares, compute_symmetric_matrix_powers(root @ client_covariances @ root, 0.5), 1
         )
         factor = inverse_root @ mean_root
         new_s = factor @ factor.T
@@ -140,37 +139,38 @@ def compute_barycentre(
 def compute_transport_map(
     source_covariance: Covariance, target_covariance: Covariance
 ) -> SquareMatrix:
-    """A `[d, d]`, symmetric, with A source_covariance A = target_covariance, of covariances `[d,
-    d]`.
-    """
-    root = compute_matrix_powers(source_covariance, 0.5)
-    inverse_root = compute_matrix_powers(source_covariance, -0.5)
-    return inverse_root @ compute_matrix_powers(root @ target_covariance @ root, 0.5) @ inverse_root
+    """A `[d, d]`, symmetric, with A S A = T, for the source's covariance S and the target's T, both `[d, d]`."""
+    root = compute_symmetric_matrix_powers(source_covariance, 0.5)
+    inverse_root = compute_symmetric_matrix_powers(source_covariance, -0.5)
+    return (
+        inverse_root
+        @ compute_symmetric_matrix_powers(root @ target_covariance @ root, 0.5)
+        @ inverse_root
+    )
 
 
 class AffineMap(NamedTuple):
-    """A matrix `[d, d]` and a shift `[d]`."""
+    """Rows `[n, d]` are multiplied by the matrix `[d, d]`, then the shift `[d]` is added."""
 
     matrix: Tensor
     shift: Tensor
 
 
 def compute_alignment_map(
-    source_moments: FeatureMoments, target_moments: FeatureMoments, tau: float
+    source_moments: FeatureMoments, target_moments: FeatureMoments, share_of_way_0_to_1: float
 ) -> AffineMap:
-    """Matrix `[d, d]` and shift `[d]` that move rows a share `tau` of the way from moments
-    `source_moments` to `target_moments`."""
+    """The map x @ matrix + shift, which moves rows a share of the way from the source's moments to the target's."""
     a = compute_transport_map(
         source_moments.copy_with_variance_floor().covariance, target_moments.covariance
     )
-    matrix = (1 - tau) * torch.eye(len(a)).to(a) + tau * a
-    return AffineMap(matrix, tau * (target_moments.mean - source_moments.mean @ a))
+    matrix = (1 - share_of_way_0_to_1) * torch.eye(len(a)).to(a) + share_of_way_0_to_1 * a
+    return AffineMap(matrix, share_of_way_0_to_1 * (target_moments.mean - source_moments.mean @ a))
 
 
 def pool_moments(
     client_moments: Sequence[FeatureMoments], client_shares: ClientShares
 ) -> FeatureMoments:
-    """The moments of all samples together, of clients with shares `client_shares [M]`."""
+    """The moments of all clients' samples together; `client_shares [M]`: each client's share of them."""
     means = torch.stack([moments.mean for moments in client_moments])
     covariances = torch.stack([moments.covariance for moments in client_moments])
     mean = client_shares @ means

@@ -27,12 +27,12 @@ from ..base import KnobField, NetworkModel, Report, knob, weighted_mean
 from ..context import ClientIndex
 from ..run_outputs import AccuracyByRule
 
-AverageRule = Literal["mean", "median", "trimmed", "krum"]
-RULES: tuple[AverageRule, ...] = get_args(AverageRule)
+MeanMedianTrimmedOrKrum = Literal["mean", "median", "trimmed", "krum"]
+RULES: tuple[MeanMedianTrimmedOrKrum, ...] = get_args(MeanMedianTrimmedOrKrum)
 State = Mapping[str, Tensor]
 
 
-def make_average_knob() -> KnobField:
+def make_average_rule_knob() -> KnobField:
     """The field `average` of the methods that average models."""
     return knob("mean", "Average", options=RULES)
 
@@ -43,7 +43,7 @@ def make_assumed_liars_knob() -> KnobField:
 
 
 def check_average_is_possible(
-    rule: AverageRule, assumed_liars: int, client_count: int, method_title: str
+    rule: MeanMedianTrimmedOrKrum, assumed_liars: int, client_count: int, method_title: str
 ) -> None:
     """UsageError if so few clients cannot be averaged by `rule`."""
     least = {"trimmed": 2 * assumed_liars + 1, "krum": assumed_liars + 3}.get(rule, 1)
@@ -57,12 +57,10 @@ def check_average_is_possible(
 def average_states(
     client_states: Sequence[State],
     client_weights: Sequence[float],
-    rule: AverageRule,
+    rule: MeanMedianTrimmedOrKrum,
     assumed_liars: int,
 ) -> ModelState:
-    """One model from `client_states` by `rule` (one of RULES); only the mean uses the
-    `client_weights`.
-    """
+    """One state from `client_states` by `rule` (one of RULES); only the mean uses the `client_weights`."""
     if rule == "mean":
         return weighted_mean(client_states, client_weights)
     if rule == "krum":
@@ -77,9 +75,7 @@ def average_states(
 
 
 def compute_trimmed_mean(client_values: Tensor, trimmed_per_side: int) -> Tensor:
-    """Means over the first axis of `client_values [M, ...]` without the `trimmed_per_side` largest
-    and smallest.
-    """
+    """Means over the first axis of `client_values [M, ...]`, without the largest and smallest so many at each place."""
     return (
         client_values.sort(0)
         .values[trimmed_per_side : len(client_values) - trimmed_per_side]
@@ -95,8 +91,7 @@ def flatten_state_into_vector(state: State, tensor_names: Sequence[str]) -> Para
 def split_vector_into_tensors(
     vector: ParameterVector, template_state: State, tensor_names: Sequence[str]
 ) -> ModelState:
-    """The tensors that `flatten_state_into_vector` made the vector `vector [d]` from; shapes are
-    those of the state `template_state`."""
+    """The tensors that `flatten_state_into_vector` made `vector [d]` from, in the shapes of `template_state`."""
     pieces = vector.split([template_state[name].numel() for name in tensor_names])
     return {
         name: piece.view(template_state[name].shape)
@@ -105,9 +100,7 @@ def split_vector_into_tensors(
 
 
 def choose_krum_client(client_states: Sequence[State], assumed_liars: int) -> ClientIndex:
-    """The index of the model with the smallest sum of squared distances to its M - f - 2 nearest
-    others.
-    """
+    """The client whose model has the smallest sum of squared distances to its M - f - 2 nearest others."""
     rows = []
     for state in client_states:
         rows.append(torch.cat([tensor.flatten().double() for tensor in state.values()]))
@@ -187,26 +180,26 @@ def make_zero_optimizer_moments(parameters: ParameterTensors) -> OptimizerMoment
 
 
 def compute_mean_parameter_change(
-    weights: ClientShares | list[float],
+    client_shares: ClientShares | list[float],
     client_parameters: list[ParameterTensors],
-    parameters: ParameterTensors,
+    server_parameters: ParameterTensors,
 ) -> ParameterTensors:
-    """`delta = sum_i w_i (received_i - parameters)`; the weights are expected to sum to 1."""
+    """`delta = sum_i w_i (received_i - server_parameters)`; the weights are expected to sum to 1."""
 
     def change(start: Tensor, *ends: Tensor) -> Any:
-        return sum(float(w) * (end - start) for w, end in zip(weights, ends, strict=True))
+        return sum(float(w) * (end - start) for w, end in zip(client_shares, ends, strict=True))
 
-    return _apply_to_each_tensor(change, parameters, *client_parameters)
+    return _apply_to_each_tensor(change, server_parameters, *client_parameters)
 
 
-class ServerStep(NamedTuple):
+class ParametersAndMoments(NamedTuple):
     """The parameters after a step, and the optimizer's moments."""
 
     parameters: Any
     moments: OptimizerMoments
 
 
-def take_server_optimizer_step(
+def compute_server_optimizer_step(
     optimizer: ServerOptimizer,
     parameters: ParameterTensors,
     mean_change: ParameterTensors,
@@ -216,18 +209,18 @@ def take_server_optimizer_step(
     tau: float = 1e-3,
     beta1: float = BETA1,
     beta2: float = BETA2,
-) -> ServerStep:
-    """One server step: the new parameters and the new state. UsageError for an unknown name.
+) -> ParametersAndMoments:
+    """One server step: new parameters and new moments; nothing is changed in place. UsageError for an unknown name.
 
     >>> state = make_zero_optimizer_moments(torch.zeros(1))
-    >>> take_server_optimizer_step("fedadam", torch.zeros(1), torch.ones(1), state, lr=0.1)[0]
+    >>> compute_server_optimizer_step("fedadam", torch.zeros(1), torch.ones(1), state, lr=0.1)[0]
     tensor([0.0990])
 
     That is 0.1 * 0.1 / (sqrt(0.01) + 0.001).
     """
     choose("server optimizer", optimizer, SERVER_OPTIMIZERS)
     if optimizer == "fedavg":
-        return ServerStep(
+        return ParametersAndMoments(
             _apply_to_each_tensor(lambda p, d: p + lr * d, parameters, mean_change), moments
         )
     m, v = moments
@@ -239,7 +232,7 @@ def take_server_optimizer_step(
             lambda v, d: v - (1 - beta2) * d * d * torch.sign(v - d * d), v, mean_change
         )
     new = _apply_to_each_tensor(lambda p, m, v: p + lr * m / (v.sqrt() + tau), parameters, m, v)
-    return ServerStep(new, (m, v))
+    return ParametersAndMoments(new, (m, v))
 
 
 def _apply_to_each_tensor(

@@ -36,6 +36,7 @@ from ...tensor_types import (
     ClientProbabilities,
     ValuePerSample,
 )
+from ..context import ClientIndex
 
 # A logit so large that its probability is 1: the probability vector (0, 1, 0) is sent as the logits (0, 100, 0).
 CERTAIN_LOGIT = 100.0
@@ -43,81 +44,88 @@ CERTAIN_LOGIT = 100.0
 MATCH_HONEST = 0.0
 
 
-def choose_lie_logit(chosen_logit: float, reads_probabilities: bool) -> float:
-    """The logit of a lie: `chosen_logit` (from `Poison.logit`) if it is not 0, else the one for
-    what the rule reads.
+def choose_lie_logit(chosen_logit_or_0: float, rule_reads_probabilities: bool) -> float:
+    """The logit of a lie: the chosen one (`Poison.logit`) if it is not 0, else the one for what the rule reads.
+
+    That is CERTAIN_LOGIT for probabilities, and MATCH_HONEST for logits.
     """
-    if chosen_logit:
-        return chosen_logit
-    if reads_probabilities:
+    if chosen_logit_or_0:
+        return chosen_logit_or_0
+    if rule_reads_probabilities:
         return CERTAIN_LOGIT
     return MATCH_HONEST
 
 
-def compute_lie_logit_per_sample(honest_logits: ClientLogits, lie_logit: float) -> ValuePerSample:
+def compute_lie_logit_per_sample(
+    honest_logits: ClientLogits, lie_logit_or_0_to_match_honest: float
+) -> ValuePerSample:
     """A lie's logit for each sample, `[N]`; `honest_logits [H, N, C]` are the honest clients'."""
-    if lie_logit == MATCH_HONEST:
+    if lie_logit_or_0_to_match_honest == MATCH_HONEST:
         return honest_logits.amax((0, 2)).clamp_min(0)
-    return honest_logits.new_full(honest_logits.shape[1:2], lie_logit)
+    return honest_logits.new_full(honest_logits.shape[1:2], lie_logit_or_0_to_match_honest)
 
 
 def replace_answers_of_liars(
     combine_logits: Callable[[ClientLogits], ClassScores],
     client_logits: ClientLogits,
-    liars: Sequence[int],
-    lie_logit: float,
+    liar_indices: Sequence[ClientIndex],
+    lie_logit_or_0_to_match_honest: float,
 ) -> ClientLogits:
-    """`client_logits [M, N, C]` with the rows of the `liars` replaced; the same tensor if there are
+    """`client_logits [M, N, C]` with the rows of the `liar_indices` replaced; the same tensor if there are
     none.
 
     combine_logits: the ensemble's rule, logits `[M, N, C]` -> scores `[N, C]`
-    lie_logit: the logit of the class that a liar names (see `choose_lie_logit`); its other logits are 0
+    lie_logit_or_0_to_match_honest: the logit of the class that a liar names (see `choose_lie_logit`); 0: the largest
+        logit of an honest client for the same sample. The liar's other logits are 0
 
     The liars name the class for which the honest clients' class is least ahead of the best other
     one.
     """
-    if not liars:
+    if not liar_indices:
         return client_logits
     classes = client_logits.shape[-1]
-    honest_clients = [k for k in range(len(client_logits)) if k not in liars]
+    honest_clients = [k for k in range(len(client_logits)) if k not in liar_indices]
     honest = client_logits[honest_clients]
     honest_class = honest.softmax(-1).mean(0).argmax(-1)
     is_honest_class = F.one_hot(honest_class, classes).bool()
-    sizes = compute_lie_logit_per_sample(honest, lie_logit)[:, None]
+    sizes = compute_lie_logit_per_sample(honest, lie_logit_or_0_to_match_honest)[:, None]
     margins = []
     for named_class in torch.eye(classes).to(client_logits):
         answers = client_logits.clone()
-        answers[list(liars)] = sizes * named_class
+        answers[list(liar_indices)] = sizes * named_class
         scores = combine_logits(answers)
         best_other = scores.masked_fill(is_honest_class, -torch.inf).amax(-1)
         margins.append(scores[is_honest_class] - best_other)
     worst_class = torch.stack(margins).argmin(0)
     answers = client_logits.clone()
-    answers[list(liars)] = sizes * F.one_hot(worst_class, classes).to(client_logits)
+    answers[list(liar_indices)] = sizes * F.one_hot(worst_class, classes).to(client_logits)
     return answers
 
 
 def replace_answers_of_random_liars(
-    client_logits: ClientLogitsBySample, liar_count: int, stream: torch.Generator, lie_logit: float
+    client_logits: ClientLogitsBySample,
+    liars_per_sample: int,
+    stream: torch.Generator,
+    lie_logit_or_0_to_match_honest: float,
 ) -> ClientLogitsBySample:
-    """`client_logits [n, M, C]` in which `liar_count` clients lie, drawn anew for each sample.
+    """`client_logits [n, M, C]` in which `liars_per_sample` clients lie, drawn anew for each sample.
 
     They name the class that the other clients together find second most likely. A rule can be
-    trained on these answers as well as on honest ones. `lie_logit`: see `choose_lie_logit`.
+    trained on these answers as well as on honest ones. `lie_logit_or_0_to_match_honest`: see `choose_lie_logit`.
     """
     samples, clients, classes = client_logits.shape
-    is_drawn = torch.rand(samples, clients, generator=stream).argsort(1) < liar_count
+    is_drawn = torch.rand(samples, clients, generator=stream).argsort(1) < liars_per_sample
     is_liar = is_drawn.to(client_logits.device)[..., None]
     second = (client_logits.softmax(-1) * ~is_liar).sum(1).topk(2).indices[:, 1]
-    if lie_logit == MATCH_HONEST:
+    if lie_logit_or_0_to_match_honest == MATCH_HONEST:
         sizes = client_logits.masked_fill(is_liar, -torch.inf).amax((1, 2)).clamp_min(0)
     else:
-        sizes = client_logits.new_full((samples,), lie_logit)
+        sizes = client_logits.new_full((samples,), lie_logit_or_0_to_match_honest)
     lies = sizes[:, None] * F.one_hot(second, classes).to(client_logits)
     return torch.where(is_liar, lies[:, None], client_logits)
 
 
-def are_predictions_certified(
+def are_predictions_safe_from_liars(
     client_probabilities: ClientProbabilities, liar_count: int
 ) -> BooleanPerSample:
     """Whether each prediction is safe from `liar_count` liars, whichever clients they are, `[N]`.

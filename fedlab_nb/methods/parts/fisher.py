@@ -34,8 +34,8 @@ from ...tensor_types import (
     ClassScores,
     ClassShares,
     Features,
-    Labels,
     LossPerSample,
+    OneHotLabels,
     Probabilities,
     Vector,
 )
@@ -43,8 +43,8 @@ from ...training import Recipe
 from ...training.distill import distil_student_in_place
 from ..base import Context, Steps, report_progress
 
-TrainedHead = Literal["fishermix", "protohyper"]
-TRAINED: tuple[TrainedHead, ...] = get_args(TrainedHead)
+FisherMixOrProtoHyper = Literal["fishermix", "protohyper"]
+TRAINED: tuple[FisherMixOrProtoHyper, ...] = get_args(FisherMixOrProtoHyper)
 ENERGY = 0.995  # share of the trace that the subspace keeps
 MOST = 16  # dimensions of the subspace
 TAU = 0.9  # standard deviation of the draws, in units of the class's own
@@ -136,7 +136,7 @@ def find_fisher_subspace(
 
 def train_fisher_head(
     ctx: Context,
-    head_kind: TrainedHead,
+    head_kind: FisherMixOrProtoHyper,
     class_means: ClassMeans,
     class_covariances: ClassCovariances,
     class_counts: Vector,
@@ -172,7 +172,7 @@ def train_fisher_head(
     if head_kind == "fishermix":
         head = Cosine(centres.to(ctx.dtype))
         targets = one_hot.to(ctx.dtype)
-        loss = compute_margin_losses
+        loss = compute_cosine_margin_losses
     else:
         # LDA is this simple here because z has the covariance I within classes.
         constants = shares.log() - centres.square().sum(1) / 2
@@ -191,9 +191,13 @@ def train_fisher_head(
     return FisherHead(mean.to(ctx.dtype), p.to(ctx.dtype), classes, len(class_counts), head).eval()
 
 
-def compute_margin_losses(labels: Labels, scores: ClassScores) -> LossPerSample:
+def compute_cosine_margin_losses(
+    one_hot_labels: OneHotLabels, cosine_scores: ClassScores
+) -> LossPerSample:
     """FisherMix: cross-entropy `[b]`, with MARGIN subtracted from the true class's cosine."""
-    return F.cross_entropy(scores - SCALE * MARGIN * labels, labels, reduction="none")
+    return F.cross_entropy(
+        cosine_scores - SCALE * MARGIN * one_hot_labels, one_hot_labels, reduction="none"
+    )
 
 
 def compute_soft_label_losses(soft_labels: Probabilities, scores: ClassScores) -> LossPerSample:

@@ -41,10 +41,10 @@ from ..memory import SquareMatricesInMemory
 from ..traffic import FederationSizes
 from .align import (
     COVARIANCES,
-    CovarianceEstimate,
     FeatureMoments,
+    FloorOrLedoitWolf,
     compute_alignment_map,
-    compute_barycentre,
+    compute_covariance_barycentre,
     pool_moments,
 )
 
@@ -109,7 +109,7 @@ class HeadModel(GlobalModel):
 
 
 # --------------------------------------------------------------------------------- the methods and their knobs
-class ClientAndTestFeatures(NamedTuple):
+class ClientAndTestFeatureMaps(NamedTuple):
     """The feature map of each client, and the one for samples that have no client."""
 
     clients: list[FrozenFeatures]
@@ -129,7 +129,7 @@ class FrozenMethod(Method):
     features_seed: int = knob(0, "Seed of the features", low=0, high=2**31 - 1)
     send_body: bool = knob(False, "Send the body")
     align: float = knob(0.0, "Alignment", low=0, high=1)
-    align_covariance: CovarianceEstimate = knob("floor", "Covariances aligned", options=COVARIANCES)
+    align_covariance: FloorOrLedoitWolf = knob("floor", "Covariances aligned", options=COVARIANCES)
 
     def refuse(self, ctx: Context) -> None:
         if self.features == "conv" and not ctx.has("images"):
@@ -174,17 +174,19 @@ class FrozenMethod(Method):
             text += ", and the mean and covariance of its features"
         return text
 
-    def make_features(self, ctx: Context) -> Steps[ClientAndTestFeatures]:
+    def make_feature_maps(self, ctx: Context) -> Steps[ClientAndTestFeatureMaps]:
         """Make the features that the knobs choose: each client's, which differ with `align`, and
         those of test samples.
         """
-        frozen = yield from make_common_features(
+        frozen = yield from make_common_feature_map(
             ctx, self.features, self.size, self.features_seed, send_body=self.send_body
         )
-        return (yield from align_client_features(ctx, frozen, self.align, self.align_covariance))
+        return (
+            yield from align_client_feature_maps(ctx, frozen, self.align, self.align_covariance)
+        )
 
     def local_passes(
-        self, recipe: Recipe, client_sample_counts: Sequence[MeanPassesPerClient]
+        self, recipe: Recipe, client_sample_counts: Sequence[float]
     ) -> MeanPassesPerClient:
         """Only with `client` a network is trained, by one client."""
         if self.features == "client":
@@ -193,11 +195,11 @@ class FrozenMethod(Method):
 
 
 # ------------------------------------------------------------------------------------------------ making them
-def make_common_features(
+def make_common_feature_map(
     ctx: Context,
     feature_kind: FeatureKind,
-    feature_count: int,
-    seed: int,
+    random_feature_count: int,
+    feature_seed: int,
     *,
     send_body: bool = False,
 ) -> Steps[FrozenFeatures]:
@@ -216,27 +218,31 @@ def make_common_features(
             ctx.link.broadcast(half_precision, phase="features")
         return FrozenFeatures(body, lite0.FEATURES)
     if feature_kind != "pixels":
-        seed = int(ctx.link.broadcast(torch.tensor([seed]), phase="seed of the features"))
-    frozen = make_feature_map(feature_kind, ctx.input_shape, feature_count, seed, ctx.dtype)
+        feature_seed = int(
+            ctx.link.broadcast(torch.tensor([feature_seed]), phase="seed of the features")
+        )
+    frozen = make_frozen_feature_map(
+        feature_kind, ctx.input_shape, random_feature_count, feature_seed, ctx.dtype
+    )
     return replace(frozen, module=frozen.module.to(ctx.device))
 
 
-def align_client_features(
+def align_client_feature_maps(
     ctx: Context,
-    frozen: FrozenFeatures,
-    tau: float,
-    covariance_estimate: CovarianceEstimate = "floor",
-) -> Steps[ClientAndTestFeatures]:
+    common_map: FrozenFeatures,
+    alignment_0_to_1: float,
+    covariance_estimate: FloorOrLedoitWolf = "floor",
+) -> Steps[ClientAndTestFeatureMaps]:
     """Align features by SLOT-Align (`align.py`): each client's, and those of samples without a
     client.
 
-    With `tau` 0 all are `frozen`, and nothing is sent. Client side, as `make_common_features`;
+    With `alignment_0_to_1` 0 all are `common_map`, and nothing is sent. Client side, as `make_common_feature_map`;
     phases "moments" (up) and "barycentre" (down), 4 (d + d (d + 1)/2) bytes each.
 
     covariance_estimate: how a client estimates its covariance, one of COVARIANCES
     """
-    if not tau:
-        return ClientAndTestFeatures([frozen] * ctx.clients_count, frozen)
+    if not alignment_0_to_1:
+        return ClientAndTestFeatureMaps([common_map] * ctx.clients_count, common_map)
     # Clients: mean and covariance of their features; up.
     measure = (
         FeatureMoments.measure
@@ -246,7 +252,7 @@ def align_client_features(
     client_moments = []
     for k in range(ctx.clients_count):
         x, _ = ctx.private.train(k)
-        client_moments.append(measure(frozen(x)))
+        client_moments.append(measure(common_map(x)))
     messages = yield from ctx.collect(
         "moments", lambda k: client_moments[k].make_message(ctx.dtype)
     )
@@ -259,23 +265,25 @@ def align_client_features(
         covariances = torch.stack(
             [moments.copy_with_variance_floor().covariance for moments in received]
         )
-        target = FeatureMoments(pooled.mean, compute_barycentre(covariances, shares))
+        target = FeatureMoments(pooled.mean, compute_covariance_barycentre(covariances, shares))
         message = ctx.link.broadcast(target.make_message(ctx.dtype), phase="barycentre")
         common = FeatureMoments.from_message(message)
     # Clients move their features from their own moments to the common ones, the server from the pooled moments.
     aligned = []
     for moments in client_moments:
-        aligned.append(replace(frozen, moved=compute_alignment_map(moments, common, tau)))
-    return ClientAndTestFeatures(
-        aligned, replace(frozen, moved=compute_alignment_map(pooled, common, tau))
+        aligned.append(
+            replace(common_map, moved=compute_alignment_map(moments, common, alignment_0_to_1))
+        )
+    return ClientAndTestFeatureMaps(
+        aligned, replace(common_map, moved=compute_alignment_map(pooled, common, alignment_0_to_1))
     )
 
 
-def make_feature_map(
+def make_frozen_feature_map(
     map_kind: Literal["pixels", "relu", "conv"],
     input_shape: Sequence[int],
     random_feature_count: int,
-    seed: int,
+    feature_seed: int,
     dtype: torch.dtype = torch.float32,
 ) -> FrozenFeatures:
     """`pixels`, `relu` or `conv` features of samples of `input_shape`.
@@ -286,13 +294,13 @@ def make_feature_map(
     inputs = prod(input_shape)
     if map_kind == "pixels":
         return FrozenFeatures(nn.Flatten(), inputs)
-    stream = generator(seed, "frozen features", map_kind)
+    stream = generator(feature_seed, "frozen features", map_kind)
     if map_kind == "relu":
         weight = torch.randn(random_feature_count, inputs, generator=stream) * (2 / inputs) ** 0.5
         bias = torch.randn(random_feature_count, generator=stream) / 2
         if len(input_shape) == 3:
             bias = bias - CENTRE * weight.sum(1)
-        linear = _set_and_freeze_parameters(
+        linear = _set_and_freeze_parameters_in_place(
             nn.Linear(inputs, random_feature_count, device="meta"), weight, bias
         )
         layers = [nn.Flatten(), linear, nn.ReLU()]
@@ -304,12 +312,12 @@ def make_feature_map(
         convolution = nn.Conv2d(
             channels, filters, FILTER, padding=FILTER // 2, bias=False, device="meta"
         )
-        filtered = _set_and_freeze_parameters(convolution, weight)
+        filtered = _set_and_freeze_parameters_in_place(convolution, weight)
         layers = [filtered, nn.ReLU(), nn.AdaptiveAvgPool2d(CELLS), nn.Flatten()]
     return FrozenFeatures(nn.Sequential(*layers).to(dtype).eval(), random_feature_count)
 
 
-def _set_and_freeze_parameters(
+def _set_and_freeze_parameters_in_place(
     layer: nn.Module, weight: Tensor, bias: Tensor | None = None
 ) -> nn.Module:
     """`layer` with these numbers, which are not trained."""

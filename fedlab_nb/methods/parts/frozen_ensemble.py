@@ -3,13 +3,14 @@ input.
 
 In short:
 - `ensemble = FrozenEnsemble(clients)`; `ensemble.logits(x) -> [M, N, C]`, with gradients to x if x needs them, never
-  to a model; `ensemble.logits_in_chunks(x)`: the same in chunks, without gradients (to keep beside a pool of samples).
+  to a model; `ensemble.compute_logits_without_gradients(x)`: the same in chunks, without gradients (to keep beside a
+  pool of samples).
 - `combine_client_logits(logits, weights)`: f̄_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, with a weight for each client `[M]`,
-  for each client and class `[M, C]`, or None for equal ones; differentiable with respect to both; `normalise=False`
-  does not divide.
+  for each client and class `[M, C]`, or None for equal ones; differentiable with respect to both; with
+  `divide_by_weight_sum=False` the sum itself.
 - `ensemble.compute_outputs(x, with_batch_norm_loss=True)`: logits, penultimate features and the
   batch-norm loss of one forward pass.
-- `make_client_weights("uniform" | "samples", sizes, like)` -> `[M]`;
+- `compute_client_shares("uniform" | "samples", sizes, like)` -> `[M]`;
   `send_class_counts_and_compute_class_shares(ctx)` -> `[M, C]`, which uploads C counts a client.
 
 The models are copied once, in eval mode, so the clients' own models never change. Models of one
@@ -44,7 +45,7 @@ from ...training.backend import BackendChoice, choose_backend
 from ...training.evaluate import choose_samples_per_chunk
 from ...training.stack import Stack, StackedLinear
 from ..base import ClientWeighting
-from ..context import Context
+from ..context import ClientIndex, Context
 
 JoinedChannels = (
     Tensor  # [channels] or [M, channels]: several clients' channels side by side on the last axis
@@ -53,11 +54,10 @@ JoinedChannels = (
 WEIGHTS: tuple[ClientWeighting, ...] = ("uniform", "samples")
 
 
-def make_client_weights(
+def compute_client_shares(
     weighting: ClientWeighting, client_sample_counts: Sequence[int], dtype_device_template: Tensor
 ) -> ClientShares:
-    """`[M]`, summing to 1: 1/M ("uniform", FedENS) or n_k/N ("samples", DW-FedENS); device and
-    dtype of `dtype_device_template`."""
+    """`[M]`, summing to 1: 1/M ("uniform", FedENS) or n_k/N ("samples", DW-FedENS)."""
     choose("client weights", weighting, WEIGHTS)
     counts = client_sample_counts if weighting == "samples" else [1] * len(client_sample_counts)
     weights = torch.tensor(counts, dtype=torch.float64)
@@ -75,16 +75,16 @@ def compute_class_shares(class_counts: ClientClassCounts) -> ClientClassShares:
 
 
 def send_class_counts_and_compute_class_shares(
-    ctx: Context, members: Sequence[int] | None = None
+    ctx: Context, members_or_none_for_all: Sequence[ClientIndex] | None = None
 ) -> ClientClassShares:
     """`compute_class_shares` of the members (None: of all). Call it outside `ctx.server()`.
 
     Client part: count the own training labels; C numbers go up (int32, phase "class counts").
     """
-    if members is None:
-        members = range(ctx.clients_count)
+    if members_or_none_for_all is None:
+        members_or_none_for_all = range(ctx.clients_count)
     received = []
-    for k in members:
+    for k in members_or_none_for_all:
         _, labels = ctx.private.train(k)
         counts = torch.bincount(labels, minlength=ctx.classes).int()
         received.append(ctx.link.up(k, counts, phase="class counts"))
@@ -94,20 +94,21 @@ def send_class_counts_and_compute_class_shares(
 
 def combine_client_logits(
     client_logits: ClientLogits,
-    client_weights: ClientWeights | None = None,
+    client_weights_or_none_if_equal: ClientWeights | None = None,
     *,
-    normalise: bool = True,
+    divide_by_weight_sum: bool = True,
 ) -> Logits:
-    """f̄_w = Σ_k w_k f_k / Σ_k w_k (Co-Boosting, Eq. 2, as its code has it): logits `[M, N, C]` ->
-    `[N, C]`.
+    """f̄_w = Σ_k w_k f_k / Σ_k w_k (Co-Boosting, Eq. 2, as its code has it): logits `[M, N, C]` -> `[N, C]`.
 
-    client_weights: `[M]`, `[M, C]`, or None for the mean. normalise=False: no division.
+    client_weights_or_none_if_equal: w `[M]`, or with a weight for each class `[M, C]`; None gives the mean
+    divide_by_weight_sum: without it, the sum Σ_k w_k f_k
     """
-    if client_weights is None:
+    weights = client_weights_or_none_if_equal
+    if weights is None:
         return client_logits.mean(0)
-    per_class = client_weights if client_weights.dim() == 2 else client_weights[:, None]
+    per_class = weights if weights.dim() == 2 else weights[:, None]
     total = (per_class[:, None] * client_logits).sum(0)
-    if not normalise:
+    if not divide_by_weight_sum:
         return total
     return total / per_class.sum(0)
 
@@ -116,10 +117,11 @@ def combine_client_logits(
 # The frozen clients of one architecture: one after the other (`LoopGroup`), as one stack
 # (`StackedGroup`), or side by side (`SideBySideGroup`).
 #
-# `group.run(x)` of samples `[N, ...]` gives features and logits: client k's `[N, D]` and `[N, C]` at k.
+# `group.compute_features_and_logits(x)` reads samples `[N, ...]`: client k's features `[N, D]` and logits `[N, C]` are
+# at index k.
 
 
-class GroupOutputs(NamedTuple):
+class FeaturesAndLogits(NamedTuple):
     """Features `[m, N, D]` and logits `[m, N, C]` of m models; a list of m tensors if they run in
     turn.
     """
@@ -141,7 +143,7 @@ class ClientGroup:
         for layer in norms:
             layer.register_forward_pre_hook(self._append_batch_norm_distance_if_wanted)
 
-    def run(self, samples: Samples) -> GroupOutputs:
+    def compute_features_and_logits(self, samples: Samples) -> FeaturesAndLogits:
         """Features and logits of `samples [N, ...]`."""
         raise NotImplementedError
 
@@ -176,25 +178,25 @@ class LoopGroup(ClientGroup):
             norms += [layer for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
         super().__init__(norms)
 
-    def run(self, samples: Samples) -> GroupOutputs:
+    def compute_features_and_logits(self, samples: Samples) -> FeaturesAndLogits:
         features = [module.features(samples) for module in self.modules]
         logits = []
         for module, client_features in zip(self.modules, features, strict=True):
             logits.append(module.classifier(client_features))
-        return GroupOutputs(features, logits)
+        return FeaturesAndLogits(features, logits)
 
 
-def flatten_layers(body: nn.Module) -> list[nn.Module]:
+def list_layers_of_nested_sequentials(body: nn.Module) -> list[nn.Module]:
     """The layers of nested Sequentials, in order; anything else counts as a layer."""
     if type(body) is not nn.Sequential:
         return [body]
     layers: list[nn.Module] = []
     for child in body:
-        layers += flatten_layers(child)
+        layers += list_layers_of_nested_sequentials(child)
     return layers
 
 
-def are_equal_normalisation_layers(layers: Sequence[nn.Module]) -> bool:
+def are_all_equal_normalise_layers(layers: Sequence[nn.Module]) -> bool:
     """True if the `layers` are all the same `Normalise`."""
     normalise_layers = [layer for layer in layers if isinstance(layer, Normalise)]
     if len(normalise_layers) < len(layers):
@@ -216,9 +218,9 @@ class StackedGroup(ClientGroup):
         self.net: Any = stack.net.eval()
         super().__init__(stack.batch_norms)
 
-    def run(self, samples: Samples) -> GroupOutputs:
+    def compute_features_and_logits(self, samples: Samples) -> FeaturesAndLogits:
         features = self.net.features(samples.expand(self.count, *samples.shape))
-        return GroupOutputs(features, self.net.classifier(features))
+        return FeaturesAndLogits(features, self.net.classifier(features))
 
 
 # ---------------------------------------------------------------------------------------------------------- frozen wide
@@ -248,7 +250,11 @@ class SideBySideGroup(ClientGroup):
         self.channels = (self.count, -1)
         clients = [copy_model(module).eval().requires_grad_(False) for module in modules]
         # [layer][client]
-        layers = list(zip(*(flatten_layers(client.body) for client in clients), strict=True))
+        layers = list(
+            zip(
+                *(list_layers_of_nested_sequentials(client.body) for client in clients), strict=True
+            )
+        )
         first_client = [client_layers[0] for client_layers in layers]
         cut = find_index_of_flatten_or_minus_one(first_client)
         start = int(isinstance(first_client[0], Normalise))
@@ -263,7 +269,7 @@ class SideBySideGroup(ClientGroup):
         self.norms = [layer for layer in self.maps if isinstance(layer, nn.BatchNorm2d)]
         super().__init__(self.norms)
 
-    def run(self, samples: Samples) -> GroupOutputs:
+    def compute_features_and_logits(self, samples: Samples) -> FeaturesAndLogits:
         pieces = samples.split(self.count_images_at_once(samples))
         if len(pieces) == 1:
             maps = self.maps(samples)
@@ -271,7 +277,7 @@ class SideBySideGroup(ClientGroup):
             maps = torch.cat([self.maps(piece) for piece in pieces])
         by_client = maps.unflatten(1, (self.count, -1)).transpose(0, 1)
         features = self.rows(by_client.flatten(2))
-        return GroupOutputs(features, self.classifier(features))
+        return FeaturesAndLogits(features, self.classifier(features))
 
     def count_images_at_once(self, images: Images) -> int:
         """Count the images that are read at once: all of them if L_BN needs statistics of the whole
@@ -293,10 +299,17 @@ def should_run_side_by_side(modules: Sequence[Network]) -> bool:
     first = modules[0]
     if len(modules) == 1 or type(first).features is not Network.features:
         return False
-    if len({tuple(map(type, flatten_layers(module.body))) for module in modules}) > 1:
+    if (
+        len(
+            {tuple(map(type, list_layers_of_nested_sequentials(module.body))) for module in modules}
+        )
+        > 1
+    ):
         return False
-    layers = flatten_layers(first.body)
-    if are_equal_normalisation_layers([flatten_layers(module.body)[0] for module in modules]):
+    layers = list_layers_of_nested_sequentials(first.body)
+    if are_all_equal_normalise_layers(
+        [list_layers_of_nested_sequentials(module.body)[0] for module in modules]
+    ):
         layers = layers[1:]
     cut = find_index_of_flatten_or_minus_one(layers)
     if not 0 < cut < len(layers) or not isinstance(layers[0], nn.Conv2d):
@@ -342,7 +355,7 @@ def merge_client_layers(
     layers: Sequence[Any] = client_layers
     first = layers[0]
     if isinstance(first, nn.Linear):
-        return _merge_linear(layers)
+        return _stack_linear_layers(layers)
     if isinstance(first, nn.Conv2d):
         merged: Any = _make_unfilled_convolution(first, len(layers), reads_images)
     elif isinstance(first, nn.BatchNorm2d):
@@ -360,7 +373,7 @@ def merge_client_layers(
     return merged
 
 
-def _merge_linear(layers: Sequence[nn.Linear]) -> StackedLinear:
+def _stack_linear_layers(layers: Sequence[nn.Linear]) -> StackedLinear:
     merged: Any = StackedLinear()
     merged.weight = torch.stack([layer.weight.t() for layer in layers]).transpose(1, 2)
     merged.bias = None
@@ -391,7 +404,7 @@ def _make_unfilled_convolution(
 
 # ------------------------------------------------------------------------------------------------------------- ensemble
 @dataclass
-class EnsembleOutputs:
+class LogitsFeaturesAndBatchNormLoss:
     """One forward pass. `features`: client k's penultimate layer `[N, D_k]` at k; `batch_norm`:
     L_BN, a scalar.
     """
@@ -429,7 +442,7 @@ class FrozenEnsemble:
 
     def compute_outputs(
         self, samples: Samples, *, with_batch_norm_loss: bool = False
-    ) -> EnsembleOutputs:
+    ) -> LogitsFeaturesAndBatchNormLoss:
         """All clients on `samples [N, ...]`.
 
         `with_batch_norm_loss`: also DENSE's L_BN = (1/M) Σ_k Σ_l (‖μ_kl(x) - μ_kl‖₂ + ‖σ²_kl(x) -
@@ -442,23 +455,25 @@ class FrozenEnsemble:
         distance = samples.new_zeros(())
         for members, group in self.groups:
             group.distances = [] if with_batch_norm_loss else None
-            group_features, group_logits = group.run(samples)
+            group_features, group_logits = group.compute_features_and_logits(samples)
             if with_batch_norm_loss:
                 distance = distance + sum(group.distances or ())
             group.distances = None
             if len(self.groups) == 1 and isinstance(group_logits, Tensor):
                 # All clients, in order already.
-                return EnsembleOutputs(group_logits, group_features, distance / self.count)
+                return LogitsFeaturesAndBatchNormLoss(
+                    group_logits, group_features, distance / self.count
+                )
             for i, k in enumerate(members):
                 features[k] = group_features[i]
                 logits[k] = group_logits[i]
-        return EnsembleOutputs(torch.stack(logits), features, distance / self.count)
+        return LogitsFeaturesAndBatchNormLoss(torch.stack(logits), features, distance / self.count)
 
     def logits(self, samples: Samples) -> ClientLogits:
         """`[M, N, C]` of `samples [N, ...]`."""
         return self.compute_outputs(samples).logits
 
-    def logits_in_chunks(self, samples: Samples) -> ClientLogits:
+    def compute_logits_without_gradients(self, samples: Samples) -> ClientLogits:
         """`[M, N, C]` without gradients, in chunks: to be kept beside the samples."""
         chunk = min(choose_samples_per_chunk(network, samples) for network in self._kinds)
         return run_in_chunks(self.logits, samples, dim=1, chunk_size=chunk)

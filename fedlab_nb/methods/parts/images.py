@@ -1,9 +1,9 @@
 """Synthetic images: how they are searched for, and the pool that they are kept in.
 
 - `x = yield from optimise_images(make, parameters, loss, ...)`: Adam on whatever makes the images (a generator
-  and its z, or the pixels); yields Progress after each step and *returns* the batch of the lowest loss, cloned.
-- `SyntheticPool()`: images, their labels and the clients' logits on them, so that a fixed
-  teacher reads each image once.
+  and its z, or the pixels); yields Progress after each step and *returns* a copy of the batch of the lowest loss.
+- `SyntheticPool()`: images, their labels and the clients' logits on them, so that a fixed teacher reads each image
+  once.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,6 +23,7 @@ from ...training.recipe import crop_and_flip
 from ...value_types import SampleShape
 from ..base import Context, NetworkModel, Progress, Report, Steps
 
+ImagesOfLowestLoss = Tensor  # [N, ...]
 CLIP = 10.0  # largest norm of a gradient, of generator and student (Co-Boosting's code)
 BETAS = (0.5, 0.999)  # Adam's, for the generator
 
@@ -34,20 +35,19 @@ def optimise_images(
     *,
     steps: int,
     lr: float,
-    progress: Progress,
+    progress_of_each_step: Progress,
     adam_betas: tuple[float, float] = BETAS,
     maximum_gradient_norm: float | None = CLIP,
     clipped_parameter_count: int | None = None,
     project_parameters: Callable[[], object] = lambda: None,
-) -> Steps[Images]:
-    """Adam on `parameters` so that the images `make_images()` have a low `compute_loss`; returns
-    the batch with the lowest one, cloned.
+) -> Steps[ImagesOfLowestLoss]:
+    """Adam on `parameters`, in place, so that the images `make_images()` have a low `compute_loss`.
 
-    Yields `progress` after every step. Gradients go to `parameters` only, never to a network
-    inside `compute_loss`.
+    Returns a copy of the batch with the lowest loss of all steps. Yields `progress_of_each_step` after every step.
+    Gradients go to `parameters` only, never to a network inside `compute_loss`.
 
     maximum_gradient_norm: largest joint norm of the gradients that are clipped; None: none are
-    clipped_parameter_count: only the gradients of the first so many are clipped; None: all
+    clipped_parameter_count: only the gradients of the first so many are clipped (-1: of all but the last); None: all
     project_parameters: runs after each step
 
     The batch is kept by value: kept by reference, as in two released codes, the "best" pixels
@@ -70,11 +70,11 @@ def optimise_images(
         optimizer.step(gradients)
         with torch.no_grad():
             project_parameters()
-        yield progress
+        yield progress_of_each_step
     return best
 
 
-class BestBatch(NamedTuple):
+class ImagesAndLowestLoss(NamedTuple):
     """The batch of images with the lowest loss so far, and that loss."""
 
     images: Tensor
@@ -83,31 +83,38 @@ class BestBatch(NamedTuple):
 
 def _select_images_of_lower_loss(
     best_images: Images, lowest_loss: ScalarLoss, images: Images, loss: ScalarLoss
-) -> BestBatch:
+) -> ImagesAndLowestLoss:
     """The batch with the lower loss (`best_images` may be empty) and its loss, without a wait for the device."""
     if not len(best_images):
-        return BestBatch(images.clone(), loss)
+        return ImagesAndLowestLoss(images.clone(), loss)
     better = loss < lowest_loss
-    return BestBatch(
+    return ImagesAndLowestLoss(
         torch.where(better, images, best_images), torch.where(better, loss, lowest_loss)
     )
 
 
-def crop_randomly(
-    images: Images, stream: torch.Generator, *, padding: int, flip: bool = False
+def shift_and_mirror_randomly(
+    images: Images,
+    stream: torch.Generator,
+    *,
+    maximum_shift_pixels: int,
+    should_mirror_half: bool = False,
 ) -> Images:
-    """Each image of `images [N, C, H, W]` moved by up to `padding` pixels (zeros come in), half of them mirrored if
-    `flip`.
+    """`images [N, C, H, W]`, each moved at random in both directions (zeros come in); some mirrored.
+
+    should_mirror_half: whether each is mirrored with probability 1/2
 
     Differentiable with respect to `images`.
     """
-    top, left = torch.randint(2 * padding + 1, (2, len(images)), generator=stream)
-    if flip:
+    top, left = torch.randint(2 * maximum_shift_pixels + 1, (2, len(images)), generator=stream)
+    if should_mirror_half:
         is_mirrored = (torch.rand(len(images), generator=stream) < 0.5).long()
     else:
         is_mirrored = torch.zeros_like(top)
     offsets = torch.stack([top, left, is_mirrored], 1)
-    return crop_and_flip(images, offsets.to(images.device), (padding, padding))
+    return crop_and_flip(
+        images, offsets.to(images.device), (maximum_shift_pixels, maximum_shift_pixels)
+    )
 
 
 class SyntheticPool:
@@ -118,7 +125,7 @@ class SyntheticPool:
         self.labels = torch.empty(0)
         self.logits = torch.empty(0)
 
-    def add(self, images: Images, labels: Labels, logits: ClientLogits) -> None:
+    def add_batch(self, images: Images, labels: Labels, logits: ClientLogits) -> None:
         """Append a batch."""
         if len(self):
             images = torch.cat([self.x, images])
@@ -148,35 +155,40 @@ ImageSource = str  # one of SOURCES
 NOISE = 1000  # samples of noise where no number is given
 
 
-def check_image_source(ctx: Context, source: ImageSource, should_augment: bool, title: str) -> None:
+def check_image_source(
+    ctx: Context, source: ImageSource, should_augment: bool, method_title: str
+) -> None:
     """UsageError, in one sentence, if `source` is not available for this run's inputs."""
     has_images = ctx.has("images")
     if source in OWN_SOURCES and not ctx.has("public"):
         others = "glyphs or noise" if has_images else "noise"
         raise UsageError(
-            f"{title} needs unlabelled public samples; set public=0.1, or fedet.public={others}."
+            f"{method_title} needs unlabelled public samples; set public=0.1, or fedet.public={others}."
         )
     if has_images:
         return
     if source in DATASETS or should_augment:
         unusable = "images of another data set" if source in DATASETS else "transformed images"
         raise UsageError(
-            f"{title} cannot use {unusable} with {ctx.kind};"
+            f"{method_title} cannot use {unusable} with {ctx.kind};"
             " set fedet.public=held-out, transform=false."
         )
 
 
 def choose_public_samples(
-    ctx: Context, source: ImageSource, maximum_samples: int = 0, should_augment: bool = False
+    ctx: Context,
+    source: ImageSource,
+    maximum_samples_or_0_for_all: int = 0,
+    should_augment: bool = False,
 ) -> Samples:
     """Public samples `[P, *input_shape]` on the run's device.
 
-    maximum_samples: so many are drawn without replacement, if there are more; 0: all"""
+    maximum_samples_or_0_for_all: so many are drawn without replacement, if there are more; 0: all"""
     stream = ctx.generator("public", source)
     if source == "noise":
         # In the range of images, or on the scale of standardised rows.
         draw = torch.rand if ctx.has("images") else torch.randn
-        x = draw(maximum_samples or NOISE, *ctx.input_shape, generator=stream).to(
+        x = draw(maximum_samples_or_0_for_all or NOISE, *ctx.input_shape, generator=stream).to(
             ctx.device, ctx.dtype
         )
     elif source in OWN_SOURCES:
@@ -185,8 +197,8 @@ def choose_public_samples(
         foreign = load(source).x_public
         assert foreign is not None  # all of SOURCES have some
         x = resize_images_to_shape(foreign.to(ctx.device, ctx.dtype), ctx.input_shape)
-    if 0 < maximum_samples < len(x):
-        rows = torch.randperm(len(x), generator=stream).to(x.device)[:maximum_samples]
+    if 0 < maximum_samples_or_0_for_all < len(x):
+        rows = torch.randperm(len(x), generator=stream).to(x.device)[:maximum_samples_or_0_for_all]
         x = x[rows]
     if should_augment:
         x = augment_images_randomly(x, ctx.generator("public", "transform"))
@@ -227,7 +239,9 @@ def augment_images_randomly(
         u = torch.rand(len(images), 1, 1, 1, generator=stream)
         return (low + (high - low) * u).to(images.device, images.dtype)
 
-    images = crop_randomly(images, stream, padding=padding_in_pixels, flip=True)
+    images = shift_and_mirror_randomly(
+        images, stream, maximum_shift_pixels=padding_in_pixels, should_mirror_half=True
+    )
     images = images * draw(1 - jitter_share, 1 + jitter_share)
     mean = images.mean((1, 2, 3), keepdim=True)
     images = mean + (images - mean) * draw(1 - jitter_share, 1 + jitter_share)
@@ -247,13 +261,16 @@ def make_student_recipe(epochs: int, batch_size: int, lr: float) -> Recipe:
     return Recipe(epochs, batch_size, lr=lr, momentum=0.9, weight_decay=1e-4, schedule="cosine")
 
 
-def make_student(ctx: Context, stream_name: str, model: str) -> Network:
-    """The server's network, `model` (see `ctx.server_architecture`), freshly drawn: not an average, as clients' may
-    differ.
+def make_student_network(ctx: Context, stream_name: str, model_text: str) -> Network:
+    """The server's network, freshly drawn: not an average, as the clients' may differ.
+
+    model_text: see `ctx.server_architecture`
 
     In eval mode, so that images made against it before it has learnt anything leave its batch norm alone.
     """
-    return ctx.build(ctx.server_architecture(model), ctx.generator(stream_name, "student")).eval()
+    return ctx.build(
+        ctx.server_architecture(model_text), ctx.generator(stream_name, "student")
+    ).eval()
 
 
 def copy_student_as_model(student: Network, report: Report | None = None) -> NetworkModel:

@@ -59,7 +59,7 @@ class KroneckerFactors:
     b: Tensor
 
 
-def find_factor_layers(module: nn.Module) -> dict[LayerName, nn.Linear | nn.Conv2d]:
+def find_layers_with_kronecker_factors(module: nn.Module) -> dict[LayerName, nn.Linear | nn.Conv2d]:
     """Name -> layer for every layer that has Kronecker factors, in the order of the module tree."""
     layers: dict[str, nn.Linear | nn.Conv2d] = {}
     for name, layer in module.named_modules():
@@ -84,7 +84,7 @@ def list_kronecker_factor_sizes(
     """The factors of every client's network: A `[i, i]` and, with `has_output_factors`, B `[o, o]` of each layer."""
     count = 2 * ctx.clients_count  # as the clients have them, and as they have arrived
     matrices = []
-    for layer in find_factor_layers(ctx.initial_model()).values():
+    for layer in find_layers_with_kronecker_factors(ctx.initial_model()).values():
         rows, columns = append_bias_column(layer.weight, layer.bias).shape
         matrices.append(SquareMatricesInMemory(count, columns, ctx.dtype.itemsize))
         if has_output_factors:
@@ -100,7 +100,7 @@ def append_bias_column(weight: LayerMatrix, bias: Vector | None) -> LayerMatrix:
     return torch.cat([rows, bias[:, None]], 1)
 
 
-def get_layer_weight_matrix(state: Mapping[str, Tensor], layer_name: str) -> LayerMatrix:
+def join_weight_and_bias_of_layer(state: Mapping[str, Tensor], layer_name: str) -> LayerMatrix:
     """`Θ [o, i]` of the layer of that name in a state dict."""
     return append_bias_column(state[f"{layer_name}.weight"], state.get(f"{layer_name}.bias"))
 
@@ -122,21 +122,21 @@ def copy_state_with_layers(
 def compute_mean_kronecker_factors(
     module: nn.Module,
     samples: Samples,
-    labels_if_gradients_wanted: Labels | None,
+    true_labels_or_none_for_zero_b: Labels | None,
     *,
     conv_scale: ConvScale = "one",
     batch_size: int = 128,
 ) -> dict[LayerName, KroneckerFactors]:
     """Undamped factors of every Linear and Conv2d layer of `module` at its present weights.
 
-    `samples [n, ...]` and `labels_if_gradients_wanted [n]` are the samples and their true labels; the loss is the
+    `samples [n, ...]` and `true_labels_or_none_for_zero_b [n]` are the samples and their true labels; the loss is the
     cross-entropy of one sample. With sums over samples s and the Q positions t of a convolution (Q = 1 for Linear),
     `A = φ/n sum a a'` and `B = 1/(φ Q n) sum b b'` (FedLPA, Eq. 10 without damping; φ is `conv_scale`, 1 for
     Linear). The module is run in eval mode and left as it was; `batch_size` only bounds the memory. Without labels
     B is 0.
     """
     choose("conv_scale", conv_scale, CONV_SCALES)
-    layers = find_factor_layers(module)
+    layers = find_layers_with_kronecker_factors(module)
     sums = {}
     for name, layer in layers.items():
         outputs, inputs = append_bias_column(layer.weight, layer.bias).shape
@@ -144,15 +144,15 @@ def compute_mean_kronecker_factors(
             samples.new_zeros(inputs, inputs), samples.new_zeros(outputs, outputs)
         )
     positions = dict.fromkeys(layers, 1)
-    for batch in record_inputs_and_gradients(
-        module, layers, samples, labels_if_gradients_wanted, batch_size
+    for batch in iterate_layer_inputs_and_gradients(
+        module, layers, samples, true_labels_or_none_for_zero_b, batch_size
     ):
         for name, (layer_input, gradient) in batch.items():
-            patches = flatten_inputs(layers[name], layer_input)
+            patches = flatten_layer_inputs_with_bias_one(layers[name], layer_input)
             positions[name] = patches.shape[1]
             rows = patches.flatten(0, 1)
             sums[name].a.addmm_(rows.T, rows)
-            slopes = flatten_outputs(layers[name], gradient)
+            slopes = flatten_output_gradients(layers[name], gradient)
             sums[name].b.addmm_(slopes.T, slopes)
     factors = {}
     for name, q in positions.items():
@@ -179,20 +179,23 @@ def compute_damping_ratio(factors: KroneckerFactors, damping_split: DampingSplit
 
 
 def add_damping(
-    factors: KroneckerFactors, damping: float, damping_ratio: float = 1.0
+    factors: KroneckerFactors, damping_lambda: float, damping_ratio: float = 1.0
 ) -> KroneckerFactors:
-    """Eq. 10: `A + damping_ratio sqrt(lambda) I` and `B + sqrt(lambda)/damping_ratio I`, for `damping` = lambda."""
-    root = damping**0.5
+    """Eq. 10: `A + pi sqrt(lambda) I` and `B + sqrt(lambda)/pi I`; `damping_ratio` is pi."""
+    root = damping_lambda**0.5
     return KroneckerFactors(
         add_to_diagonal(factors.a, damping_ratio * root),
         add_to_diagonal(factors.b, root / damping_ratio),
     )
 
 
-def flatten_inputs(layer: nn.Module, layer_inputs: Samples) -> LayerInputRows:
-    """Layer inputs `[N, Q, i]`; a convolution's are its patches in the order of `weight.flatten(1)`."""
+def flatten_layer_inputs_with_bias_one(layer: nn.Module, layer_inputs: Samples) -> LayerInputRows:
+    """Layer inputs `[N, Q, i]`, with a 1 appended if the layer has a bias.
+
+    A convolution's inputs are its patches, in the order of `weight.flatten(1)`.
+    """
     if isinstance(layer, nn.Conv2d):
-        assert not isinstance(layer.padding, str)  # see find_factor_layers
+        assert not isinstance(layer.padding, str)  # see find_layers_with_kronecker_factors
         patches = F.unfold(
             layer_inputs, layer.kernel_size, layer.dilation, layer.padding, layer.stride
         )
@@ -204,8 +207,8 @@ def flatten_inputs(layer: nn.Module, layer_inputs: Samples) -> LayerInputRows:
     return F.pad(rows, (0, 1), value=1.0)
 
 
-def flatten_outputs(layer: nn.Module, output_gradient: Tensor) -> OutputGradientRows:
-    """Output gradients `[N*Q, o]`, one row for each row of `flatten_inputs`."""
+def flatten_output_gradients(layer: nn.Module, output_gradient: Tensor) -> OutputGradientRows:
+    """Output gradients `[N*Q, o]`, one row for each row of `flatten_layer_inputs_with_bias_one`."""
     if isinstance(layer, nn.Conv2d):
         output_gradient = output_gradient.flatten(2).transpose(1, 2)
     return output_gradient.reshape(-1, output_gradient.shape[-1])
@@ -229,19 +232,20 @@ class InputAndGradient(NamedTuple):
     output_gradient: Tensor
 
 
-def record_inputs_and_gradients(
+def iterate_layer_inputs_and_gradients(
     module: nn.Module,
-    layers: Iterable[LayerName],
+    layer_names: Iterable[LayerName],
     samples: Samples,
-    labels_if_gradients_wanted: Labels | None,
+    true_labels_or_none_for_zero_gradients: Labels | None,
     batch_size: int,
 ) -> Iterator[dict[LayerName, InputAndGradient]]:
-    """For each batch of `samples [n, ...]`, `labels_if_gradients_wanted [n]`: layer name -> its input and its gradient.
+    """For each batch of `samples [n, ...]`, labels `[n]`: layer name -> its input, and the gradient at its output.
 
     The loss is the cross-entropy with the true labels, summed, so that every gradient is one sample's own; without
     labels they are 0, and none is computed. The module is run in eval mode and left as it was.
     """
-    count = len(samples) if labels_if_gradients_wanted is None else len(labels_if_gradients_wanted)
+    labels = true_labels_or_none_for_zero_gradients
+    count = len(samples) if labels is None else len(labels)
     if len(samples) == 0 or len(samples) != count:
         raise UsageError(
             f"There are {len(samples)} samples and {count} labels; give one label for each sample."
@@ -252,21 +256,21 @@ def record_inputs_and_gradients(
     def make_hook(name):
         def hook(layer, inputs, output):
             # The gradient at a zero that is added to the output is the one at the output.
-            zero = torch.zeros_like(output, requires_grad=labels_if_gradients_wanted is not None)
+            zero = torch.zeros_like(output, requires_grad=labels is not None)
             recorded[name] = inputs[0].detach(), zero
             return output + zero
 
         return hook
 
-    for name in layers:
+    for name in layer_names:
         probe.get_submodule(name).register_forward_hook(make_hook(name))
     for start in range(0, len(samples), batch_size):
         batch = slice(start, start + batch_size)
-        with torch.set_grad_enabled(labels_if_gradients_wanted is not None):
+        with torch.set_grad_enabled(labels is not None):
             logits = probe(samples[batch])
             slopes: Sequence[Tensor] = [zero for _, zero in recorded.values()]
-            if labels_if_gradients_wanted is not None:
-                loss = F.cross_entropy(logits, labels_if_gradients_wanted[batch], reduction="sum")
+            if labels is not None:
+                loss = F.cross_entropy(logits, labels[batch], reduction="sum")
                 slopes = torch.autograd.grad(loss, slopes, materialize_grads=True)
         results = {}
         for name, slope in zip(recorded, slopes, strict=True):
@@ -296,13 +300,13 @@ class LayerPosterior:
     w: Tensor
 
     @classmethod
-    def stack(
+    def from_clients(
         cls,
         client_matrices: Sequence[LayerMatrix],
         client_factors: Sequence[KroneckerFactors],
         client_weights: Sequence[float] | ClientShares,
     ) -> LayerPosterior:
-        """Stack M clients; `client_weights` are n_k/N (sum 1), or 1/M each."""
+        """The system of M clients; `client_weights` are n_k/N (their sum is 1), or 1/M each."""
         m = torch.stack(list(client_matrices))
         a = torch.stack([f.a for f in client_factors])
         b = torch.stack([f.b for f in client_factors])
@@ -312,16 +316,16 @@ class LayerPosterior:
     @cached_property
     def precision_weighted_sum(self) -> LayerMatrix:
         """Z `[o, i]`: the clients' weights, each multiplied by its own precision (Eq. 12)."""
-        return self._sum_over_clients(self.b @ self.m @ self.a)
+        return self._sum_weighted_over_clients(self.b @ self.m @ self.a)
 
     @cached_property
     def weighted_client_average(self) -> LayerMatrix:
         """The plain weighted average `[o, i]`, which the solution tends to as the damping grows."""
-        return self._sum_over_clients(self.m) / self.w.sum()
+        return self._sum_weighted_over_clients(self.m) / self.w.sum()
 
     def apply_precision(self, matrix: LayerMatrix) -> LayerMatrix:
         """`S Θ = sum_k w_k B_k Θ A_k`; S is symmetric positive definite."""
-        return self._sum_over_clients(self.b @ matrix @ self.a)
+        return self._sum_weighted_over_clients(self.b @ matrix @ self.a)
 
     def compute_relative_residual(self, residual: LayerMatrix) -> ScalarTensor:
         """`|residual| / |Z|`, and 0 when both are 0."""
@@ -337,22 +341,22 @@ class LayerPosterior:
         """
         total = self.w.sum()
         # S ~ (sum w) Abar (x) Bbar; dividing by the total keeps the scale right also when the weights do not sum to 1.
-        a_inverse = make_inverse_multiplier(self._sum_over_clients(self.a) / total)
-        b_inverse = make_inverse_multiplier(self._sum_over_clients(self.b) / total)
+        a_inverse = make_inverse_multiplier(self._sum_weighted_over_clients(self.a) / total)
+        b_inverse = make_inverse_multiplier(self._sum_weighted_over_clients(self.b) / total)
         return lambda r: a_inverse(b_inverse(r).T).T / total
 
     def solve_with_averaged_factors(self) -> LayerMatrix:
         """Eq. 16: `Bbar^-1 Z Abar^-1`. Exact if all A_k or all B_k are equal; otherwise biased by the cross terms."""
         return self.apply_approximate_inverse(self.precision_weighted_sum)
 
-    def estimate_largest_squared_eigenvalue(self, iterations: int = 30) -> ScalarTensor:
+    def estimate_largest_squared_eigenvalue(self, power_iterations: int = 30) -> ScalarTensor:
         """L, the largest eigenvalue of S squared, by power iterations from Z.
 
         A Rayleigh quotient lies below the eigenvalue; its error |S v - rho v| is added, so that 1/L is short.
         """
         v = self.precision_weighted_sum
         tiny = torch.finfo(self.precision_weighted_sum.dtype).tiny
-        for _ in range(iterations):
+        for _ in range(power_iterations):
             v = v / v.norm().clamp_min(tiny)
             product = self.apply_precision(v)
             rho = (v * product).sum()
@@ -360,7 +364,7 @@ class LayerPosterior:
             v = product
         return (rho + error).square().clamp_min(tiny)
 
-    def _sum_over_clients(self, stack: Tensor) -> Tensor:
+    def _sum_weighted_over_clients(self, stack: Tensor) -> Tensor:
         return torch.tensordot(self.w, stack, dims=1)
 
 

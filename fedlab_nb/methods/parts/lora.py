@@ -30,6 +30,7 @@ from torch import Tensor, nn
 
 from ...models import Network
 from ...models.state import ModelState
+from ..context import ClientIndex
 
 State = Mapping[str, Tensor]
 LoraMessage = Mapping[
@@ -54,12 +55,18 @@ class LoraAdapters:
                 columns = torch.randn(size, generator=stream, dtype=torch.float64)
                 self.maps[f"{name}.weight"] = torch.linalg.qr(columns).Q.T.to(layer.weight)
 
-    def limit_gradients_to_adapters_in_place(
-        self, clients: Sequence[int], parameters: State, gradients: Sequence[Tensor]
+    def limit_weight_gradients_to_trained_numbers_in_place(
+        self,
+        clients: Sequence[ClientIndex],
+        parameters_by_name: State,
+        gradients_stacked_over_clients: Sequence[Tensor],
     ) -> None:
-        """Project the `gradients [a, ...]` in place to the numbers that are trained
-        (`training.loop.GradientAdjustment`)."""
-        for name, gradient in zip(parameters, gradients, strict=True):
+        """Project the gradients of a clients `[a, ...]`, one tensor a parameter, to the numbers that are trained.
+
+        G becomes G AᵀA for an adapted weight, 0 for a parameter that is not trained. This is a
+        `training.loop.GradientAdjustment`; the adapters are the same for all `clients`.
+        """
+        for name, gradient in zip(parameters_by_name, gradients_stacked_over_clients, strict=True):
             if name in self.maps:
                 a = self.maps[name]
                 gradient.copy_(gradient @ a.T @ a)
@@ -75,9 +82,11 @@ class LoraAdapters:
             message[name] = end_state[name]
         return message
 
-    def merge_message(self, start_state: State, message: LoraMessage) -> ModelState:
+    def merge_message_or_mean_message(
+        self, start_state: State, message_or_mean: LoraMessage
+    ) -> ModelState:
         """The network `start_state` with a `make_message`, or with the mean of messages, put in."""
-        state = {**start_state, **message}
+        state = {**start_state, **message_or_mean}
         for name, a in self.maps.items():
-            state[name] = start_state[name] + message[name] @ a
+            state[name] = start_state[name] + message_or_mean[name] @ a
         return state

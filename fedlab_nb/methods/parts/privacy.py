@@ -28,15 +28,17 @@ from ...comm import Link
 from ...errors import RunError, check_number
 from ...rng import generator
 from ...tensor_types import Vector
+from ..context import ClientIndex
 
 
-def find_smallest_delta(sigma: float, epsilon: float) -> float:
-    """The smallest δ for which a release of sensitivity 1 with noise `sigma` is (`epsilon`,
-    δ)-private (Theorem 8).
-    """
-    if sigma == 0:
+def find_smallest_delta_at_sensitivity_1(noise_sigma: float, epsilon: float) -> float:
+    """The smallest δ for which a release of sensitivity 1 with noise N(0, σ²) is (ε, δ)-private (Theorem 8)."""
+    if noise_sigma == 0:
         return 1.0
-    ends = torch.tensor([1 / (2 * sigma), -1 / (2 * sigma)], dtype=torch.float64) - epsilon * sigma
+    ends = (
+        torch.tensor([1 / (2 * noise_sigma), -1 / (2 * noise_sigma)], dtype=torch.float64)
+        - epsilon * noise_sigma
+    )
     first, second = torch.special.log_ndtr(ends).tolist()  # the logarithm of Φ
     return max(0.0, math.exp(first) - math.exp(min(epsilon + second, 0.0)))
 
@@ -56,12 +58,12 @@ def find_smallest_noise_sigma(
     check_number("epsilon", epsilon, 0, excludes_low=True)
     check_number("delta", delta, 1e-300, 1 - 1e-9)
     low, high = 0.0, 1.0
-    while find_smallest_delta(high, epsilon) > delta:
+    while find_smallest_delta_at_sensitivity_1(high, epsilon) > delta:
         low, high = high, 2 * high
     # Bisection until no double lies between; `high` is always enough.
     middle = (low + high) / 2
     while low < middle < high:
-        if find_smallest_delta(middle, epsilon) <= delta:
+        if find_smallest_delta_at_sensitivity_1(middle, epsilon) <= delta:
             high = middle
         else:
             low = middle
@@ -70,12 +72,12 @@ def find_smallest_noise_sigma(
 
 
 def draw_gaussian_noise(
-    shape_dtype_device_template: Tensor, sigma: float, stream: torch.Generator
+    shape_dtype_device_template: Tensor, noise_sigma: float, stream: torch.Generator
 ) -> Tensor:
-    """N(0, `sigma`²) in the shape, dtype and device of `shape_dtype_device_template`, drawn on the
+    """N(0, `noise_sigma`²) in the shape, dtype and device of `shape_dtype_device_template`, drawn on the
     CPU in float64."""
     noise = torch.randn(shape_dtype_device_template.shape, generator=stream, dtype=torch.float64)
-    return (sigma * noise).to(shape_dtype_device_template)
+    return (noise_sigma * noise).to(shape_dtype_device_template)
 
 
 # ----------------------------------------------------------------------------------------------------------- secure sum
@@ -94,6 +96,8 @@ def draw_gaussian_noise(
 # vector of the last one, and with two clients each knows the other's. p has 255 bits and the secrets come from the
 # run's seed, which is enough for a classroom only.
 
+MaskedVector = Tensor  # int64 [n]
+MaskOfVector = Tensor  # int64 [n]
 PRIME = 2**255 - 19  # the modulus p
 BASE = 2  # g
 KEY = 32  # bytes of a key
@@ -103,24 +107,26 @@ FRACTION = 32  # binary places of the numbers that are summed
 def send_and_sum_masked_vectors(
     link: Link,
     client_vectors: Sequence[Vector],
-    make_stream: Callable[[int], torch.Generator],
-    phase: str,
+    make_client_stream: Callable[[ClientIndex], torch.Generator],
+    upload_phase: str,
 ) -> Vector:
     """Σ_k of `client_vectors [M][n]`, float64, each rounded to 2^-32: `[n]`, float64.
 
-    On `link`: 32 bytes up and 32 (M - 1) down a client for the keys (phase "keys"), then 8 n up (`phase`).
-    `make_stream(k)`: the source of client k's secret. RunError if a sum would not fit into 64 bits.
+    On `link`: 32 bytes up and 32 (M - 1) down a client for the keys (phase "keys"), then 8 n up (`upload_phase`).
+    `make_client_stream(k)`: the source of client k's secret. RunError if a sum would not fit into 64 bits.
     """
-    return sum_masked_vectors(send_masked_vectors(link, client_vectors, make_stream, phase))
+    return sum_masked_vectors(
+        send_masked_vectors(link, client_vectors, make_client_stream, upload_phase)
+    )
 
 
 def send_masked_vectors(
     link: Link,
     client_vectors: Sequence[Vector],
-    make_stream: Callable[[int], torch.Generator],
-    phase: str,
-) -> list[Vector]:
-    """The masked vectors that the server receives: int64 `[M][n]`."""
+    make_client_stream: Callable[[ClientIndex], torch.Generator],
+    upload_phase: str,
+) -> list[MaskedVector]:
+    """Exchange keys, then send the masked vectors; returns what the server receives, int64 `[M][n]`."""
     clients = range(len(client_vectors))
     limit = 2.0 ** (63 - FRACTION) / len(client_vectors)
     if not bool(torch.stack([value.abs().max() for value in client_vectors]).max() < limit):
@@ -131,7 +137,7 @@ def send_masked_vectors(
     secrets = []
     public_keys = []
     for k in clients:
-        secret = _convert_key_to_int(torch.randint(256, (KEY,), generator=make_stream(k)))
+        secret = _convert_key_to_int(torch.randint(256, (KEY,), generator=make_client_stream(k)))
         secrets.append(secret)
         public_keys.append(
             link.up(k, _convert_key_to_tensor(pow(BASE, secret, PRIME)), phase="keys")
@@ -145,18 +151,17 @@ def send_masked_vectors(
             shared = pow(_convert_key_to_int(key), secrets[k], PRIME)
             sign = 1 if j > k else -1
             upload += sign * draw_pairwise_mask(shared, upload)
-        received.append(link.up(k, upload, phase=phase))
+        received.append(link.up(k, upload, phase=upload_phase))
     return received
 
 
-def sum_masked_vectors(masked_vectors: Sequence[Vector]) -> Vector:
+def sum_masked_vectors(masked_vectors: Sequence[MaskedVector]) -> Vector:
     """The sum of the masked vectors, in which the masks cancel, as float64."""
     return torch.stack(list(masked_vectors)).sum(0).double() / 2.0**FRACTION
 
 
-def draw_pairwise_mask(shared_secret: int, shape_device_template: Tensor) -> Tensor:
-    """The mask that two clients draw from their shared number: int64, uniform, shaped as
-    `shape_device_template`."""
+def draw_pairwise_mask(shared_secret: int, shape_device_template: Tensor) -> MaskOfVector:
+    """The mask that two clients draw from their shared number: int64, uniform over all values."""
     digest = hashlib.sha256(shared_secret.to_bytes(KEY, "little")).digest()
     seed = int.from_bytes(digest[:8], "big") >> 1
     mask = torch.empty(shape_device_template.shape, dtype=torch.int64)
@@ -164,8 +169,8 @@ def draw_pairwise_mask(shared_secret: int, shape_device_template: Tensor) -> Ten
     return mask.to(shape_device_template.device)
 
 
-def _convert_key_to_tensor(value: int) -> Tensor:
-    return torch.tensor(list(value.to_bytes(KEY, "little")), dtype=torch.uint8)
+def _convert_key_to_tensor(key: int) -> Tensor:
+    return torch.tensor(list(key.to_bytes(KEY, "little")), dtype=torch.uint8)
 
 
 def _convert_key_to_int(key: Tensor) -> int:

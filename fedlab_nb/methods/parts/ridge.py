@@ -39,7 +39,7 @@ FeatureMap = Callable[[Tensor], Tensor]  # samples [N, ...] -> features [N, D]
 ErrorPerRidge = Tensor  # [len(GRID)], a squared error for each ρ that is tried
 
 
-def append_one(features: Features) -> Features:
+def append_column_of_ones(features: Features) -> Features:
     """Features `[n, d - 1]` with a 1 appended, float64."""
     return F.pad(features.double(), (0, 1), value=1.0)
 
@@ -63,28 +63,37 @@ class RidgeSums:
 
     @classmethod
     def measure(
-        cls, features: Features, labels: Labels, class_count: int, *, has_unit_rows: bool = False
+        cls,
+        features: Features,
+        labels: Labels,
+        class_count: int,
+        *,
+        should_scale_rows_to_unit_length: bool = False,
     ) -> RidgeSums:
-        """The sums over samples with `features [n, d - 1]` and labels `labels [n]`.
+        """The sums over samples with `features [n, d - 1]` and `labels [n]`.
 
-        `has_unit_rows`: whether each row is divided by its length.
+        should_scale_rows_to_unit_length: whether each row, its 1 included, is divided by its length
         """
-        rows = append_one(features)
-        if has_unit_rows:
+        rows = append_column_of_ones(features)
+        if should_scale_rows_to_unit_length:
             rows = rows / rows.norm(dim=1, keepdim=True)
         return cls(rows.T @ rows, rows.T @ F.one_hot(labels, class_count).to(rows))
 
-    def copy_with_ridge(self, ridge: float) -> RidgeSums:
+    def copy_with_added_ridge(self, ridge: float) -> RidgeSums:
         """The sums with `ridge` added to the diagonal of the moments."""
         return RidgeSums(add_to_diagonal(self.moments, ridge), self.classes)
 
-    def copy_with_noise(self, sigma: float, stream: torch.Generator) -> RidgeSums:
+    def copy_with_added_noise(self, noise_sigma: float, stream: torch.Generator) -> RidgeSums:
         """The sums with N(0, σ²) on every number that is sent: one triangle of the moments, and the
         classes' sums.
         """
         triangle = pack_upper_triangle(self.moments)
-        moments = unpack_upper_triangle(triangle + draw_gaussian_noise(triangle, sigma, stream))
-        return RidgeSums(moments, self.classes + draw_gaussian_noise(self.classes, sigma, stream))
+        moments = unpack_upper_triangle(
+            triangle + draw_gaussian_noise(triangle, noise_sigma, stream)
+        )
+        return RidgeSums(
+            moments, self.classes + draw_gaussian_noise(self.classes, noise_sigma, stream)
+        )
 
     def make_message(self, dtype: torch.dtype) -> RidgeSumsMessage:
         """The message: the upper triangle of the moments, and the classes' sums."""
@@ -113,14 +122,16 @@ RidgeSelection = Literal["given", "clients", "samples"]
 WAYS: tuple[RidgeSelection, ...] = get_args(RidgeSelection)
 
 
-def compute_held_out_client_errors(
+def compute_mean_errors_on_left_out_clients(
     client_moments: Sequence[SquareMatrix],
     client_products: Sequence[ClassifierWeights],
     client_sample_counts: Sequence[float],
 ) -> ErrorPerRidge:
-    """Squared error a sample, `[G]`, for each ρ of GRID: on every client, by the fit of all others.
+    """The mean squared error of a sample, `[G]`, for each ρ of GRID: on every client, by the fit of all others.
 
-    `client_moments`: A_k `[d, d]`; `client_products`: C_k `[d, C]`; `client_sample_counts`: n_k. Float64.
+    client_moments: A_k `[d, d]`, float64
+    client_products: C_k `[d, C]`, float64
+    client_sample_counts: n_k
     """
     all_moments = sum(client_moments[1:], client_moments[0])
     all_products = sum(client_products[1:], client_products[0])
@@ -137,17 +148,17 @@ def compute_held_out_client_errors(
     return errors / sum(client_sample_counts)
 
 
-def compute_squared_errors_on_samples(
+def compute_leave_one_out_error_sums(
     moments: SquareMatrix,
     products: ClassifierWeights,
     features: Features,
     one_hot_labels: OneHotLabels,
 ) -> ErrorPerRidge:
-    """Σ of squared errors `[G]` of one client's `features [n, d]` with one-hot `one_hot_labels [n,
-    C]`.
+    """The sum of one client's squared errors, `[G]`, for each ρ of GRID; each sample is left out of the fit once.
 
-    They are among the samples of A `[d, d]` and C `[d, C]`; each is left out of the fit once.
-    Float64.
+    moments, products: A `[d, d]` and C `[d, C]`, over samples that include these
+    features: `[n, d]`, with the 1
+    one_hot_labels: `[n, C]`; all are float64
     """
     # In the eigenvectors of A, where every ρ is a division.
     values, axes = torch.linalg.eigh(moments)
@@ -162,7 +173,7 @@ def compute_squared_errors_on_samples(
     return torch.stack(errors)
 
 
-class ChosenRidge(NamedTuple):
+class RidgeAndReportFields(NamedTuple):
     """ρ, and the fields of a report that describe the choice."""
 
     ridge: float
@@ -171,45 +182,47 @@ class ChosenRidge(NamedTuple):
 
 def choose_ridge(
     ctx: Context,
-    choice: RidgeSelection,
+    selection: RidgeSelection,
     feature_map_of_each_client: Sequence[FeatureMap],
     client_sums: Sequence[RidgeSums],
-) -> ChosenRidge:
+) -> RidgeAndReportFields:
     """The ρ of GRID with the least error, and the fields of a report that describe the choice.
 
-    `choice`: one of WAYS except "given". `feature_map_of_each_client`: each client's feature map.
-      `client_sums`: the clients' sums
-    without ridge, as the server knows them.
+    selection: one of WAYS except "given"
+    client_sums: the clients' sums without ridge, as the server knows them
     """
     with ctx.server():
         total = sum(client_sums[1:], client_sums[0])
-        if choice == "clients":
+        if selection == "clients":
             moments = [sums.moments for sums in client_sums]
             products = [sums.classes for sums in client_sums]
             counts = [float(sums.classes[-1].sum()) for sums in client_sums]
-            errors = compute_held_out_client_errors(moments, products, counts)
-    if choice == "samples":
-        received = exchange_sample_errors(ctx, feature_map_of_each_client, total)
+            errors = compute_mean_errors_on_left_out_clients(moments, products, counts)
+    if selection == "samples":
+        received = exchange_leave_one_out_error_sums(ctx, feature_map_of_each_client, total)
         with ctx.server():
             errors = torch.stack(received).double().sum(0) / float(total.classes[-1].sum())
-    return ChosenRidge(GRID[int(errors.argmin())], {"grid": list(GRID), "errors": errors.tolist()})
+    return RidgeAndReportFields(
+        GRID[int(errors.argmin())], {"grid": list(GRID), "errors": errors.tolist()}
+    )
 
 
-def exchange_sample_errors(
-    ctx: Context, feature_map_of_each_client: Sequence[FeatureMap], total: RidgeSums
+def exchange_leave_one_out_error_sums(
+    ctx: Context, feature_map_of_each_client: Sequence[FeatureMap], total_sums: RidgeSums
 ) -> list[ErrorPerRidge]:
-    """Link: the `total` sums down, each client's errors up, `[len(GRID)]`; returns what the server
-    receives.
+    """Link: the `total_sums` down, each client's errors `[G]` up; returns what the server receives.
 
     A client's error of a ρ is summed over its samples, each of them left out once.
     """
     phase = "choice of the ridge"
-    sums = RidgeSums.from_message(ctx.link.broadcast(total.make_message(ctx.dtype), phase=phase))
+    sums = RidgeSums.from_message(
+        ctx.link.broadcast(total_sums.make_message(ctx.dtype), phase=phase)
+    )
     received = []
     for k, features in enumerate(feature_map_of_each_client):
         x, y = ctx.private.train(k)
-        rows = append_one(features(x))
+        rows = append_column_of_ones(features(x))
         targets = F.one_hot(y, ctx.classes).double()
-        client_errors = compute_squared_errors_on_samples(sums.moments, sums.classes, rows, targets)
+        client_errors = compute_leave_one_out_error_sums(sums.moments, sums.classes, rows, targets)
         received.append(ctx.link.up(k, client_errors.to(ctx.dtype), phase=phase))
     return received

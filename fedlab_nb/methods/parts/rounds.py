@@ -3,11 +3,11 @@
 A method's `run` stays its own algorithm; `Rounds` has the lines that are the same in all of them:
 
     rounds = Rounds(ctx, self)
-    state = rounds.first_state                                           # θ_0
+    state = rounds.first_state  # θ_0
     for t in range(self.rounds):
-        rounds.draw_and_set_participants(t)                         # S_t, the clients of this round
-        rounds.load_participant_states(rounds.broadcast_to_participants(state))    # θ_t down, to each of them
-        yield from rounds.train_participants(t)          # clients: E local epochs
+        rounds.draw_and_set_participants(t)  # S_t, the clients of this round
+        rounds.load_state_into_participants(rounds.broadcast_to_participants(state))  # θ_t down, to each of them
+        yield from rounds.train_participants(t)  # clients: E local epochs
         received = rounds.upload_from_participants(rounds.copy_participant_states_with_poison())  # θ_k up
         with ctx.server():
             state = weighted_mean(received, rounds.participant_sample_counts)  # θ_{t+1} = Σ_k (n_k/N) θ_k
@@ -41,7 +41,7 @@ from ..base import Context, KnobField, Method, NetworkModel, Progress, Steps, kn
 from ..context import ClientIndex, check_finite
 from ..run_outputs import should_record_curve_point
 from ..traffic import FederationSizes, TrafficBytes
-from .averages import AverageRule, average_states
+from .averages import MeanMedianTrimmedOrKrum, average_states
 
 # ------------------------------------------------------------------------------------------------------------ iterative
 # The knobs that all methods of many rounds have, and what the tables say about them.
@@ -56,9 +56,9 @@ ROUNDS: dict[str, Any] = {
 }
 
 
-def make_local_epochs_knob(default: int) -> KnobField:
+def make_local_epochs_knob(default_epochs: int) -> KnobField:
     """The field `local_epochs` of an iterative method."""
-    return knob(default, "Epochs per round", symbol="E", low=1, high=1000)
+    return knob(default_epochs, "Epochs per round", symbol="E", low=1, high=1000)
 
 
 @dataclass(frozen=True)
@@ -102,19 +102,19 @@ class Iterative(Method):
 PHASE = "rounds"
 
 State = dict[str, Tensor]
+ParameterState = dict[str, Tensor]  # without running statistics
 ClientValue = TypeVar("ClientValue")  # what there is one of for each client
-ServerAverage = Callable[[State, list[State]], State]
+FunctionOfServerAndClientStates = Callable[[State, list[State]], State]
 
 
 def draw_participants_of_round(
-    ctx: Context, participant_count: int, round_index: int
+    ctx: Context, participant_count_or_0_for_all: int, round_index: int
 ) -> list[ClientIndex]:
-    """S_t, ascending: `participant_count` of the clients, uniformly; all, without a draw, if it is
-    0 or there are no more."""
-    if not participant_count or participant_count >= ctx.clients_count:
+    """S_t, ascending: so many of the clients, uniformly; all, without a draw, if the count is 0 or not below M."""
+    if not participant_count_or_0_for_all or participant_count_or_0_for_all >= ctx.clients_count:
         return list(range(ctx.clients_count))
     order = torch.randperm(ctx.clients_count, generator=ctx.generator("participants", round_index))
-    return sorted(order[:participant_count].tolist())
+    return sorted(order[:participant_count_or_0_for_all].tolist())
 
 
 class Rounds:
@@ -129,7 +129,7 @@ class Rounds:
         self.rounds = method.rounds
         self.recipe = replace(ctx.recipe, epochs=method.local_epochs)
         self.participants = list(range(ctx.clients_count))
-        self.rule: AverageRule = getattr(method, "average", "mean")
+        self.rule: MeanMedianTrimmedOrKrum = getattr(method, "average", "mean")
         self.assumed = getattr(method, "assumed", 0)
         per_round = getattr(method, "per_round", 0) or ctx.clients_count
         self.per_round = min(per_round, ctx.clients_count)
@@ -160,7 +160,7 @@ class Rounds:
         """The server's payload to each participant; returns what they receive, one copy for all."""
         return self.ctx.link.broadcast(payload, phase=PHASE, clients=self.participants)
 
-    def load_participant_states(self, state: State) -> None:
+    def load_state_into_participants(self, state: State) -> None:
         """The participants go on from `state`, as they received it."""
         self.received = state
         for model in self.select_values_of_participants(self.models):
@@ -182,12 +182,15 @@ class Rounds:
         return features
 
     def train_participants(
-        self, round_index: int, shards: Sequence[Shard] = (), **options: TrainingOption
+        self,
+        round_index: int,
+        shards_or_empty_for_own: Sequence[Shard] = (),
+        **options: TrainingOption,
     ) -> Steps[None]:
         """The local epochs of a round t.
 
         `options`: `loss` or `adjust`, as `training/loop.py` has them; they number the clients by their places among the
-        participants. `shards`: in place of their own, with further columns that the loss needs.
+        participants. `shards_or_empty_for_own`: in place of their own, with further columns that the loss needs.
         """
         # The first round draws the same batches as local training does, so that one round can equal a one-shot method.
         options.setdefault(
@@ -198,7 +201,9 @@ class Rounds:
         models = self.select_values_of_participants(self.models)
         epochs = self.recipe.epochs
         for tick in self.ctx.train(
-            models, shards or self.select_values_of_participants(self.shards), **options
+            models,
+            shards_or_empty_for_own or self.select_values_of_participants(self.shards),
+            **options,
         ):
             yield Progress(PHASE, round_index * epochs + tick.done, self.rounds * epochs)
 
@@ -210,8 +215,8 @@ class Rounds:
         return received
 
     # ------------------------------------------------------------------ server
-    def select_trained_parameters(self, state: State) -> State:
-        """The part of a state that gradients move."""
+    def select_parameters_without_buffers(self, state: State) -> ParameterState:
+        """The part of a state that gradients move: the same tensors, without running statistics."""
         return {name: state[name] for name in self.names}
 
     @property
@@ -228,39 +233,40 @@ class Rounds:
 
     def run_all_rounds(
         self,
-        state: State,
-        train_options: Callable[[State], dict[str, TrainingOption]] | None = None,
-        server: ServerAverage | None = None,
+        start_state: State,
+        make_train_options: Callable[[State], dict[str, TrainingOption]] | None = None,
+        compute_server_state: FunctionOfServerAndClientStates | None = None,
     ) -> Steps[State]:
-        """FedAvg: all rounds from `state`, θ_0; returns θ_T.
+        """FedAvg: all rounds from `start_state`, θ_0; returns θ_T.
 
-        `train_options(θ_t)`: further arguments of `train_participants`. `server(θ_t, [θ_k])`: θ_{t+1}, in place
-        of the average.
+        make_train_options: θ_t to further arguments of `train_participants`
+        compute_server_state: θ_t and the list of θ_k to θ_{t+1}, in place of the average
         """
-        server = server or self.average_client_states
+        compute_server_state = compute_server_state or self.average_client_states
+        state = start_state
         for t in range(self.rounds):
             # Clients: E epochs from the model they receive.
             self.draw_and_set_participants(t)
             received = self.broadcast_to_participants(state)
-            self.load_participant_states(received)
-            options = train_options(received) if train_options else {}
+            self.load_state_into_participants(received)
+            options = make_train_options(received) if make_train_options else {}
             yield from self.train_participants(t, **options)
             ends = self.upload_from_participants(self.copy_participant_states_with_poison())
             # Server: the weighted average, or another step.
             with self.ctx.server():
-                state = server(state, ends)
+                state = compute_server_state(state, ends)
             yield self.make_progress(t, state)
         return state
 
-    def make_progress(self, round_index: int, state: State) -> Progress:
-        """The progress at the end of round t, whose `state` is θ_{t+1}.
+    def make_progress(self, round_index: int, server_state: State) -> Progress:
+        """The progress at the end of round t, after which the `server_state` is θ_{t+1}.
 
         RunError if the state is not finite: some client's training diverged.
         """
-        check_finite(state.values(), f"Round {round_index + 1}", f"lr={self.recipe.lr:g}")
+        check_finite(server_state.values(), f"Round {round_index + 1}", f"lr={self.recipe.lr:g}")
         snapshot = None
         if should_record_curve_point(round_index + 1, self.rounds):
-            snapshot = NetworkModel(self.ctx.new_model(state))
+            snapshot = NetworkModel(self.ctx.new_model(server_state))
             self.result = snapshot
         done = (round_index + 1) * self.recipe.epochs
         total = self.rounds * self.recipe.epochs
@@ -284,6 +290,6 @@ def count_effective_steps(sample_count: int, recipe: Recipe) -> float:
     return distance
 
 
-def subtract_states(end: State, start: State) -> State:
+def subtract_states(end_state: State, start_state: State) -> State:
     """end - start, name by name."""
-    return {name: end[name] - start[name] for name in start}
+    return {name: end_state[name] - start_state[name] for name in start_state}

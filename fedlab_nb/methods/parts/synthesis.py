@@ -2,11 +2,14 @@
 
 One of their epochs is: (a) make a batch of images, (b) add it to the pool, (c) distil from the pool. In short:
 - `ServerKnobs`, `GeneratorKnobs`: dataclass bases with the hyper-parameters; a method overrides
-  `make_initial_client_weights`, `combine_teacher_logits` and `make_global_model` where it differs from DENSE.
-- `server = Server(self, ctx, uploaded)`: frozen ensemble, its weights, student, pool and trace, all at their start;
-  `server.add_batch_to_pool(t, x, y)` is (b), `yield from server.distil_student_network(t)` is (c),
+  `make_initial_client_weights`, `combine_client_logits_into_teacher` and `make_global_model` where it differs
+  from DENSE.
+- `server = DistillationServer(self, ctx, uploaded)`: frozen ensemble, its weights, student, pool and trace, all at
+  their start;
+  `server.add_batch_to_pool(t, x, y)` is (b), `yield from server.distil_student_for_one_epoch(t)` is (c),
   `self.make_global_model(server)` is the model that predicts.
-- `GeneratorServer`: with a generator; `x, y = yield from server.make_images(t, self.loss)` is (a).
+- `GeneratorServer`: with a generator; `x, y = yield from server.synthesise_images(t, self.compute_generator_loss)`
+  is (a).
 The student by itself, for methods that distil on real samples, is in `images.py`.
 """
 
@@ -46,18 +49,19 @@ from ..base import (
     knob,
     make_server_model_knob,
 )
-from .frozen_ensemble import WEIGHTS, FrozenEnsemble, combine_client_logits, make_client_weights
+from .frozen_ensemble import WEIGHTS, FrozenEnsemble, combine_client_logits, compute_client_shares
 from .images import (
     CLIP,
     SyntheticPool,
     copy_student_as_model,
-    make_student,
+    make_student_network,
     make_student_recipe,
     optimise_images,
 )
 
+ReportArraysByField = dict[str, np.ndarray]
 NoiseOfSteps = Tensor  # [steps, images, nz]
-GeneratorLoss = Callable[..., Tensor]  # see `make_images`
+GeneratorLoss = Callable[..., Tensor]  # see `synthesise_images`
 
 # ------------------------------------------------------------------------------------------------------ synthesis trace
 # What a synthesis leaves behind for pictures: images, and numbers by epoch.
@@ -87,12 +91,12 @@ class SynthesisReport(Report):
     distillation_loss: np.ndarray | None = None
 
 
-def should_trace_images_of_epoch(epochs_done: int, total_epochs: int) -> bool:
-    """True if the images of epoch `epochs_done` (from 1) are kept.
+def should_trace_images_of_epoch(epoch_from_1: int, total_epochs: int) -> bool:
+    """True if the images of this epoch are kept.
 
     Those of about FRAMES epochs are, the last one among them.
     """
-    return epochs_done == total_epochs or epochs_done % max(1, round(total_epochs / FRAMES)) == 0
+    return epoch_from_1 == total_epochs or epoch_from_1 % max(1, round(total_epochs / FRAMES)) == 0
 
 
 class TrainingTrace:
@@ -106,33 +110,35 @@ class TrainingTrace:
     @torch.no_grad()
     def add_batch(
         self,
-        steps_done: int,
+        epoch_from_1: int,
         images: Images,
-        labels: Labels,
+        intended_labels: Labels,
         teacher_logits: Logits,
         student: nn.Module,
     ) -> None:
-        """Epoch `steps_done` (from 1): new `images [b, ...]`, their labels `[b]`, the teacher's logits `[b, C]`, the
-        student."""
-        probabilities = teacher_logits.softmax(1).gather(1, labels[:, None])
+        """Record an epoch's new `images [b, ...]` with intended `intended_labels [b]` and `teacher_logits [b, C]`.
+
+        The student is put in eval mode and asked, to count where it disagrees with the teacher.
+        """
+        probabilities = teacher_logits.softmax(1).gather(1, intended_labels[:, None])
         self.add_value("difficulty", 1 - probabilities.mean())
         student.eval()
         disagree = student(images).argmax(1) != teacher_logits.argmax(1)
         self.add_value("disagreement", disagree.double().mean())
-        if should_trace_images_of_epoch(steps_done, self.epochs):
+        if should_trace_images_of_epoch(epoch_from_1, self.epochs):
             rows = (
                 torch.linspace(0, len(images) - 1, min(SHOWN, len(images)))
                 .round()
                 .long()
                 .to(images.device)
             )
-            self.frames.append((steps_done, images[rows], labels[rows]))
+            self.frames.append((epoch_from_1, images[rows], intended_labels[rows]))
 
     def add_value(self, series_name: str, value: ScalarTensor) -> None:
         """One more value of the series `series_name`."""
         self.series.setdefault(series_name, []).append(value.detach().clone())
 
-    def make_arrays(self) -> dict[str, np.ndarray]:
+    def make_arrays(self) -> ReportArraysByField:
         """The report's arrays so far, by field name."""
         arrays = {name: torch.stack(values).cpu().numpy() for name, values in self.series.items()}
         if self.frames:
@@ -156,7 +162,7 @@ def make_teacher_weights_knob() -> KnobField:
     return knob("uniform", "Weights", symbol="w_k", options=WEIGHTS)
 
 
-def make_clip_knob() -> KnobField:
+def make_gradient_clip_knob() -> KnobField:
     """The field `clip` of the methods that search with generator and z together."""
     return knob("together", "Clipping", options=CLIPS)
 
@@ -194,13 +200,13 @@ class ServerKnobs(Method):
         kind: ClientWeighting = getattr(self, "weights", "uniform")
         if kind == "uniform":
             return None
-        return make_client_weights(kind, ctx.sizes, dtype_device_template)
+        return compute_client_shares(kind, ctx.sizes, dtype_device_template)
 
-    def combine_teacher_logits(
-        self, client_logits: ClientLogits, client_weights: ClientWeights | None
+    def combine_client_logits_into_teacher(
+        self, client_logits: ClientLogits, client_weights_or_none_if_equal: ClientWeights | None
     ) -> Logits:
         """The teacher's logits `[N, C]` from the clients' `[M, N, C]`."""
-        return combine_client_logits(client_logits, client_weights)
+        return combine_client_logits(client_logits, client_weights_or_none_if_equal)
 
     def make_global_model(self, server: DistillationServer) -> GlobalModel:
         """The model that predicts, as it is now, with the report so far."""
@@ -231,7 +237,7 @@ class DistillationServer:
         self.uploaded = uploaded
         name = method.info.name
         self.ensemble = FrozenEnsemble(uploaded)
-        self.student = make_student(ctx, name, method.server_model)
+        self.student = make_student_network(ctx, name, method.server_model)
         self.learner = method.make_student_trainer(self.student)
         self.weights = method.make_initial_client_weights(ctx, next(self.student.parameters()))
         self.pool = SyntheticPool()
@@ -241,24 +247,26 @@ class DistillationServer:
 
     def compute_teacher_logits(self, images: Images) -> Logits:
         """The teacher's logits `[N, C]` of `images [N, ...]`."""
-        return self.method.combine_teacher_logits(self.ensemble.logits(images), self.weights)
+        return self.method.combine_client_logits_into_teacher(
+            self.ensemble.logits(images), self.weights
+        )
 
-    def draw_labels(self) -> Labels:
+    def draw_intended_labels(self) -> Labels:
         """Intended labels of a batch, y ~ U{0, …, C-1}, sorted, `[b]`."""
         labels = torch.randint(self.ctx.classes, (self.method.images,), generator=self.stream)
         return labels.sort().values.to(self.ctx.device)
 
-    def add_batch_to_pool(self, epoch: int, images: Images, labels: Labels) -> None:
-        """(b) of `epoch` (from 0): `images [b, ...]` with `labels [b]` joins the pool and the trace."""
-        logits = self.ensemble.logits_in_chunks(images)
-        self.pool.add(images, labels, logits)
-        teacher = self.method.combine_teacher_logits(logits, self.weights)
-        self.trace.add_batch(epoch + 1, images, labels, teacher, self.student)
+    def add_batch_to_pool(self, epoch_from_0: int, images: Images, intended_labels: Labels) -> None:
+        """(b) of `epoch_from_0` (from 0): `images [b, ...]` with `intended_labels [b]` joins the pool and the trace."""
+        logits = self.ensemble.compute_logits_without_gradients(images)
+        self.pool.add_batch(images, intended_labels, logits)
+        teacher = self.method.combine_client_logits_into_teacher(logits, self.weights)
+        self.trace.add_batch(epoch_from_0 + 1, images, intended_labels, teacher, self.student)
 
-    def distil_student_network(
-        self, epoch: int, prepare_images: Callable[[Images], Images] | None = None
+    def distil_student_for_one_epoch(
+        self, epoch_from_0: int, prepare_images: Callable[[Images], Images] | None = None
     ) -> Steps[None]:
-        """(c) of `epoch`: a pass over the pool, of `passes` steps at most.
+        """(c) of `epoch_from_0`: a pass over the pool, of `passes` steps at most.
 
         `prepare_images` changes a batch before teacher and student read it; without it the
         teacher's cached logits are used.
@@ -266,28 +274,37 @@ class DistillationServer:
         if prepare_images:
             teacher = self.compute_teacher_logits
         else:
-            teacher = self.method.combine_teacher_logits(self.pool.logits, self.weights)
+            teacher = self.method.combine_client_logits_into_teacher(self.pool.logits, self.weights)
         steps = self.method.passes or None
         losses = []
         for loss in self.learner.train_one_pass(
-            self.pool.x, teacher, self._order, epoch=epoch, steps=steps, prepare=prepare_images
+            self.pool.x,
+            teacher,
+            self._order,
+            epoch=epoch_from_0,
+            steps=steps,
+            prepare=prepare_images,
         ):
             losses.append(loss)
-            yield Progress("distillation", epoch, self.method.epochs)
-        yield self.finish_epoch(epoch, losses)
+            yield Progress("distillation", epoch_from_0, self.method.epochs)
+        yield self.record_loss_and_make_progress(epoch_from_0, losses)
 
-    def finish_epoch(self, epoch: int, distillation_losses: list[ScalarLoss]) -> Progress:
-        """The progress at the end of `epoch`, with the `distillation_losses` of its distillation
+    def record_loss_and_make_progress(
+        self, epoch_from_0: int, distillation_losses: list[ScalarLoss]
+    ) -> Progress:
+        """The progress at the end of `epoch_from_0`, with the `distillation_losses` of its distillation
         steps."""
         loss = torch.stack(distillation_losses).mean()
         epochs = self.method.epochs
         self.trace.add_value("distillation_loss", loss)
         model = (
             self.method.make_global_model(self)
-            if should_trace_images_of_epoch(epoch + 1, epochs)
+            if should_trace_images_of_epoch(epoch_from_0 + 1, epochs)
             else None
         )
-        return Progress("distillation", epoch + 1, epochs, {"loss": float(loss)}, model=model)
+        return Progress(
+            "distillation", epoch_from_0 + 1, epochs, {"loss": float(loss)}, model=model
+        )
 
 
 class GeneratorServer(DistillationServer):
@@ -311,21 +328,23 @@ class GeneratorServer(DistillationServer):
         noise = [torch.randn(size, generator=self.stream) for _ in range(step_count)]
         return torch.stack(noise).to(self.ctx.device, self.ctx.dtype)
 
-    def make_images(self, epoch: int, compute_loss: GeneratorLoss) -> Steps[LabelledSamples]:
-        """(a) of `epoch`: T_G Adam steps on the generator (with `reset` a fresh one) *and* z for
+    def synthesise_images(
+        self, epoch_from_0: int, compute_generator_loss: GeneratorLoss
+    ) -> Steps[LabelledSamples]:
+        """(a) of `epoch_from_0`: T_G Adam steps on the generator (with `reset` a fresh one) *and* z for
         `compute_generator_loss(x, y, ensemble, student, w)`.
 
         Returns the images x `[b, ...]` of the lowest loss and their intended labels y `[b]`.
         """
         method = self.method
-        if method.reset and epoch:
+        if method.reset and epoch_from_0:
             initialise_generator_in_place(self.generator, self.stream)
         z = self.draw_noise(1, method.images)[0].requires_grad_()
-        y = self.draw_labels()
+        y = self.draw_intended_labels()
         self.student.requires_grad_(False)  # the images are optimised here, not the student
 
         def image_loss(x: Tensor) -> Tensor:
-            return compute_loss(x, y, self.ensemble, self.student, self.weights)
+            return compute_generator_loss(x, y, self.ensemble, self.student, self.weights)
 
         x = yield from optimise_images(
             lambda: self.generator(z),
@@ -336,7 +355,7 @@ class GeneratorServer(DistillationServer):
             clipped_parameter_count=None
             if method.clip == "together"
             else -1,  # z is the last parameter
-            progress=Progress("synthesis", epoch, method.epochs),
+            progress_of_each_step=Progress("synthesis", epoch_from_0, method.epochs),
         )
         self.student.requires_grad_(True)
         return LabelledSamples(x, y)

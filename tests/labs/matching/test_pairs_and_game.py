@@ -119,7 +119,7 @@ def test_cosines_by_hand():
     wiring = find_unit_wiring(one)
     u, v = (torch.cat([m.body[0][1].weight, m.body[0][1].bias[:, None]], 1) for m in (one, other))
     cosines = compute_unit_cosines(
-        model_state(one), model_state(other), wiring, wiring.make_unchanged_orders(), 0
+        model_state(one), model_state(other), wiring, wiring.make_identity_orders(), 0
     )
     assert cosines[3, 7] == pytest.approx(float(u[3] @ v[7] / u[3].norm() / v[7].norm()))
 

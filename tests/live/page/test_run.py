@@ -11,7 +11,7 @@ import fedlab_nb as fl
 from fedlab_nb.data import federate, load
 from fedlab_nb.live import page
 from fedlab_nb.methods import afl, gauss
-from fedlab_nb.methods.fens.aggregators import make_trained_aggregator
+from fedlab_nb.methods.fens.aggregators import make_trainable_aggregator
 from fedlab_nb.methods.fens.model import FensModel, quantise_experts
 from fedlab_nb.methods.fens.training import ProxySamples
 from fedlab_nb.models import build, model_state
@@ -81,7 +81,7 @@ def test_fens_has_the_classrooms_values():
 def test_afl_is_pythons(shards):
     code = FLOATS + "const sums = xs.map((x, k) => aflSums(gaussSums(floats(x), ys[k], 10, 64)));"
     code += "return [...aflSolve(sums.reduce(addSums, null), sums.length)]"
-    sums = [afl.RidgeSums.measure(x, y, 10).copy_with_ridge(1.0) for x, y in shards]
+    sums = [afl.RidgeSums.measure(x, y, 10).copy_with_added_ridge(1.0) for x, y in shards]
     knobs = fl.METHODS["afl"]()
     expected = afl.solve_classifier_weights(
         sum(sums[1:], sums[0]), len(sums), knobs.gamma, knobs.rho
@@ -146,7 +146,7 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
         k: ProxySamples(experts.compute_logits(digits.x_train[rows]), digits.y_train[rows])
         for k, rows in enumerate(held)
     }
-    rule = make_trained_aggregator("per_class", 4, 10, 0, (1, 8, 8), start="average")
+    rule = make_trainable_aggregator("per_class", 4, 10, 0, (1, 8, 8), start="average")
     fens = fl.METHODS["fens"]()
     assert len(list(fens.train_aggregator_in_place(rule, proxies, generator))) == fens.rounds
 

@@ -109,7 +109,7 @@ def test_the_papers_literal_rule_takes_one_decayed_step_an_epoch():
 def test_ee_reads_the_samples_of_its_setting(monkeypatch, updates, passes, expected):
     """EE reads the pool before the new batch is added; its cached logits are those of the networks."""
     calls = []
-    real_steps = boosting.iterate_sign_steps_of_client_weights
+    real_steps = boosting.iterate_sign_steps_of_one_pass
     pools: list[SyntheticPool] = []
 
     class RecordedPool(SyntheticPool):
@@ -117,13 +117,13 @@ def test_ee_reads_the_samples_of_its_setting(monkeypatch, updates, passes, expec
             super().__init__()
             pools.append(self)
 
-    def reweight(w, logits, labels, mu, *, batch_size, stream, steps, normalise):
-        calls.append((len(labels), batch_size, steps))
+    def reweight(w, logits, labels, mu, *, batch_size, maximum_steps, **options):
+        calls.append((len(labels), batch_size, maximum_steps))
         if updates != "new":
             assert torch.equal(logits, pools[-1].logits) and torch.equal(labels, pools[-1].labels)
             ensemble = FrozenEnsemble(context_clients)
             torch.testing.assert_close(
-                logits, ensemble.logits_in_chunks(pools[-1].x), rtol=1e-4, atol=1e-5
+                logits, ensemble.compute_logits_without_gradients(pools[-1].x), rtol=1e-4, atol=1e-5
             )
         return real_steps(
             w,
@@ -131,14 +131,13 @@ def test_ee_reads_the_samples_of_its_setting(monkeypatch, updates, passes, expec
             labels,
             mu,
             batch_size=batch_size,
-            stream=stream,
-            steps=steps,
-            normalise=normalise,
+            maximum_steps=maximum_steps,
+            **options,
         )
 
     context_clients = run(ee=False)[0].ensemble.clients
     monkeypatch.setattr(synthesis, "SyntheticPool", RecordedPool)
-    monkeypatch.setattr(boosting, "iterate_sign_steps_of_client_weights", reweight)
+    monkeypatch.setattr(boosting, "iterate_sign_steps_of_one_pass", reweight)
     run(updates=updates, passes=passes)
     assert calls == expected
 
@@ -148,8 +147,8 @@ def test_the_pool_holds_unperturbed_images(monkeypatch):
     pools = []
 
     class RecordedPool(SyntheticPool):
-        def add(self, x, labels, logits):
-            super().add(x, labels, logits)
+        def add_batch(self, x, labels, logits):
+            super().add_batch(x, labels, logits)
             batches.append(x.clone())
             pools.append(self)
 
@@ -163,14 +162,14 @@ def test_the_pool_holds_unperturbed_images(monkeypatch):
 
 def test_dhs_perturbs_every_batch_afresh(monkeypatch):
     """Teacher and student get images exactly ε away from those of the pool, in new directions for every batch."""
-    calls, real = [], boosting.perturb_images
+    calls, real = [], boosting.perturb_images_along_output_directions
 
     def perturb(x, teacher, u, epsilon, **options):
         perturbed = real(x, teacher, u, epsilon, **options)
         calls.append((x, perturbed, u))
         return perturbed
 
-    monkeypatch.setattr(boosting, "perturb_images", perturb)
+    monkeypatch.setattr(boosting, "perturb_images_along_output_directions", perturb)
     run(epsilon=51.0)  # 0.2 in pixels
     assert len(calls) == 2 * T  # `passes` = 2
     for x, perturbed, _ in calls:
@@ -199,7 +198,9 @@ def test_dhs_changes_the_student_alone():
 def test_without_dhs_cached_and_new_teacher_logits_give_the_same_student(monkeypatch):
     cached, _ = run(context(dtype=torch.float64), dhs=False)
     # With a perturbation that changes nothing the teacher's logits are computed again for every batch.
-    monkeypatch.setattr(boosting, "perturb_images", lambda x, *args, **options: x)
+    monkeypatch.setattr(
+        boosting, "perturb_images_along_output_directions", lambda x, *args, **options: x
+    )
     recomputed, _ = run(context(dtype=torch.float64))
     torch.testing.assert_close(
         cached.logits(x_test(torch.float64)), recomputed.logits(x_test(torch.float64))
@@ -289,7 +290,7 @@ def test_the_perturbation_has_a_temperature_of_its_own():
         ctx, method = context(), CoBoosting(**SHORT | options)
         models = ClientModels([ctx.initial_model(k) for k in range(M)])
         server = synthesis.GeneratorServer(method, ctx, models)
-        perturbed[tuple(options)] = method.perturb_images_to_be_harder(
+        perturbed[tuple(options)] = method.diversify_images_by_one_step(
             x, server, torch.Generator().manual_seed(1)
         )
     assert torch.equal(perturbed[()], perturbed[("temperature",)])

@@ -70,7 +70,7 @@ def test_hard_sample_loss_by_hand():
     assert math.isclose(boosting.compute_hard_sample_loss(HAND, y), by_hand, rel_tol=1e-12)
     squared = (0.25**2 * math.log(4 / 3) + 0.75**2 * math.log(4)) / 2
     assert math.isclose(
-        boosting.compute_hard_sample_loss(HAND, y, exponent=2), squared, rel_tol=1e-12
+        boosting.compute_hard_sample_loss(HAND, y, difficulty_exponent=2), squared, rel_tol=1e-12
     )
 
 
@@ -116,9 +116,9 @@ def test_the_adversarial_gradient_reaches_images_through_both_networks():
 @pytest.mark.parametrize("models", [("mlp",), ("lenet5", "mlp")])
 def test_a_sign_step_moves_every_pixel_by_epsilon_where_there_is_a_gradient(models):
     ensemble, x, epsilon = uniform(clients(models=models)), images(), 8 / 255
-    u = boosting.draw_random_directions(N, C, seeded(), x)
+    u = boosting.draw_uniform_output_directions(N, C, seeded(), x)
     before = x.clone()
-    change = boosting.perturb_images(x, ensemble, u, epsilon) - x
+    change = boosting.perturb_images_along_output_directions(x, ensemble, u, epsilon) - x
     probe = x.clone().requires_grad_()
     (gradient,) = torch.autograd.grad((u * (ensemble(probe) / 4).softmax(1)).sum(), probe)
     torch.testing.assert_close(change, epsilon * gradient.sign(), rtol=0, atol=1e-15)
@@ -129,8 +129,13 @@ def test_a_sign_step_moves_every_pixel_by_epsilon_where_there_is_a_gradient(mode
 
 def test_a_literal_step_moves_every_image_by_epsilon_in_l2():
     ensemble, x, epsilon = uniform(clients()), images(), 8 / 255
-    u = boosting.draw_random_directions(N, C, seeded(), x)
-    change = boosting.perturb_images(x, ensemble, u, epsilon, perturbation="literal") - x
+    u = boosting.draw_uniform_output_directions(N, C, seeded(), x)
+    change = (
+        boosting.perturb_images_along_output_directions(
+            x, ensemble, u, epsilon, perturbation="literal"
+        )
+        - x
+    )
     torch.testing.assert_close(change.flatten(1).norm(dim=1), torch.full((N,), epsilon, dtype=F64))
     # Along the gradient of the raw logits, with no temperature in it.
     probe = x.clone().requires_grad_()
@@ -143,7 +148,7 @@ def test_a_literal_step_moves_every_image_by_epsilon_in_l2():
 def test_where_the_teacher_is_constant_no_image_changes():
     x = images(3)
     for kind in boosting.PERTURBATIONS:
-        perturbed = boosting.perturb_images(
+        perturbed = boosting.perturb_images_along_output_directions(
             x,
             lambda x: x.flatten(1)[:, :C] * 0,
             torch.ones(3, C, dtype=F64),
@@ -155,7 +160,7 @@ def test_where_the_teacher_is_constant_no_image_changes():
 
 def test_an_unknown_perturbation_is_refused():
     with pytest.raises(UsageError, match="Unknown perturbation 'sing'"):
-        boosting.perturb_images(
+        boosting.perturb_images_along_output_directions(
             images(1), lambda x: x.flatten(1), torch.ones(1, 64), 0.1, perturbation="sing"
         )
 
@@ -172,7 +177,10 @@ def test_the_closed_form_of_the_gradient_equals_autograd(normalise):
     w = torch.rand(M, generator=seeded(5), dtype=F64).requires_grad_()
     (expected,) = torch.autograd.grad(weighted_loss(z, y, w, normalise), w)
     torch.testing.assert_close(
-        boosting.compute_weight_gradient(z, y, w.detach(), normalise=normalise), expected
+        boosting.compute_loss_gradient_of_client_weights(
+            z, y, w.detach(), divide_by_weight_sum=normalise
+        ),
+        expected,
     )
 
 
@@ -196,16 +204,16 @@ def test_one_sign_step_by_hand():
 def test_a_pass_reads_every_sample_once_and_steps_limit_it(monkeypatch):
     batches = []
 
-    def gradient(z, y, w, normalise):
+    def gradient(z, y, w, divide_by_weight_sum):
         batches.append(z[0, :, 0])
         return torch.zeros_like(w)
 
-    monkeypatch.setattr(boosting, "compute_weight_gradient", gradient)
+    monkeypatch.setattr(boosting, "compute_loss_gradient_of_client_weights", gradient)
     z = torch.arange(N, dtype=F64).expand(M, N).unsqueeze(2).expand(M, N, C)
     w = torch.full((M,), 1 / M, dtype=F64)
     list(
-        boosting.iterate_sign_steps_of_client_weights(
-            w, z, labels(), 0.1, batch_size=8, stream=seeded()
+        boosting.iterate_sign_steps_of_one_pass(
+            w, z, labels(), 0.1, batch_size=8, shuffle_stream=seeded()
         )
     )
     assert [len(part) for part in batches] == [8, 8, 8, 8, 5]
@@ -213,8 +221,8 @@ def test_a_pass_reads_every_sample_once_and_steps_limit_it(monkeypatch):
     assert not torch.equal(torch.cat(batches), torch.arange(N, dtype=F64))
     batches.clear()
     list(
-        boosting.iterate_sign_steps_of_client_weights(
-            w, z, labels(), 0.1, batch_size=8, stream=seeded(), steps=2
+        boosting.iterate_sign_steps_of_one_pass(
+            w, z, labels(), 0.1, batch_size=8, shuffle_stream=seeded(), maximum_steps=2
         )
     )
     assert [len(part) for part in batches] == [8, 8]
@@ -223,9 +231,9 @@ def test_a_pass_reads_every_sample_once_and_steps_limit_it(monkeypatch):
 def test_cached_logits_give_the_same_weights_as_running_the_networks():
     models, x, y = clients(), images(), labels()
     w = torch.full((M,), 1 / M, dtype=F64)
-    cached = FrozenEnsemble(models).logits_in_chunks(x)
-    *_, fast = boosting.iterate_sign_steps_of_client_weights(
-        w, cached, y, 0.02, batch_size=8, stream=seeded(9)
+    cached = FrozenEnsemble(models).compute_logits_without_gradients(x)
+    *_, fast = boosting.iterate_sign_steps_of_one_pass(
+        w, cached, y, 0.02, batch_size=8, shuffle_stream=seeded(9)
     )
     slow, order = w, torch.randperm(N, generator=seeded(9))
     for rows in order.split(8):

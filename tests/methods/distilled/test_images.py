@@ -20,13 +20,13 @@ def images(n, seed=0, side=5):
 # ------------------------------------------------------------------------------------------------ chosen
 def test_samples_are_grouped_by_class_and_drawn_without_repeats():
     labels = torch.tensor([2, 0, 2, 2, 4, 0])
-    groups = making.group_sample_indices_by_class(labels, 5)
+    groups = making.group_sample_indices_by_occurring_class(labels, 5)
     assert [rows.tolist() for rows in groups] == [[1, 5], [0, 2, 3], [4]]
     for seed in range(20):
-        rows = making.draw_sample_indices_of_each_class(groups, 2, seeded(seed))
+        rows = making.draw_sample_indices_per_class(groups, 2, seeded(seed))
         assert labels[rows].tolist() == [0, 0, 2, 2, 4] and len(set(rows.tolist())) == 5
     assert {
-        tuple(making.draw_sample_indices_of_each_class(groups, 1, seeded(seed)).tolist())
+        tuple(making.draw_sample_indices_per_class(groups, 1, seeded(seed)).tolist())
         for seed in range(60)
     } == {(a, b, 4) for a in (1, 5) for b in (0, 2, 3)}
 
@@ -63,12 +63,12 @@ def optimise(steps, lr, clip_to_unit=True, n=30, start=None):
     start = x[:6] if start is None else start
     options = {
         "class_count": 3,
-        "depth": 2,
-        "ridge": 1e-3,
+        "hidden_layer_count": 2,
+        "relative_ridge": 1e-3,
         "steps": steps,
         "lr": lr,
         "clip_to_unit": clip_to_unit,
-        "stream": seeded(),
+        "sample_stream": seeded(),
     }
     return list(making.optimise_inducing_points(start, y[:6], x, y, **options)), (x, y)
 
@@ -119,13 +119,13 @@ def test_the_first_step_is_adams():
 def test_crops_by_hand():
     x = images(2, side=9)
     whole_side, zero = torch.ones(2, dtype=EXACT), torch.zeros(2, dtype=EXACT)
-    torch.testing.assert_close(making.crop_and_resize_squares(x, whole_side, zero, zero), x)
+    torch.testing.assert_close(making.crop_squares_and_resize_back(x, whole_side, zero, zero), x)
     ramp = torch.linspace(0, 1, 10, dtype=EXACT).expand(1, 1, 10, 10).contiguous()
     for left, part in (
         (0.0, (0.0, 0.7)),
         (1.0, (0.3, 1.0)),
     ):  # seven of ten columns, drawn out over ten
-        crop = making.crop_and_resize_squares(
+        crop = making.crop_squares_and_resize_back(
             ramp, zero[:1], torch.tensor([left], dtype=EXACT), zero[:1]
         )[0, 0, 0]
         columns = (torch.arange(10) + 0.5) / 10 * (part[1] - part[0]) + part[0]
@@ -136,14 +136,14 @@ def test_crops_by_hand():
 def test_the_crop_and_the_images_of_least_loss_are_chosen():
     network = build("mlp", (1, 8, 8), 3, width=4, generator=seeded(), dtype=EXACT).eval()
     x, y = images(12, side=8), torch.arange(12) % 3
-    crops, losses = making.select_best_crop_of_each_image(network, x, y, seeded(4))
+    crops, losses = making.draw_crops_and_select_least_loss(network, x, y, seeded(4))
     draws = torch.rand(10, 3, 12, generator=seeded(4)).double()
-    every = torch.stack([making.crop_and_resize_squares(x, *draw) for draw in draws])
+    every = torch.stack([making.crop_squares_and_resize_back(x, *draw) for draw in draws])
     each = torch.stack([-network(part).log_softmax(1)[torch.arange(12), y] for part in every])
     torch.testing.assert_close(losses, each.amin(0))
     torch.testing.assert_close(crops, every[each.argmin(0), torch.arange(12)])
-    rows = making.choose_sample_indices_of_least_loss(
-        making.group_sample_indices_by_class(y, 3), losses, 2
+    rows = making.choose_least_loss_indices_per_class(
+        making.group_sample_indices_by_occurring_class(y, 3), losses, 2
     )
     for c in range(3):
         class_rows = [r for r in range(12) if y[r] == c]
@@ -171,7 +171,9 @@ def test_images_are_moved_until_their_features_match_those_of_the_crops():
     network = build("mlp", (1, 8, 8), 3, width=16, generator=seeded(), dtype=EXACT).eval()
     crops, start, y = images(4, side=8), images(4, seed=1, side=8), torch.arange(4) % 3
     before = {name: t.clone() for name, t in network.state_dict().items()}
-    steps = list(making.move_images_to_match_features(network, start, crops, y, steps=80, lr=0.02))
+    steps = list(
+        making.move_images_towards_features_of_crops(network, start, crops, y, steps=80, lr=0.02)
+    )
     expected = network.features(crops)
     initial_distance, final_distance = (
         (network.features(part) - expected).square().sum(1).mean() for part in (start, steps[-1][0])
@@ -263,7 +265,7 @@ def test_the_kernel_is_symmetric_positive_and_smooth_where_samples_coincide():
 def test_regression_solves_the_damped_normal_equations():
     x, targets = samples(12), making.make_centred_targets(torch.arange(12) % 3, 3)
     kernel = making.compute_tangent_kernel(x, x, 1)
-    weights = making.solve_tangent_kernel_coefficients(x, targets, 1, 0.1)
+    weights = making.solve_tangent_kernel_regression(x, targets, 1, 0.1)
     damping = 0.1 * float(sum(kernel[i, i] for i in range(12))) / 12
     torch.testing.assert_close(kernel @ weights + damping * weights, targets)
     torch.testing.assert_close(targets.sum(1), torch.zeros(12, dtype=EXACT))
@@ -291,7 +293,7 @@ def test_the_inducing_loss_is_half_the_mean_squared_error():
     x, y = samples(9), torch.arange(9) % 3
     support, labels = samples(4, seed=3), torch.tensor([0, 1, 2, 2])
     total = 0.0
-    weights = making.solve_tangent_kernel_coefficients(
+    weights = making.solve_tangent_kernel_regression(
         support, making.make_centred_targets(labels, 3), 2, 1e-2
     )
     for row, label in zip(x, y, strict=True):

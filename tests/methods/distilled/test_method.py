@@ -14,7 +14,7 @@ from fedlab_nb.methods.distilled import WAYS, Distilled
 from fedlab_nb.methods.distilled.images import (
     compute_tangent_kernel,
     make_centred_targets,
-    solve_tangent_kernel_coefficients,
+    solve_tangent_kernel_regression,
 )
 
 EXACT = torch.float64
@@ -35,7 +35,7 @@ def test_with_all_images_the_kernel_server_is_pooled_kernel_regression(images, c
     rows = torch.cat([train for train, _ in federation.split(0.8)]).sort().values
     x, y = federation.dataset.x_train[rows].double(), federation.dataset.y_train[rows]
     test = federation.dataset.x_test[:50].double()
-    weights = solve_tangent_kernel_coefficients(
+    weights = solve_tangent_kernel_regression(
         x, make_centred_targets(y, 10), method.depth, method.ridge
     )
     expected = compute_tangent_kernel(test, x, method.depth) @ weights

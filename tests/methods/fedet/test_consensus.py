@@ -83,13 +83,13 @@ def test_f4_at_high_temperature_weights_are_those_of_logits_and_at_low_ones_equa
         (z / t).softmax(-1).var(-1, correction=0) * (N * t) ** 2, raw, rtol=1e-3, atol=0
     )
     torch.testing.assert_close(
-        compute_consensus(z, temperature=t).weights, raw / raw.sum(0), rtol=1e-3, atol=0
+        compute_consensus(z, weight_temperature=t).weights, raw / raw.sum(0), rtol=1e-3, atol=0
     )
     by_logits = compute_consensus(z, weighting="logit-variance")
     torch.testing.assert_close(by_logits.weights, raw / raw.sum(0))
     torch.testing.assert_close(by_logits.outputs, z.softmax(-1))  # the weights alone change
     torch.testing.assert_close(
-        compute_consensus(z, temperature=1e-4).weights,
+        compute_consensus(z, weight_temperature=1e-4).weights,
         torch.full((M, B), 1 / M, dtype=torch.float64),
     )
     torch.testing.assert_close(z.log_softmax(-1).var(-1), z.var(-1))
@@ -241,7 +241,7 @@ def test_effective_clients_by_hand_and_within_their_bounds():
 def test_variants_of_weighting_and_normalisation():
     z = draw_logits()
     paper = compute_consensus(z)
-    normalised = compute_consensus(z, normalise="dissenters")
+    normalised = compute_consensus(z, dissent_normaliser="dissenters")
     has_dissent = paper.dissent.any(0)
     assert has_dissent.any()
     torch.testing.assert_close(
@@ -249,8 +249,10 @@ def test_variants_of_weighting_and_normalisation():
     )
     torch.testing.assert_close(normalised.mass, paper.mass)
     without_dissent = draw_logits(m=1).expand(M, -1, -1)
-    assert not compute_consensus(without_dissent, normalise="dissenters").diversity.any()
-    uniform = compute_consensus(without_dissent, normalise="dissenters-or-uniform").diversity
+    assert not compute_consensus(without_dissent, dissent_normaliser="dissenters").diversity.any()
+    uniform = compute_consensus(
+        without_dissent, dissent_normaliser="dissenters-or-uniform"
+    ).diversity
     torch.testing.assert_close(uniform, torch.full_like(uniform, 1 / N))
     unweighted = compute_consensus(z, weighting="uniform")
     torch.testing.assert_close(unweighted.distribution, z.softmax(-1).mean(0))
@@ -258,6 +260,6 @@ def test_variants_of_weighting_and_normalisation():
     variance = z.var(-1)
     weights = (variance / variance.sum(0))[..., None]
     torch.testing.assert_close(summed.distribution, (weights * z).sum(0).softmax(-1))
-    for wrong in ({"weighting": "variance"}, {"normalise": "none"}):
+    for wrong in ({"weighting": "variance"}, {"dissent_normaliser": "none"}):
         with pytest.raises(UsageError):
             compute_consensus(z, **wrong)

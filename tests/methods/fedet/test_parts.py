@@ -9,15 +9,15 @@ import torch
 from method_runs import seeded
 
 from fedlab_nb.methods.fedet import (
-    choose_larger_architecture,
-    deal_or_draw_client_architectures,
-    draw_clients_by_size,
+    assign_client_architectures,
+    choose_larger_server_architecture,
+    draw_clients_in_proportion_to_samples,
     repeat_shuffled_samples,
 )
 from fedlab_nb.methods.fedet.consensus import (
     CommonHeadNetwork,
     average_client_states_by_architecture,
-    average_heads,
+    average_heads_unweighted,
     extract_head,
 )
 from fedlab_nb.methods.parts.images import (
@@ -100,7 +100,7 @@ def test_states_are_averaged_by_architecture_and_heads_over_all_clients():
     ]
     kinds = ["mlp", "cnn", "mlp", "lenet5"]
     table = {name: model_state(make_common_head_network(name, seed=50)) for name in KINDS}
-    head = average_heads(states)
+    head = average_heads_unweighted(states)
     for name, tensor in head.items():
         torch.testing.assert_close(tensor, sum(s[name] for s in states) / 4)
     means = average_client_states_by_architecture(table, states, kinds)
@@ -121,11 +121,11 @@ def test_states_are_averaged_by_architecture_and_heads_over_all_clients():
 def test_architectures_are_dealt_in_turn_or_drawn():
     mixed = [("mlp", (1, 8, 8), 10, None), ("cnn", (1, 8, 8), 10, None)] * 20
     ctx = context(clients=40, models=("mlp", "cnn"))
-    assert deal_or_draw_client_architectures(ctx, "dealt") == mixed
-    drawn_architectures = deal_or_draw_client_architectures(ctx, "drawn")
+    assert assign_client_architectures(ctx, "dealt") == mixed
+    drawn_architectures = assign_client_architectures(ctx, "drawn")
     assert set(drawn_architectures) == set(mixed)
     assert drawn_architectures != mixed
-    assert drawn_architectures == deal_or_draw_client_architectures(ctx, "drawn")
+    assert drawn_architectures == assign_client_architectures(ctx, "drawn")
 
 
 def test_the_server_has_a_larger_network():
@@ -134,16 +134,16 @@ def test_the_server_has_a_larger_network():
         kind = (name, (1, 8, 8), 10, width)
         small, large = (
             count_parameters(ctx.build(k, seeded()))
-            for k in (kind, choose_larger_architecture(ctx, [kind]))
+            for k in (kind, choose_larger_server_architecture(ctx, [kind]))
         )
         assert large > 3 * small
-    assert choose_larger_architecture(ctx, [("mlp", (1, 8, 8), 10, None)]) == (
+    assert choose_larger_server_architecture(ctx, [("mlp", (1, 8, 8), 10, None)]) == (
         "mlp",
         (1, 8, 8),
         10,
         256,
     )
-    assert choose_larger_architecture(ctx, [("mlp", (1, 8, 8), 10, None)], "lenet5", 9) == (
+    assert choose_larger_server_architecture(ctx, [("mlp", (1, 8, 8), 10, None)], "lenet5", 9) == (
         "lenet5",
         (1, 8, 8),
         10,
@@ -154,14 +154,16 @@ def test_the_server_has_a_larger_network():
 # ------------------------------------------------------------------------------------------------------ participation
 def test_clients_are_drawn_in_proportion_to_their_samples():
     for number_that_means_all in (0, 7):
-        assert draw_clients_by_size([3, 1, 2], number_that_means_all, seeded()) == [0, 1, 2]
+        assert draw_clients_in_proportion_to_samples(
+            [3, 1, 2], number_that_means_all, seeded()
+        ) == [0, 1, 2]
     draws = np.zeros(3)
     rng = seeded()
     for _ in range(3000):
-        (k,) = draw_clients_by_size([70, 20, 10], 1, rng)
+        (k,) = draw_clients_in_proportion_to_samples([70, 20, 10], 1, rng)
         draws[k] += 1
     assert draws / 3000 == pytest.approx([0.7, 0.2, 0.1], abs=0.03)
-    pairs = [draw_clients_by_size([70, 20, 10, 5], 2, rng) for _ in range(50)]
+    pairs = [draw_clients_in_proportion_to_samples([70, 20, 10, 5], 2, rng) for _ in range(50)]
     assert all(a < b for a, b in pairs)
 
 

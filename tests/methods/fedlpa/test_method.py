@@ -25,7 +25,7 @@ from fedlab_nb.methods.fedlpa.server import (
     USES,
     ServerReplay,
     average_states_and_make_layer_systems,
-    solve_layer_with_precision,
+    solve_layer_with_part_of_precision,
 )
 from fedlab_nb.methods.regmean import merge_layer_by_regmean
 from fedlab_nb.models import build, model_state
@@ -243,7 +243,7 @@ def test_replaying_the_server_gives_the_model_of_the_run(remembered, damping, pi
     """Also with the damping of another run."""
     replay, _, _ = replay_server(remembered)
     _, model, _ = replay_server(remembered, damping=damping, pi=pi)
-    state = replay.solve_with_precision("exact", replay.make_uploads(damping, pi))
+    state = replay.solve_global_state("exact", replay.make_uploads(damping, pi))
     for name, tensor in model_state(model.module).items():
         torch.testing.assert_close(state[name], tensor, rtol=0, atol=0)
     assert replay.compute_accuracy_on_replay_samples(state) == model.accuracy(replay.x, replay.y)
@@ -257,29 +257,29 @@ def test_each_use_of_the_uploads_by_hand(remembered):
     system, weights = systems[name], systems[name].w
     assert USES == ("exact", "shortcut", "inputs", "diagonal", "none")  # each of them below
     torch.testing.assert_close(
-        solve_layer_with_precision(system, "none"),
+        solve_layer_with_part_of_precision(system, "none"),
         sum(w * m for w, m in zip(weights, system.m, strict=True)),
     )
     torch.testing.assert_close(
-        replay.solve_with_precision("none", received)[f"{name}.bias"], average[f"{name}.bias"]
+        replay.solve_global_state("none", received)[f"{name}.bias"], average[f"{name}.bias"]
     )
     # A alone is RegMean with the damping's root as ridge
     undamped = [posterior.factors[name].a for posterior in replay.posteriors]
     regmean = merge_layer_by_regmean(list(system.m), undamped, weights.tolist(), 1e-2**0.5)
     torch.testing.assert_close(
-        solve_layer_with_precision(system, "inputs"), regmean, rtol=1e-6, atol=1e-8
+        solve_layer_with_part_of_precision(system, "inputs"), regmean, rtol=1e-6, atol=1e-8
     )
     # one entry of the diagonal's answer
     o, i = 3, 5
     trust = [w * b[o, o] * a[i, i] for w, a, b in zip(weights, system.a, system.b, strict=True)]
     entry = sum(t * m[o, i] for t, m in zip(trust, system.m, strict=True)) / sum(trust)
-    torch.testing.assert_close(solve_layer_with_precision(system, "diagonal")[o, i], entry)
+    torch.testing.assert_close(solve_layer_with_part_of_precision(system, "diagonal")[o, i], entry)
     torch.testing.assert_close(
-        solve_layer_with_precision(system, "shortcut"), system.solve_with_averaged_factors()
+        solve_layer_with_part_of_precision(system, "shortcut"), system.solve_with_averaged_factors()
     )
     assert (
         system.compute_relative_residual(
-            system.apply_precision(solve_layer_with_precision(system, "exact"))
+            system.apply_precision(solve_layer_with_part_of_precision(system, "exact"))
             - system.precision_weighted_sum
         )
         <= 1e-6
@@ -290,7 +290,8 @@ def test_noise_depends_on_the_seed_and_does_not_change_the_posteriors(remembered
     replay, _, _ = replay_server(remembered)
     clean = replay.make_uploads(1e-3)
     state, same_seed, other_seed = (
-        replay.make_uploads(1e-3, relative_noise=0.1, seed=seed)[0]["state"] for seed in (1, 1, 2)
+        replay.make_uploads(1e-3, noise_relative_to_rms=0.1, noise_seed=seed)[0]["state"]
+        for seed in (1, 1, 2)
     )
     name = next(iter(state))
     assert torch.equal(state[name], same_seed[name]) and not torch.equal(

@@ -9,9 +9,9 @@ from fedlab_nb.methods.fens import aggregators as rules
 from fedlab_nb.methods.fens.training import (
     ProxySamples,
     Voting,
-    compute_client_contributions,
-    compute_mean_logit_gradients,
-    count_votes,
+    compute_mean_client_contributions,
+    compute_mean_true_class_gradients,
+    count_votes_by_true_class,
 )
 from fedlab_nb.methods.parts.frozen_ensemble import compute_class_shares
 from fedlab_nb.rng import generator
@@ -86,7 +86,7 @@ def test_an_mlp_with_2c_units_can_be_any_per_class_rule():
 
 
 def test_a_gate_weights_the_clients_for_each_sample():
-    moe = rules.make_trained_aggregator(
+    moe = rules.make_trainable_aggregator(
         "moe", M, C, input_shape=IMAGE, generator=generator(2)
     ).double()
     z = draw_logits()
@@ -107,7 +107,7 @@ def test_the_numbers_of_trained_parameters_by_hand():
     assert mlp.trained_parameter_count == 200 * 40 + 40 + 40 * 10 + 10 == 8450
 
     def count_parameters_of_gate(clients, classes, input_shape):
-        rule = rules.make_trained_aggregator("moe", clients, classes, input_shape=input_shape)
+        rule = rules.make_trainable_aggregator("moe", clients, classes, input_shape=input_shape)
         return rule.trained_parameter_count
 
     assert count_parameters_of_gate(m, c, (3, 32, 32)) == 62_856
@@ -119,7 +119,7 @@ def test_the_numbers_of_trained_parameters_by_hand():
     "shape", [(1, 28, 28), (3, 32, 32), (3, 16, 16), (3, 20, 24), (2, 15, 40), (13,)]
 )
 def test_a_gate_fits_every_input_shape(shape):
-    scores = rules.make_gate(shape, client_count=M)(torch.rand(2, *shape))
+    scores = rules.make_gate_network(shape, client_count=M)(torch.rand(2, *shape))
     assert scores.shape == (2, M)
 
 
@@ -158,8 +158,10 @@ def test_vote_counts_equal_a_plain_loop():
     for sample, truth in zip(z, labels, strict=True):
         for client in range(M):
             expected[client, truth, sample[client].argmax()] += 1
-    assert torch.equal(count_votes(z, labels), expected)
-    assert torch.equal(count_votes(z[:0], labels[:0]), torch.zeros(M, C, C, dtype=torch.int32))
+    assert torch.equal(count_votes_by_true_class(z, labels), expected)
+    assert torch.equal(
+        count_votes_by_true_class(z[:0], labels[:0]), torch.zeros(M, C, C, dtype=torch.int32)
+    )
 
 
 def test_features_are_the_inputs_of_the_last_linear_layer():
@@ -203,10 +205,10 @@ class RuleWithoutWeights(rules.WeightedSum):
 def test_the_influence_in_a_weighted_sum_is_the_weight():
     table = torch.randn(M, C, generator=generator(1), dtype=torch.float64)
     rule = rules.WeightedSum(table.clone(), C, trained=True)
-    before = compute_mean_logit_gradients(rule, draw_proxy_samples())
+    before = compute_mean_true_class_gradients(rule, draw_proxy_samples())
     assert torch.equal(before, table)
     torch.testing.assert_close(
-        compute_mean_logit_gradients(
+        compute_mean_true_class_gradients(
             RuleWithoutWeights(table, C, trained=True), draw_proxy_samples()
         ),
         table,
@@ -224,7 +226,7 @@ def test_the_contribution_to_a_weighted_sum_is_weight_times_mean_logit():
     )
     proxies = draw_proxy_samples()
     z, labels, _ = ProxySamples.concatenate(proxies)
-    contributions = compute_client_contributions(rule, proxies)
+    contributions = compute_mean_client_contributions(rule, proxies)
     for c in range(C):
         logits_of_class = z[labels == c]
         torch.testing.assert_close(
@@ -238,16 +240,18 @@ def test_the_contribution_to_a_weighted_sum_is_weight_times_mean_logit():
 
 
 def test_the_influence_in_a_mixture_is_the_mean_gate_of_the_class():
-    rule = rules.make_trained_aggregator(
+    rule = rules.make_trainable_aggregator(
         "moe", M, C, input_shape=IMAGE, generator=generator(2)
     ).double()
     proxies = draw_proxy_samples()
     _, labels, x = ProxySamples.concatenate(proxies)
     gate = rule.gate(x).softmax(1).detach()
     by_hand = torch.stack([gate[labels == c].mean(0) for c in range(C)], 1)
-    torch.testing.assert_close(compute_mean_logit_gradients(rule, proxies), by_hand, **TOLERANCE)
     torch.testing.assert_close(
-        compute_mean_logit_gradients(rule, proxies).sum(0),
+        compute_mean_true_class_gradients(rule, proxies), by_hand, **TOLERANCE
+    )
+    torch.testing.assert_close(
+        compute_mean_true_class_gradients(rule, proxies).sum(0),
         torch.ones(C, dtype=torch.float64),
         **TOLERANCE,
     )
@@ -264,17 +268,19 @@ def test_the_influence_in_a_network_is_the_mean_slope():
         for i in range(M):
             slope = is_active @ (rule.output.weight[c] * rule.hidden.weight[:, i * C + c])
             by_hand[i, c] = slope[labels == c].mean()
-    torch.testing.assert_close(compute_mean_logit_gradients(rule, proxies), by_hand, **TOLERANCE)
+    torch.testing.assert_close(
+        compute_mean_true_class_gradients(rule, proxies), by_hand, **TOLERANCE
+    )
 
 
 def test_the_influence_on_a_class_without_samples_is_measured_on_all_samples():
-    rule = rules.make_trained_aggregator(
+    rule = rules.make_trainable_aggregator(
         "moe", M, C, input_shape=IMAGE, generator=generator(2)
     ).double()
     proxies = draw_proxy_samples(labels=((0, 1, 1), (0,)))
     _, _, x = ProxySamples.concatenate(proxies)
     torch.testing.assert_close(
-        compute_mean_logit_gradients(rule, proxies)[:, 2],
+        compute_mean_true_class_gradients(rule, proxies)[:, 2],
         rule.gate(x).softmax(1).mean(0),
         **TOLERANCE,
     )
@@ -282,8 +288,8 @@ def test_the_influence_on_a_class_without_samples_is_measured_on_all_samples():
 
 def test_a_deep_set_ignores_the_order_of_clients_and_trims_when_it_predicts():
     """By hand: phi(p) = (p_0, p_1), rho(h) = h; the probabilities of class 0 are 0.9, 0.8, 0.6, 0.1."""
-    rule = rules.make_trained_aggregator(
-        "deepset", 4, 2, hidden_units=2, trimmed_clients=1
+    rule = rules.make_trainable_aggregator(
+        "deepset", 4, 2, hidden_units=2, trimmed_per_side=1
     ).double()
     assert rule.trained_parameter_count == (2 * 2 + 2) * 2 + 2**2 + 2
     with torch.no_grad():

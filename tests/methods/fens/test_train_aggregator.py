@@ -12,7 +12,7 @@ from fedlab_nb.methods.fens import aggregators as rules
 from fedlab_nb.methods.fens.training import (
     CLIENT_WEIGHTS,
     ProxySamples,
-    compute_weights_of_proxy_owners,
+    compute_shares_of_proxy_owners,
     draw_batch_indices,
     draw_participants_of_rounds,
 )
@@ -48,7 +48,7 @@ def draw_batches(proxies, plan):
 
 
 def make_rule(name, clients=M):
-    return rules.make_trained_aggregator(
+    return rules.make_trainable_aggregator(
         name, clients, C, hidden_units=6, input_shape=IMAGE, start="xavier", generator=generator(7)
     ).double()
 
@@ -185,12 +185,12 @@ def test_a_client_without_samples_takes_no_part(at_once):
     assert link.ledger.by_phase() == {"aggregator": (2 * size, 2 * size)}
     assert all(row["messages"] == 10 for row in link.ledger.rows())
     for kind, expected in (("samples", {0: 3 / 11, 2: 8 / 11}), ("uniform", {0: 0.5, 2: 0.5})):
-        assert compute_weights_of_proxy_owners(with_empty, 8, kind) == expected
+        assert compute_shares_of_proxy_owners(with_empty, 8, kind) == expected
 
 
 def test_without_any_sample_training_is_refused():
     with pytest.raises(UsageError, match="No client has a proxy sample"):
-        compute_weights_of_proxy_owners(dict(enumerate(draw_proxy_samples([0, 0]))), 128, "samples")
+        compute_shares_of_proxy_owners(dict(enumerate(draw_proxy_samples([0, 0]))), 128, "samples")
 
 
 def test_batches_are_shuffled_passes_that_do_not_depend_on_the_number_of_steps():

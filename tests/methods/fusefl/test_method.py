@@ -160,7 +160,7 @@ def test_cached_and_recomputed_features_give_the_same_model(monkeypatch, adaptor
 def test_a_warm_start_continues_from_the_last_round(monkeypatch):
     """Without training after the fusion, the second block has the weights of the first round or, without a warm start,
     the same new weights at all clients."""
-    real_train = FuseFL._train_block_and_above
+    real_train = FuseFL._train_block_and_above_in_place
 
     def train_in_first_round_alone(self, ctx, models, inputs, k):
         if k == 0:
@@ -169,7 +169,7 @@ def test_a_warm_start_continues_from_the_last_round(monkeypatch):
     one_block = FuseFL(blocks=1, adaptor="average", head="own")
     first_round = exhaust_generator(one_block.run(context(epochs=2))).module.stages[0]
     trained = [branch[1][0].weight for branch in first_round.branches]
-    monkeypatch.setattr(FuseFL, "_train_block_and_above", train_in_first_round_alone)
+    monkeypatch.setattr(FuseFL, "_train_block_and_above_in_place", train_in_first_round_alone)
     for warm_start in (True, False):
         method = FuseFL(adaptor="average", head="own", warm_start=warm_start)
         second = exhaust_generator(method.run(context(epochs=2))).module.stages[1]
@@ -329,7 +329,7 @@ def test_different_initial_weights_are_not_sent():
 
 def test_a_network_can_be_rebuilt_from_its_parts():
     network = build("cnn", (1, 8, 8), 10, dtype=EXACT)
-    upper = ClientBlocks(network, 4).make_upper_network(2)
+    upper = ClientBlocks(network, 4).make_network_from_block_upwards(2)
     assert isinstance(upper, nn.Module) and upper.classifier is network.classifier
     torch.testing.assert_close(upper(network.body[:2](samples())), network(samples()))
 

@@ -41,7 +41,7 @@ def test_averaging_identical_clients_changes_nothing():
 
 def test_the_conv_adaptor_reads_clients_in_order_and_keeps_the_clients_width():
     shapes, outputs = [(2, 6, 6), (5, 6, 6)], [*draw_feature_maps(1, 2), *draw_feature_maps(1, 5)]
-    (layer,) = blocks.make_adaptor("conv", shapes, 1, seeded(), outputs[0])
+    (layer,) = blocks.make_adaptor_layers("conv", shapes, 1, seeded(), outputs[0])
     weight = layer.weight[:, :, 0, 0]
     by_hand = torch.einsum("oc,nchw->nohw", weight[:, :2], outputs[0])
     by_hand = (
@@ -78,10 +78,7 @@ def test_pooled_statistics_equal_those_of_the_pooled_features(seed):
         for k, y in enumerate(labels)
     ]
     pooled = ccvr.pool_class_statistics(
-        [
-            ccvr.compute_class_means_and_covariances(z, y, 6)
-            for z, y in zip(features, labels, strict=True)
-        ]
+        [ccvr.make_class_statistics_message(z, y, 6) for z, y in zip(features, labels, strict=True)]
     )
     z, y = torch.cat(features), torch.cat(labels)
     assert pooled.counts.tolist() == torch.bincount(y, minlength=6).tolist()
@@ -97,7 +94,7 @@ def test_pooled_statistics_equal_those_of_the_pooled_features(seed):
 
 def test_bytes_of_statistics_count_the_clients_classes_alone():
     labels = torch.tensor([7, 2, 7, 7, 2, 0])
-    message = ccvr.compute_class_means_and_covariances(torch.rand(6, 5), labels, 10)
+    message = ccvr.make_class_statistics_message(torch.rand(6, 5), labels, 10)
     assert count_payload_bytes(message) == 4 * 10 + ccvr_bytes(5, 3, symmetric=True)
     assert message["counts"].tolist() == [1, 0, 2, 0, 0, 0, 0, 3, 0, 0]
 

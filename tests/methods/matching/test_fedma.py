@@ -20,14 +20,14 @@ def test_matching_two_units_by_hand():
     """Client B has A's units in the other order, a little longer. With little noise, distant units are not matched."""
     ours = tensor([[1.0, 0.0], [0.0, 1.0]])
     theirs = tensor([[0.0, 1.2], [1.2, 0.0]])
-    layer, positions = FedMA(sigma=1.0, gamma=1.0).match_and_fuse_layers([ours, theirs])
+    layer, positions = FedMA(sigma=1.0, gamma=1.0).match_and_average_client_layers([ours, theirs])
     torch.testing.assert_close(layer, tensor([[1.1, 0.0], [0.0, 1.1]]))
     assert [client_positions.tolist() for client_positions in positions] == [[0, 1], [1, 0]]
     # One unit each, v and w, precision p = 1/sigma^2, spread and mass 1, two clients. They are matched if
     # p^2 (v + w)^2 / (1 + 2 p) - p^2 v^2 / (1 + p) + 2 log(1 / 1)  >  p^2 w^2 / (1 + p) + 2 log(1 / 2)
     # For w = 0 and v = 1, p^2 / (1 + p) - p^2 / (1 + 2 p) = p^3 / ((1 + p) (1 + 2 p)) < 2 log 2: p < 3.93.
     for p, units in ((3.9, 1), (4.0, 2)):
-        layer, positions = FedMA(sigma=p**-0.5, sweeps=0).match_and_fuse_layers(
+        layer, positions = FedMA(sigma=p**-0.5, sweeps=0).match_and_average_client_layers(
             [tensor([[1.0]]), tensor([[0.0]])]
         )
         assert len(layer) == units and positions[1].tolist() == [units - 1]

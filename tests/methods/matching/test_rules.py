@@ -11,7 +11,7 @@ from method_runs import seeded
 from torch import nn
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.matching import record_activations, rules
+from fedlab_nb.methods.matching import record_unit_activations, rules
 from fedlab_nb.methods.matching.wiring import find_unit_wiring, permute_units
 from fedlab_nb.models import build, load_state, model_state, prepend_input_normalisation_in_place
 from fedlab_nb.models.state import copy_model
@@ -151,7 +151,7 @@ def find_orders(rule, reference, state, wiring, start=None):
         state,
         wiring,
         seeded(5),
-        start or wiring.make_unchanged_orders(),
+        start or wiring.make_identity_orders(),
         lambda value: None,
     )
 
@@ -181,8 +181,8 @@ def test_matching_by_activations_recovers_the_function_of_a_permuted_copy():
     permuted = permute_units(state, wiring, draw_orders(wiring))
     x = torch.rand(200, 1, 8, 8, generator=seeded(200), dtype=torch.float64)
     other_x = torch.rand(50, 1, 8, 8, generator=seeded(50), dtype=torch.float64)
-    activations = record_activations(module, state, wiring, x)
-    permuted_activations = record_activations(module, permuted, wiring, x)
+    activations = record_unit_activations(module, state, wiring, x)
+    permuted_activations = record_unit_activations(module, permuted, wiring, x)
     orders = []
     for ours, theirs in zip(activations, permuted_activations, strict=True):
         orders.append(rules.find_best_permutation(rules.compute_unit_correlations(ours, theirs)))
@@ -201,7 +201,7 @@ def test_the_objective_of_rebasin_never_falls_and_ends_at_a_local_maximum(name, 
     state = model_state(build_network(name, shape, width, seed=9))
     values = []
     orders = rules.find_unit_orders_by_rebasin(
-        reference, state, wiring, seeded(5), wiring.make_unchanged_orders(), values.append
+        reference, state, wiring, seeded(5), wiring.make_identity_orders(), values.append
     )
     assert len(values) > 1
     assert all(later > earlier for earlier, later in itertools.pairwise(values))
@@ -210,14 +210,14 @@ def test_the_objective_of_rebasin_never_falls_and_ends_at_a_local_maximum(name, 
     squared_distance = sum((reference[n] - matched[n]).square().sum() for n in names)
     sizes = sum(reference[n].square().sum() + state[n].square().sum() for n in names)
     assert values[-1] == pytest.approx(float((sizes - squared_distance) / 2))
-    agreement = rules.compute_weight_agreement(reference, state, wiring, orders)
+    agreement = rules.compute_weight_inner_product(reference, state, wiring, orders)
     assert values[-1] == pytest.approx(agreement)
     # No swap of two units is better.
     for group, n in enumerate(wiring.units):
         for i, j in itertools.combinations(range(min(n, 6)), 2):
             swapped = [o.clone() for o in orders]
             swapped[group][[i, j]] = swapped[group][[j, i]]
-            agreement = rules.compute_weight_agreement(reference, state, wiring, swapped)
+            agreement = rules.compute_weight_inner_product(reference, state, wiring, swapped)
             assert agreement <= values[-1] + 1e-8
 
 

@@ -18,11 +18,11 @@ from fedlab_nb.methods.parts.align import (
     FLOOR,
     FeatureMoments,
     compute_alignment_map,
-    compute_barycentre,
+    compute_covariance_barycentre,
     compute_transport_map,
     pool_moments,
 )
-from fedlab_nb.methods.parts.frozen import align_client_features, make_feature_map
+from fedlab_nb.methods.parts.frozen import align_client_feature_maps, make_frozen_feature_map
 from fedlab_nb.studies.experiment import exhaust_generator
 
 EXACT = torch.float64
@@ -72,7 +72,7 @@ def test_the_barycentre_is_a_fixed_point_and_every_client_is_mapped_to_it(sizes,
     samples = [draw_samples(100 * seed + k, n) for k, n in enumerate(sizes)]
     client_moments = [FeatureMoments.measure(x) for x in samples]
     shares = torch.tensor(sizes, dtype=EXACT) / sum(sizes)
-    barycentre = compute_barycentre(
+    barycentre = compute_covariance_barycentre(
         torch.stack([moments.covariance for moments in client_moments]), shares
     )
     root_of_barycentre = sqrtm(barycentre.numpy()).real
@@ -97,7 +97,7 @@ def test_diagonal_covariances_follow_the_closed_form():
     """The barycentre's deviations are the mean of the clients'; the map divides them by the client's."""
     deviations = torch.tensor([[1.0, 2.0, 0.5], [3.0, 1.0, 0.5]], dtype=EXACT)
     shares = torch.tensor([0.25, 0.75], dtype=EXACT)
-    barycentre = compute_barycentre(torch.diag_embed(deviations.square()), shares)
+    barycentre = compute_covariance_barycentre(torch.diag_embed(deviations.square()), shares)
     expected = shares @ deviations
     torch.testing.assert_close(barycentre, torch.diag(expected.square()), rtol=0, atol=1e-12)
     transport = compute_transport_map(torch.diag(deviations[0].square()), barycentre)
@@ -108,7 +108,7 @@ def test_equal_covariances_give_a_translation_and_tau_interpolates():
     x = draw_samples(0)
     moments = FeatureMoments.measure(x)
     shifted = FeatureMoments(moments.mean + 2, moments.covariance)
-    barycentre = compute_barycentre(
+    barycentre = compute_covariance_barycentre(
         torch.stack([moments.covariance] * 2), torch.tensor([0.3, 0.7], dtype=EXACT)
     )
     torch.testing.assert_close(barycentre, moments.covariance)
@@ -168,8 +168,8 @@ def test_alignment_adds_two_counted_messages_and_tau_0_changes_nothing(method):
 
 def test_clients_are_mapped_to_common_moments_and_so_are_test_samples():
     ctx = context(dtype=EXACT)
-    frozen = make_feature_map("relu", (1, 8, 8), 6, 0, dtype=EXACT)
-    client_maps, test_map = exhaust_generator(align_client_features(ctx, frozen, 1.0))
+    frozen = make_frozen_feature_map("relu", (1, 8, 8), 6, 0, dtype=EXACT)
+    client_maps, test_map = exhaust_generator(align_client_feature_maps(ctx, frozen, 1.0))
     aligned = []
     for k, client_map in enumerate(client_maps):
         aligned.append(FeatureMoments.measure(client_map(ctx.private.train(k)[0])))

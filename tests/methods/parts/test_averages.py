@@ -104,7 +104,7 @@ def test_too_few_clients_are_refused():
 def take_steps(name, start, deltas, **options):
     state = server.make_zero_optimizer_moments(start)
     for delta in deltas:
-        start, state = server.take_server_optimizer_step(name, start, delta, state, **options)
+        start, state = server.compute_server_optimizer_step(name, start, delta, state, **options)
     return start
 
 
@@ -113,11 +113,11 @@ def test_fedavgs_server_step_is_the_weighted_mean():
     received = [torch.tensor([3.0, 2.0]), torch.tensor([1.0, -2.0])]
     delta = server.compute_mean_parameter_change([0.25, 0.75], received, current)
     assert delta.tolist() == [0.5, -3.0]
-    updated, _ = server.take_server_optimizer_step(
+    updated, _ = server.compute_server_optimizer_step(
         "fedavg", current, delta, server.make_zero_optimizer_moments(current)
     )
     assert updated.tolist() == [0.25 * 3 + 0.75 * 1, 0.25 * 2 - 0.75 * 2]
-    half_step, _ = server.take_server_optimizer_step(
+    half_step, _ = server.compute_server_optimizer_step(
         "fedavg", current, delta, server.make_zero_optimizer_moments(current), lr=0.5
     )
     assert half_step.tolist() == [1.25, 0.5]

@@ -11,11 +11,11 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fens import Fens
-from fedlab_nb.methods.fens.aggregators import ProbabilityAggregator, make_trained_aggregator
+from fedlab_nb.methods.fens.aggregators import ProbabilityAggregator, make_trainable_aggregator
 from fedlab_nb.methods.parts.byzantine import (
     CERTAIN_LOGIT,
     MATCH_HONEST,
-    are_predictions_certified,
+    are_predictions_safe_from_liars,
     choose_lie_logit,
     replace_answers_of_liars,
     replace_answers_of_random_liars,
@@ -58,7 +58,7 @@ def can_be_changed(honest, liar_count):
 @pytest.mark.parametrize(("clients", "liar_count"), [(3, 1), (5, 1), (5, 2), (4, 0)])
 def test_the_certificate_is_exact(clients, liar_count):
     honest = draw_probabilities(clients, seed=clients)
-    is_certified = are_predictions_certified(honest, liar_count)
+    is_certified = are_predictions_safe_from_liars(honest, liar_count)
     assert torch.equal(is_certified, ~can_be_changed(honest, liar_count))
     assert liar_count == 0 or 0 < is_certified.sum() < len(is_certified)  # both cases occur
 
@@ -153,8 +153,8 @@ def test_a_lie_in_logits_is_no_larger_than_an_honest_answer_by_hand():
     assert torch.equal(get_lie(logits, 20.0), torch.tensor([[0.0, 20.0]]))
     # Where no honest logit is above 0, the lie is 0.
     assert torch.equal(get_lie(-logits.abs(), MATCH_HONEST), torch.zeros(1, 2))
-    assert choose_lie_logit(0, reads_probabilities=False) == MATCH_HONEST
-    assert choose_lie_logit(0, reads_probabilities=True) == CERTAIN_LOGIT
+    assert choose_lie_logit(0, rule_reads_probabilities=False) == MATCH_HONEST
+    assert choose_lie_logit(0, rule_reads_probabilities=True) == CERTAIN_LOGIT
     assert choose_lie_logit(7, True) == 7
     certain = torch.tensor([0.0, CERTAIN_LOGIT, 0.0]).softmax(0)
     assert certain[1] == 1 and certain.sum() == 1
@@ -218,7 +218,7 @@ def test_a_probability_aggregator_applies_its_rule_to_probabilities():
     stream = torch.Generator().manual_seed(3)
     z = torch.randn(6, 4, 3, generator=stream)
     for name in ("linear", "per_class", "nn"):
-        rule = make_trained_aggregator(name, 4, 3, generator=torch.Generator().manual_seed(1))
+        rule = make_trainable_aggregator(name, 4, 3, generator=torch.Generator().manual_seed(1))
         assert torch.equal(ProbabilityAggregator(rule)(z), rule(z.softmax(2)))
         assert ProbabilityAggregator(rule).trained_parameter_count == rule.trained_parameter_count
 

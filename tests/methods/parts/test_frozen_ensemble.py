@@ -12,7 +12,7 @@ from fedlab_nb.methods.parts.frozen_ensemble import (
     LoopGroup,
     SideBySideGroup,
     combine_client_logits,
-    make_client_weights,
+    compute_client_shares,
 )
 from fedlab_nb.models import Network, build, model_state, prepend_input_normalisation_in_place
 from fedlab_nb.rng import generator
@@ -49,7 +49,7 @@ def test_combining_client_logits_by_hand():
     assert combine_client_logits(logits).tolist() == [[2.0, 0.0]]
     w = torch.tensor([0.5, 1.5], dtype=torch.float64)
     assert combine_client_logits(logits, w).tolist() == [[2.5, -1.0]]
-    assert combine_client_logits(logits, w, normalise=False).tolist() == [[5.0, -2.0]]
+    assert combine_client_logits(logits, w, divide_by_weight_sum=False).tolist() == [[5.0, -2.0]]
     # A common factor of the weights has no effect.
     torch.testing.assert_close(
         combine_client_logits(logits, 7 * w), combine_client_logits(logits, w)
@@ -59,8 +59,8 @@ def test_combining_client_logits_by_hand():
     )
     by_class = torch.tensor([[1.0, 0.25], [0.0, 0.75]], dtype=torch.float64)
     assert combine_client_logits(logits, by_class).tolist() == [[1.0, -1.0]]
-    assert make_client_weights("samples", [1, 3], logits).tolist() == [0.25, 0.75]
-    assert make_client_weights("uniform", [1, 3], logits).tolist() == [0.5, 0.5]
+    assert compute_client_shares("samples", [1, 3], logits).tolist() == [0.25, 0.75]
+    assert compute_client_shares("uniform", [1, 3], logits).tolist() == [0.5, 0.5]
 
 
 def compute_batch_norm_loss_by_hand(models, x):
@@ -158,7 +158,7 @@ def compute_values_and_gradients(ensemble, x):
         outputs.batch_norm,
         *by_logits,
         *by_all,
-        ensemble.logits_in_chunks(x.detach()),
+        ensemble.compute_logits_without_gradients(x.detach()),
         *in_pieces,
     ]
 

@@ -6,9 +6,9 @@ from torch.nn import functional as F
 
 from fedlab_nb.data import load
 from fedlab_nb.methods.fedlpa.client import (
-    compute_parameter_gradients,
-    recover_image_from_gradients,
-    recover_label_from_gradient,
+    compute_mean_loss_gradients,
+    recover_flat_image_from_gradients,
+    recover_label_of_single_sample,
 )
 from fedlab_nb.methods.parts.kronecker import compute_mean_kronecker_factors
 from fedlab_nb.models import build
@@ -20,12 +20,12 @@ def test_label_and_image_of_one_sample_are_recovered_exactly():
     for k in range(20):
         x = data.x_train[k : k + 1]
         y = data.y_train[k : k + 1]
-        gradient = compute_parameter_gradients(module, x, y)
+        gradient = compute_mean_loss_gradients(module, x, y)
         first_layer, *_, last_layer = [name for name in gradient if gradient[name].ndim == 2]
         bias = first_layer.replace("weight", "bias")
-        image = recover_image_from_gradients(gradient[first_layer], gradient[bias])
+        image = recover_flat_image_from_gradients(gradient[first_layer], gradient[bias])
         assert torch.allclose(image, x.flatten(), atol=1e-5)
-        assert recover_label_from_gradient(gradient[last_layer]) == int(y)
+        assert recover_label_of_single_sample(gradient[last_layer]) == int(y)
         factors = list(compute_mean_kronecker_factors(module, x, y).values())
         assert torch.allclose(factors[0].a[:-1, -1], x.flatten(), atol=1e-6)
         assert int(factors[-1].b.diagonal().argmax()) == int(y)
@@ -35,9 +35,9 @@ def test_two_samples_give_a_mixture_by_hand():
     """One linear layer: the gradient of row c is sum_s (p_sc - y_sc) x_s / n, so the quotient is a weighted mean."""
     layer = torch.nn.Linear(3, 2)
     x, y = torch.tensor([[1.0, 2.0, 0.0], [0.0, 4.0, 2.0]]), torch.tensor([0, 0])
-    gradient = compute_parameter_gradients(layer, x, y)
+    gradient = compute_mean_loss_gradients(layer, x, y)
     slope = (layer(x).softmax(1) - F.one_hot(y, 2))[:, 0].detach()
-    assert recover_image_from_gradients(
+    assert recover_flat_image_from_gradients(
         gradient["weight"], gradient["bias"]
     ).tolist() == pytest.approx((slope @ x / slope.sum()).tolist())
-    assert recover_label_from_gradient(torch.tensor([[0.3, 0.2], [-0.4, -0.1], [0.1, 0.2]])) == 1
+    assert recover_label_of_single_sample(torch.tensor([[0.3, 0.2], [-0.4, -0.1], [0.1, 0.2]])) == 1

@@ -52,7 +52,7 @@ def test_for_one_sample_and_a_linear_layer_the_factors_are_the_gradients_outer_p
     module = make_mlp()
     x, y = draw_rows(1)
     factors = kronecker.compute_mean_kronecker_factors(module, x, y)
-    for name, layer in kronecker.find_factor_layers(module).items():
+    for name, layer in kronecker.find_layers_with_kronecker_factors(module).items():
         columns = compute_gradient_of_sample(
             module, x[0], y[0], layer
         ).T.flatten()  # vec stacks columns
@@ -207,7 +207,7 @@ def test_wrong_arguments_are_refused_in_one_sentence():
     with pytest.raises(UsageError, match="one label for each sample"):
         kronecker.compute_mean_kronecker_factors(make_mlp(), x[:0], y[:0])
     with pytest.raises(UsageError, match="groups"):
-        kronecker.find_factor_layers(nn.Sequential(nn.Conv2d(4, 4, 3, groups=2)))
+        kronecker.find_layers_with_kronecker_factors(nn.Sequential(nn.Conv2d(4, 4, 3, groups=2)))
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # from a library that curvlinops imports

@@ -6,10 +6,10 @@ import torch
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods.fedlpa.solvers import (
     CG_TOLERANCE,
-    iterate_solver,
-    run_conjugate_gradients,
-    run_gradient_descent,
-    solve_layer,
+    iterate_conjugate_gradients,
+    iterate_gradient_descent,
+    iterate_layer_solver,
+    solve_layer_and_record_residuals,
 )
 from fedlab_nb.methods.parts.kronecker import (
     KroneckerFactors,
@@ -42,7 +42,7 @@ def clients(seed=0, k=K, outputs=O, inputs=I):
 
 def system(seed=0, damping=1e-2, rule="one", **sizes):
     matrices, factors, weights = clients(seed, **sizes)
-    return LayerPosterior.stack(
+    return LayerPosterior.from_clients(
         matrices,
         [add_damping(f, damping, compute_damping_ratio(f, rule)) for f in factors],
         weights,
@@ -67,7 +67,7 @@ def vec(matrix):
 @pytest.mark.parametrize("solver", ["cg", "ea", "gd"])
 def test_one_client_gets_its_own_weights_back(solver, damping, rule):
     alone = system(damping=damping, rule=rule, k=1)
-    matrix, residuals = solve_layer(alone, solver, 50)
+    matrix, residuals = solve_layer_and_record_residuals(alone, solver, 50)
     torch.testing.assert_close(matrix, alone.m[0], rtol=1e-9, atol=1e-9)
     assert residuals[-1] < 1e-9
 
@@ -79,7 +79,10 @@ def test_adam_from_the_average_comes_to_the_direct_solution():
     direct = (
         torch.linalg.solve(dense(posterior), vec(posterior.precision_weighted_sum)).view(I, O).T
     )
-    path = {count: solve_layer(posterior, "adam", count) for count in (0, 100, 1000, 4000)}
+    path = {
+        count: solve_layer_and_record_residuals(posterior, "adam", count)
+        for count in (0, 100, 1000, 4000)
+    }
     torch.testing.assert_close(path[0][0], posterior.weighted_client_average)
     distances = [float((matrix - direct).norm() / direct.norm()) for matrix, _ in path.values()]
     assert (
@@ -106,10 +109,12 @@ def test_linear_regression_equals_pooled_least_squares():
     ys = [torch.randn(n, 2, generator=g, dtype=torch.float64) for n in sizes]
     solutions = [torch.linalg.lstsq(x, y).solution.T for x, y in zip(xs, ys, strict=True)]
     factors = [KroneckerFactors(x.T @ x / len(x), torch.eye(2, dtype=x.dtype)) for x in xs]
-    posterior = LayerPosterior.stack(solutions, factors, [n / sum(sizes) for n in sizes])
+    posterior = LayerPosterior.from_clients(solutions, factors, [n / sum(sizes) for n in sizes])
     pooled = torch.linalg.lstsq(torch.cat(xs), torch.cat(ys)).solution.T
     for solver in ("cg", "ea"):
-        torch.testing.assert_close(solve_layer(posterior, solver)[0], pooled, rtol=0, atol=1e-10)
+        torch.testing.assert_close(
+            solve_layer_and_record_residuals(posterior, solver)[0], pooled, rtol=0, atol=1e-10
+        )
     assert (posterior.weighted_client_average - pooled).abs().max() > 0.05
 
 
@@ -118,7 +123,9 @@ def test_linear_regression_equals_pooled_least_squares():
 def test_conjugate_gradients_equal_the_dense_solution(damping, rule):
     posterior = system(damping=damping, rule=rule, outputs=20, inputs=65)
     start = posterior.solve_with_averaged_factors()
-    *_, last = run_conjugate_gradients(posterior, start, tolerance=1e-13, iteration_limit=1000)
+    *_, last = iterate_conjugate_gradients(
+        posterior, start, residual_tolerance=1e-13, step_limit=1000
+    )
     exact = torch.linalg.solve(dense(posterior), vec(posterior.precision_weighted_sum))
     torch.testing.assert_close(vec(last.matrix), exact, rtol=1e-8, atol=1e-9)
 
@@ -149,7 +156,7 @@ def test_a_step_of_gradient_descent_against_autograd():
     g = torch.Generator().manual_seed(9)
     matrix = torch.randn(O, I, generator=g, dtype=torch.float64, requires_grad=True)
     (automatic,) = torch.autograd.grad(objective(posterior, matrix), matrix)
-    before, after = run_gradient_descent(posterior, matrix.detach(), 1)
+    before, after = iterate_gradient_descent(posterior, matrix.detach(), 1)
     step = (before.matrix - after.matrix) * posterior.estimate_largest_squared_eigenvalue()
     torch.testing.assert_close(step, automatic, rtol=1e-11, atol=1e-13)
     largest = (
@@ -163,7 +170,7 @@ def test_the_official_step_is_sgd_of_rate_one_on_the_mean_squared_error():
     posterior = system(damping=1e-2)
     matrix = posterior.solve_with_averaged_factors().clone().requires_grad_()
     optimizer = torch.optim.SGD([matrix], lr=1.0)
-    for step in iterate_solver(posterior, "gd", 5, "official"):
+    for step in iterate_layer_solver(posterior, "gd", 5, "official"):
         torch.testing.assert_close(step.matrix, matrix.detach(), rtol=1e-11, atol=1e-13)
         optimizer.zero_grad()
         torch.nn.functional.mse_loss(
@@ -171,7 +178,7 @@ def test_the_official_step_is_sgd_of_rate_one_on_the_mean_squared_error():
         ).backward()
         optimizer.step()
     with pytest.raises(UsageError, match="step of gradient descent 'authors'.*1/L, official"):
-        iterate_solver(posterior, "gd", 5, "authors")
+        iterate_layer_solver(posterior, "gd", 5, "authors")
 
 
 @pytest.mark.parametrize("share", [0.5, 0.98, 1.02])
@@ -184,7 +191,7 @@ def test_the_official_step_diverges_where_the_largest_curvature_exceeds_the_numb
     assert values[-1].item() ** 2 == pytest.approx(share * O * I)
     best = torch.linalg.solve(dense(scaled), vec(scaled.precision_weighted_sum))
     path = list(
-        run_gradient_descent(scaled, torch.zeros(O, I, dtype=torch.float64), 60, "official")
+        iterate_gradient_descent(scaled, torch.zeros(O, I, dtype=torch.float64), 60, "official")
     )
     along = torch.stack([vectors[:, -1] @ (vec(step.matrix) - best) for step in path])
     expected = along[0] * (1 - 2 * share) ** torch.arange(61, dtype=torch.float64)
@@ -195,16 +202,18 @@ def test_the_official_step_diverges_where_the_largest_curvature_exceeds_the_numb
         with pytest.raises(
             RunError, match="step=official diverged in layer 'layer'.*use step=1/L or solver=cg"
         ):
-            solve_layer(
+            solve_layer_and_record_residuals(
                 LayerPosterior(scaled.m, 10 * scaled.a, scaled.b, scaled.w), "gd", 200, "official"
             )
-    assert solve_layer(scaled, "gd", 100)[1][-1].isfinite()  # 1/L never diverges
+    assert solve_layer_and_record_residuals(scaled, "gd", 100)[1][
+        -1
+    ].isfinite()  # 1/L never diverges
 
 
 def test_the_reported_residual_is_the_true_one():
     posterior = system()
     for solver in ("gd", "cg", "ea"):
-        path = list(iterate_solver(posterior, solver, 30))
+        path = list(iterate_layer_solver(posterior, solver, 30))
         for step in path:
             true = (
                 posterior.apply_precision(step.matrix) - posterior.precision_weighted_sum
@@ -212,25 +221,27 @@ def test_the_reported_residual_is_the_true_one():
             torch.testing.assert_close(step.residual, true, rtol=1e-6, atol=1e-12)
         torch.testing.assert_close(path[0].matrix, posterior.solve_with_averaged_factors())
     assert (
-        len(list(iterate_solver(posterior, "ea"))) == 1
-        and len(list(iterate_solver(posterior, "gd", 30))) == 31
+        len(list(iterate_layer_solver(posterior, "ea"))) == 1
+        and len(list(iterate_layer_solver(posterior, "gd", 30))) == 31
     )
 
 
 def test_degenerate_systems():
     matrices, factors, weights = clients()
-    nothing = LayerPosterior.stack(
+    nothing = LayerPosterior.from_clients(
         [torch.zeros_like(m) for m in matrices], [add_damping(f, 1e-3) for f in factors], weights
     )
     for solver in ("cg", "gd", "ea"):
-        matrix, residuals = solve_layer(nothing, solver, 5)
+        matrix, residuals = solve_layer_and_record_residuals(nothing, solver, 5)
         assert matrix.count_nonzero() == 0 and residuals[-1] == 0
     broken = [KroneckerFactors(f.a * float("nan"), f.b) for f in factors]
     with pytest.raises(RunError, match="not finite"):
-        solve_layer(LayerPosterior.stack(matrices, broken, weights))
+        solve_layer_and_record_residuals(LayerPosterior.from_clients(matrices, broken, weights))
     with pytest.raises(RunError, match="not positive definite; use a larger damping"):
-        solve_layer(
-            LayerPosterior.stack(matrices, [KroneckerFactors(f.a, -f.b) for f in factors], weights)
+        solve_layer_and_record_residuals(
+            LayerPosterior.from_clients(
+                matrices, [KroneckerFactors(f.a, -f.b) for f in factors], weights
+            )
         )
 
 
@@ -239,6 +250,8 @@ def test_without_damping_unexcited_directions_are_left_out():
     matrices, factors, weights = clients(k=1, inputs=40)
     (rank_a, rank_b) = (int(torch.linalg.matrix_rank(f)) for f in (factors[0].a, factors[0].b))
     assert (rank_a, rank_b) == (20, O - 1)
-    matrix, residuals = solve_layer(LayerPosterior.stack(matrices, factors, weights))
+    matrix, residuals = solve_layer_and_record_residuals(
+        LayerPosterior.from_clients(matrices, factors, weights)
+    )
     assert residuals[-1] <= CG_TOLERANCE
     assert matrix.norm() <= matrices[0].norm()

@@ -18,7 +18,7 @@ from fedlab_nb.methods.fedkt import (
 )
 from fedlab_nb.methods.parts.privacy import (
     draw_gaussian_noise,
-    find_smallest_delta,
+    find_smallest_delta_at_sensitivity_1,
     find_smallest_noise_sigma,
     send_and_sum_masked_vectors,
     send_masked_vectors,
@@ -58,7 +58,7 @@ def convolved_delta(sigma, queries, epsilon, points=2**15):
     ("sigma", "epsilon"), [(0.7, 0.5), (1.0, 3.0), (3.73, 1.0), (4.0, 0.0), (0.3, 8.0)]
 )
 def test_delta_is_the_integral_of_the_densities(sigma, epsilon):
-    assert find_smallest_delta(sigma, epsilon) == pytest.approx(
+    assert find_smallest_delta_at_sensitivity_1(sigma, epsilon) == pytest.approx(
         integrated_delta(sigma, epsilon), rel=1e-6, abs=1e-13
     )
 
@@ -77,7 +77,9 @@ def test_the_noise_gives_the_convolved_loss_that_delta(epsilon, delta, queries):
 def test_sigma_is_enough_and_not_more_and_scales_with_the_sensitivity(epsilon, delta):
     sigma = find_smallest_noise_sigma(epsilon, delta)
     assert (
-        find_smallest_delta(sigma, epsilon) <= delta < find_smallest_delta(0.999 * sigma, epsilon)
+        find_smallest_delta_at_sensitivity_1(sigma, epsilon)
+        <= delta
+        < find_smallest_delta_at_sensitivity_1(0.999 * sigma, epsilon)
     )
     assert find_smallest_noise_sigma(
         epsilon, delta, sensitivity=3.0, query_count=4
@@ -85,9 +87,12 @@ def test_sigma_is_enough_and_not_more_and_scales_with_the_sensitivity(epsilon, d
 
 
 def test_the_ends():
-    assert find_smallest_noise_sigma(math.inf, 1e-5) == 0 and find_smallest_delta(0, 5.0) == 1
+    assert (
+        find_smallest_noise_sigma(math.inf, 1e-5) == 0
+        and find_smallest_delta_at_sensitivity_1(0, 5.0) == 1
+    )
     assert 0 < find_smallest_noise_sigma(1e6, 1e-5) < 1e-2 and math.isfinite(
-        find_smallest_delta(1e-3, 1e6)
+        find_smallest_delta_at_sensitivity_1(1e-3, 1e6)
     )
     for epsilon, delta in [(0, 1e-5), (-1, 1e-5), (math.nan, 1e-5), (1, 0), (1, 1)]:
         with pytest.raises(UsageError):

@@ -12,8 +12,8 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL
 from fedlab_nb.methods.parts.ridge import (
     GRID,
-    compute_held_out_client_errors,
-    compute_squared_errors_on_samples,
+    compute_leave_one_out_error_sums,
+    compute_mean_errors_on_left_out_clients,
 )
 from fedlab_nb.studies.experiment import exhaust_generator
 
@@ -43,9 +43,9 @@ def test_errors_equal_those_of_fits_without_the_client_or_the_sample(clients, se
     moments = [rows.T @ rows for rows, _ in groups]
     class_sums = [rows.T @ labels for rows, labels in groups]
     sizes = [len(rows) for rows, _ in groups]
-    client_errors = compute_held_out_client_errors(moments, class_sums, sizes)
+    client_errors = compute_mean_errors_on_left_out_clients(moments, class_sums, sizes)
     sample_errors = sum(
-        compute_squared_errors_on_samples(x.T @ x, x.T @ y, rows, labels) for rows, labels in groups
+        compute_leave_one_out_error_sums(x.T @ x, x.T @ y, rows, labels) for rows, labels in groups
     )
     rows = x.numpy()
     labels = y.numpy()

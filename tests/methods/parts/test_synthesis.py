@@ -8,7 +8,7 @@ from method_runs import seeded
 from watched import watched
 
 from fedlab_nb.methods.base import Progress
-from fedlab_nb.methods.parts.images import crop_randomly, optimise_images
+from fedlab_nb.methods.parts.images import optimise_images, shift_and_mirror_randomly
 from fedlab_nb.methods.parts.synthesis import (
     FRAMES,
     GeneratorKnobs,
@@ -30,7 +30,9 @@ def test_search_returns_the_best_batch_not_the_last():
         batches.append(x.detach().clone())
         return (x**2).sum()
 
-    best, passes = watched(optimise_images(lambda: u, [u], loss, steps=7, lr=0.4, progress=STEP))
+    best, passes = watched(
+        optimise_images(lambda: u, [u], loss, steps=7, lr=0.4, progress_of_each_step=STEP)
+    )
     values = [float(x**2) for x in batches]
     best_step = values.index(min(values))
     assert len(passes) == 7 and 0 < best_step < 6
@@ -46,7 +48,7 @@ def test_search_is_adam_with_clipping_and_projection(clipped):
         "maximum_gradient_norm": 1.0,
         "clipped_parameter_count": clipped,
         "project_parameters": lambda: u[0].clamp_(-2.7, 2.7),
-        "progress": STEP,
+        "progress_of_each_step": STEP,
     }
     watched(
         optimise_images(lambda: u[0] * u[1], u, lambda x: (x**3).sum(), steps=3, lr=0.5, **options)
@@ -72,7 +74,12 @@ def test_search_does_not_change_networks_in_the_loss():
     u = torch.rand(3, 1, 8, 8, generator=seeded()).requires_grad_()
     watched(
         optimise_images(
-            lambda: u, [u], lambda x: student(x).square().sum(), steps=2, lr=0.1, progress=STEP
+            lambda: u,
+            [u],
+            lambda x: student(x).square().sum(),
+            steps=2,
+            lr=0.1,
+            progress_of_each_step=STEP,
         )
     )
     assert all(p.grad is None for p in student.parameters())
@@ -82,7 +89,7 @@ def test_search_does_not_change_networks_in_the_loss():
 @pytest.mark.parametrize("flip", [False, True])
 def test_random_crops_equal_a_plain_loop(flip):
     x = torch.rand(9, 3, 6, 5, generator=seeded(), dtype=torch.float64).requires_grad_()
-    crops = crop_randomly(x, seeded(4), padding=2, flip=flip)
+    crops = shift_and_mirror_randomly(x, seeded(4), maximum_shift_pixels=2, should_mirror_half=flip)
     draws = seeded(4)
     top, left = torch.randint(5, (2, 9, 1), generator=draws)
     mirrored = (
