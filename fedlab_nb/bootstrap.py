@@ -49,8 +49,8 @@ def main(arguments: "list[str]") -> "int | str":
         return f"Unknown task {' '.join(arguments)!r}. Allowed: {', '.join(TASKS)} (open is the default)."
     extra, command = TASKS[task]
     try:
-        make_environment()
-        install_checkout_with_extra(extra)
+        make_virtual_environment_if_absent()
+        install_checkout_if_changed(extra)
     except NoSpaceError as error:
         return str(error)
     except subprocess.CalledProcessError:
@@ -62,7 +62,7 @@ def main(arguments: "list[str]") -> "int | str":
     os.execv(PYTHON, [str(PYTHON), *command])
 
 
-def make_environment() -> None:
+def make_virtual_environment_if_absent() -> None:
     """Make `.venv` with pip in it, unless it is there.
 
     A bare Debian python3 has no ensurepip; then pip is downloaded.
@@ -102,13 +102,13 @@ def download_and_install_pip() -> None:
         )
 
 
-def install_checkout_with_extra(extra: str) -> None:
+def install_checkout_if_changed(extra: str) -> None:
     """Run `pip install -e .[extra]`, unless it was run here before with the same pyproject.toml."""
     stamp = ENVIRONMENT / f"installed{extra}.txt"
     project_digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == project_digest:
         return
-    index = choose_torch_index_url()
+    index = choose_torch_index_url_or_empty()
     if not does_python_command_succeed("-c", "import torch"):
         is_cuda_build = sys.platform.startswith("linux") and not index
         check_free_disk_space(GIGABYTES_WITH_CUDA_BUILD if is_cuda_build else GIGABYTES_WITHOUT)
@@ -127,7 +127,7 @@ def install_checkout_with_extra(extra: str) -> None:
     stamp.write_text(project_digest)
 
 
-def choose_torch_index_url(
+def choose_torch_index_url_or_empty(
     platform: str = sys.platform,
     driver_path: str = "/proc/driver/nvidia",
     open_url: Callable = urllib.request.urlopen,

@@ -23,7 +23,7 @@ from .errors import (
     UsageError,
     check_number,
     choose,
-    format_error,
+    format_error_on_one_line,
     parse_assignments,
     parse_if_number,
 )
@@ -43,7 +43,7 @@ def parse_set_options(assignments: Sequence[str]) -> dict[str, str]:
     return {name.replace("-", "_"): value for name, value in values.items()}
 
 
-def collect_settings(options: Namespace) -> dict[str, Any]:
+def collect_given_settings(options: Namespace) -> dict[str, Any]:
     """Collect the settings on the command line, including those of --set."""
     from .studies.settings import list_setting_names
 
@@ -62,8 +62,8 @@ def handle_run(options: Namespace) -> ExitCode:
     warnings.simplefilter("once", StoreWarning)
     # A warning is a sentence, without a line of the source.
     warnings.formatwarning = lambda text, *_: f"fedlab-nb: {text}\n"
-    settings = collect_settings(options)
-    print_column_roles_to_stderr(str(settings.get("dataset")))
+    settings = collect_given_settings(options)
+    print_column_roles_of_table_to_stderr(str(settings.get("dataset")))
     has_one_method = len(options.methods) == 1 and options.methods != ["all"]
     is_one_run = has_one_method and parse_if_number(options.seeds) == 1
     if options.save:
@@ -77,20 +77,20 @@ def handle_run(options: Namespace) -> ExitCode:
         if event.outcome is not None:
             if not is_partition_known:
                 is_partition_known = True
-                print_note_on_natural_clients_to_stderr(event.outcome.settings)
+                print_note_to_stderr_if_natural_clients(event.outcome.settings)
             print_outcome(event.outcome, as_json=options.json, with_confusion_matrix=is_one_run)
             if options.save:
                 event.outcome.save(options.save, force=options.force)
         if event.error is not None:
             errors.append(event.error)
-            text = format_error(event.error)
+            text = format_error_on_one_line(event.error)
             print(f"fedlab-nb: {event.method} failed: {text}", file=sys.stderr)
     if not errors:
         return 0
     return 2 if all(isinstance(error, UsageError) for error in errors) else 1
 
 
-def print_column_roles_to_stderr(dataset: str) -> None:
+def print_column_roles_of_table_to_stderr(dataset: str) -> None:
     """Print on standard error which column of a table is used for what, so that a reader can object."""
     from .data import load
     from .data.files import is_table_path
@@ -100,7 +100,7 @@ def print_column_roles_to_stderr(dataset: str) -> None:
         print(f"fedlab-nb: {table.name}: {table.note}", file=sys.stderr)
 
 
-def print_note_on_natural_clients_to_stderr(settings: Settings) -> None:
+def print_note_to_stderr_if_natural_clients(settings: Settings) -> None:
     """Print on standard error that the clients which a data set names are used, without being asked for."""
     if settings.partition == "natural":
         print(
@@ -115,7 +115,7 @@ def print_outcome(outcome: Outcome, *, as_json: bool, with_confusion_matrix: boo
     if as_json:
         print(json.dumps(outcome.to_json()), flush=True)
         return
-    print(format_outcome(outcome), flush=True)
+    print(format_outcome_as_line(outcome), flush=True)
     if with_confusion_matrix and outcome.has_unequal_classes:
         print(f"\nHow many samples of each class got which answer:\n{outcome.confusion()}")
 
@@ -188,7 +188,7 @@ def handle_plan(options: Namespace) -> ExitCode:
     options.preset = (
         None  # `plan` has it as its first argument, so it must not be among the settings, too
     )
-    print(plan(preset, options.methods or None, **collect_settings(options)))
+    print(plan(preset, options.methods or None, **collect_given_settings(options)))
     return 0
 
 
@@ -205,7 +205,7 @@ def handle_sweep(options: Namespace) -> ExitCode:
     """Run a grid of methods, alphas and numbers of clients from the command line's lists."""
     from .studies.results import COLUMNS
 
-    settings = collect_settings(options)
+    settings = collect_given_settings(options)
     if options.alphas is not None:
         settings["alpha"] = split_at_commas(options.alphas)
     if options.clients is not None:
@@ -307,9 +307,9 @@ def handle_store(options: Namespace) -> ExitCode:
     entries = store.list_entries_oldest_first()
     if options.task == "list":
         for entry in entries:
-            print(format_store_entry(entry))
+            print(format_store_entry_as_line(entry))
     elif options.task == "size":
-        print_store_size(entries)
+        print_store_sizes_by_kind(entries)
     elif options.task == "verify":
         damaged = store.find_damaged_entries()
         for entry in damaged:
@@ -317,11 +317,11 @@ def handle_store(options: Namespace) -> ExitCode:
         print(f"{len(entries) - len(damaged)} of {len(entries)} entries are not damaged.")
         return 1 if damaged else 0
     else:
-        prune_store(options)
+        delete_stored_results_by_options(options)
     return 0
 
 
-def format_store_entry(entry: EntryFolder) -> str:
+def format_store_entry_as_line(entry: EntryFolder) -> str:
     """Format a line about a stored result: its kind, key, day and size, and what was run."""
     from .studies.text_tables import format_data_size
 
@@ -336,7 +336,7 @@ def format_store_entry(entry: EntryFolder) -> str:
     return f"{entry.kind:8s} {key}  {day:%Y-%m-%d %H:%M}  {size:>9s}  {run}".rstrip()
 
 
-def print_store_size(entries: Sequence[EntryFolder]) -> None:
+def print_store_sizes_by_kind(entries: Sequence[EntryFolder]) -> None:
     """Print how many results of each kind are stored and how large they are."""
     from .studies import store
     from .studies.text_tables import format_data_size
@@ -349,7 +349,7 @@ def print_store_size(entries: Sequence[EntryFolder]) -> None:
     )
 
 
-def prune_store(options: Namespace) -> None:
+def delete_stored_results_by_options(options: Namespace) -> None:
     """Delete the stored results that --days, --version and --size name."""
     from .studies import store
     from .studies.text_tables import format_data_size
@@ -424,22 +424,24 @@ def handle_capstone_leaderboard(options: Namespace) -> ExitCode:
 
 def handle_voila(options: Namespace) -> ExitCode:
     """Serve a panel as a page of its own until Ctrl-C."""
-    from .voila import open_page
+    from .voila import serve_panel_until_stopped
 
     settings: dict[str, Any] = {}
     for name, text in parse_set_options(options.settings).items():
         is_list = name in ("methods", "hide")
         settings[name] = split_at_commas(text) if is_list else parse_if_number(text)
     browser = not (options.no_browser or options.page_alone)
-    return open_page(options.panel, options.theme, browser, settings) or 0
+    return serve_panel_until_stopped(options.panel, options.theme, browser, settings) or 0
 
 
-def format_outcome(outcome: Outcome) -> str:
+def format_outcome_as_line(outcome: Outcome) -> str:
     """Format a line about an outcome: name, accuracy, bytes, seconds, and what is special about it."""
-    from .methods import choose_method_label, shorten_title
+    from .methods import choose_method_label, shorten_method_title
     from .studies.text_tables import format_data_size
 
-    title = shorten_title(choose_method_label(outcome.method, outcome.options, outcome.method))
+    title = shorten_method_title(
+        choose_method_label(outcome.method, outcome.options, outcome.method)
+    )
     balanced = ""
     if outcome.has_unequal_classes:
         balanced = f"balanced accuracy {outcome.balanced_accuracy:6.1%}   "
@@ -460,7 +462,7 @@ def format_outcome(outcome: Outcome) -> str:
     return "   ".join(parts)
 
 
-def describe_allowed_values(knob: Knob) -> str:
+def describe_allowed_values_in_brackets(knob: Knob) -> str:
     """Describe the values that a hyper-parameter may have, such as "(0 to 1)"; "" if its type allows any."""
     if knob.model:
         return "(auto, or a model's name or name:width)"
@@ -505,7 +507,7 @@ def handle_list(options: Namespace) -> ExitCode:
             print("  (hyper-parameters of a method, for --set:)")
             for name, cls in METHODS.items():
                 for knob in cls.fields():
-                    allowed = describe_allowed_values(knob)
+                    allowed = describe_allowed_values_in_brackets(knob)
                     line = f"    {name}.{knob.name} = {knob.default}   {knob.help} {allowed}"
                     print(line.rstrip())
     return 0
@@ -577,9 +579,9 @@ def print_doctor_line(name: str, text: str) -> None:
 
 def handle_course(options: Namespace) -> ExitCode:
     """Open the course in JupyterLab, which waits until it ends."""
-    from .jupyter import open_course
+    from .jupyter import serve_course_until_stopped
 
-    return open_course(options.folder, browser=not options.no_browser) or 0
+    return serve_course_until_stopped(options.folder, browser=not options.no_browser) or 0
 
 
 HANDLERS: dict[str, Callable[[Namespace], int]] = {
@@ -620,7 +622,7 @@ def main(arguments: Sequence[str] | None = None) -> ExitCode:
     try:
         return HANDLERS[options.command or "course"](options)
     except FedlabError as error:
-        print(f"fedlab-nb: {format_error(error)}", file=sys.stderr)
+        print(f"fedlab-nb: {format_error_on_one_line(error)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         print(

@@ -29,7 +29,7 @@ class RunError(FedlabError, RuntimeError):
 SAMPLES = {1: "feature rows", 2: "recordings", 3: "images"}
 
 
-def format_error(error: Exception | None) -> str:
+def format_error_on_one_line(error: Exception | None) -> str:
     """Format an error on one line, "" for None. An error of other code has its type before its message."""
     if error is None:
         return ""
@@ -67,13 +67,15 @@ def choose(kind_of_thing: str, chosen_name: object, allowed_names: Iterable[str]
     raise UsageError(f"{sentence}; {advice}.")
 
 
-def check_name_list(setting: str, names: object) -> list[str]:
+def check_and_list_unique_names(setting: str, names: object) -> list[str]:
     """Return `names` as a list without repetitions; UsageError unless it is one name or several.
 
     setting: what the names are given for, as the error says it
 
-    >>> check_name_list("methods", "fens"), check_name_list("methods", ("fens", "local", "fens"))
-    (['fens'], ['fens', 'local'])
+    >>> check_and_list_unique_names("methods", "fens")
+    ['fens']
+    >>> check_and_list_unique_names("methods", ("fens", "local", "fens"))
+    ['fens', 'local']
     """
     if isinstance(names, str):
         return [names]

@@ -125,7 +125,7 @@ def check_replaceable(paths: Iterable[str | os.PathLike], *, force: bool = False
 def is_unchanged_since_written(path: Path) -> bool:
     """Whether the file at `path` is what the package wrote there, to the last byte."""
     target = Path(os.path.realpath(path))
-    digests = _read_written_digests(target)
+    digests = _read_written_digests_newest_last(target)
     return bool(digests) and compute_file_sha256(target) in digests
 
 
@@ -138,24 +138,24 @@ def compute_file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _find_digest_file(target: Path) -> Path:
+def _make_digest_file_path(target: Path) -> Path:
     """Return the path of the note on `target`: the file with the digests of what was written there."""
     name = hashlib.sha256(os.fsencode(target)).hexdigest()
     return find_store_folder() / NOTES / name
 
 
-def _read_written_digests(target: Path) -> list[str]:
+def _read_written_digests_newest_last(target: Path) -> list[str]:
     """Read the digests of what the package wrote to `target` last, newest last; [] if there are none."""
     with suppress(OSError, UnicodeDecodeError):
-        return _find_digest_file(target).read_text(encoding="ascii").split()
+        return _make_digest_file_path(target).read_text(encoding="ascii").split()
     return _written.get(target, [])
 
 
 def _record_written_digest(target: Path, digest: str) -> None:
     """Append the digest of what is about to be written to `target` to its note."""
-    digests = [*_read_written_digests(target), digest][-MOST_NOTES:]
+    digests = [*_read_written_digests_newest_last(target), digest][-MOST_NOTES:]
     _written[target] = digests
-    note = _find_digest_file(target)
+    note = _make_digest_file_path(target)
     with suppress(OSError):  # if the store cannot be written to, the digests stay in memory
         note.parent.mkdir(parents=True, exist_ok=True)
         handle, part = tempfile.mkstemp(prefix=".part-", dir=note.parent)

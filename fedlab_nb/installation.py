@@ -24,7 +24,7 @@ def find_checkout() -> Path | None:
     return None
 
 
-def find_pip_source_address() -> str:
+def find_pip_source_address_or_empty() -> str:
     """Find the address that pip installed the package from, such as `git+https://…`; "" for a package index.
 
     pip records it in `direct_url.json` (PEP 610). A wheel file that has been deleted since cannot be
@@ -36,10 +36,10 @@ def find_pip_source_address() -> str:
         return ""
     if not record:
         return ""
-    return format_pip_source_address(json.loads(record))
+    return format_pip_source_address_or_empty(json.loads(record))
 
 
-def format_pip_source_address(direct_url_record: dict[str, Any]) -> str:
+def format_pip_source_address_or_empty(direct_url_record: dict[str, Any]) -> str:
     """Write the address in a `direct_url.json` as pip takes it; "" for a file that does not exist any more."""
     url = str(direct_url_record.get("url", ""))
     address = urlparse(url)
@@ -67,7 +67,7 @@ def format_install_command(
     """
     if checkout is None and pip_source_address is None:
         checkout = find_checkout()
-        pip_source_address = find_pip_source_address()
+        pip_source_address = find_pip_source_address_or_empty()
     if checkout is not None:
         is_in_checkout = (command_folder or Path.cwd()).resolve() == checkout.resolve()
         install_target = "." if is_in_checkout else str(checkout)

@@ -23,7 +23,10 @@ from typing import Any
 from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.files import copy_file_if_absent, expand_path, find_store_folder
-from fedlab_nb.renamed import lay_lessons_beside_outdated_copies, move_old_notebooks
+from fedlab_nb.renamed import (
+    copy_lessons_beside_outdated_copies,
+    move_renamed_notebooks_to_earlier_folder,
+)
 from fedlab_nb.value_types import ExitCode
 
 FIRST = "1_start_here.ipynb"
@@ -33,7 +36,7 @@ READ = {".ipynb", ".md", ".png", ".svg"}  # endings of the files that readers op
 Opener = Callable[[str], object]
 
 
-def open_course(folder: str | Path | None = None, browser: bool = True) -> ExitCode:
+def serve_course_until_stopped(folder: str | Path | None = None, browser: bool = True) -> ExitCode:
     """Start JupyterLab on the first notebook and wait until it ends; returns its exit code.
 
     folder: where the course is, or is to be copied to (default: see `prepare_course_folder`)
@@ -45,13 +48,15 @@ def open_course(folder: str | Path | None = None, browser: bool = True) -> ExitC
     if importlib.util.find_spec("jupyterlab") is None:
         raise RunError("JupyterLab is not installed in this environment: pip install jupyterlab.")
     port = find_free_port()
-    browser = browser and has_browser()
+    browser = browser and can_open_graphical_browser()
     opener = (lambda _: None) if browser else None  # JupyterLab opens it itself
-    command = make_server_command(port, browser)
-    return run_server(command, course, port, "The course", f"lab/tree/{FIRST}", opener)
+    command = make_jupyterlab_command(port, browser)
+    return run_server_until_stopped(
+        command, course, port, "The course", f"lab/tree/{FIRST}", opener
+    )
 
 
-def run_server(
+def run_server_until_stopped(
     command: list[str],
     folder: str | Path,
     port: int,
@@ -71,10 +76,10 @@ def run_server(
     if threading.current_thread() is threading.main_thread():
         # SIGTERM becomes an exception, so that `finally` below stops the server.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    environment = {**make_server_environment_variables(token), **make_jupyterlab_layout_variables()}
+    environment = {**make_server_environment(token), **make_jupyterlab_layout_variables()}
     server = subprocess.Popen(command, cwd=folder, env=environment)
     try:
-        wait_for_server(port, server)
+        wait_until_server_answers_or_ends(port, server)
         if server.poll() is None:
             print(f"{title} is open at {address}", flush=True)
             if open_address:
@@ -94,8 +99,8 @@ def run_server(
         server.wait()
 
 
-def make_server_command(port: int, browser: bool = False) -> list[str]:
-    """Make the command line of the JupyterLab server; it is to be run in the course's folder, by `run_server`."""
+def make_jupyterlab_command(port: int, browser: bool = False) -> list[str]:
+    """Make the command line of the JupyterLab server; `run_server_until_stopped` runs it in the course's folder."""
     options = make_server_options("jupyterlab", port=port, browser=browser, first=FIRST)
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--allow-root")  # containers; Jupyter refuses otherwise
@@ -117,7 +122,7 @@ def make_server_options(server_name: str, **values: Any) -> list[str]:
     return [option for option in options if "fedlab_nb.sockets" not in option]
 
 
-def make_server_environment_variables(token: str) -> dict[str, str]:
+def make_server_environment(token: str) -> dict[str, str]:
     """Make the environment variables of the server, with its token: every user of a machine can read arguments.
 
     `fedlab_nb/server_files` has defaults for this server alone (such as no question about news), and the template of a
@@ -160,7 +165,7 @@ def prepare_course_folder(folder: str | Path | None = None) -> Path:
     Notebooks with an old name are moved to the folder `earlier`. If a notebook calls functions that do not exist any
     more, today's lesson is laid beside it. The reader is told of both in a printed line.
     """
-    source = find_course_source()
+    source = find_course_source_folder()
     if folder is None and source.name != SHIPPED:
         return source
     target = expand_path("fedlab_nb_course" if folder is None else folder).absolute()
@@ -170,15 +175,15 @@ def prepare_course_folder(folder: str | Path | None = None) -> Path:
         )
     for file in sorted(source.rglob("*")):
         relative_path = file.relative_to(source)
-        if file.is_file() and is_file_of_course(relative_path):
+        if file.is_file() and is_file_for_course_readers(relative_path):
             copy_file_if_absent(file, target / relative_path)
-    moved = move_old_notebooks(target)
+    moved = move_renamed_notebooks_to_earlier_folder(target)
     if moved:
         print(
             "The lessons have new names. Your notebooks are whole in "
             f"{target.name}/{moved[0].parent.name}, and the functions that you wrote are in the new ones too."
         )
-    laid = lay_lessons_beside_outdated_copies(target, source)
+    laid = copy_lessons_beside_outdated_copies(target, source)
     if laid:
         names = ", ".join(path.stem for path in laid)
         print(
@@ -188,13 +193,13 @@ def prepare_course_folder(folder: str | Path | None = None) -> Path:
     return target
 
 
-def is_file_of_course(relative_path: Path) -> bool:
+def is_file_for_course_readers(relative_path: Path) -> bool:
     """Whether readers or teachers open a file of the notebooks' folder: a notebook, a picture, a page for teachers."""
     is_hidden = any(name.startswith(".") for name in relative_path.parts)
     return relative_path.suffix in READ and relative_path.parts[0] != "studies" and not is_hidden
 
 
-def find_course_source() -> Path:
+def find_course_source_folder() -> Path:
     """Find the folder with the package's notebooks: in an installed wheel or in the checkout. RunError if they are
     missing."""
     shipped = Path(__file__).parent / SHIPPED
@@ -217,7 +222,9 @@ def find_free_port(first_port: int = 8888) -> int:
     )
 
 
-def wait_for_server(port: int, server: subprocess.Popen, timeout_seconds: float = 300) -> None:
+def wait_until_server_answers_or_ends(
+    port: int, server: subprocess.Popen, timeout_seconds: float = 300
+) -> None:
     """Wait until something answers at `port`, the server has ended, or the time is over."""
     end = time.monotonic() + timeout_seconds
     while time.monotonic() < end and server.poll() is None:
@@ -227,7 +234,7 @@ def wait_for_server(port: int, server: subprocess.Popen, timeout_seconds: float 
         time.sleep(0.1)
 
 
-def has_browser() -> bool:
+def can_open_graphical_browser() -> bool:
     """Whether a graphical browser can be opened here (a text browser in a terminal cannot show JupyterLab)."""
     has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if sys.platform.startswith("linux") and not has_display:

@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .errors import RunError, choose, format_error
+from .errors import RunError, choose, format_error_on_one_line
 from .files import check_replaceable, expand_path, write_file
-from .jupyter import find_course_source
-from .renamed import find_current_name
+from .jupyter import find_course_source_folder
+from .renamed import find_current_lesson_name
 
 if TYPE_CHECKING:
     from .plots import Picture
@@ -78,12 +78,16 @@ def write_slides(
     or a folder that cannot be written to.
     """
     choose("format", form, ("png", "svg"))
-    path = find_notebook(lesson)
+    path = find_lesson_notebook(lesson)
     folder = expand_path(f"slides_{path.stem}" if out is None else out)
     check_replaceable([folder / INDEX], force=force)  # before the cells of the lesson are run
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    pictures = read_stored_pictures(cells) if form == "png" else draw_pictures(cells, path.stem)
-    slides = add_file_names(pictures, path.stem, form)
+    pictures = (
+        read_stored_pictures(cells)
+        if form == "png"
+        else run_cells_and_draw_svg_pictures(cells, path.stem)
+    )
+    slides = name_pictures_without_repeats(pictures, path.stem, form)
     if not slides:
         raise RunError(
             f"The stored notebook of lesson {path.stem} has no pictures; run it once and save it, "
@@ -95,7 +99,7 @@ def write_slides(
         folder.mkdir(parents=True, exist_ok=True)
         for slide in slides:
             write_file(folder / slide.name, slide.data, force=force)
-        write_file(folder / INDEX, make_index_page(title, slides), force=force)
+        write_file(folder / INDEX, make_html_index_page(title, slides), force=force)
     except OSError as error:
         reason = error.strerror or error
         raise RunError(
@@ -104,7 +108,9 @@ def write_slides(
     return folder, slides
 
 
-def add_file_names(pictures: Iterable[Slide], lesson: str, form: PictureForm) -> list[Slide]:
+def name_pictures_without_repeats(
+    pictures: Iterable[Slide], lesson: str, form: PictureForm
+) -> list[Slide]:
     """Give the pictures names for their files; a picture that a lesson shows twice is returned once."""
     slides: dict[tuple[str, str], Slide] = {}
     for picture in pictures:
@@ -116,16 +122,16 @@ def add_file_names(pictures: Iterable[Slide], lesson: str, form: PictureForm) ->
     return list(slides.values())
 
 
-def find_notebook(lesson: str) -> Path:
+def find_lesson_notebook(lesson: str) -> Path:
     """Find the notebook of a lesson by its number or name. The name may be without number or folder, or an old one.
 
     UsageError for an unknown lesson.
     """
-    folder = find_course_source()
+    folder = find_course_source_folder()
     names = [path.stem for path in sorted(folder.glob("*.ipynb"))]
     names += [f"shelf/{path.stem}" for path in sorted(folder.glob("shelf/*.ipynb"))]
     word = lesson.strip().removesuffix(".ipynb")
-    word = find_current_name(word) or word
+    word = find_current_lesson_name(word) or word
     for name in names:
         stem = name.removeprefix("shelf/")
         accepted = [name, stem]
@@ -138,7 +144,7 @@ def find_notebook(lesson: str) -> Path:
 
 
 # -------------------------------------------------------------------------------------------------------- the pictures
-def iterate_code_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, Cell]]:
+def iterate_headings_and_code_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, Cell]]:
     """Yield each code cell with the last heading above it: (heading, cell)."""
     heading = ""
     for cell in cells:
@@ -152,7 +158,7 @@ def iterate_code_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, Cell]]:
 
 def read_stored_pictures(cells: Sequence[Cell]) -> Iterator[Slide]:
     """Yield the pictures among the outputs of a notebook, without file names: as PNG, or SVG if they were shown so."""
-    for section, cell in iterate_code_cells(cells):
+    for section, cell in iterate_headings_and_code_cells(cells):
         for output in cell["outputs"]:
             data = {}
             for kind, value in output.get("data", {}).items():
@@ -170,7 +176,7 @@ def read_stored_pictures(cells: Sequence[Cell]) -> Iterator[Slide]:
                 yield Slide("", section, text, alt, False, content)
 
 
-def draw_pictures(cells: Sequence[Cell], lesson: str) -> Iterator[Slide]:
+def run_cells_and_draw_svg_pictures(cells: Sequence[Cell], lesson: str) -> Iterator[Slide]:
     """Run the cells of a lesson, and yield the pictures that their last lines return as SVG, without file names.
 
     RunError if a cell fails, unless it has the tag raises-exception.
@@ -178,7 +184,7 @@ def draw_pictures(cells: Sequence[Cell], lesson: str) -> Iterator[Slide]:
     from .plots import render_picture_svg
 
     names: dict[str, Any] = {"__name__": "__main__"}
-    for number, (section, cell) in enumerate(iterate_code_cells(cells)):
+    for number, (section, cell) in enumerate(iterate_headings_and_code_cells(cells)):
         try:
             value = run_cell_and_return_last_value(
                 "".join(cell["source"]), names, f"<{lesson}, cell {number}>"
@@ -188,7 +194,7 @@ def draw_pictures(cells: Sequence[Cell], lesson: str) -> Iterator[Slide]:
                 continue
             raise RunError(
                 f"Cell {number + 1} of lesson {lesson} failed, so its pictures cannot be drawn again: "
-                f"{format_error(error)}; take the stored ones with --format png."
+                f"{format_error_on_one_line(error)}; take the stored ones with --format png."
             ) from error
         is_answer = not getattr(value, "is_settled", True) and hasattr(value, "after")
         for picture in find_pictures_in_value(value):
@@ -231,7 +237,7 @@ def find_pictures_in_value(value: Any) -> list[Picture]:
     return found
 
 
-def make_index_page(title: str, slides: Sequence[Slide]) -> str:
+def make_html_index_page(title: str, slides: Sequence[Slide]) -> str:
     """Make the list of the pictures, as an HTML page that opens in any browser."""
     lines = []
     section = ""
@@ -239,14 +245,14 @@ def make_index_page(title: str, slides: Sequence[Slide]) -> str:
         if slide.section != section:
             lines.append(f"<h2>{html.escape(slide.section)}</h2>")
             section = slide.section
-        lines.append(format_slide(slide))
+        lines.append(format_slide_as_html(slide))
     title = html.escape(title)
     head = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
     body = "\n".join(lines)
     return f"{head}<style>{STYLE}</style></head>\n<body><h1>{title}</h1>\n{body}\n</body></html>\n"
 
 
-def format_slide(slide: Slide) -> str:
+def format_slide_as_html(slide: Slide) -> str:
     """Format a picture with its file name, its sentence and its alt text as HTML; an answer is folded."""
     name = html.escape(slide.name)
     alt = html.escape(slide.alt)

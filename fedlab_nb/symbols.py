@@ -1,7 +1,7 @@
 """Reads the course's table of symbols, `notation.md` beside the notebooks: the name and meaning of each symbol.
 
 find_symbols("λ_damp")                 # [Symbol(…)]; also find_symbols("lambda")
-explain_label("η_w M", "Co-Boosting")  # 'η_w: step of a weight in ensemble enhancement'
+explain_symbols_in_label("η_w M", "Co-Boosting")  # 'η_w: step of a weight in ensemble enhancement'
 """
 
 import re
@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from .errors import UsageError
-from .jupyter import find_course_source
+from .jupyter import find_course_source_folder
 
 NAMES = "alpha beta gamma delta varepsilon zeta eta theta kappa lambda mu xi pi rho sigma tau varphi omega"
 GREEK = dict(zip(f"{NAMES} Theta Lambda Sigma".split(), "αβγδεζηθκλμξπρστφωΘΛΣ", strict=True))
@@ -24,7 +24,7 @@ DIGITS = str.maketrans(
 OWNER = re.compile(r"([A-Z][\w-]*|matching|merging changes)(?:[, ][\w, -]*)?: ")
 
 
-def replace_formulas(text: str) -> str:
+def replace_latex_formulas_by_text(text: str) -> str:
     r"""Write the formulas of a text in plain letters: r'weight of $\theta_k$' -> 'weight of θ_k'."""
     text = re.sub(r"\$([^$]*)\$", lambda match: convert_latex_to_text(match[1]), text)
     return text.replace("`", "")
@@ -86,12 +86,12 @@ class Symbol:
     @property
     def first_meaning(self) -> str:
         """The first part of its meaning in plain letters, for a tooltip."""
-        return re.split(r"; |\. ", replace_formulas(self.meaning))[0].rstrip(".")
+        return re.split(r"; |\. ", replace_latex_formulas_by_text(self.meaning))[0].rstrip(".")
 
 
 def read_notation_text() -> str:
     """The text of `notation.md`."""
-    return (find_course_source() / "notation.md").read_text(encoding="utf-8")
+    return (find_course_source_folder() / "notation.md").read_text(encoding="utf-8")
 
 
 @cache
@@ -124,7 +124,10 @@ def find_symbols(name: str) -> list[Symbol]:
             exact.append(row)
         elif has_index or symbol_name in row.other_symbols:
             related.append(row)
-        if len(symbol_name) > 2 and symbol_name.lower() in replace_formulas(row.meaning).lower():
+        if (
+            len(symbol_name) > 2
+            and symbol_name.lower() in replace_latex_formulas_by_text(row.meaning).lower()
+        ):
             described.append(row)
     rows = exact + related or described
     if not rows:
@@ -134,7 +137,7 @@ def find_symbols(name: str) -> list[Symbol]:
     return rows
 
 
-def explain_label(label: str, owner: str = "") -> str:
+def explain_symbols_in_label(label: str, owner: str = "") -> str:
     """Explain the symbols of a control's label, such as 'λ_damp' or 'η_w M'; '' if none of them is in the table.
 
     owner: title of the method whose control it is; meanings that a symbol has in other methods are left out
@@ -142,16 +145,16 @@ def explain_label(label: str, owner: str = "") -> str:
     meanings = []
     for token in re.findall(r"[^\s|0-9=,.()][^\s|=,.()]*", label):
         name = token.translate(DIGITS)
-        candidates = [rank_meaning_in_row(row, name, owner) for row in read_symbols()]
+        candidates = [find_ranked_meaning_in_row(row, name, owner) for row in read_symbols()]
         ranked = [meaning for meaning in candidates if meaning is not None]
         if ranked:
             meanings.append(f"{token}: {min(ranked).text}")
     return "; ".join(dict.fromkeys(meanings))
 
 
-def add_symbol_meanings(tooltip: str, label: str, owner: str = "") -> str:
-    """Append the meanings of a label's symbols to a control's tooltip; see `explain_label`."""
-    meaning = explain_label(label, owner)
+def append_symbol_meanings_to_tooltip(tooltip: str, label: str, owner: str = "") -> str:
+    """Append the meanings of a label's symbols to a control's tooltip; see `explain_symbols_in_label`."""
+    meaning = explain_symbols_in_label(label, owner)
     return f"{tooltip.rstrip('.')}. {meaning}." if meaning else tooltip
 
 
@@ -162,7 +165,7 @@ class RankedMeaning(NamedTuple):
     text: str
 
 
-def rank_meaning_in_row(row: Symbol, name: str, owner: str) -> RankedMeaning | None:
+def find_ranked_meaning_in_row(row: Symbol, name: str, owner: str) -> RankedMeaning | None:
     """Find what a row says of the symbol `name` in the method with the title `owner`; None if nothing.
 
     Rank 0: the row is the symbol's own and names the method. 1: another symbol's row names both. 2: the row is the
@@ -171,10 +174,10 @@ def rank_meaning_in_row(row: Symbol, name: str, owner: str) -> RankedMeaning | N
     is_row_of_name = row.name_before_brackets in (name, SCRIPT.get(name))
     if not is_row_of_name and name not in row.other_symbols:
         return None
-    parts = replace_formulas(row.meaning).split("; ")
+    parts = replace_latex_formulas_by_text(row.meaning).split("; ")
     for part in parts:
         owners, colon, explanation = part.partition(": ")
-        if not colon or not has_title_of_owner(owner, owners):
+        if not colon or not is_title_among_owners(owner, owners):
             continue  # it does not speak of this method
         begins_with_name = explanation.startswith(f"{name} ")
         begins_with_indexed_name = explanation.startswith(f"{name}_")
@@ -189,6 +192,6 @@ def rank_meaning_in_row(row: Symbol, name: str, owner: str) -> RankedMeaning | N
     return None
 
 
-def has_title_of_owner(title: str, owners: str) -> bool:
+def is_title_among_owners(title: str, owners: str) -> bool:
     """Whether a method's title begins with one of these names, which are joined by ', '."""
     return bool(title) and any(title.startswith(owner) for owner in owners.split(", "))

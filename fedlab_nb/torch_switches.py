@@ -2,9 +2,9 @@
 
 A person's own `torch.set_default_dtype(torch.float64)`, default device, autocast, `no_grad`, deterministic flags or
 matmul precision would change the result of a run. The store would then return this result also where nothing was set.
-So each step of a run stands within `use_default_switches()`. If nothing was set, it does nothing.
+So each step of a run stands within `use_default_torch_switches()`. If nothing was set, it does nothing.
 
-    with use_default_switches():
+    with use_default_torch_switches():
         ...                       # float32, CPU unless a device is named, gradients on, no autocast
 """
 
@@ -26,7 +26,7 @@ _before: dict[
 
 
 @contextlib.contextmanager
-def use_default_switches() -> WithBlock:
+def use_default_torch_switches() -> WithBlock:
     """Within the block, all switches of PyTorch have their default values. May also decorate a function.
 
     Default number type, deterministic flags and matmul precision are those of the whole process, so other threads are
@@ -123,16 +123,18 @@ def _reset_process_switches() -> None:
         _before.clear()
 
 
-def step_with_default_switches(steps: Generator[Any, None, Any]) -> Generator[Any, None, Any]:
+def iterate_with_default_torch_switches(
+    steps: Generator[Any, None, Any],
+) -> Generator[Any, None, Any]:
     """Yield what a generator yields. Its code runs with the default switches, the code that receives it does not."""
     try:
         while True:
-            with use_default_switches():
+            with use_default_torch_switches():
                 try:
                     item = next(steps)
                 except StopIteration as end:
                     return end.value
             yield item
     finally:
-        with use_default_switches():
+        with use_default_torch_switches():
             steps.close()

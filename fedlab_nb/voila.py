@@ -19,7 +19,12 @@ from typing import Any
 
 from .errors import RunError, choose
 from .installation import format_install_command
-from .jupyter import find_free_port, has_browser, make_server_options, run_server
+from .jupyter import (
+    can_open_graphical_browser,
+    find_free_port,
+    make_server_options,
+    run_server_until_stopped,
+)
 from .value_types import ExitCode
 
 PLAYGROUND = "playground"
@@ -27,7 +32,7 @@ PLAYGROUND = "playground"
 PANELS = {PLAYGROUND: "playground", "compare": "comparison", "race": "race"}
 
 
-def open_page(
+def serve_panel_until_stopped(
     panel: str = PLAYGROUND,
     theme: str = "light",
     browser: bool = True,
@@ -49,13 +54,13 @@ def open_page(
     port = find_free_port(8866)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-page-") as folder:
         page = Path(folder, "fedlab_nb.ipynb")
-        page.write_text(json.dumps(make_notebook(code)), encoding="utf-8")
+        page.write_text(json.dumps(make_one_cell_notebook(code)), encoding="utf-8")
         opener = None
-        if browser and has_browser():
-            opener = partial(open_in_browser, folder=Path(folder))
+        if browser and can_open_graphical_browser():
+            opener = partial(open_address_through_private_file, folder=Path(folder))
         options = make_server_options("voila", port=port, theme=theme)
         command = [sys.executable, "-m", "voila", str(page), *options]
-        return run_server(command, folder, port, "The page", "", opener)
+        return run_server_until_stopped(command, folder, port, "The page", "", opener)
 
 
 def check_panel_and_make_page_code(panel_or_method: str, settings: Mapping[str, Any]) -> str:
@@ -83,7 +88,7 @@ def check_panel_and_make_page_code(panel_or_method: str, settings: Mapping[str, 
     return "\n".join(lines)
 
 
-def make_notebook(code: str) -> dict[str, Any]:
+def make_one_cell_notebook(code: str) -> dict[str, Any]:
     """Make a notebook of one code cell; its title is that of the browser's tab."""
     from nbformat import v4
 
@@ -92,7 +97,7 @@ def make_notebook(code: str) -> dict[str, Any]:
     return v4.new_notebook(cells=[v4.new_code_cell(code, id="panel")], metadata=metadata)
 
 
-def open_in_browser(address: str, folder: Path) -> None:
+def open_address_through_private_file(address: str, folder: Path) -> None:
     """Open an address by way of a file in `folder` that only its owner can read.
 
     Every user of the machine can read a browser's arguments, and the address contains a token.

@@ -11,7 +11,7 @@ from fedlab_nb.methods.fedprox import FedProx
 from fedlab_nb.methods.moon import Moon
 from fedlab_nb.methods.parts.rounds import Rounds
 from fedlab_nb.methods.scaffold import Scaffold
-from fedlab_nb.models import model_state
+from fedlab_nb.models import copy_model_state
 from fedlab_nb.rng import generator
 from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import Recipe
@@ -54,7 +54,7 @@ def context(
 
 def finish(method, ctx):
     """Run a method to its end; returns the final state."""
-    return model_state(exhaust_generator(method.run(ctx)).module)
+    return copy_model_state(exhaust_generator(method.run(ctx)).module)
 
 
 def distance(state, other_state):
@@ -91,4 +91,4 @@ def local_steps(ctx, k, t, start, loss):
             sgd.zero_grad()
             loss(model, x[batch], y[batch]).backward()
             sgd.step()
-    return model_state(model)
+    return copy_model_state(model)

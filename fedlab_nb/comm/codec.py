@@ -43,7 +43,7 @@ class CodesAndScale(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Quantised:
+class QuantisedTensor:
     """A tensor as packed codes of `bits` bits: `ceil(n * bits / 8)` bytes, plus 4 for the scale.
 
     `codes` is uint8 of that length, `scale` a float32 number as a 0-dimensional tensor. `bits` and the
@@ -69,7 +69,7 @@ class Quantised:
         return values.to(self.dtype).reshape(self.shape)
 
 
-QuantisedState = dict[str, Tensor | Quantised]
+QuantisedState = dict[str, Tensor | QuantisedTensor]
 
 
 def compute_largest_code(bits: int) -> int:
@@ -82,7 +82,7 @@ def choose_dtype_for_rounding(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
-def quantise(tensor: Tensor, bits: int = 8) -> Quantised:
+def quantise(tensor: Tensor, bits: int = 8) -> QuantisedTensor:
     """Round `tensor` to `bits` bits; each number is off by at most half a step s.
 
     s = max|w| / L, w^ = s clip(round(w/s), -L, L). UsageError: not floating point, NaN or infinite
@@ -112,7 +112,7 @@ def quantise(tensor: Tensor, bits: int = 8) -> Quantised:
         )
     codes = (values / scale.to(values.dtype)).round().clamp(-level, level) + level
     packed = pack_bits(codes.to(torch.uint8), bits)
-    return Quantised(packed, scale, bits, tuple(tensor.shape), tensor.dtype)
+    return QuantisedTensor(packed, scale, bits, tuple(tensor.shape), tensor.dtype)
 
 
 def quantise_state(state: Mapping[str, Tensor], bits: int = 8) -> QuantisedState:
@@ -120,7 +120,7 @@ def quantise_state(state: Mapping[str, Tensor], bits: int = 8) -> QuantisedState
 
     Biases, batch norm's tensors and integers stay as they are.
     """
-    quantised: dict[str, Tensor | Quantised] = {}
+    quantised: dict[str, Tensor | QuantisedTensor] = {}
     for name, tensor in state.items():
         is_weight = tensor.is_floating_point() and tensor.ndim >= 2
         if is_weight:
@@ -130,11 +130,11 @@ def quantise_state(state: Mapping[str, Tensor], bits: int = 8) -> QuantisedState
     return quantised
 
 
-def dequantise_state(state: Mapping[str, Tensor | Quantised]) -> TensorsByName:
+def dequantise_state(state: Mapping[str, Tensor | QuantisedTensor]) -> TensorsByName:
     """Undo `quantise_state`: a state that a model can load."""
     dequantised = {}
     for name, tensor in state.items():
-        if isinstance(tensor, Quantised):
+        if isinstance(tensor, QuantisedTensor):
             tensor = tensor.dequantise()
         dequantised[name] = tensor
     return dequantised

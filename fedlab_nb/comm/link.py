@@ -1,10 +1,10 @@
 """The link between clients and server: everything that crosses it is copied, and counted in bytes.
 
-    received = link.up(k, model_state(model), phase="models")     # client k -> server
+    received = link.up(k, copy_model_state(model), phase="models")     # client k -> server
     received = link.down(k, quantise_state(state), phase="ensemble")
     link.ledger.by_phase()                                        # {"models": (up, down), ...}
 
-A payload is a tensor, a `Quantised` tensor, None, or dicts, lists and tuples of those. Its body is
+A payload is a tensor, a `QuantisedTensor`, None, or dicts, lists and tuples of those. Its body is
 counted: each tensor's numbers at the size of its own dtype (float32: 4 bytes, float64: 8, int64: 8,
 bool: 1) and each quantised tensor's packed codes with its scale. Its header is not counted: names
 and shapes, and Python ints, strings and booleans inside the payload (such as a count or the name of
@@ -22,10 +22,10 @@ import torch
 
 from ..errors import UsageError, check_whole_number
 from ..value_types import Bytes, JsonObject, JsonValue
-from .codec import Quantised
+from .codec import QuantisedTensor
 
 Direction = Literal["up", "down"]  # from a client to the server, from the server to a client
-# A tensor, a `Quantised` tensor, None, or dicts, lists and tuples of those (see above).
+# A tensor, a `QuantisedTensor`, None, or dicts, lists and tuples of those (see above).
 Payload = Any
 BytesAndMessages = list[int]  # two numbers: how many bytes, and how many messages
 
@@ -232,7 +232,7 @@ def _iterate_tensors(payload: Payload) -> Iterator[torch.Tensor]:
                 f"{payload.layout} on {payload.device}."
             )
         yield payload
-    elif isinstance(payload, Quantised):
+    elif isinstance(payload, QuantisedTensor):
         yield from payload.codes_and_scale
     elif isinstance(payload, dict):
         for name, item in payload.items():
@@ -253,7 +253,7 @@ def _copy_payload(payload: Payload) -> Payload:
     """A copy of a payload whose tensors share no memory and no gradient history with the original's."""
     if isinstance(payload, torch.Tensor):
         return payload.detach().clone(memory_format=torch.contiguous_format)
-    if isinstance(payload, Quantised):
+    if isinstance(payload, QuantisedTensor):
         codes = _copy_payload(payload.codes)
         scale = _copy_payload(payload.scale)
         return dataclasses.replace(payload, codes=codes, scale=scale)

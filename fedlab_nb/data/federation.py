@@ -43,7 +43,7 @@ from fedlab_nb.data.partition import (
 )
 from fedlab_nb.errors import UsageError, check_number, check_whole_number, choose, parse_if_number
 from fedlab_nb.rng import generator, make_numpy_generator
-from fedlab_nb.torch_switches import use_default_switches
+from fedlab_nb.torch_switches import use_default_torch_switches
 from fedlab_nb.value_types import SettingsByName, SettingValue
 
 if TYPE_CHECKING:
@@ -339,7 +339,7 @@ class Federation:
         )
 
 
-@use_default_switches()
+@use_default_torch_switches()
 def federate(
     dataset: DatasetSource,
     *,

@@ -27,7 +27,7 @@ from fedlab_nb.data.files import (
 from fedlab_nb.data.input_types import DatasetOptions, DatasetOptionValue, DatasetSource
 from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import UsageError, choose
-from fedlab_nb.torch_switches import use_default_switches
+from fedlab_nb.torch_switches import use_default_torch_switches
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ _lock = threading.Lock()  # protects the two dicts above
 _added: dict[str, Dataset | Path] = {}  # by the name that `add_dataset` gave it
 
 
-@use_default_switches()
+@use_default_torch_switches()
 def load(source: DatasetSource, **options: DatasetOptionValue) -> Dataset:
     """Load the dataset of that name, or data of your own: the path of a table, of arrays or of a
     folder of pictures, a DataFrame, or a dict of arrays. The last few data sets stay in memory.

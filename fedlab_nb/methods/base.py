@@ -39,7 +39,7 @@ from .run_outputs import (  # noqa: F401
     Steps,
     report_progress,
 )
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, TotalBytesOfRun
 
 # ---------------------------------------------------------------------------------------------------------------- knobs
 # A method's hyper-parameters. Each has a label, a range and a help text, and is checked when it is set.
@@ -248,7 +248,7 @@ class Method:
         """
         return float(recipe.epochs)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
         """Compute the bytes of a whole run before it begins: of all clients, in both directions.
 
         By default this is an estimate: one model down to each client, and one up. It assumes that no client is absent
@@ -256,7 +256,7 @@ class Method:
         """
         return sizes.one_shot_bytes.as_estimate
 
-    def check_poison(self, ctx: Context) -> None:
+    def check_poison_applies_to_method(self, ctx: Context) -> None:
         """Raise UsageError if clients are poisoned in a way that does not apply to this method's
         clients.
         """
@@ -348,12 +348,12 @@ def choose_method_label(
     return default_title or cls.info.title
 
 
-def shorten_title(title: str) -> str:
+def shorten_method_title(title: str) -> str:
     """Shorten a title for narrow places.
 
-    >>> [shorten_title(title) for title in ("FedAvg, one round", "FedENS: mean of logits", "fens (rounds = 10)")]
+    >>> [shorten_method_title(title) for title in ("FedAvg, one round", "FedENS: mean of logits", "fens (rounds = 10)")]
     ['FedAvg', 'FedENS', 'fens']
-    >>> shorten_title("mean of probabilities")
+    >>> shorten_method_title("mean of probabilities")
     'mean of prob.'
     """
     return re.sub(r" \(.*|, (one|run) .*|: mean .*", "", title).replace("probabilities", "prob.")
@@ -408,10 +408,10 @@ def _make_info(name: str, cls: type[Method], given_fields: Mapping[str, InfoValu
     return Info(name, **info)
 
 
-MethodsByKind = dict[str, list[str]]  # {group of GROUPS: names of methods}
+MethodNamesByGroup = dict[str, list[str]]  # {group of GROUPS: names of methods}
 
 
-def group_methods_by_kind(methods: Iterable[str]) -> MethodsByKind:
+def group_method_names(methods: Iterable[str]) -> MethodNamesByGroup:
     """Group `methods` as {group: their names}, in the order of GROUPS and of METHODS, without empty
     groups.
     """

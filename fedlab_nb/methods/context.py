@@ -20,8 +20,8 @@ from ..errors import SAMPLES, RunError
 from ..models import (
     Network,
     build,
+    copy_model_state,
     load_state,
-    model_state,
     parse_architecture,
     prepend_input_normalisation_in_place,
 )
@@ -79,7 +79,9 @@ class PrivateData:
         self._x = samples.to(device, dtype)
         labels = federation.dataset.y_train.to(device)
         poisoned_shards = [federation.shards[k] for k in poisoned]
-        self._y = poison.flip_labels_of_shards(labels, poisoned_shards, federation.classes)
+        self._y = poison.copy_labels_with_shards_flipped(
+            labels, poisoned_shards, federation.classes
+        )
         self._train = []
         self._held_out = []
         for train_rows, held_out_rows in federation.split(holdout):
@@ -283,11 +285,11 @@ class Context:
         if self.init != "same":
             return models
         for k, model in enumerate(models):
-            load_state(model, self.link.down(k, model_state(model), phase="initial model"))
+            load_state(model, self.link.down(k, copy_model_state(model), phase="initial model"))
         for k, kind in enumerate(self._absent_architectures, self.clients_count):
             if architectures:
                 kind = architectures[0]
-            state = model_state(self.initial_model(0, kind, *stream_names))
+            state = copy_model_state(self.initial_model(0, kind, *stream_names))
             self.link.down(k, state, phase="initial model")
         return models
 
@@ -350,7 +352,7 @@ class Context:
         """
         if not self.poison.changes_models:
             return {}
-        return {k: model_state(models[k]) for k in self.poisoned}
+        return {k: copy_model_state(models[k]) for k in self.poisoned}
 
     def replace_poisoned_models(
         self, clients: ClientModels, initial_states: StateByClient
@@ -376,11 +378,11 @@ class Context:
 
         start_state: the model's state before the training
         """
-        end = model_state(model)
+        end = copy_model_state(model)
         if client not in self.poisoned or not self.poison.changes_models:
             return end
         parameters = [name for name, _ in model.named_parameters()]
-        return self.poison.poison_state(start_state, end, parameters)
+        return self.poison.make_poisoned_state(start_state, end, parameters)
 
     def collect(
         self, step_name: str, make_message: Callable[[int], Payload], phase: str = ""
@@ -420,10 +422,12 @@ class Context:
             return
         rate = f"lr={self.recipe.lr:g}"
         for k, module in enumerate(clients.modules):
-            check_finite(module.parameters(), f"Local training of client {k}", rate)
+            check_training_is_finite(module.parameters(), f"Local training of client {k}", rate)
 
 
-def check_finite(numbers: Iterable[Tensor], training_name: str, learning_rate_text: str) -> None:
+def check_training_is_finite(
+    numbers: Iterable[Tensor], training_name: str, learning_rate_text: str
+) -> None:
     """Raise RunError if `numbers` are not all finite.
 
     The message says that `training_name` diverged with `learning_rate_text`, such as "lr=0.1".

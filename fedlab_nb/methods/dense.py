@@ -44,7 +44,7 @@ from .parts.synthesis import (
     make_clip_knob,
     make_teacher_weights_knob,
 )
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, TotalBytesOfRun
 
 AugmentChoice = Literal["none", "crop", "crop+flip"]
 AUGMENT: tuple[AugmentChoice, ...] = get_args(AugmentChoice)
@@ -78,7 +78,7 @@ class Dense(GeneratorKnobs):
     reset: bool = knob(False, "Fresh generator")
     weights: ClientWeighting = make_teacher_weights_knob()
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
         return sizes.one_shot_bytes
 
     def compute_generator_loss(
@@ -96,7 +96,7 @@ class Dense(GeneratorKnobs):
         boundary = compute_boundary_loss(teacher, student(images), self.div_temperature)
         return similarity + self.bn_weight * view.batch_norm + self.div_weight * boundary
 
-    def augment_images(self, images: Images, stream: torch.Generator) -> Images:
+    def augment_images_if_chosen(self, images: Images, stream: torch.Generator) -> Images:
         """Generated images as the loss reads them."""
         if self.augment == "none" or images.dim() < 4:
             return images
@@ -111,7 +111,9 @@ class Dense(GeneratorKnobs):
             server = GeneratorServer(self, ctx, uploaded)
 
             def image_loss(x: Tensor, *others: Any) -> Tensor:
-                return self.compute_generator_loss(self.augment_images(x, server.stream), *others)
+                return self.compute_generator_loss(
+                    self.augment_images_if_chosen(x, server.stream), *others
+                )
 
             for t in range(self.epochs):
                 # (a) Images that the ensemble understands and the student does not.

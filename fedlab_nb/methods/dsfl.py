@@ -45,9 +45,9 @@ from .base import (
     knob,
     register,
 )
-from .context import check_finite
+from .context import check_training_is_finite
 from .parts.rounds import PHASE
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, TotalBytesOfRun
 
 
 @register(
@@ -75,10 +75,10 @@ class DSFL(Method):
     temperature: float = knob(0.1, "Temperature", symbol="τ", low=0.01, high=10, log=True)
     share_images: bool = knob(True, "Send public images")
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
         answers = sizes.classes * (2 * self.rounds - 1)
         images = sizes.numbers if self.share_images else 0
-        return TrafficBytes(
+        return TotalBytesOfRun(
             sizes.count_bytes_from_all_clients(sizes.public_samples * (answers + images))
         )
 
@@ -109,13 +109,15 @@ class DSFL(Method):
                 received.append(ctx.link.up(k, probabilities, phase=PHASE))
             # Server: aggregate, and distil into its own model.
             with ctx.server():
-                q = aggregate_probabilities(
+                q = aggregate_client_probabilities(
                     torch.stack(received), self.aggregation, self.temperature
                 )
                 yield from self._train_for_epochs(
                     ctx, t, "server", [student], [(x, q)], distil_epochs
                 )
-                check_finite(student.parameters(), f"Round {t + 1}", f"lr={ctx.recipe.lr:g}")
+                check_training_is_finite(
+                    student.parameters(), f"Round {t + 1}", f"lr={ctx.recipe.lr:g}"
+                )
                 snapshot = NetworkModel(copy_model(student))  # later rounds do not change it
             yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=snapshot)
             # Clients: distil what comes down.
@@ -148,7 +150,7 @@ class DSFL(Method):
             yield Progress(PHASE, round_index, self.rounds)
 
 
-def aggregate_probabilities(
+def aggregate_client_probabilities(
     probabilities: ClientProbabilities, aggregation: Literal["era", "mean"], temperature: float
 ) -> Probabilities:
     """q `[N, C]` from the clients' probabilities `[M, N, C]`: their mean, for "era" as the logits of a softmax at τ."""

@@ -50,12 +50,12 @@ from .parts.frozen_ensemble import (
     make_client_weights,
     send_class_counts_and_compute_class_shares,
 )
-from .run_outputs import AccuracyByRule, EnsembleRule, average_client_logits
-from .traffic import FederationSizes, TrafficBytes
+from .run_outputs import AccuracyByRule, EnsembleRule, average_logits_or_log_mean_probabilities
+from .traffic import FederationSizes, TotalBytesOfRun
 
 AccuracyAndSampleCount = Tensor  # [2]
 VectorPerClient = Tensor  # [M, D]
-ClusterPerClient = Tensor  # int64 [M], the number of a client's cluster
+ClusterIndexPerClient = Tensor  # int64 [M], the number of a client's cluster
 
 # ----------------------------------------------------------------------------------------------------------- predictive
 # β-predictive Bayes: from a mixture of the clients' predictions (β = 0) to their product (β = 1).
@@ -94,7 +94,7 @@ class HeldOutLosses(TypedDict):
     samples: int
 
 
-def exchange_held_out_losses(
+def exchange_models_and_held_out_losses(
     ctx: Context, uploaded_models: ClientModels, beta_grid: tuple[float, ...] = GRID
 ) -> list[HeldOutLosses]:
     """Run one more round: the uploaded models go down to every client, the NLL sums go up, 4 bytes
@@ -185,7 +185,9 @@ def select_uploading_clients(
         # Clients: accuracy and sample count; also the last layer, if it is clustered.
         received = []
         for k in range(count):
-            upload: CriterionUpload = {"scores": measure_accuracy_and_sample_count(ctx, clients, k)}
+            upload: CriterionUpload = {
+                "scores": measure_held_out_accuracy_and_sample_count(ctx, clients, k)
+            }
             if criterion == "diversity":
                 upload["last layer"] = list(clients.module(k).classifier.state_dict().values())
             received.append(ctx.link.up(k, upload, phase="scores"))
@@ -197,7 +199,7 @@ def select_uploading_clients(
     return sorted(chosen)
 
 
-def measure_accuracy_and_sample_count(
+def measure_held_out_accuracy_and_sample_count(
     ctx: Context, clients: ClientModels, client: int
 ) -> AccuracyAndSampleCount:
     """Client side: measure the model's accuracy on the client's held-out samples, 0–1, and n_k;
@@ -225,12 +227,12 @@ def choose_clients_by_criterion(
     for upload in received_scores:
         vectors.append(torch.cat([tensor.flatten() for tensor in upload["last layer"]]))
     clusters = assign_to_k_means_clusters(torch.stack(vectors), client_count, ranked[0])
-    return choose_best_client_of_each_cluster(clusters, ranked, client_count)
+    return choose_best_of_clusters_then_next_best(clusters, ranked, client_count)
 
 
 def assign_to_k_means_clusters(
     vectors: VectorPerClient, cluster_count: int, first_centre: int
-) -> ClusterPerClient:
+) -> ClusterIndexPerClient:
     """Run k-means on `vectors [M, D]`, and return the cluster of each, `[M]`, 0 … cluster_count -
     1. Some clusters may be empty.
 
@@ -256,8 +258,8 @@ def assign_to_k_means_clusters(
     return clusters
 
 
-def choose_best_client_of_each_cluster(
-    clusters: ClusterPerClient, clients_by_rank: Sequence[int], client_count: int
+def choose_best_of_clusters_then_next_best(
+    clusters: ClusterIndexPerClient, clients_by_rank: Sequence[int], client_count: int
 ) -> list[ClientIndex]:
     """Choose the best client of each cluster, then the next best ones until there are
     `client_count`.
@@ -358,7 +360,7 @@ class RuledEnsemble(EnsembleModel):
     def measured(self, samples: Samples, labels: Labels) -> EnsembleReport:
         shares: dict[str, float] = {
             rule: compute_accuracy(
-                self.compute_scores_of_plain_mean(samples, rule).argmax(1), labels
+                self.compute_scores_of_plain_mean_with_liars(samples, rule).argmax(1), labels
             )
             for rule in PLAIN
         }
@@ -373,20 +375,22 @@ class RuledEnsemble(EnsembleModel):
     def logits(self, samples: Samples) -> Logits:
         return self.combine_client_logits(self.client_logits(samples))
 
-    def compute_scores_of_plain_mean(self, samples: Samples, rule: EnsembleRule) -> ClassScores:
+    def compute_scores_of_plain_mean_with_liars(
+        self, samples: Samples, rule: EnsembleRule
+    ) -> ClassScores:
         """Compute the scores `[N, C]` of a plain mean. Liars give the answers that harm this mean
         most.
         """
         if not self.liars:
-            return average_client_logits(self.client_logits(samples), rule)
+            return average_logits_or_log_mean_probabilities(self.client_logits(samples), rule)
         size = choose_lie_logit(self.lie, rule in READS_PROBABILITIES)
-        mean = partial(average_client_logits, rule=rule)
+        mean = partial(average_logits_or_log_mean_probabilities, rule=rule)
         return mean(replace_answers_of_liars(mean, self.clients.logits(samples), self.liars, size))
 
     def combine_client_logits(self, client_logits: ClientLogits) -> ClassScores:
         """Compute the rule's scores `[N, C]` from the clients' logits `[M, N, C]`."""
         if self.rule in PLAIN:
-            return average_client_logits(client_logits, self.rule)
+            return average_logits_or_log_mean_probabilities(client_logits, self.rule)
         if self.rule in ROBUST:
             p = client_logits.softmax(-1)
             mean = averages.compute_trimmed_mean(p, self.cut) + TIE * p.mean(0)
@@ -427,7 +431,7 @@ class Ensemble(Method):
             self, "holds_out", self.is_beta_chosen_on_held_out_samples or scores_clients
         )
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
         sends_models_alone = self.rule in ("probabilities", "logits", "votes") and not self.keep
         return sizes.one_shot_bytes if sends_models_alone else sizes.one_shot_bytes.as_estimate
 
@@ -485,7 +489,7 @@ class Ensemble(Method):
             report_fields["members"] = members
         beta = self.beta if self.rule == "beta" else None
         if self.is_beta_chosen_on_held_out_samples:
-            held_out_losses = exchange_held_out_losses(ctx, uploaded)
+            held_out_losses = exchange_models_and_held_out_losses(ctx, uploaded)
             with ctx.server():
                 beta, nll = choose_beta_of_lowest_loss(held_out_losses)
             report_fields |= {"grid": list(GRID), "held_out_nll": nll}

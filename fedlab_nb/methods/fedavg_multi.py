@@ -33,7 +33,7 @@ from .parts.averages import (
     split_vector_into_tensors,
 )
 from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, subtract_states
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, TotalBytesOfRun
 
 
 @register("fedavg_multi", **ROUNDS, title="FedAvg, T rounds", paper="McMahan et al., AISTATS 2017")
@@ -45,10 +45,10 @@ class FedAvgMulti(Iterative):
     assumed: int = make_assumed_liars_knob()
     keep: float = knob(0.04, "Kept share", symbol="p", low=0.001, high=1, log=True)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
         if self.compression == "none":
             return super().bytes_sent(sizes)
-        return TrafficBytes(self.rounds * sizes.models_up, is_exact=False)
+        return TotalBytesOfRun(self.rounds * sizes.models_up, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)
@@ -82,19 +82,21 @@ class FedAvgMulti(Iterative):
             messages = []
             for k, end in enumerate(rounds.copy_participant_states_with_poison()):
                 change = subtract_states(end, client_state)
-                messages.append(pack_model_change(change, rounds.names, client_sparsifiers[k]))
+                messages.append(
+                    sparsify_and_pack_change(change, rounds.names, client_sparsifiers[k])
+                )
             received = rounds.upload_from_participants(messages)
             # Server: the mean change, compressed again. All, the server included, go on from the compressed change.
             with ctx.server():
                 changes = [
-                    unpack_model_change(message, state, rounds.names) for message in received
+                    unpack_sparse_change(message, state, rounds.names) for message in received
                 ]
                 mean = average_states(changes, ctx.sizes, self.average, self.assumed)
-                answer = pack_model_change(mean, rounds.names, server_sparsifier)
-                state = add_states(state, unpack_model_change(answer, state, rounds.names))
+                answer = sparsify_and_pack_change(mean, rounds.names, server_sparsifier)
+                state = add_states(state, unpack_sparse_change(answer, state, rounds.names))
             if t + 1 < self.rounds:
                 received_answer = ctx.link.broadcast(answer, phase=PHASE)
-                change = unpack_model_change(received_answer, client_state, rounds.names)
+                change = unpack_sparse_change(received_answer, client_state, rounds.names)
                 client_state = add_states(client_state, change)
             yield rounds.make_progress(t, state)
         return rounds.result
@@ -107,7 +109,7 @@ class ChangeMessage(TypedDict):
     rest: dict[str, Tensor]
 
 
-def pack_model_change(
+def sparsify_and_pack_change(
     change: State, parameter_names: list[str], sparsifier: SparsifierWithResidual
 ) -> ChangeMessage:
     """A change as it is sent: the parameters (`parameter_names`) as one sparse vector, everything else as it is."""
@@ -117,10 +119,10 @@ def pack_model_change(
     )
 
 
-def unpack_model_change(
+def unpack_sparse_change(
     message: ChangeMessage, template_state: State, parameter_names: list[str]
 ) -> State:
-    """The change given to `pack_model_change`, as far as it was sent.
+    """The change given to `sparsify_and_pack_change`, as far as it was sent.
 
     `template_state` gives names, shapes and dtype.
     """

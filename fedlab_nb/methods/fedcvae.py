@@ -27,7 +27,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..data import apportion_total_by_counts
-from ..models import load_state, model_state
+from ..models import copy_model_state, load_state
 from ..models.build import make_initialised_layer
 from ..tensor_types import Labels, LossPerClient, LossPerSample, Noise, OneHotLabels, Samples
 from ..training import Recipe, train_clients
@@ -46,8 +46,8 @@ from .base import (
     register,
     report_progress,
 )
-from .context import check_finite
-from .traffic import FederationSizes, TrafficBytes
+from .context import check_training_is_finite
+from .traffic import FederationSizes, TotalBytesOfRun
 
 FlatSamples = Tensor  # [..., D]
 
@@ -89,7 +89,7 @@ class Cvae(nn.Module):
 
 
 @torch.no_grad()
-def generate_samples(
+def generate_samples_of_labels(
     decoder: nn.Module,
     labels: Labels,
     latent_size: int,
@@ -233,10 +233,10 @@ class FedCVAE(Method):
     server_epochs: int = knob(15, "Server epochs", low=1, high=1000)
     server_lr: float = knob(3e-3, "Server rate", low=1e-6, high=1.0, log=True)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
         first_layer = (self.latent + sizes.classes + 1) * self.hidden
         last_layer = (self.hidden + 1) * sizes.numbers
-        return TrafficBytes(
+        return TotalBytesOfRun(
             sizes.count_bytes_from_all_clients(first_layer + last_layer + sizes.classes)
         )
 
@@ -260,12 +260,12 @@ class FedCVAE(Method):
         received = []
         for k in all_clients:
             counts = torch.bincount(shards[k][1], minlength=ctx.classes).int()
-            upload = DecoderMessage(decoder=model_state(cvaes[k].decoder), counts=counts)
+            upload = DecoderMessage(decoder=copy_model_state(cvaes[k].decoder), counts=counts)
             received.append(ctx.link.up(k, upload, phase="decoders"))
         # Server: draw samples from the decoders, then train a classifier on them.
         with ctx.server():
             x, y = self._generate_labelled_samples(ctx, received)
-            check_finite([x], "A client's VAE", f"vae_lr={self.vae_lr:g}")
+            check_training_is_finite([x], "A client's VAE", f"vae_lr={self.vae_lr:g}")
             student = ctx.initial_model()
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
             ticks = train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="fedcvae")
@@ -292,7 +292,9 @@ class FedCVAE(Method):
             y = torch.arange(ctx.classes).repeat_interleave(sample_counts[k]).to(ctx.device)
             stream = ctx.generator("fedcvae", "samples", k)
             xs.append(
-                generate_samples(decoder, y, self.latent, ctx.input_shape, ctx.classes, stream)
+                generate_samples_of_labels(
+                    decoder, y, self.latent, ctx.input_shape, ctx.classes, stream
+                )
             )
             ys.append(y)
         return LabelledSamples(torch.cat(xs), torch.cat(ys))

@@ -35,7 +35,7 @@ from torch import Tensor
 
 from ..errors import UsageError
 from ..methods.run_outputs import SentenceOnPrivacy
-from ..models import Network, model_state
+from ..models import Network, copy_model_state
 from ..models.state import copy_model
 from ..rng import draw_laplace_noise
 from ..tensor_types import Labels, Samples
@@ -53,7 +53,7 @@ from .base import (
     register,
     report_progress,
 )
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, TotalBytesOfRun
 
 TeacherLogits = Tensor  # [t, T, C] of a client's t teachers for T queries
 StudentLogits = Tensor  # [M, s, T, C] of each client's s students for T queries
@@ -232,8 +232,8 @@ class FedKT(Method):
 
     report = FedKTReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
-        return TrafficBytes(self.students * sizes.models_up)
+    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
+        return TotalBytesOfRun(self.students * sizes.models_up)
 
     def refuse(self, ctx: Context) -> None:
         most_partitions = MOST_STUDENTS // ctx.clients_count
@@ -272,9 +272,9 @@ class FedKT(Method):
                     )
                 )
                 shards.append(part)
-        starts = self._copy_models_of_poisoned_clients(ctx, teachers)
+        starts = self._copy_models_if_clients_poison(ctx, teachers)
         yield from report_progress(
-            "teachers", self._train_networks(ctx, "teachers", teachers, shards)
+            "teachers", self._train_networks_together(ctx, "teachers", teachers, shards)
         )
         # Clients: the teachers' votes, and the students that learn these.
         labels = []
@@ -294,15 +294,15 @@ class FedKT(Method):
                         ctx, "student", partition.student, partition.client
                     )
                 )
-            starts = self._copy_models_of_poisoned_clients(ctx, students)
+            starts = self._copy_models_if_clients_poison(ctx, students)
             shards = [(x, y) for y in labels]
-            ticks = self._train_networks(ctx, "students", students, shards, self.epochs)
+            ticks = self._train_networks_together(ctx, "students", students, shards, self.epochs)
             yield from report_progress("students", ticks)
         ctx.check_finite(ClientModels(students))
         # Link: s students of each client.
         received = []
         for partition, start, student in zip(partitions, starts, students, strict=True):
-            state = ctx.make_upload(partition.client, model_state(start), student)
+            state = ctx.make_upload(partition.client, copy_model_state(start), student)
             received.append(ctx.link.up(partition.client, state, phase="students"))
         # Server: count the students' votes, label, learn.
         with ctx.server():
@@ -311,7 +311,7 @@ class FedKT(Method):
             y, report = self.label_queries_by_noisy_student_votes(ctx, logits)
             architecture = ctx.server_architecture(self.server_model)
             final = ctx.build(architecture, ctx.generator("fedkt", "server"))
-            ticks = self._train_networks(ctx, "final", [final], [(x, y)], self.epochs)
+            ticks = self._train_networks_together(ctx, "final", [final], [(x, y)], self.epochs)
             return (
                 yield from report_progress(
                     "distillation", ticks, lambda: NetworkModel(final, report)
@@ -377,9 +377,7 @@ class FedKT(Method):
             ctx.generator("fedkt", role, network_index, client, *stream_names),
         )
 
-    def _copy_models_of_poisoned_clients(
-        self, ctx: Context, models: list[Network]
-    ) -> list[Network]:
+    def _copy_models_if_clients_poison(self, ctx: Context, models: list[Network]) -> list[Network]:
         """Return copies of the untrained models if clients poison theirs, since this needs them
         after the training; else the models themselves.
         """
@@ -387,7 +385,7 @@ class FedKT(Method):
             return [copy_model(model) for model in models]
         return models
 
-    def _train_networks(
+    def _train_networks_together(
         self,
         ctx: Context,
         role: Literal["teachers", "students", "final"],

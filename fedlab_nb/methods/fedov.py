@@ -48,7 +48,7 @@ from .base import (
     knob,
     register,
 )
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, TotalBytesOfRun
 
 # ------------------------------------------------------------------------------------------------------------- outliers
 # Samples that a client should not recognise, made by destroying its own: FedOV's "unknown" class.
@@ -252,9 +252,9 @@ class FedOV(Method):
     adversarial: int = knob(0, "Adversarial steps", low=0, high=100)
     voters: int = knob(0, "Voters", symbol="m", low=0)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
         one_output_more = sizes.count_bytes_from_all_clients(sizes.features + 1)
-        return TrafficBytes(2 * (sizes.models_up + one_output_more))
+        return TotalBytesOfRun(2 * (sizes.models_up + one_output_more))
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: the architecture with one output more; own samples and outliers made from them.
@@ -280,7 +280,7 @@ class FedOV(Method):
                 ctx, models, streams, 0, len(models)
             )
             for tick in ctx.train(models, shards, stream="fedov"):
-                snapshot = self._make_snapshot(models) if tick.has_current_models else None
+                snapshot = self._make_open_set_vote(models) if tick.has_current_models else None
                 yield Progress("open-set training", tick.done, epochs, model=snapshot)
             return
         for epoch in range(epochs):
@@ -297,7 +297,7 @@ class FedOV(Method):
             stream = f"fedov, epoch {epoch}"
             for tick in ctx.train(models, shards, recipe=recipe, stream=stream):
                 has_point = tick.has_current_models and epoch + 1 in choose_curve_epochs(epochs)
-                snapshot = self._make_snapshot(models) if has_point else None
+                snapshot = self._make_open_set_vote(models) if has_point else None
                 yield Progress("open-set training", epoch + tick.done, epochs, model=snapshot)
 
     def _make_shards_with_outliers(
@@ -324,5 +324,5 @@ class FedOV(Method):
             yield Progress("outliers", progress_done + k + 1, progress_total)
         return shards
 
-    def _make_snapshot(self, models: list[Network]) -> OpenSetVote:
+    def _make_open_set_vote(self, models: list[Network]) -> OpenSetVote:
         return OpenSetVote(ClientModels(models), self.voters)

@@ -32,10 +32,10 @@ from ..tensor_types import Features
 from ..training import Recipe
 from ..training.distill import choose_distillation_loss, distil_student_in_place
 from .base import Context, GlobalModel, Steps, knob, register, report_progress
-from .gauss import split_rows_by_class
+from .gauss import group_features_by_class
 from .memory import SquareMatricesInMemory
 from .parts.frozen import FrozenFeatures, FrozenMethod, HeadModel
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, TotalBytesOfRun
 
 LogDensities = Tensor  # [N, K], of each of K components
 Responsibilities = Tensor  # [N, K], the share of each component in a sample
@@ -72,7 +72,7 @@ class FeatureMixture:
     means: Tensor
     spread: Tensor
 
-    def compute_log_densities(self, features: Features) -> LogDensities:
+    def compute_weighted_log_densities(self, features: Features) -> LogDensities:
         """log of weight times density of every component at `features [n, d]`, `[n, K]`; not for
         kind "none"."""
         components: Distribution
@@ -149,7 +149,7 @@ def fit_gaussian_mixture(
     mixture = fit_mixture_to_responsibilities(features, shares, fitted_kind)
     if k > 1:
         for _ in range(em_steps):
-            shares = mixture.compute_log_densities(features).softmax(1)
+            shares = mixture.compute_weighted_log_densities(features).softmax(1)
             mixture = fit_mixture_to_responsibilities(features, shares, fitted_kind)
     if spread_kind == "none":
         mixture = FeatureMixture(spread_kind, mixture.weights, mixture.means, features.new_zeros(0))
@@ -224,11 +224,11 @@ class FedPFT(FrozenMethod):
     epochs: int = knob(30, "Head's epochs", low=1, high=1000)
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
         d = self.count_features_before_run(sizes)
         classes_held = 0.45 * sizes.classes  # a guess: it depends on the skew
         floats = sizes.classes + classes_held * (1 + 2 * d) * self.components
-        return TrafficBytes(sizes.count_bytes_from_all_clients(floats), is_exact=False)
+        return TotalBytesOfRun(sizes.count_bytes_from_all_clients(floats), is_exact=False)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
         """With full covariances those of a class's components, while its mixture is fitted."""
@@ -263,7 +263,7 @@ class FedPFT(FrozenMethod):
         x, y = ctx.private.train(client)
         counts = torch.zeros(ctx.classes, dtype=torch.int32)
         mixtures = {}
-        for c, rows in split_rows_by_class(frozen(x).double(), y).items():
+        for c, rows in group_features_by_class(frozen(x).double(), y).items():
             if len(rows) < self.smallest:
                 continue
             counts[c] = len(rows)

@@ -11,7 +11,7 @@ client makes E epochs.
 import torch
 from torch import Tensor
 
-from ..training.loop import GradientAdjustment
+from ..training.loop import InPlaceGradientAdjustment
 from .base import Context, GlobalModel, Steps, knob, register
 from .parts.rounds import ROUNDS, Iterative, Rounds, State
 
@@ -37,7 +37,7 @@ class FedProx(Iterative):
         return rounds.result
 
 
-def make_proximal_adjustment(mu: float, anchor: State) -> GradientAdjustment:
+def make_proximal_adjustment(mu: float, anchor: State) -> InPlaceGradientAdjustment:
     """g ← g + λ_prox (θ - θ_t), the gradient of (λ_prox/2) ‖θ - θ_t‖²; `anchor` is θ_t, parameters only."""
 
     def adjust(

@@ -49,7 +49,7 @@ from .base import Context, GlobalModel, Report, Steps, knob, register
 from .memory import SquareMatricesInMemory
 from .parts.fisher import TRAINED, train_fisher_head
 from .parts.frozen import FrozenMethod, HeadModel
-from .traffic import FederationSizes, TrafficBytes, count_upper_triangle_entries
+from .traffic import FederationSizes, TotalBytesOfRun, count_upper_triangle_entries
 
 FeaturesByClass = dict[int, Tensor]  # class -> features [n_c, D] of its samples
 
@@ -130,7 +130,7 @@ class ClassSums:
         return self.counts.clamp(min=1)[:, None]
 
 
-def split_rows_by_class(features: Features, labels: Labels) -> FeaturesByClass:
+def group_features_by_class(features: Features, labels: Labels) -> FeaturesByClass:
     """The rows `[n_c, ...]` of `features [n, ...]` class by class, for the classes that `labels
     [n]` has, in order.
     """
@@ -153,7 +153,7 @@ def measure_class_sums(
     else:
         shapes = {"none": (0,), "diagonal": (class_count, d), "full": (class_count, d, d)}
         second = features.new_zeros(shapes[moment_kind])
-    for c, rows in split_rows_by_class(features, labels).items():
+    for c, rows in group_features_by_class(features, labels).items():
         counts[c] += len(rows)
         sums[c] = rows.sum(0)
         if moment_kind == "diagonal":
@@ -239,7 +239,7 @@ FLOOR = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class ClassScorer:
     """Discriminants of C classes.
 
     Linear heads have `slopes [d, C]`. The others have `means [C, d]` and `whitening`, which brings a class to unit
@@ -269,13 +269,13 @@ class Scores:
         return sum(tensor.numel() for tensor in tensors if tensor is not None)
 
 
-def make_class_scorer(sums: ClassSums, head: GaussHead, shrinkage: float) -> Scores:
+def make_class_scorer(sums: ClassSums, head: GaussHead, shrinkage: float) -> ClassScorer:
     """The `head` (see HEADS) of the summed statistics; `shrinkage`: s."""
     means = sums.means
     log_priors = sums.log_priors
     if head == "means":
         exists = torch.where(sums.counts > 0, 0.0, -torch.inf)
-        return Scores(exists - means.square().sum(1) / 2, slopes=means.T)
+        return ClassScorer(exists - means.square().sum(1) / 2, slopes=means.T)
     if head in ("lda", "fedcgs"):
         covariance = (
             sums.compute_within_covariance() if head == "lda" else sums.compute_total_covariance()
@@ -283,14 +283,14 @@ def make_class_scorer(sums: ClassSums, head: GaussHead, shrinkage: float) -> Sco
         values, axes = torch.linalg.eigh(covariance)
         values = shrink_variances(values[None], values.new_ones(1), shrinkage)
         slopes = axes @ ((means @ axes) / values).T
-        return Scores(log_priors - (means.T * slopes).sum(0) / 2, slopes=slopes)
+        return ClassScorer(log_priors - (means.T * slopes).sum(0) / 2, slopes=slopes)
     if head == "nb":
         variances = shrink_variances(sums.compute_class_variances(), log_priors.exp(), shrinkage)
         constants = log_priors - variances.log().sum(1) / 2
-        return Scores(constants, means=means, whitening=variances.rsqrt())
-    variances, axes = compute_class_spectra(sums, shrinkage)
+        return ClassScorer(constants, means=means, whitening=variances.rsqrt())
+    variances, axes = compute_shrunk_class_spectra(sums, shrinkage)
     constants = log_priors - variances.log().sum(1) / 2
-    return Scores(constants, means=means, whitening=axes * variances.rsqrt()[:, None])
+    return ClassScorer(constants, means=means, whitening=axes * variances.rsqrt()[:, None])
 
 
 class ClassSpectra(NamedTuple):
@@ -302,7 +302,7 @@ class ClassSpectra(NamedTuple):
     axes: Tensor
 
 
-def compute_class_spectra(sums: ClassSums, shrinkage: float) -> ClassSpectra:
+def compute_shrunk_class_spectra(sums: ClassSums, shrinkage: float) -> ClassSpectra:
     """Variances `[C, d]` along the axes `[C, d, d]` (columns) of each class's covariance, shrunk."""
     variances, axes = torch.linalg.eigh(sums.compute_class_covariances())
     return ClassSpectra(shrink_variances(variances, sums.log_priors.exp(), shrinkage), axes)
@@ -379,12 +379,12 @@ class Gauss(FrozenMethod):
     epochs: int = knob(10, "Head's epochs", low=1, high=1000)
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
         d = self.count_features_before_run(sizes)
         spread = count_upper_triangle_entries(d) if self.head == "qda" else d
         classes_held = 0.45 * sizes.classes  # a guess: it depends on the skew
         floats = sizes.classes + classes_held * (d + spread)
-        return TrafficBytes(sizes.count_bytes_from_all_clients(floats), is_exact=False)
+        return TotalBytesOfRun(sizes.count_bytes_from_all_clients(floats), is_exact=False)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
         """Second moments as the server has received them: one per client, or one for each of its
@@ -413,7 +413,7 @@ class Gauss(FrozenMethod):
             total = sum(client_sums[1:], client_sums[0])
             report = make_gauss_report(client_sums, total, self.head)
             if self.head == "fishermix" or self.head == "protohyper":
-                variances, axes = compute_class_spectra(total, self.shrinkage)
+                variances, axes = compute_shrunk_class_spectra(total, self.shrinkage)
                 covariances = axes * variances[:, None] @ axes.mT
                 head = yield from train_fisher_head(
                     ctx,

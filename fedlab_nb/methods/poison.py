@@ -130,7 +130,7 @@ class Poison:
         order = torch.randperm(client_count, generator=generator(seed, "poisoned clients"))
         return tuple(sorted(order[: self.count].tolist()))
 
-    def flip_labels_of_shards(
+    def copy_labels_with_shards_flipped(
         self, labels: Labels, shards_of_poisoned_clients: Iterable[SampleIndices], class_count: int
     ) -> Labels:
         """`labels [N]` with those of the poisoned clients' `shards_of_poisoned_clients` (rows)
@@ -143,7 +143,7 @@ class Poison:
             changed[rows] = class_count - 1 - labels[rows]
         return changed
 
-    def poison_state(
+    def make_poisoned_state(
         self,
         start_state: Mapping[str, Tensor],
         trained_state: ModelState,

@@ -221,7 +221,9 @@ class NetworkModel(GlobalModel):
         return run_in_chunks_with_cache(self.module.features, samples)
 
 
-def average_client_logits(client_logits: ClientLogits, rule: EnsembleRule) -> ClassScores:
+def average_logits_or_log_mean_probabilities(
+    client_logits: ClientLogits, rule: EnsembleRule
+) -> ClassScores:
     """Average client logits `[M, N, C]`, or take the logarithm of their mean probabilities; `[N,
     C]`.
     """
@@ -252,7 +254,7 @@ class EnsembleModel(GlobalModel):
         self.client_logits = CachedFunction(clients.logits)
 
     def logits(self, samples: Samples) -> ClassScores:
-        return average_client_logits(self.client_logits(samples), self.rule)
+        return average_logits_or_log_mean_probabilities(self.client_logits(samples), self.rule)
 
     def features(self, samples: Samples) -> Features:
         return self.client_logits(samples).transpose(0, 1).flatten(1)

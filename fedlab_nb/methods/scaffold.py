@@ -31,7 +31,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..training.loop import GradientAdjustment
+from ..training.loop import InPlaceGradientAdjustment
 from .base import (
     ClientWeighting,
     Context,
@@ -51,7 +51,7 @@ from .parts.rounds import (
     make_local_epochs_knob,
     subtract_states,
 )
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, TotalBytesOfRun
 
 LEAKS = "each client's model, sample count and mean gradient, every round"
 SENDS = {"sends": "its network + mean gradient", "back": "the new network + mean gradient"}
@@ -69,8 +69,8 @@ class Scaffold(Iterative):
     eta_s: float = knob(1.0, "Server rate", symbol="η_s", low=0.01, high=2)
     weights: ClientWeighting = make_client_weights_knob("w_k")
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
-        return TrafficBytes(
+    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
+        return TotalBytesOfRun(
             2 * super().bytes_sent(sizes).bytes
         )  # with each model a control variate
 
@@ -89,7 +89,9 @@ class Scaffold(Iterative):
             start, common_c = rounds.broadcast_to_participants((state, c))
             rounds.load_participant_states(start)
             corrections = [subtract_states(common_c, client_c[k]) for k in participants]
-            yield from rounds.train_participants(t, adjust=make_gradient_correction(corrections))
+            yield from rounds.train_participants(
+                t, adjust=make_control_variate_adjustment(corrections)
+            )
             ends = rounds.copy_participant_states_with_poison()
             changes = []
             for k, end in zip(participants, ends, strict=True):
@@ -118,7 +120,9 @@ class Scaffold(Iterative):
         return rounds.result
 
 
-def make_gradient_correction(client_corrections: Sequence[State]) -> GradientAdjustment:
+def make_control_variate_adjustment(
+    client_corrections: Sequence[State],
+) -> InPlaceGradientAdjustment:
     """g ← g + (c - c_k), where `client_corrections[k]` is c - c_k."""
     rows: dict[tuple[int, ...], list[Tensor]] = {}
 

@@ -29,7 +29,7 @@ import torch
 
 from ..comm.codec import count_kept_entries, pack_largest_entries, unpack_largest_entries
 from ..errors import UsageError
-from ..models import model_state
+from ..models import copy_model_state
 from ..tensor_types import ClientChanges, ClientShares, ParameterVector
 from .base import (
     ClientWeighting,
@@ -48,7 +48,7 @@ from .parts.averages import (
     flatten_state_into_vector,
     split_vector_into_tensors,
 )
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, TotalBytesOfRun
 
 ChangeRule = Literal["ties", "task"]
 RULES: tuple[ChangeRule, ...] = get_args(ChangeRule)
@@ -92,11 +92,11 @@ class Ties(Method):
 
     report = TiesReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
         if self.upload == "whole":
             return sizes.one_shot_bytes
         # A kept entry is a position and a value.
-        return TrafficBytes(sizes.models_down + 0.6 * sizes.models_up, is_exact=False)
+        return TotalBytesOfRun(sizes.models_down + 0.6 * sizes.models_up, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         if ctx.init != "same":
@@ -109,7 +109,7 @@ class Ties(Method):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()
         network = ctx.initial_model()
-        start = model_state(network)
+        start = copy_model_state(network)
         names = [name for name, _ in network.named_parameters()]
         origin = flatten_state_into_vector(start, names)
         received = []
@@ -117,7 +117,7 @@ class Ties(Method):
             # Client: the model, or of its change (after dropping) the largest entries.
             upload: dict[str, Any] = clients.state(k)
             if self.upload == "trimmed":
-                change = self._drop_random_entries(
+                change = self._drop_random_entries_and_rescale(
                     flatten_state_into_vector(upload, names) - origin, ctx, k
                 )
                 other_tensors = {
@@ -144,12 +144,12 @@ class Ties(Method):
                 )
                 whole_changes = vectors - origin
                 dropped = [
-                    self._drop_random_entries(change, ctx, k)
+                    self._drop_random_entries_and_rescale(change, ctx, k)
                     for k, change in enumerate(whole_changes)
                 ]
                 changes = torch.stack(dropped)
                 if self.rule == "ties":
-                    changes = keep_largest_changes(changes, self.keep)
+                    changes = trim_to_largest_changes(changes, self.keep)
             if self.rule == "ties":
                 merged = compute_sign_elected_mean(changes, shares)
             else:
@@ -174,7 +174,7 @@ class Ties(Method):
                 report = replace(report, conflicts=compute_share_of_sign_conflicts(whole_changes))
             return MergedModel(network, report, average)
 
-    def _drop_random_entries(
+    def _drop_random_entries_and_rescale(
         self, change: ParameterVector, ctx: Context, client: int
     ) -> ParameterVector:
         """DARE on client k's `change [d]`."""
@@ -192,7 +192,7 @@ def compute_weighted_mean_change(
     return (client_shares[:, None] * client_changes).sum(0)
 
 
-def keep_largest_changes(client_changes: ClientChanges, share_kept: float) -> ClientChanges:
+def trim_to_largest_changes(client_changes: ClientChanges, share_kept: float) -> ClientChanges:
     """Changes `[M, d]`; of each row only the share `share_kept` of largest magnitude, the rest 0."""
     largest = (
         client_changes.abs()

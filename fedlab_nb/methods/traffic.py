@@ -14,7 +14,7 @@ from ..comm.formulas import FLOAT
 from ..value_types import SampleShape
 
 
-class TrafficBytes(NamedTuple):
+class TotalBytesOfRun(NamedTuple):
     """The bytes of a run.
 
     bytes: between clients and server, both ways, of all clients
@@ -25,9 +25,9 @@ class TrafficBytes(NamedTuple):
     is_exact: bool = True
 
     @property
-    def as_estimate(self) -> TrafficBytes:
+    def as_estimate(self) -> TotalBytesOfRun:
         """The same as an estimate."""
-        return TrafficBytes(self.bytes, is_exact=False)
+        return TotalBytesOfRun(self.bytes, is_exact=False)
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class FederationSizes(NetworkSizes):
     models_down: int
 
     @property
-    def one_shot_bytes(self) -> TrafficBytes:
+    def one_shot_bytes(self) -> TotalBytesOfRun:
         """The bytes of one initial model down to each client, and of one trained model up."""
-        return TrafficBytes(self.models_down + self.models_up)
+        return TotalBytesOfRun(self.models_down + self.models_up)
 
     def count_bytes_from_all_clients(self, floats_per_client: float) -> float:
         """Count the bytes if each client sends this many float32 numbers."""

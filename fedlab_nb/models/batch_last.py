@@ -37,7 +37,7 @@ class UpConv2d(nn.Conv2d):
         return super().forward(nn.functional.interpolate(feature_maps, size=self.size))
 
 
-def are_divisible_by_four(sides: Iterable[int]) -> bool:
+def are_all_divisible_by_four(sides: Iterable[int]) -> bool:
     """True if an image generator, which doubles a quarter of each side twice, makes exactly these `sides`."""
     return all(side % 4 == 0 for side in sides)
 

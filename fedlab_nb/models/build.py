@@ -70,7 +70,7 @@ class Models(dict[str, ModelInfo]):
         layout = make_layout_with_replaced_batch_norm(info.layout, cast(NormReplacement, kind))
         return replace(info, title=title, layout=layout, batch_norm=False)
 
-    def check_name(self, name: str) -> str:
+    def check_model_name(self, name: str) -> str:
         """`name` if there is such an architecture; else UsageError with the nearest match."""
         try:
             self[name]
@@ -120,7 +120,7 @@ def is_added_model(name: str) -> bool:
     return name in MODELS and not str(MODELS[name].layout.__module__).startswith(package)
 
 
-def choose_default_model(input_shape: SampleShape) -> str:
+def choose_default_model_name(input_shape: SampleShape) -> str:
     """The architecture for "auto".
 
     It is the cnn for images of 256 numbers or more (if the cnn can take them), the cnn1d for recordings of eight steps
@@ -154,12 +154,12 @@ def parse_models(text: str, input_shape: SampleShape) -> list[SizedModel]:
     for part in str(text).split(","):
         name, _, width_text = part.strip().partition(":")
         if name != "auto":
-            MODELS.check_name(name)
+            MODELS.check_model_name(name)
         width = None
         if width_text:
             width = check_whole_number("width", parse_if_number(width_text), 1, 4096)
         if name == "auto":
-            name = choose_default_model(input_shape)
+            name = choose_default_model_name(input_shape)
         models.append(SizedModel(name, width))
     return models
 
@@ -186,10 +186,12 @@ def parse_architecture(text: str, input_shape: SampleShape, class_count: int) ->
     UsageError if it cannot take such inputs.
     """
     name, width = parse_models(check_names_one_model(text), input_shape)[0]
-    return name, check_input_shape(name, input_shape), class_count, width
+    return name, check_and_convert_input_shape(name, input_shape), class_count, width
 
 
-def build_first_network_from_text(text: str, input_shape: SampleShape, class_count: int) -> Network:
+def build_untrained_network_of_first_model(
+    text: str, input_shape: SampleShape, class_count: int
+) -> Network:
     """The first model that `text` specifies, untrained."""
     name, width = parse_models(text, input_shape)[0]
     return build(name, input_shape, class_count, width=width)
@@ -221,8 +223,8 @@ def build(
     >>> build("cnn", (1, 28, 28), 10).features(torch.zeros(5, 1, 28, 28)).shape
     torch.Size([5, 84])
     """
-    info = MODELS[MODELS.check_name(name)]
-    input_shape = check_input_shape(name, input_shape)
+    info = MODELS[MODELS.check_model_name(name)]
+    input_shape = check_and_convert_input_shape(name, input_shape)
     classes = check_whole_number("classes", classes, 2)
     if width is None:
         width = choose_default_width(name, input_shape)
@@ -295,7 +297,7 @@ def make_initialised_layer(
     return layer.to(dtype_device_template.device, dtype_device_template.dtype)
 
 
-def check_input_shape(name: str, input_shape: SampleShape) -> tuple[int, ...]:
+def check_and_convert_input_shape(name: str, input_shape: SampleShape) -> tuple[int, ...]:
     """Return `input_shape`; UsageError if it is no shape of samples, or if architecture `name` cannot take it."""
     shape = tuple(check_whole_number("a side of input_shape", side, 1) for side in input_shape)
     if len(shape) not in SAMPLES:
@@ -308,7 +310,7 @@ def check_input_shape(name: str, input_shape: SampleShape) -> tuple[int, ...]:
     if needs not in ("", kind):
         sides = "x".join(map(str, shape))
         raise UsageError(
-            f"Model {name!r} needs {needs}, not {kind} of {sides}; use {choose_default_model(shape)!r}."
+            f"Model {name!r} needs {needs}, not {kind} of {sides}; use {choose_default_model_name(shape)!r}."
         )
     if needs == "recordings" and shape[1] < SMALLEST_SIDE:
         raise UsageError(

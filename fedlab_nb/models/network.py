@@ -22,9 +22,9 @@ from ..tensor_types import Features, Logits, Samples
 from ..value_types import SampleShape
 
 # The blocks of a network, and D, the length of the feature vector that they end in.
-NetworkLayout = tuple[Sequence[nn.Module], int]
+BlocksAndFeatureCount = tuple[Sequence[nn.Module], int]
 # (input_shape, width) -> the blocks, and D.
-LayoutFunction = Callable[[tuple[int, ...], int], NetworkLayout]
+LayoutFunction = Callable[[tuple[int, ...], int], BlocksAndFeatureCount]
 # (name, input_shape, classes, width); with a fifth element for the upper part of a network that was cut.
 Architecture = tuple
 # "nobn": no normalisation at all; "gn": group normalisation.
@@ -109,7 +109,7 @@ def make_layout_with_replaced_batch_norm(
     With "nobn" each convolution gets a bias, which was superfluous in front of batch norm.
     """
 
-    def changed_layout(input_shape: SampleShape, width: int) -> NetworkLayout:
+    def changed_layout(input_shape: SampleShape, width: int) -> BlocksAndFeatureCount:
         blocks, features = layout(input_shape, width)
         changed_blocks = nn.ModuleList(blocks)
         for module in list(changed_blocks.modules()):

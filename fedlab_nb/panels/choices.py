@@ -11,12 +11,12 @@ from ipywidgets.widgets.widget_bool import CheckboxStyle
 
 from ..declared import read_toml
 from ..errors import choose
-from ..methods import METHODS, group_methods_by_kind
+from ..methods import METHODS, group_method_names
 from ..methods.base import Knob, KnobValue
 from ..methods.poison import Poison
 from ..models import MENU
 from ..plots.words import format_client_letters
-from ..symbols import add_symbol_meanings
+from ..symbols import append_symbol_meanings_to_tooltip
 from ..value_types import SettingValue
 from .sliders import FineSlider
 from .theme import make_widget, show_widgets_if
@@ -98,7 +98,7 @@ def make_knob_control(knob: Knob, method_title: str = "") -> widgets.Widget:
     Its tooltip has the knob's help, and the meaning that its symbol has in this method.
     """
     label = f"{knob.label} {knob.symbol}".strip()
-    help = add_symbol_meanings(f"{label}: {knob.help}", knob.symbol, method_title)
+    help = append_symbol_meanings_to_tooltip(f"{label}: {knob.help}", knob.symbol, method_title)
     same = {"value": knob.default, "description": label, "tooltip": help, "style": LABEL}
     if knob.model:  # suggestions, and any other with its width
         return widgets.Combobox(options=("auto", *MENU), continuous_update=False, **same)
@@ -168,7 +168,7 @@ class MethodChooser:
             )
             box.observe(lambda _: self._show_method_chips(), "value")
             self.boxes[name] = box
-        self.groups = group_methods_by_kind(self.boxes)
+        self.groups = group_method_names(self.boxes)
         self.headings = {
             title: make_widget(widgets.HTML, "fl-group", value=title) for title in self.groups
         }

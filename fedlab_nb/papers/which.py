@@ -34,7 +34,7 @@ from ..errors import UsageError, choose
 from ..methods import METHODS
 from ..plots import Picture, Series, render_picture_png
 from ..plots.frontier import BAND_SEEDS, Frontier, draw_frontiers
-from ..plots.identity import shorten_title
+from ..plots.identity import shorten_method_title
 from ..plots.vector import draw_svg
 from ..plots.words import describe_seeds, format_count_and_noun, format_dataset_name, join_with_and
 from ..rng import make_numpy_generator
@@ -125,7 +125,7 @@ class Candidate:
     @property
     def title(self) -> str:
         """Its name in pictures."""
-        title = shorten_title(METHODS[self.method].info.title)
+        title = shorten_method_title(METHODS[self.method].info.title)
         return f"{title} ({self.options})" if self.options else title
 
     @property

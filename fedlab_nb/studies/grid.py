@@ -28,7 +28,13 @@ from typing import NamedTuple
 
 from ..data import replace_objects_by_names_in_settings
 from ..declared import parse_toml
-from ..errors import UsageError, check_name_list, check_whole_number, choose, parse_if_number
+from ..errors import (
+    UsageError,
+    check_and_list_unique_names,
+    check_whole_number,
+    choose,
+    parse_if_number,
+)
 from ..files import expand_path
 from ..methods import METHODS
 from ..value_types import SettingsByName, SettingValue
@@ -83,7 +89,7 @@ class Study:
         seeds: the number of seeds, counted from `seed`, or a list of them
         Raises UsageError for an unknown name, an empty axis, and a grid of more than a million cells.
         """
-        names = check_name_list("methods", methods)
+        names = check_and_list_unique_names("methods", methods)
         if names == ["all"]:
             names = list(METHODS)
         if not names:

@@ -25,8 +25,8 @@ from ..data.transform import InputScale
 from ..errors import UsageError, check_number, check_whole_number, choose, parse_if_number
 from ..methods import METHODS, Method, choose_method_label
 from ..methods.poison import Poison
-from ..models import MODELS, choose_default_model, parse_models
-from ..models.build import check_input_shape
+from ..models import MODELS, choose_default_model_name, parse_models
+from ..models.build import check_and_convert_input_shape
 from ..models.network import Architecture
 from ..training import BACKENDS, Recipe
 from ..training.backend import BackendChoice
@@ -689,7 +689,7 @@ def choose_client_model(
         return settings.model
     lines = setup.block.shared
     if "model" not in lines or len(data_description.input_shape) != 3:
-        return choose_default_model(data_description.input_shape)
+        return choose_default_model_name(data_description.input_shape)
     if "one_model" in lines and "one architecture" in method_class.info.needs:
         return lines["one_model"].value
     return lines["model"].value
@@ -707,7 +707,7 @@ def assign_architectures_to_clients(
         kinds.append(
             (
                 name,
-                check_input_shape(name, data_description.input_shape),
+                check_and_convert_input_shape(name, data_description.input_shape),
                 data_description.classes,
                 width,
             )

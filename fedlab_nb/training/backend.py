@@ -52,7 +52,9 @@ YIELD_INTERVAL = (
 SMALLEST_CONV_STACK = 5
 SMALLEST_LINEAR_STACK = 25
 
-_threads = threading.local()  # `cores`: torch's threads before `configure_torch` took them away
+_threads = (
+    threading.local()
+)  # `cores`: torch's threads before `use_torch_settings_for_run` took them away
 _known_multiply_adds: dict[tuple, int] = {}
 
 
@@ -72,7 +74,7 @@ def find_fastest_backend(
     return "stacked" if is_small else "loop"
 
 
-def choose_backend(
+def resolve_backend_choice(
     backend: BackendChoice,
     device: str,
     model: nn.Module,
@@ -155,13 +157,13 @@ def choose_parallel_part_count(
         return 1
     if find_fastest_backend(device, model, input_shape, client_count) == "stacked":
         return max(1, client_count // choose_minimum_clients_for_stack(model))
-    if prod(input_shape) > SMALL_INPUT and count_cores() > 1:
+    if prod(input_shape) > SMALL_INPUT and count_usable_cores() > 1:
         return client_count
     return 1
 
 
 @contextmanager
-def configure_torch(device: str, input_shape: SampleShape) -> WithBlock:
+def use_torch_settings_for_run(device: str, input_shape: SampleShape) -> WithBlock:
     """Inside the block torch's threads and convolutions are set for a run on samples of `input_shape`.
 
     On a CPU: one thread if a sample has at most SMALL_INPUT numbers. On a GPU: convolutions are deterministic and use
@@ -171,17 +173,17 @@ def configure_torch(device: str, input_shape: SampleShape) -> WithBlock:
         with cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
             yield
     elif prod(input_shape) <= SMALL_INPUT:
-        with use_one_thread():
+        with use_one_torch_thread():
             yield
     else:
         yield
 
 
 @contextmanager
-def use_one_thread() -> WithBlock:
-    """Inside the block torch computes on one thread; `count_cores` still gives the number that there were before."""
+def use_one_torch_thread() -> WithBlock:
+    """Inside the block torch computes on one thread; `count_usable_cores` still gives the number before it."""
     threads_before = torch.get_num_threads()
-    _threads.cores = count_cores()
+    _threads.cores = count_usable_cores()
     torch.set_num_threads(1)
     try:
         yield
@@ -190,8 +192,8 @@ def use_one_thread() -> WithBlock:
         del _threads.cores
 
 
-def count_cores() -> int:
-    """The number of cores that a run may use: torch's threads, not counting a limit set by `configure_torch`."""
+def count_usable_cores() -> int:
+    """The number of cores that a run may use: torch's threads, without the limit of `use_torch_settings_for_run`."""
     return getattr(_threads, "cores", 0) or torch.get_num_threads()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from ..models import Network, count_parameters, load_state, model_state
+from ..models import Network, copy_model_state, count_parameters, load_state
 from ..models.network import Architecture
 from ..models.state import ModelState, copy_model
 from ..tensor_types import ClientFeatures, ClientLogits, Predictions, Samples
@@ -45,11 +45,11 @@ class ClientModels:
 
     def state(self, client: int) -> ModelState:
         """Parameters and batch-norm statistics of a client, copied."""
-        return model_state(self.modules[client])
+        return copy_model_state(self.modules[client])
 
     def states(self) -> list[ModelState]:
         """`state(k)` of every client."""
-        return [model_state(module) for module in self.modules]
+        return [copy_model_state(module) for module in self.modules]
 
     @property
     def parameters(self) -> list[int]:

@@ -29,7 +29,7 @@ from .local import EpochProgress, choose_curve_epochs
 from .optim import Gradients, clip_gradients_to_norm, make_optimizer
 from .recipe import Recipe, make_autocast
 
-PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
+TeacherStudentLossPerSample = Callable[[Tensor, Tensor], Tensor]
 Teacher = Tensor | Callable[[Tensor], Tensor]
 
 
@@ -73,7 +73,9 @@ LossName = Literal["kl", "l1", "ce"]
 LOSSES = ("kl", "l1", "ce")
 
 
-def choose_distillation_loss(name: LossName, temperature: float = 1.0) -> PerSampleLoss:
+def choose_distillation_loss(
+    name: LossName, temperature: float = 1.0
+) -> TeacherStudentLossPerSample:
     """The named loss; `temperature` is for "kl" alone. UsageError for another name."""
     choose("distillation loss", name, LOSSES)
     if name == "kl":
@@ -88,7 +90,12 @@ class StudentTrainer:
     """A student and its optimizer. `clip`: largest norm of a step's gradient (None: not clipped)."""
 
     def __init__(
-        self, student: nn.Module, recipe: Recipe, loss: PerSampleLoss, *, clip: float | None = None
+        self,
+        student: nn.Module,
+        recipe: Recipe,
+        loss: TeacherStudentLossPerSample,
+        *,
+        clip: float | None = None,
     ) -> None:
         self.student = student
         self.recipe = recipe
@@ -157,7 +164,7 @@ def distil_student_in_place(
     samples: Samples,
     teacher: Teacher,
     recipe: Recipe,
-    loss: PerSampleLoss,
+    loss: TeacherStudentLossPerSample,
     stream: Generator,
     clip: float | None = None,
 ) -> Iterator[EpochProgress]:

@@ -12,17 +12,17 @@ from ..models import Network
 from ..rng import generator
 from .backend import (
     BackendChoice,
-    choose_backend,
     choose_parallel_part_count,
-    count_cores,
+    count_usable_cores,
+    resolve_backend_choice,
     run_trainings_in_parallel_threads,
     should_use_channels_last,
 )
 from .clients import group_clients_by_architecture
 from .loop import (
-    ClientLoss,
+    ClientLossPerSample,
     FinishedEpochCounts,
-    GradientAdjustment,
+    InPlaceGradientAdjustment,
     Shard,
     train_each_client_in_turn_every_epoch,
 )
@@ -62,8 +62,8 @@ def train_clients(
     backend: BackendChoice = "auto",
     ids: Sequence[int] | None = None,
     stream: str = "batches",
-    loss: ClientLoss | None = None,
-    adjust: GradientAdjustment | None = None,
+    loss: ClientLossPerSample | None = None,
+    adjust: InPlaceGradientAdjustment | None = None,
 ) -> Iterator[EpochProgress]:
     """Train `models[k]` on `shards[k]` in place, every client by the same `recipe`; yields
     `EpochProgress`s.
@@ -109,7 +109,7 @@ def train_clients(
             epochs = trainings[0]
         else:
             epochs = run_trainings_in_parallel_threads(
-                trainings, curve_epochs or [recipe.epochs], count_cores()
+                trainings, curve_epochs or [recipe.epochs], count_usable_cores()
             )
         last_shown = 0
         # Since Python 3.12 a generator that is closed does not close those that it reads.
@@ -130,8 +130,8 @@ def make_trainings_of_client_group(
     *,
     backend: BackendChoice,
     curve_epochs: Sequence[int],
-    loss: ClientLoss | None,
-    adjust: GradientAdjustment | None,
+    loss: ClientLossPerSample | None,
+    adjust: InPlaceGradientAdjustment | None,
     augmentation_streams: Sequence[torch.Generator],
 ) -> list[FinishedEpochCounts]:
     """The trainings of clients with one architecture: one, or several that can run at the same time.
@@ -143,14 +143,14 @@ def make_trainings_of_client_group(
     x = shards[client_group[0]][0]
     device = x.device.type
     input_shape = tuple(x.shape[1:])
-    chosen = choose_backend(backend, device, model, input_shape, len(client_group))
+    chosen = resolve_backend_choice(backend, device, model, input_shape, len(client_group))
     is_plain = backend == "auto" and loss is None and adjust is None
     part_count = (
         choose_parallel_part_count(device, model, input_shape, len(client_group)) if is_plain else 1
     )
     channels_last = should_use_channels_last(device, model, input_shape, recipe.precision)
     trainings: list[FinishedEpochCounts] = []
-    for part in split_clients_by_size(client_group, shards, part_count):
+    for part in split_clients_largest_first(client_group, shards, part_count):
         part_models = [models[k] for k in part]
         part_shards = [shards[k] for k in part]
         part_streams = [streams[k] for k in part]
@@ -179,7 +179,7 @@ def make_trainings_of_client_group(
     return trainings
 
 
-def split_clients_by_size(
+def split_clients_largest_first(
     clients: Sequence[int], shards: Sequence[Shard], group_count: int
 ) -> list[list[int]]:
     """The clients of `clients` in `group_count` lists of similar lengths, those with the most samples first."""

@@ -27,9 +27,9 @@ from .optim import Gradients, clip_gradients_to_norm, compute_sam_gradients, mak
 from .recipe import Augmentation, Recipe, make_autocast
 
 Shard = tuple[Tensor, ...]
-ClientLoss = Callable[..., Tensor]
+ClientLossPerSample = Callable[..., Tensor]
 FinishedEpochCounts = Generator[int, None, None]  # after each step how many epochs are finished
-GradientAdjustment = Callable[[tuple[int, ...], dict[str, Tensor], list[Tensor]], None]
+InPlaceGradientAdjustment = Callable[[tuple[int, ...], dict[str, Tensor], list[Tensor]], None]
 
 
 class LabelledSamples(NamedTuple):
@@ -56,8 +56,8 @@ class LocalTraining:
         *,
         position: int,
         channels_last: bool = False,
-        loss: ClientLoss | None = None,
-        adjust: GradientAdjustment | None = None,
+        loss: ClientLossPerSample | None = None,
+        adjust: InPlaceGradientAdjustment | None = None,
         augmentation_stream: torch.Generator | None = None,
     ) -> None:
         self.memory_format = torch.channels_last if channels_last else torch.preserve_format
@@ -138,8 +138,8 @@ def train_each_client_in_turn_every_epoch(
     *,
     channels_last: bool = False,
     positions: Sequence[int] | None = None,
-    loss: ClientLoss | None = None,
-    adjust: GradientAdjustment | None = None,
+    loss: ClientLossPerSample | None = None,
+    adjust: InPlaceGradientAdjustment | None = None,
     augmentation_streams: Sequence[torch.Generator] = (),
 ) -> FinishedEpochCounts:
     """Train `models[k]` on `shards[k] = (x [n_k, ...], y [n_k])` in place; yield the number of finished epochs.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ADAM_EPSILON = 1e-8
 
 
-def select_first_rows(tensors: Sequence[Tensor], row_count: int) -> list[Tensor]:
+def view_first_rows(tensors: Sequence[Tensor], row_count: int) -> list[Tensor]:
     """The first `row_count` rows of each tensor, sharing its memory."""
     return [tensor.detach()[:row_count] for tensor in tensors]
 
@@ -52,11 +52,11 @@ class Sgd:
         if momentum:
             self.velocity = [torch.zeros_like(parameter) for parameter in self.parameters]
 
-    def select_first_models(self, model_count: int) -> Sgd:
+    def view_first_models(self, model_count: int) -> Sgd:
         """This optimizer for the first `model_count` rows of every parameter; both share parameters and velocity."""
         part = copy.copy(self)
-        part.parameters = select_first_rows(self.parameters, model_count)
-        part.velocity = select_first_rows(self.velocity, model_count)
+        part.parameters = view_first_rows(self.parameters, model_count)
+        part.velocity = view_first_rows(self.velocity, model_count)
         return part
 
     @torch.no_grad()
@@ -100,13 +100,13 @@ class Adam:
             device = self.parameters[0].device
             self.row_counts = torch.zeros(rows, dtype=torch.float64, device=device)
 
-    def select_first_models(self, model_count: int) -> Adam:
+    def view_first_models(self, model_count: int) -> Adam:
         """This optimizer for the first `model_count` rows of every parameter; both share
         parameters, moments and counts."""
         part = copy.copy(self)
-        part.parameters = select_first_rows(self.parameters, model_count)
-        part.mean = select_first_rows(self.mean, model_count)
-        part.square = select_first_rows(self.square, model_count)
+        part.parameters = view_first_rows(self.parameters, model_count)
+        part.mean = view_first_rows(self.mean, model_count)
+        part.square = view_first_rows(self.square, model_count)
         part.row_counts = self.row_counts[:model_count]
         return part
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from ..models import Network
 from ..tensor_types import Labels, Logits, Probabilities, SampleWeights
 from .graphs import GradientGraphs, can_record_cuda_graph
-from .loop import ClientLoss, FinishedEpochCounts, GradientAdjustment, Shard
+from .loop import ClientLossPerSample, FinishedEpochCounts, InPlaceGradientAdjustment, Shard
 from .optim import (
     Adam,
     Gradients,
@@ -77,7 +77,9 @@ class BatchSchedule:
             weights.append(batch_weights.to(dtype_device_template.dtype))
         self.shapes: list[BatchShape] = []
         for batch_weights, copy in zip(
-            weights, copy_to_device(weights, dtype_device_template.device), strict=True
+            weights,
+            copy_to_device_in_one_transfer(weights, dtype_device_template.device),
+            strict=True,
         ):
             has_padding = bool((batch_weights == 0).any())
             self.shapes.append(BatchShape(len(copy), copy, has_padding))
@@ -120,7 +122,7 @@ def make_batch_layout(
     return BatchLayout(samples, is_real.double() / lengths[:, None])
 
 
-def copy_to_device(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
+def copy_to_device_in_one_transfer(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
     """Copies of `tensors` on `device`. They are transferred together, and then copied into separate memory."""
     if not tensors:
         return []
@@ -168,8 +170,8 @@ class StackedTraining:
         streams: Sequence[torch.Generator],
         *,
         positions: Sequence[int],
-        loss: ClientLoss | None,
-        adjust: GradientAdjustment | None,
+        loss: ClientLossPerSample | None,
+        adjust: InPlaceGradientAdjustment | None,
         augmentation_streams: Sequence[torch.Generator],
     ) -> None:
         order = order_clients_by_descending_batch_count(
@@ -192,7 +194,7 @@ class StackedTraining:
         )
         self.optimizers: dict[int, Sgd | Adam] = {}  # by the number of active clients
         for shape in self.schedule.shapes:
-            self.optimizers[shape.active] = optimizer.select_first_models(shape.active)
+            self.optimizers[shape.active] = optimizer.view_first_models(shape.active)
         self.augmentation: Augmentation | None = None
         if augmentation_streams:
             sorted_streams = [augmentation_streams[k] for k in order]
@@ -311,8 +313,8 @@ def train_clients_stacked(
     snapshots: Sequence[int] = (),
     *,
     positions: Sequence[int] | None = None,
-    loss: ClientLoss | None = None,
-    adjust: GradientAdjustment | None = None,
+    loss: ClientLossPerSample | None = None,
+    adjust: InPlaceGradientAdjustment | None = None,
     augmentation_streams: Sequence[torch.Generator] = (),
 ) -> FinishedEpochCounts:
     """Train `models`, all of one architecture, in place; yields the number of finished epochs after every step.

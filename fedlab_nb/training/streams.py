@@ -13,7 +13,13 @@ import torch
 
 from ..models import Network
 from .graphs import GradientGraphs, can_record_cuda_graph
-from .loop import ClientLoss, FinishedEpochCounts, GradientAdjustment, LocalTraining, Shard
+from .loop import (
+    ClientLossPerSample,
+    FinishedEpochCounts,
+    InPlaceGradientAdjustment,
+    LocalTraining,
+    Shard,
+)
 from .recipe import Recipe
 
 LANES = 6  # clients that train at the same time; each lane holds the memory of one client's step
@@ -48,8 +54,8 @@ def train_clients_on_cuda_streams(
     *,
     channels_last: bool = False,
     positions: Sequence[int] | None = None,
-    loss: ClientLoss | None = None,
-    adjust: GradientAdjustment | None = None,
+    loss: ClientLossPerSample | None = None,
+    adjust: InPlaceGradientAdjustment | None = None,
     augmentation_streams: Sequence[torch.Generator] = (),
 ) -> FinishedEpochCounts:
     """Train `models` in place; yields the number of finished epochs.

@@ -25,7 +25,7 @@ import fedlab_nb as fl
 from fedlab_nb.models import build
 from fedlab_nb.rng import generator
 from fedlab_nb.training import Recipe, train_clients_to_end
-from fedlab_nb.training.backend import configure_torch, find_fastest_backend
+from fedlab_nb.training.backend import find_fastest_backend, use_torch_settings_for_run
 
 VARIANTS = ("plain", "loop", "stacked", "auto")
 FOUR = ["fedavg", "ensemble", "fens", "fedlpa"]
@@ -102,7 +102,7 @@ def measure_training(work: Workload, options: argparse.Namespace) -> str:
         if variant == "plain":
             train_in_plain_loop(networks, shards, recipe)
             return
-        with configure_torch(device, data.input_shape):
+        with use_torch_settings_for_run(device, data.input_shape):
             train_clients_to_end(networks, shards, recipe, seed=options.seed, backend=variant)
 
     turns = []

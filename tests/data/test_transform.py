@@ -9,7 +9,12 @@ import torch
 
 from fedlab_nb.data import compute_normalisation, load, normalise_transform_text
 from fedlab_nb.errors import UsageError
-from fedlab_nb.models import build, load_state, model_state, prepend_input_normalisation_in_place
+from fedlab_nb.models import (
+    build,
+    copy_model_state,
+    load_state,
+    prepend_input_normalisation_in_place,
+)
 from fedlab_nb.rng import generator
 from fedlab_nb.studies import run
 from fedlab_nb.studies.settings import Settings, make_plans
@@ -56,7 +61,11 @@ def test_training_equals_that_of_a_plain_network_on_scaled_images(name, width, b
     for plain_model, scaled_model in zip(plain, scaled, strict=True):
         # The states have as many tensors: the constants of the scale are not sent.
         pairs = list(
-            zip(model_state(plain_model).values(), model_state(scaled_model).values(), strict=True)
+            zip(
+                copy_model_state(plain_model).values(),
+                copy_model_state(scaled_model).values(),
+                strict=True,
+            )
         )
         assert max(float((a - b).abs().max()) for a, b in pairs) < 1e-9
 
@@ -82,7 +91,9 @@ def test_a_method_runs_with_a_complete_transform_and_sends_the_same_bytes(method
 def test_a_trained_network_scales_test_images_itself():
     model = run("fedavg", transform="symmetric", device="cpu", **QUICK).model.module
     plain = build("mlp", (1, 8, 8), 10)
-    load_state(plain, dict(zip(model_state(plain), model_state(model).values(), strict=True)))
+    load_state(
+        plain, dict(zip(copy_model_state(plain), copy_model_state(model).values(), strict=True))
+    )
     x = load("digits").x_test
     assert torch.allclose(model(x), plain(2 * x - 1), atol=1e-5)
 

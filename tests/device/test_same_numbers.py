@@ -12,7 +12,7 @@ import torch
 
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.context import Context
-from fedlab_nb.models import MODELS, model_state
+from fedlab_nb.models import MODELS, copy_model_state
 from fedlab_nb.studies import job
 from fedlab_nb.training import ClientModels, Recipe, train_clients_to_end
 from fedlab_nb.training.stack import can_stack_model
@@ -156,6 +156,6 @@ def test_every_model_is_trained_to_the_same_numbers(name, optimizer):
         assert torch.allclose(there.logits(x.to(NAME)).cpu(), here.logits(x), **CLOSE)
         assert torch.allclose(there.features(x.to(NAME)).cpu(), here.features(x), **CLOSE)
         for model_there, model_here in zip(there.modules, here.modules, strict=True):
-            state_there = {k: v.cpu().numpy() for k, v in model_state(model_there).items()}
-            state_here = {k: v.numpy() for k, v in model_state(model_here).items()}
+            state_there = {k: v.cpu().numpy() for k, v in copy_model_state(model_there).items()}
+            state_here = {k: v.numpy() for k, v in copy_model_state(model_here).items()}
             assert_close(state_there, state_here, name)

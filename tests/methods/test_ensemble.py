@@ -7,7 +7,7 @@ import torch
 from byte_formulas import beta_bytes, ensemble_selection_bytes
 from fens_runs import C, M, context, x_test
 
-from fedlab_nb.cli import format_outcome
+from fedlab_nb.cli import format_outcome_as_line
 from fedlab_nb.data import federate
 from fedlab_nb.methods import choose_method_label
 from fedlab_nb.methods.ensemble import (
@@ -17,7 +17,7 @@ from fedlab_nb.methods.ensemble import (
     EnsembleReport,
     assign_to_k_means_clusters,
     blend_mean_and_product_of_probabilities,
-    choose_best_client_of_each_cluster,
+    choose_best_of_clusters_then_next_best,
 )
 from fedlab_nb.panels.record import Row, Runs
 from fedlab_nb.rng import generator
@@ -72,8 +72,8 @@ def test_comparisons_show_the_other_mean_as_well():
     outcomes = compare(["ensemble", "fedavg"], **setting)
     outcome = outcomes[0]
     accuracy_of_other_mean = outcome.report.others()["mean of probabilities"]
-    assert f"mean of probabilities {accuracy_of_other_mean:.1%}" in format_outcome(outcome)
-    assert "mean of" not in format_outcome(outcomes[1])
+    assert f"mean of probabilities {accuracy_of_other_mean:.1%}" in format_outcome_as_line(outcome)
+    assert "mean of" not in format_outcome_as_line(outcomes[1])
     row = Row(
         1,
         "ensemble",
@@ -275,12 +275,12 @@ def test_k_means_finds_three_clusters_and_the_best_client_of_each_is_kept():
     assert all(len(set(cluster[i::3].tolist())) == 1 for i in range(3))
     assert len(set(cluster.tolist())) == 3
     ranked = [7, 4, 10, 0, 2, 1, 3, 5, 6, 8, 9, 11]  # 7, 4, 10 and 1 are in one cluster
-    assert choose_best_client_of_each_cluster(cluster, ranked, 3) == [7, 0, 2]
+    assert choose_best_of_clusters_then_next_best(cluster, ranked, 3) == [7, 0, 2]
 
 
 def test_with_fewer_clusters_than_members_the_ranking_fills_up():
     member = assign_to_k_means_clusters(torch.ones(6, 3), 3, 2)
-    assert choose_best_client_of_each_cluster(member, [2, 0, 1, 3, 4, 5], 3) == [2, 0, 1]
+    assert choose_best_of_clusters_then_next_best(member, [2, 0, 1, 3, 4, 5], 3) == [2, 0, 1]
 
 
 def test_recall_of_a_class_that_no_member_has_is_low():

@@ -16,7 +16,7 @@ from fedlab_nb.methods.fedgkt import (
     join_halves,
     make_transfer_loss,
 )
-from fedlab_nb.models import build, model_state
+from fedlab_nb.models import build, copy_model_state
 from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import train_clients
 
@@ -104,8 +104,8 @@ def test_with_weight_0_both_sides_train_on_labels_alone():
             )
         )
     for k in range(2):
-        by_hand = model_state(join_halves(edges[k], server))
-        state = model_state(model.clients.module(k))
+        by_hand = copy_model_state(join_halves(edges[k], server))
+        state = copy_model_state(model.clients.module(k))
         for name, expected in by_hand.items():
             torch.testing.assert_close(state[name], expected, rtol=1e-4, atol=1e-5)
 

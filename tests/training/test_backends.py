@@ -6,7 +6,7 @@ import pytest
 import torch
 from differences import largest_difference
 
-from fedlab_nb.models import MODELS, build, model_state
+from fedlab_nb.models import MODELS, build, copy_model_state
 from fedlab_nb.rng import generator
 from fedlab_nb.training import Recipe, train_clients_to_end
 
@@ -141,7 +141,7 @@ def test_a_step_of_sgd_by_hand():
     model = build("mlp", (8,), 2, dtype=torch.float64)
     x = torch.tensor([[1.0] * 8, [0.0] * 8], dtype=torch.float64)
     y = torch.tensor([0, 1])
-    before = model_state(model)
+    before = copy_model_state(model)
     logits = model(x)
     error = (logits.softmax(1) - torch.eye(2, dtype=torch.float64)[y]) / 2  # ∂(mean loss)/∂logits
     hidden = model.features(x)
@@ -157,7 +157,7 @@ def test_a_step_of_sgd_by_hand():
             seed=0,
             backend=backend,
         )
-        assert torch.allclose(model_state(twin)["classifier.weight"], expected, atol=1e-12)
+        assert torch.allclose(copy_model_state(twin)["classifier.weight"], expected, atol=1e-12)
 
 
 def test_auto_chooses_the_backend_by_a_rule():

@@ -14,7 +14,7 @@ from fedlab_nb.rng import generator
 from fedlab_nb.studies import compare, run
 from fedlab_nb.studies.cost import estimate_cost
 from fedlab_nb.training import Recipe, local, stacked, train_clients, train_clients_to_end
-from fedlab_nb.training.backend import configure_torch
+from fedlab_nb.training.backend import use_torch_settings_for_run
 from fedlab_nb.training.loop import train_each_client_in_turn_every_epoch
 from fedlab_nb.training.stacked import train_clients_stacked
 from fedlab_nb.training.streams import train_clients_on_cuda_streams
@@ -141,7 +141,7 @@ def train_on_card(name, width, recipe, train=None):
     """Five clients of different sizes after training by `recipe` in float32 on the card, by `train` or by auto."""
     sizes = {"sizes": (80, 64, 33, 17, 80), "dtype": torch.float32, "width": width}
     models, shards = copy_to_card(*make_clients(name, (3, 32, 32), **sizes))
-    with configure_torch("cuda", (3, 32, 32)):
+    with use_torch_settings_for_run("cuda", (3, 32, 32)):
         if train is None:
             train_clients_to_end(models, shards, recipe, seed=3)
         else:

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.models import build, model_state
+from fedlab_nb.models import build, copy_model_state
 from fedlab_nb.training import Recipe
 from fedlab_nb.training.distill import (
     StudentTrainer,
@@ -168,11 +168,11 @@ def test_a_pass_can_be_cut_short_and_always_ends_in_eval_mode():
 
 def test_zero_epochs_change_nothing_and_the_global_generator_is_not_used(student):
     state = torch.get_rng_state()
-    before = model_state(student)
+    before = copy_model_state(student)
     loss = choose_distillation_loss("kl")
     ticks = distil_student_in_place(
         student, draw_numbers(N, 5), draw_numbers(N, C), Recipe(0, 4), loss, torch.Generator()
     )
     assert list(ticks) == []
     assert torch.equal(state, torch.get_rng_state())
-    assert all(torch.equal(t, before[name]) for name, t in model_state(student).items())
+    assert all(torch.equal(t, before[name]) for name, t in copy_model_state(student).items())

@@ -64,7 +64,7 @@ def test_steps_of_the_first_models_alone_leave_the_others_unchanged(recipe):
     optimizer.step(draw_numbers(10))
     for t in (1, 2):
         gradients = [gradient[:2] for gradient in draw_numbers(10 + t)]
-        optimizer.select_first_models(2).step(gradients)
+        optimizer.view_first_models(2).step(gradients)
     first_optimizer = make_optimizer(first_rows, recipe, stacked_model_count=2)
     for t in range(3):
         first_optimizer.step([gradient[:2] for gradient in draw_numbers(10 + t)])

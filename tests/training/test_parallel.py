@@ -10,11 +10,11 @@ from fedlab_nb.models import build
 from fedlab_nb.training import Recipe, train_clients, train_clients_to_end
 from fedlab_nb.training.backend import (
     choose_parallel_part_count,
-    configure_torch,
-    count_cores,
+    count_usable_cores,
     run_trainings_in_parallel_threads,
+    use_torch_settings_for_run,
 )
-from fedlab_nb.training.local import split_clients_by_size
+from fedlab_nb.training.local import split_clients_largest_first
 from tests.training.test_backends import largest_difference, make_clients
 
 
@@ -56,7 +56,7 @@ def test_auto_and_the_loop_agree(two_cores, threads, side, sizes, parts):
         and sum(tick.has_current_models for tick in ticks) == 12
     )
     # On one thread: two would wait for each other while another process computes.
-    with configure_torch("cpu", (1, 8, 8)):
+    with use_torch_settings_for_run("cpu", (1, 8, 8)):
         train_clients_to_end(twins, shards, recipe, seed=0, backend="loop")
     torch.set_num_threads(2)
     assert largest_difference(models, twins) < 1e-9
@@ -100,10 +100,10 @@ def test_an_error_in_one_thread_stops_all(two_cores):
 
 def test_clients_are_split_by_size():
     shards = [(torch.zeros(n),) for n in (10, 90, 30, 70, 50, 20)]
-    assert split_clients_by_size(range(6), shards, 6) == [[1], [3], [4], [2], [5], [0]]
-    assert split_clients_by_size(range(6), shards, 2) == [[1, 3, 4], [2, 5, 0]]
-    assert split_clients_by_size([2, 3, 4], shards, 2) == [[3], [4, 2]]
-    assert split_clients_by_size([3, 4], shards, 1) == [[3, 4]]
+    assert split_clients_largest_first(range(6), shards, 6) == [[1], [3], [4], [2], [5], [0]]
+    assert split_clients_largest_first(range(6), shards, 2) == [[1, 3, 4], [2, 5, 0]]
+    assert split_clients_largest_first([2, 3, 4], shards, 2) == [[3], [4, 2]]
+    assert split_clients_largest_first([3, 4], shards, 1) == [[3, 4]]
 
 
 def test_the_number_of_parts_follows_cores_and_network(two_cores):
@@ -124,6 +124,6 @@ def test_the_number_of_parts_follows_cores_and_network(two_cores):
         50,
     ]
     assert choose_parallel_part_count("cuda", cnn, (1, 28, 28), 20) == 1
-    with configure_torch("cpu", (1, 8, 8)):
-        assert torch.get_num_threads() == 1 and count_cores() == 2
-    assert count_cores() == torch.get_num_threads() == 2
+    with use_torch_settings_for_run("cpu", (1, 8, 8)):
+        assert torch.get_num_threads() == 1 and count_usable_cores() == 2
+    assert count_usable_cores() == torch.get_num_threads() == 2

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from differences import largest_difference
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.models import load_state, model_state
+from fedlab_nb.models import copy_model_state, load_state
 from fedlab_nb.training import Recipe, train_clients_to_end
 from fedlab_nb.training.optim import clip_gradients_to_norm
 from fedlab_nb.training.recipe import crop_and_flip
@@ -54,7 +54,7 @@ def take_one_step(model, x, y, **change):
     """The weights after one step of rate 1 on the whole shard, without decay and momentum."""
     recipe = Recipe(epochs=1, batch_size=len(x), lr=1.0, momentum=0, weight_decay=0, **change)
     train_clients_to_end([model], [(x, y)], recipe, seed=0, backend="loop")
-    return model_state(model)
+    return copy_model_state(model)
 
 
 def compute_gradients_by_torch(model, x, y):
@@ -65,7 +65,7 @@ def test_sam_takes_the_gradient_at_the_worst_point_nearby():
     """θ - ∇L(θ + ρ g/‖g‖), computed with autograd in two steps."""
     (model,), ((x, y),) = make_clients("mlp", (1, 8, 8), (30,), width=8)
     rho = 0.2
-    start = model_state(model)
+    start = copy_model_state(model)
     gradients = compute_gradients_by_torch(model, x, y)
     norm = sum(float((gradient**2).sum()) for gradient in gradients) ** 0.5
     names = [name for name, _ in model.named_parameters()]
@@ -112,7 +112,7 @@ def list_running_statistics(models):
 @pytest.mark.parametrize("largest", [0.05, 100.0])
 def test_clipping_equals_torchs(largest):
     (model,), ((x, y),) = make_clients("cnn", (1, 8, 8), (30,), width=3)
-    twin, start = copy.deepcopy(model), model_state(model)
+    twin, start = copy.deepcopy(model), copy_model_state(model)
     F.cross_entropy(twin(x), y).backward()
     torch.nn.utils.clip_grad_norm_(twin.parameters(), largest)
     after = take_one_step(model, x, y, clip_norm=largest)

@@ -29,7 +29,7 @@ from ...plots import (
     format_percent,
     write_axes_title,
 )
-from ...plots.identity import shorten_title
+from ...plots.identity import shorten_method_title
 from ...plots.kit import draw_image_rows
 from ...plots.style import (
     ACCENT,
@@ -126,7 +126,7 @@ class CueAccuracyView(LabView):
         for method, outcomes in {**state.others, "fusefl": state.outcomes}.items():
             if settings.seed in outcomes:
                 model = outcomes[settings.seed].model
-                title = shorten_title(METHODS[method].info.title)
+                title = shorten_method_title(METHODS[method].info.title)
                 systems[title] = {name: model.accuracy(x, y_test) for name, x in tests.items()}
         return CueResults(
             setting=describe_setting(outcome),

@@ -26,7 +26,7 @@ from ...methods.matching.wiring import (
     move_units_to_rows,
     permute_units,
 )
-from ...models import Network, load_state, model_state
+from ...models import Network, copy_model_state, load_state
 from ...models.state import copy_model
 from ...panels import LabView, PanelState, make_widget, set_menu_options_and_keep_choice
 from ...plots.words import SettingCaption, format_client_for_sentence
@@ -173,8 +173,8 @@ def match_networks(
     samples, labels: `[N, ...]` and `[N]`, on which the line is measured
     """
     wiring = find_unit_wiring(first)
-    start = model_state(first)
-    end = model_state(second)
+    start = copy_model_state(first)
+    end = copy_model_state(second)
     start_on_cpu, end_on_cpu = copy_states_to_cpu_in_float64([start, end])
     if rule == "greedy":
         orders = rules.find_unit_orders_greedily(start_on_cpu, end_on_cpu, wiring)

@@ -37,7 +37,7 @@ from ...data.edits import format_client_letters
 from ...errors import UsageError
 from ...methods import afl, gauss
 from ...methods.parts.averages import split_vector_into_tensors
-from ...models import Network, build, load_state, model_state
+from ...models import Network, build, copy_model_state, load_state
 from ...rng import generator
 from ...tensor_types import Labels
 
@@ -246,7 +246,7 @@ def parse_network_of_message(message_fields: JsonObject) -> Network | None:
         return None
     raise_unless_valid(len(values) == PARAMETERS, "its size")
     model = build_network().eval()
-    state = model_state(model)
+    state = copy_model_state(model)
     vector = torch.from_numpy(values.astype(np.float32))
     load_state(model, split_vector_into_tensors(vector, state, list(state)))
     return model
@@ -318,7 +318,7 @@ def encode_message(
     sent = gauss.pack_class_sums(sums, torch.float32)
     parameters = torch.empty(0)
     if network is not None:
-        parameters = torch.cat([part.flatten() for part in model_state(network).values()])
+        parameters = torch.cat([part.flatten() for part in copy_model_state(network).values()])
     arrays = {
         "sums": torch.cat([sent["sums"], sent["second"]], 1),
         "network": parameters,

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from ...data import load
 from ...errors import FedlabError
-from ...models import Network, load_state, model_state
+from ...models import Network, copy_model_state, load_state
 from ...rng import make_numpy_generator
 from ...tensor_types import ClientLogits, ClientWeights, Images, Labels
 from ...training import ClientModels, Recipe, train_clients_to_end
@@ -224,8 +224,8 @@ def make_malicious_message(seed: int, seat: int) -> str:
     x = digits.x_train[rows]
     y = CLASSES - 1 - digits.y_train[rows]
     model = train_network(x, y, seat, seed)
-    start = model_state(build_network(seed))
-    end = model_state(model)
+    start = copy_model_state(build_network(seed))
+    end = copy_model_state(model)
     changed = {name: start[name] + JOKER_FACTOR * (end[name] - start[name]) for name in end}
     load_state(model, changed)
     return encode_message(seat, "Joker", x.flatten(1), y, (), model)

@@ -68,7 +68,7 @@ from ..parts.synthesis import (
     SynthesisReport,
     make_clip_knob,
 )
-from ..traffic import FederationSizes, TrafficBytes
+from ..traffic import FederationSizes, TotalBytesOfRun
 from . import boosting
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -195,7 +195,7 @@ class CoBoosting(GeneratorKnobs):
 
     report = CoBoostingReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
         return sizes.one_shot_bytes
 
     @property

@@ -46,9 +46,9 @@ from ..base import (
     register,
     report_progress,
 )
-from ..context import Context, check_finite
+from ..context import Context, check_training_is_finite
 from ..run_outputs import Report
-from ..traffic import FederationSizes, TrafficBytes
+from ..traffic import FederationSizes, TotalBytesOfRun
 from . import images as making
 from .images import KernelMatrix
 
@@ -151,10 +151,10 @@ class Distilled(Method):
 
     report = DistilledReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
         classes_held = 0.4 * sizes.classes  # a guess: it depends on the skew
         images = self.per_class * classes_held
-        return TrafficBytes(
+        return TotalBytesOfRun(
             sizes.count_bytes_from_all_clients((sizes.numbers + 1) * images), is_exact=False
         )
 
@@ -210,7 +210,7 @@ class Distilled(Method):
                 "server training", ticks, lambda: NetworkModel(student, report)
             )
             rate = f"server_lr={self.server_lr:g}"
-            check_finite(student.parameters(), "The server's training", rate)
+            check_training_is_finite(student.parameters(), "The server's training", rate)
             return NetworkModel(student, report)
 
     def distil_client_images(

@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
-from ...models import MODELS, Network, count_parameters, load_state, model_state
+from ...models import MODELS, Network, copy_model_state, count_parameters, load_state
 from ...models.build import choose_default_width
 from ...models.network import Architecture
 from ...models.plain import MLP_SMALL_INPUT
@@ -36,7 +36,7 @@ from ...training.distill import StudentTrainer
 from ...training.loop import LabelledSamples
 from ...value_types import MeanPassesPerClient
 from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, register
-from ..context import ClientIndex, check_finite
+from ..context import ClientIndex, check_training_is_finite
 from ..parts.frozen_ensemble import FrozenEnsemble
 from ..parts.images import (
     SOURCES,
@@ -45,7 +45,7 @@ from ..parts.images import (
     find_sample_indices_of_lower_half_of_classes,
 )
 from ..run_outputs import should_record_curve_point
-from ..traffic import FederationSizes, TrafficBytes
+from ..traffic import FederationSizes, TotalBytesOfRun
 from . import consensus
 from .consensus import Consensus, State
 from .model import FedETReport, LargeModel, PastRound, Student, append_past_round_if_memory_allows
@@ -117,7 +117,9 @@ def train_chosen_clients_in_place(
         stream=batches,
     )
     for k, model in zip(chosen_clients, models, strict=True):
-        check_finite(model.parameters(), f"Local training of client {k}", f"lr={recipe.lr:g}")
+        check_training_is_finite(
+            model.parameters(), f"Local training of client {k}", f"lr={recipe.lr:g}"
+        )
 
 
 ModelPool = Literal["dealt", "drawn"]
@@ -235,10 +237,10 @@ class FedET(Method):
 
     report = FedETReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
         if self.rounds == 1:
             return sizes.one_shot_bytes
-        return TrafficBytes(2 * self.rounds * sizes.models_up, is_exact=False)
+        return TotalBytesOfRun(2 * self.rounds * sizes.models_up, is_exact=False)
 
     def validate(self, ctx: Context) -> None:
         check_image_source(ctx, self.public, self.transform, self.info.title)
@@ -289,7 +291,7 @@ class FedET(Method):
                 # Step 1: heads up.
                 states = [clients.state(j) for j in range(len(chosen))]
                 if heads_up:
-                    load_state(server, model_state(server) | consensus.average_heads(states))
+                    load_state(server, copy_model_state(server) | consensus.average_heads(states))
                     if has_point:
                         student = Student(server, report)
                         yield self._make_progress(t, self.local_steps, student, "heads averaged")
@@ -313,7 +315,7 @@ class FedET(Method):
                 means = consensus.average_client_states_by_architecture(
                     table, states, [kinds[k] for k in chosen]
                 )
-                head = consensus.extract_head(model_state(server)) if heads_down else {}
+                head = consensus.extract_head(copy_model_state(server)) if heads_down else {}
                 table = {kind: state | head for kind, state in means.items()}
             if has_point:
                 models_before = small.with_states(list(means.values()))
@@ -438,7 +440,7 @@ class FedET(Method):
                         student = Student(server, report)
                 yield self._make_progress(round_index, self.local_steps + len(losses), student)
         rate = f"server_lr={self.server_lr:g}"
-        check_finite(server.parameters(), "Training the server's model", rate)
+        check_training_is_finite(server.parameters(), "Training the server's model", rate)
         return torch.stack(losses)
 
     def _make_progress(

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ...comm import dequantise_state, formulas, quantise_state
-from ...models import Network, model_state
+from ...models import Network, copy_model_state
 from ...models.state import copy_model
 from ...tensor_types import (
     ClassScores,
@@ -434,7 +434,7 @@ def compare_client_bytes_with_formula(
         expected to take part in
     `has_activation_ranges`: whether activations are quantised
     """
-    size, ledger = NetworkSize.measure(model_state(client_model)), ctx.link.ledger
+    size, ledger = NetworkSize.measure(copy_model_state(client_model)), ctx.link.ledger
     traffic = {k: up + down for k, (up, down) in ledger.by_client().items()}
     busiest = max(traffic, key=traffic.__getitem__)
     formula = None

@@ -40,7 +40,7 @@ from ...tensor_types import (
     ValuePerClient,
 )
 from ...training import ClientModels, run_in_chunks
-from ...training.backend import BackendChoice, choose_backend
+from ...training.backend import BackendChoice, resolve_backend_choice
 from ...training.evaluate import choose_samples_per_chunk
 from ...training.stack import Stack, StackedLinear
 from ..base import ClientWeighting
@@ -413,7 +413,7 @@ class FrozenEnsemble:
         for architecture, members in clients.clients_by_architecture.items():
             modules = [clients.module(k) for k in members]
             device = next(modules[0].parameters()).device.type
-            chosen_backend = choose_backend(
+            chosen_backend = resolve_backend_choice(
                 backend, device, modules[0], architecture[1], len(members)
             )
             group: ClientGroup

@@ -58,7 +58,7 @@ class LoraAdapters:
         self, clients: Sequence[int], parameters: State, gradients: Sequence[Tensor]
     ) -> None:
         """Project the `gradients [a, ...]` in place to the numbers that are trained
-        (`training.loop.GradientAdjustment`)."""
+        (`training.loop.InPlaceGradientAdjustment`)."""
         for name, gradient in zip(parameters, gradients, strict=True):
             if name in self.maps:
                 a = self.maps[name]

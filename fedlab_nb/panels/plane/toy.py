@@ -18,7 +18,7 @@ from ...data import Dataset, Federation, federate
 from ...data.dataset import hash_to_content_id
 from ...errors import choose
 from ...methods.base import weighted_mean
-from ...methods.run_outputs import average_client_logits
+from ...methods.run_outputs import average_logits_or_log_mean_probabilities
 from ...models import Network, build, load_state
 from ...rng import generator
 from ...tensor_types import Logits, PlanePoints
@@ -145,7 +145,7 @@ class ToyFederation:
 
     def predict_with_mean_logits(self, points: PlanePoints) -> Logits:
         """The mean of the clients' logits."""
-        return average_client_logits(self.clients.logits(points), "logits")
+        return average_logits_or_log_mean_probabilities(self.clients.logits(points), "logits")
 
     def predict_with_averaged_weights(self, points: PlanePoints) -> Logits:
         """The logits of the network with the mean of the clients' weights."""

@@ -14,7 +14,7 @@ from fedlab_nb.methods import afl, gauss
 from fedlab_nb.methods.fens.aggregators import make_trained_aggregator
 from fedlab_nb.methods.fens.model import FensModel, quantise_experts
 from fedlab_nb.methods.fens.training import ProxySamples
-from fedlab_nb.models import build, model_state
+from fedlab_nb.models import build, copy_model_state
 from fedlab_nb.panels.arithmetic import explain_answer_as_sum, explain_mean_of_client_logits
 from fedlab_nb.rng import generator
 from fedlab_nb.studies.settings import make_recipe_for_classroom
@@ -128,7 +128,7 @@ def test_a_client_learns_the_weights_that_python_learns(shards):
     code += "return [[...learnt], [...logits(learnt, floats(xs[0]))]]"
     weights, logits = run_javascript("learn", code, **convert_shards_to_lists([(x, y)]))
     assert len(weights) == 6570
-    assert measure_gap(weights, flatten_parameters(model_state(model))) < 1e-5
+    assert measure_gap(weights, flatten_parameters(copy_model_state(model))) < 1e-5
     assert measure_gap(logits, model(images).detach()) < 1e-4
 
 
@@ -139,7 +139,7 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
     models = [build("mlp", (1, 8, 8), 10, generator=generator(4, "init", "mlp")) for _ in shards]
     image_shards = [(x.view(-1, 1, 8, 8), y) for x, y in shards]
     train_clients_to_end(models, image_shards, Recipe(epochs=3), seed=4)
-    networks = [flatten_parameters(model_state(model)).tolist() for model in models]
+    networks = [flatten_parameters(copy_model_state(model)).tolist() for model in models]
     held = [rows for _, rows in federation.split(0.1)]
     _, experts = quantise_experts(ClientModels(models), 8, range(4))
     proxies = {

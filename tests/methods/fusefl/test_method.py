@@ -16,7 +16,7 @@ from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fusefl import FuseFL, network
 from fedlab_nb.methods.fusefl.blocks import ClientBlocks, cut_into_blocks, narrow_architecture
 from fedlab_nb.methods.fusefl.network import FusedNetwork, FuseFLReport, Stage
-from fedlab_nb.models import build, count_parameters, model_state
+from fedlab_nb.models import build, copy_model_state, count_parameters
 from fedlab_nb.studies.experiment import exhaust_generator
 
 MIB = 2**20
@@ -132,11 +132,11 @@ def test_frozen_blocks_do_not_change(monkeypatch, cache, frozen_norm):
     for k, stage in enumerate(fused.stages):
         assert not any(p.requires_grad or p.grad is not None for p in stage.parameters())
         for m, branch in enumerate(stage.branches):
-            assert_same(model_state(branch), sent[f"block {k + 1}"][m])
+            assert_same(copy_model_state(branch), sent[f"block {k + 1}"][m])
     assert any("running_mean" in name for name in sent["block 1"][0])
-    before = model_state(fused)
+    before = copy_model_state(fused)
     fused.train()(samples())  # even in train mode
-    assert_same(model_state(fused), before)
+    assert_same(copy_model_state(fused), before)
 
 
 @pytest.mark.slow
@@ -147,7 +147,7 @@ def test_cached_and_recomputed_features_give_the_same_model(monkeypatch, adaptor
         monkeypatch.setattr(network, "CACHE_BYTES", cache)
         method = FuseFL(blocks=3, adaptor=adaptor, virtual=10, merge="sum")
         models.append(exhaust_generator(method.run(context(model="cnn", width=6))))
-    states = [model_state(model.module) for model in models]
+    states = [copy_model_state(model.module) for model in models]
     heads = [
         {name: state.pop(name) for name in list(state) if state[name].shape[:1] == (10,)}
         for state in states
@@ -184,7 +184,7 @@ def test_the_fused_forward_pass_by_hand():
     """Two clients, two blocks of an MLP, conv adaptor, sum, classifier: written out with F.linear."""
     ctx = context(clients=2, epochs=2)
     model = exhaust_generator(FuseFL(virtual=10, merge="sum").run(ctx))
-    state = model_state(model.module)
+    state = copy_model_state(model.module)
     x = samples()
     flat = x.flatten(1)
 
@@ -273,7 +273,7 @@ def test_calibration_can_use_the_clients_rate():
 def test_calibration_changes_the_head_alone():
     plain = exhaust_generator(FuseFL(head="average").run(context())).module
     calibrated = exhaust_generator(FuseFL(virtual=50).run(context())).module
-    assert_same(model_state(plain.stages), model_state(calibrated.stages))
+    assert_same(copy_model_state(plain.stages), copy_model_state(calibrated.stages))
     assert not torch.equal(plain.heads[0].weight, calibrated.heads[0].weight)
 
 

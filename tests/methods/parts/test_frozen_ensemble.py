@@ -14,7 +14,7 @@ from fedlab_nb.methods.parts.frozen_ensemble import (
     combine_client_logits,
     make_client_weights,
 )
-from fedlab_nb.models import Network, build, model_state, prepend_input_normalisation_in_place
+from fedlab_nb.models import Network, build, copy_model_state, prepend_input_normalisation_in_place
 from fedlab_nb.rng import generator
 from fedlab_nb.training import ClientModels
 
@@ -114,13 +114,13 @@ def test_clients_are_not_changed_and_keep_no_hooks_or_gradients(backend, side):
         models = ClientModels(
             [make_client(k, "cnn2", (1, 20, 20), 3, torch.float32) for k in range(2)]
         )
-    before = copy.deepcopy([model_state(module) for module in models.modules])
+    before = copy.deepcopy([copy_model_state(module) for module in models.modules])
     x = torch.rand(7, 1, side, side).requires_grad_()
     outputs = FrozenEnsemble(models, backend=backend).compute_outputs(x, with_batch_norm_loss=True)
     (outputs.batch_norm + outputs.logits.sum()).backward()
     for module, state in zip(models.modules, before, strict=True):
         assert not module.training
-        assert all(torch.equal(t, state[name]) for name, t in model_state(module).items())
+        assert all(torch.equal(t, state[name]) for name, t in copy_model_state(module).items())
         assert all(p.grad is None and p.requires_grad for p in module.parameters())
         assert not any(layer._forward_pre_hooks for layer in module.modules())
     assert x.grad is not None
