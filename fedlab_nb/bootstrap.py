@@ -102,9 +102,9 @@ def download_and_install_pip() -> None:
         )
 
 
-def install_checkout_if_changed(extra: str) -> None:
+def install_checkout_if_changed(extra_in_brackets_or_empty: str) -> None:
     """Run `pip install -e .[extra]`, unless it was run here before with the same pyproject.toml."""
-    stamp = ENVIRONMENT / f"installed{extra}.txt"
+    stamp = ENVIRONMENT / f"installed{extra_in_brackets_or_empty}.txt"
     project_digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == project_digest:
         return
@@ -123,7 +123,9 @@ def install_checkout_if_changed(extra: str) -> None:
     else:
         print("Taking the PyTorch that pip finds (some gigabytes on Linux).", flush=True)
     print("Installing fedlab_nb: some minutes the first time ...", flush=True)
-    subprocess.check_call([str(PYTHON), "-m", "pip", "install", "-e", f".{extra}"], cwd=ROOT)
+    subprocess.check_call(
+        [str(PYTHON), "-m", "pip", "install", "-e", f".{extra_in_brackets_or_empty}"], cwd=ROOT
+    )
     stamp.write_text(project_digest)
 
 
@@ -148,12 +150,12 @@ def choose_torch_index_url_or_empty(
     return CPU_BUILDS
 
 
-def check_free_disk_space(gigabytes: float) -> None:
+def check_free_disk_space(needed_gigabytes: float) -> None:
     """Raise NoSpaceError if the environment's disk has less free space; pip would fail only after long downloads."""
     free_gigabytes = shutil.disk_usage(ENVIRONMENT).free / 1e9
-    if free_gigabytes < gigabytes:
+    if free_gigabytes < needed_gigabytes:
         raise NoSpaceError(
-            f"The installation takes about {gigabytes} GB, and {free_gigabytes:.1f} GB are free "
+            f"The installation takes about {needed_gigabytes} GB, and {free_gigabytes:.1f} GB are free "
             f"where {ENVIRONMENT} is: make room there, or move the checkout to a larger disk."
         )
 

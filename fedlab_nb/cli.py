@@ -28,7 +28,7 @@ from .errors import (
     parse_if_number,
 )
 from .files import check_replaceable, expand_path, write_file
-from .value_types import ExitCode
+from .value_types import ExitCode, SettingsByName, SettingValue, TextByName
 
 if TYPE_CHECKING:
     from .methods.base import Knob
@@ -37,13 +37,15 @@ if TYPE_CHECKING:
     from .studies.store import EntryFolder
 
 
-def parse_set_options(assignments: Sequence[str]) -> dict[str, str]:
+def parse_set_options(field_equals_value_texts: Sequence[str]) -> TextByName:
     """Parse the FIELD=VALUE pairs of --set: {field: value}."""
-    values = parse_assignments(assignments, "--set takes FIELD=VALUE, for example --set rounds=100")
+    values = parse_assignments(
+        field_equals_value_texts, "--set takes FIELD=VALUE, for example --set rounds=100"
+    )
     return {name.replace("-", "_"): value for name, value in values.items()}
 
 
-def collect_given_settings(options: Namespace) -> dict[str, Any]:
+def collect_given_settings(options: Namespace) -> SettingsByName:
     """Collect the settings on the command line, including those of --set."""
     from .studies.settings import list_setting_names
 
@@ -90,13 +92,13 @@ def handle_run(options: Namespace) -> ExitCode:
     return 2 if all(isinstance(error, UsageError) for error in errors) else 1
 
 
-def print_column_roles_of_table_to_stderr(dataset: str) -> None:
+def print_column_roles_of_table_to_stderr(dataset_name_or_path: str) -> None:
     """Print on standard error which column of a table is used for what, so that a reader can object."""
     from .data import load
     from .data.files import is_table_path
 
-    if is_table_path(dataset):
-        table = load(dataset)
+    if is_table_path(dataset_name_or_path):
+        table = load(dataset_name_or_path)
         print(f"fedlab-nb: {table.name}: {table.note}", file=sys.stderr)
 
 
@@ -224,20 +226,22 @@ def run_grid_and_print_table(
     options: Namespace,
     method_names_or_grid_toml: list[str] | Path,
     csv_columns: Sequence[str] = (),
-    seed_count_or_list: int | str = 1,
-    **settings: Any,
+    seed_count: int | str = 1,
+    **settings_unless_from_toml: SettingValue,
 ) -> ExitCode:
     """Run a grid, print its table, say where its files are; exit code 1 if a cell failed.
 
-    method_names_or_grid_toml: the names, or the TOML file that describes the whole grid
+    method_names_or_grid_toml: the names, or the TOML file that describes the whole grid, seeds and settings included
     csv_columns: those of results.csv; none: all
+    seed_count: how many seeds, a number or its text
+    settings_unless_from_toml: of the runs; a list is an axis of the grid. UsageError for settings beside a TOML file
     """
     from .papers import overview
     from .studies import engine
     from .studies.text_tables import FORMATS
 
     choose("form of a table", options.table, FORMATS)
-    study = engine.make_study(method_names_or_grid_toml, seed_count_or_list, settings)
+    study = engine.make_study(method_names_or_grid_toml, seed_count, settings_unless_from_toml)
     if options.plot:
         check_plot_is_drawable(options.plot, study.axes)  # before the runs
     if options.dry_run:
@@ -581,7 +585,7 @@ def handle_course(options: Namespace) -> ExitCode:
     """Open the course in JupyterLab, which waits until it ends."""
     from .jupyter import serve_course_until_stopped
 
-    return serve_course_until_stopped(options.folder, browser=not options.no_browser) or 0
+    return serve_course_until_stopped(options.folder, opens_browser=not options.no_browser) or 0
 
 
 HANDLERS: dict[str, Callable[[Namespace], int]] = {

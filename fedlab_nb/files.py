@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .errors import UsageError
+from .value_types import HexDigest
 
 NOTES = "written"
 # The number of digests that a note keeps. More than one, because a process that is killed before it renames the file
@@ -107,14 +108,14 @@ def copy_file_if_absent(source: Path, target: Path) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- whose it is
-def check_replaceable(paths: Iterable[str | os.PathLike], *, force: bool = False) -> None:
-    """Raise UsageError if there is a file at one of `paths` that the package did not write, unless `force`.
+def check_replaceable(paths_to_write: Iterable[str | os.PathLike], *, force: bool = False) -> None:
+    """Raise UsageError if there is a file at one of `paths_to_write` that the package did not write, unless `force`.
 
     Code that takes long calls this before it begins.
     """
     if force:
         return
-    for path in map(expand_path, paths):
+    for path in map(expand_path, paths_to_write):
         if path.is_file() and not is_unchanged_since_written(path):
             raise UsageError(
                 f"{path} is there already and fedlab_nb did not write it, or somebody has changed it "
@@ -129,7 +130,7 @@ def is_unchanged_since_written(path: Path) -> bool:
     return bool(digests) and compute_file_sha256(target) in digests
 
 
-def compute_file_sha256(path: Path) -> str:
+def compute_file_sha256(path: Path) -> HexDigest:
     """Compute the SHA-256 of a file's bytes, in hexadecimal."""
     digest = hashlib.sha256()
     with open(path, "rb") as content:
@@ -144,14 +145,14 @@ def _make_digest_file_path(target: Path) -> Path:
     return find_store_folder() / NOTES / name
 
 
-def _read_written_digests_newest_last(target: Path) -> list[str]:
+def _read_written_digests_newest_last(target: Path) -> list[HexDigest]:
     """Read the digests of what the package wrote to `target` last, newest last; [] if there are none."""
     with suppress(OSError, UnicodeDecodeError):
         return _make_digest_file_path(target).read_text(encoding="ascii").split()
     return _written.get(target, [])
 
 
-def _record_written_digest(target: Path, digest: str) -> None:
+def _record_written_digest(target: Path, digest: HexDigest) -> None:
     """Append the digest of what is about to be written to `target` to its note."""
     digests = [*_read_written_digests_newest_last(target), digest][-MOST_NOTES:]
     _written[target] = digests

@@ -7,9 +7,10 @@
 import json
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlparse
 from urllib.request import url2pathname
+
+from fedlab_nb.value_types import JsonObject
 
 DISTRIBUTION = "fedlab-nb"
 PACKAGE = Path(__file__).resolve().parent
@@ -39,7 +40,7 @@ def find_pip_source_address_or_empty() -> str:
     return format_pip_source_address_or_empty(json.loads(record))
 
 
-def format_pip_source_address_or_empty(direct_url_record: dict[str, Any]) -> str:
+def format_pip_source_address_or_empty(direct_url_record: JsonObject) -> str:
     """Write the address in a `direct_url.json` as pip takes it; "" for a file that does not exist any more."""
     url = str(direct_url_record.get("url", ""))
     address = urlparse(url)
@@ -63,7 +64,7 @@ def format_install_command(
     command_folder:     the folder in which the command will be typed; None: the present one
     pip_source_address: where pip installed the package from, "" for a package index
 
-    If neither checkout nor origin is given, both are found.
+    If neither `checkout` nor `pip_source_address` is given, both are found.
     """
     if checkout is None and pip_source_address is None:
         checkout = find_checkout()

@@ -34,23 +34,26 @@ WORKSPACES = "JUPYTERLAB_WORKSPACES_DIR"
 SHIPPED = "_course"  # the folder with the notebooks in an installed wheel
 READ = {".ipynb", ".md", ".png", ".svg"}  # endings of the files that readers open
 Opener = Callable[[str], object]
+EnvironmentVariables = dict[str, str]
 
 
-def serve_course_until_stopped(folder: str | Path | None = None, browser: bool = True) -> ExitCode:
+def serve_course_until_stopped(
+    folder_or_default: str | Path | None = None, opens_browser: bool = True
+) -> ExitCode:
     """Start JupyterLab on the first notebook and wait until it ends; returns its exit code.
 
-    folder: where the course is, or is to be copied to (default: see `prepare_course_folder`)
-    browser: whether to open a browser; on a machine without one, only the address is printed
+    folder_or_default: where the course is, or is to be copied to (default: see `prepare_course_folder`)
+    opens_browser: whether to open a browser; on a machine without one, only the address is printed
 
-    Raises UsageError if `folder` is a file, RunError if JupyterLab is missing or no port is free.
+    Raises UsageError if `folder_or_default` is a file, RunError if JupyterLab is missing or no port is free.
     """
-    course = prepare_course_folder(folder)
+    course = prepare_course_folder(folder_or_default)
     if importlib.util.find_spec("jupyterlab") is None:
         raise RunError("JupyterLab is not installed in this environment: pip install jupyterlab.")
     port = find_free_port()
-    browser = browser and can_open_graphical_browser()
-    opener = (lambda _: None) if browser else None  # JupyterLab opens it itself
-    command = make_jupyterlab_command(port, browser)
+    opens_browser = opens_browser and can_open_graphical_browser()
+    opener = (lambda _: None) if opens_browser else None  # JupyterLab opens it itself
+    command = make_jupyterlab_command(port, opens_browser)
     return run_server_until_stopped(
         command, course, port, "The course", f"lab/tree/{FIRST}", opener
     )
@@ -58,16 +61,16 @@ def serve_course_until_stopped(folder: str | Path | None = None, browser: bool =
 
 def run_server_until_stopped(
     command: list[str],
-    folder: str | Path,
+    working_folder: str | Path,
     port: int,
-    title: str,
+    title_of_page: str,
     page_path: str,
-    open_address: Opener | None,
+    open_address_or_none: Opener | None,
 ) -> ExitCode:
-    """Run a server in `folder` until it ends or Ctrl-C is pressed, and print the address of its `page_path`.
+    """Run a server in `working_folder` until it ends or Ctrl-C is pressed, and print the address of its `page_path`.
 
-    title: what the printed line calls it, such as "The course"
-    open_address: called with the address once the server answers; None: no browser opens
+    title_of_page: what the printed line calls it, such as "The course"
+    open_address_or_none: called with the address once the server answers; None: no browser opens
 
     Returns the server's exit code.
     """
@@ -77,14 +80,14 @@ def run_server_until_stopped(
         # SIGTERM becomes an exception, so that `finally` below stops the server.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     environment = {**make_server_environment(token), **make_jupyterlab_layout_variables()}
-    server = subprocess.Popen(command, cwd=folder, env=environment)
+    server = subprocess.Popen(command, cwd=working_folder, env=environment)
     try:
         wait_until_server_answers_or_ends(port, server)
         if server.poll() is None:
-            print(f"{title} is open at {address}", flush=True)
-            if open_address:
+            print(f"{title_of_page} is open at {address}", flush=True)
+            if open_address_or_none:
                 print("Ctrl-C stops the server.", flush=True)
-                open_address(address)
+                open_address_or_none(address)
             else:
                 print(
                     "No browser here: open that address in one on this machine. "
@@ -99,21 +102,23 @@ def run_server_until_stopped(
         server.wait()
 
 
-def make_jupyterlab_command(port: int, browser: bool = False) -> list[str]:
+def make_jupyterlab_command(port: int, opens_browser: bool = False) -> list[str]:
     """Make the command line of the JupyterLab server; `run_server_until_stopped` runs it in the course's folder."""
-    options = make_server_options("jupyterlab", port=port, browser=browser, first=FIRST)
+    options = make_server_options("jupyterlab", port=port, browser=opens_browser, first=FIRST)
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         options.append("--allow-root")  # containers; Jupyter refuses otherwise
     return [sys.executable, "-m", "jupyterlab", *options]
 
 
-def make_server_options(server_name: str, **values: Any) -> list[str]:
-    """Make the options of a server from `servers.toml`, with `values` in their places.
+def make_server_options(server_name: str, **values_of_placeholders: Any) -> list[str]:
+    """Make the options of a server from `servers.toml`, with `values_of_placeholders` in their places.
 
     The option that names the class in `sockets.py` is left out if that file cannot be imported with this version of
     Jupyter, or if the kernels run on a gateway, for which Jupyter has another class.
     """
-    options = [option.format(**values) for option in read_toml("servers.toml")[server_name]]
+    options = [
+        option.format(**values_of_placeholders) for option in read_toml("servers.toml")[server_name]
+    ]
     with suppress(ImportError):
         import fedlab_nb.sockets  # noqa: F401
 
@@ -122,8 +127,8 @@ def make_server_options(server_name: str, **values: Any) -> list[str]:
     return [option for option in options if "fedlab_nb.sockets" not in option]
 
 
-def make_server_environment(token: str) -> dict[str, str]:
-    """Make the environment variables of the server, with its token: every user of a machine can read arguments.
+def make_server_environment(token: str) -> EnvironmentVariables:
+    """Copy this process's environment variables for the server, with its token: every user can read arguments.
 
     `fedlab_nb/server_files` has defaults for this server alone (such as no question about news), and the template of a
     page. A user's own settings have precedence.
@@ -138,7 +143,7 @@ def make_server_environment(token: str) -> dict[str, str]:
     return environment
 
 
-def make_jupyterlab_layout_variables() -> dict[str, str]:
+def make_jupyterlab_layout_variables() -> EnvironmentVariables:
     """Make the environment variables for JupyterLab's layout, with the list of files closed at first.
 
     So a lesson has the whole width of the page. The layouts are kept in the store, apart from those of the user's other
@@ -158,17 +163,19 @@ def make_jupyterlab_layout_variables() -> dict[str, str]:
     return {WORKSPACES: str(folder)}
 
 
-def prepare_course_folder(folder: str | Path | None = None) -> Path:
-    """Return the folder to open: `folder`, else the checkout's notebooks, else `./fedlab_nb_course`.
+def prepare_course_folder(folder_or_default: str | Path | None = None) -> Path:
+    """Return the folder to open: `folder_or_default`, else the checkout's notebooks, else `./fedlab_nb_course`.
 
     Missing files are copied into it; a file that is already there is the reader's own and is never overwritten.
     Notebooks with an old name are moved to the folder `earlier`. If a notebook calls functions that do not exist any
     more, today's lesson is laid beside it. The reader is told of both in a printed line.
     """
     source = find_course_source_folder()
-    if folder is None and source.name != SHIPPED:
+    if folder_or_default is None and source.name != SHIPPED:
         return source
-    target = expand_path("fedlab_nb_course" if folder is None else folder).absolute()
+    target = expand_path(
+        "fedlab_nb_course" if folder_or_default is None else folder_or_default
+    ).absolute()
     if target.exists() and not target.is_dir():
         raise UsageError(
             f"{target.name} is a file, but the course needs a folder: move it or name another folder."
@@ -223,11 +230,11 @@ def find_free_port(first_port: int = 8888) -> int:
 
 
 def wait_until_server_answers_or_ends(
-    port: int, server: subprocess.Popen, timeout_seconds: float = 300
+    port: int, server_process: subprocess.Popen, timeout_seconds: float = 300
 ) -> None:
     """Wait until something answers at `port`, the server has ended, or the time is over."""
     end = time.monotonic() + timeout_seconds
-    while time.monotonic() < end and server.poll() is None:
+    while time.monotonic() < end and server_process.poll() is None:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return

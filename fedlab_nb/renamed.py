@@ -38,17 +38,17 @@ FUNCTION = re.compile(r"^def (\w+)\(", re.MULTILINE)
 UNWRITTEN = re.compile(r"^ +return \.\.\.$", re.MULTILINE)  # the last line of a stub
 
 
-def find_current_lesson_name(old_name: str) -> str | None:
+def find_current_lesson_name(old_name_or_number: str) -> str | None:
     """Find today's name of a lesson from its old name or its old two-digit number; None if it is neither.
 
     >>> find_current_lesson_name("03_fens"), find_current_lesson_name("10"), find_current_lesson_name("3")
     ('3_fens', '4_closed_form', None)
     """
-    is_old_number = old_name.isdigit() and len(old_name) == 2
+    is_old_number = old_name_or_number.isdigit() and len(old_name_or_number) == 2
     for old, new in RENAMED.items():
-        if old_name == old:
+        if old_name_or_number == old:
             return new
-        if is_old_number and old.startswith(f"{old_name}_"):
+        if is_old_number and old.startswith(f"{old_name_or_number}_"):
             return new
     return None
 
@@ -95,14 +95,14 @@ def copy_lessons_beside_outdated_copies(course_copy: Path, course_source: Path) 
     return laid
 
 
-def find_names_missing_in_course_modules(notebook: Path) -> list[str]:
+def find_names_missing_in_course_modules(notebook_file: Path) -> list[str]:
     """Find the names that a notebook uses of the course's modules and that these do not have, such as "day.chart".
 
     Nothing is run or imported, so it takes milliseconds. A cell that is not Python is skipped.
     """
     modules: dict[str, Path] = {}  # {name of a module in the notebook: its file or folder}
     missing = []
-    for tree in parse_code_cells(notebook):
+    for tree in parse_code_cells(notebook_file):
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
                 modules.update(find_imported_course_modules(node))
@@ -115,10 +115,10 @@ def find_names_missing_in_course_modules(notebook: Path) -> list[str]:
     return missing
 
 
-def parse_code_cells(notebook: Path) -> list[ast.Module]:
+def parse_code_cells(notebook_file: Path) -> list[ast.Module]:
     """Parse the code cells of a notebook as syntax trees; [] if it cannot be read."""
     try:
-        cells = json.loads(notebook.read_text(encoding="utf-8")).get("cells", [])
+        cells = json.loads(notebook_file.read_text(encoding="utf-8")).get("cells", [])
     except (OSError, ValueError, AttributeError):
         return []
     trees = []
@@ -146,13 +146,13 @@ def find_imported_course_modules(statement: ast.ImportFrom) -> dict[str, Path]:
     return modules
 
 
-def list_names_in_module(module: Path) -> set[str]:
+def list_names_in_module(module_file_or_folder: Path) -> set[str]:
     """List the names that a module defines or imports; those of a package include its modules."""
     names = set()
-    file = module
-    if module.is_dir():
-        file = module / "__init__.py"
-        names.update(part.stem for part in module.iterdir())
+    file = module_file_or_folder
+    if module_file_or_folder.is_dir():
+        file = module_file_or_folder / "__init__.py"
+        names.update(part.stem for part in module_file_or_folder.iterdir())
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
@@ -163,14 +163,17 @@ def list_names_in_module(module: Path) -> set[str]:
     return names
 
 
-def copy_answers_to_stubs(old_notebook: Path, new_notebook: Path) -> None:
-    """Copy the functions that a reader has written in `old_notebook` to the stubs of the same names in `new_notebook`.
+def copy_answers_to_stubs(old_notebook_file: Path, new_notebook_file: Path) -> None:
+    """Copy the functions that a reader has written in an old notebook to the stubs of the same names in a new one.
 
-    A stub is a function that returns `...`. A file that is not a notebook is left alone.
+    A stub is a function that returns `...`. The new file is changed, and the old one only read. A file that is not a
+    notebook is left alone.
     """
     try:
-        answers = map_function_names_to_cells(json.loads(old_notebook.read_text(encoding="utf-8")))
-        notebook = json.loads(new_notebook.read_text(encoding="utf-8"))
+        answers = map_function_names_to_cells(
+            json.loads(old_notebook_file.read_text(encoding="utf-8"))
+        )
+        notebook = json.loads(new_notebook_file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return
     has_changed = False
@@ -183,12 +186,12 @@ def copy_answers_to_stubs(old_notebook: Path, new_notebook: Path) -> None:
         has_changed = True
     if has_changed:
         text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
-        write_file(new_notebook, text, force=True)
+        write_file(new_notebook_file, text, force=True)
 
 
-def map_function_names_to_cells(notebook: Any) -> dict[str, Cell]:
+def map_function_names_to_cells(notebook_json: Any) -> dict[str, Cell]:
     """Find {name of a function: the code cell that defines it}; if several cells define it, the last one."""
-    cells = notebook.get("cells", []) if isinstance(notebook, dict) else []
+    cells = notebook_json.get("cells", []) if isinstance(notebook_json, dict) else []
     functions = {}
     for cell in cells:
         if cell.get("cell_type") == "code":

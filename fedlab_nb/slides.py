@@ -43,6 +43,7 @@ ANSWER = "Shows an answer: open it after the guess."
 
 
 PictureForm = Literal["png", "svg"]
+HeadingAndCell = tuple[str, Cell]
 
 
 @dataclass(frozen=True)
@@ -66,28 +67,33 @@ class Slide:
 
 
 def write_slides(
-    lesson: str, out: str | Path | None = None, form: PictureForm = "png", *, force: bool = False
+    lesson_number_or_name: str,
+    folder_or_default: str | Path | None = None,
+    picture_form: PictureForm = "png",
+    *,
+    force: bool = False,
 ) -> tuple[Path, list[Slide]]:
-    """Write the pictures of `lesson` to the folder `out` (default: `slides_` and the lesson's name).
+    """Write the pictures of a lesson to a folder.
 
-    lesson: its number or name, such as "3", "3_fens", "fens" or "fed_et"; an old name does too
-    form: "png" or "svg"
+    lesson_number_or_name: such as "3", "3_fens", "fens" or "fed_et"; an old name does too
+    folder_or_default: None for `slides_` and the lesson's name
+    picture_form: "png" or "svg"
 
     Returns the folder and the slides. Raises UsageError for an unknown lesson or form, or if the folder has a file of
     somebody else's with one of these names, unless `force`; RunError for a lesson without pictures, a cell that fails,
     or a folder that cannot be written to.
     """
-    choose("format", form, ("png", "svg"))
-    path = find_lesson_notebook(lesson)
-    folder = expand_path(f"slides_{path.stem}" if out is None else out)
+    choose("format", picture_form, ("png", "svg"))
+    path = find_lesson_notebook(lesson_number_or_name)
+    folder = expand_path(f"slides_{path.stem}" if folder_or_default is None else folder_or_default)
     check_replaceable([folder / INDEX], force=force)  # before the cells of the lesson are run
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     pictures = (
         read_stored_pictures(cells)
-        if form == "png"
+        if picture_form == "png"
         else run_cells_and_draw_svg_pictures(cells, path.stem)
     )
-    slides = name_pictures_without_repeats(pictures, path.stem, form)
+    slides = name_pictures_without_repeats(pictures, path.stem, picture_form)
     if not slides:
         raise RunError(
             f"The stored notebook of lesson {path.stem} has no pictures; run it once and save it, "
@@ -109,20 +115,20 @@ def write_slides(
 
 
 def name_pictures_without_repeats(
-    pictures: Iterable[Slide], lesson: str, form: PictureForm
+    pictures: Iterable[Slide], lesson_name: str, picture_form: PictureForm
 ) -> list[Slide]:
     """Give the pictures names for their files; a picture that a lesson shows twice is returned once."""
     slides: dict[tuple[str, str], Slide] = {}
     for picture in pictures:
         content = (picture.alt, picture.sentence)
         if content not in slides:
-            suffix = "svg" if picture.data.startswith(b"<svg") else form
-            name = f"{lesson}_{len(slides) + 1:02d}.{suffix}"
+            suffix = "svg" if picture.data.startswith(b"<svg") else picture_form
+            name = f"{lesson_name}_{len(slides) + 1:02d}.{suffix}"
             slides[content] = replace(picture, name=name)
     return list(slides.values())
 
 
-def find_lesson_notebook(lesson: str) -> Path:
+def find_lesson_notebook(number_or_name: str) -> Path:
     """Find the notebook of a lesson by its number or name. The name may be without number or folder, or an old one.
 
     UsageError for an unknown lesson.
@@ -130,7 +136,7 @@ def find_lesson_notebook(lesson: str) -> Path:
     folder = find_course_source_folder()
     names = [path.stem for path in sorted(folder.glob("*.ipynb"))]
     names += [f"shelf/{path.stem}" for path in sorted(folder.glob("shelf/*.ipynb"))]
-    word = lesson.strip().removesuffix(".ipynb")
+    word = number_or_name.strip().removesuffix(".ipynb")
     word = find_current_lesson_name(word) or word
     for name in names:
         stem = name.removeprefix("shelf/")
@@ -144,7 +150,7 @@ def find_lesson_notebook(lesson: str) -> Path:
 
 
 # -------------------------------------------------------------------------------------------------------- the pictures
-def iterate_headings_and_code_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, Cell]]:
+def iterate_headings_and_code_cells(cells: Sequence[Cell]) -> Iterator[HeadingAndCell]:
     """Yield each code cell with the last heading above it: (heading, cell)."""
     heading = ""
     for cell in cells:
@@ -176,7 +182,7 @@ def read_stored_pictures(cells: Sequence[Cell]) -> Iterator[Slide]:
                 yield Slide("", section, text, alt, False, content)
 
 
-def run_cells_and_draw_svg_pictures(cells: Sequence[Cell], lesson: str) -> Iterator[Slide]:
+def run_cells_and_draw_svg_pictures(cells: Sequence[Cell], lesson_name: str) -> Iterator[Slide]:
     """Run the cells of a lesson, and yield the pictures that their last lines return as SVG, without file names.
 
     RunError if a cell fails, unless it has the tag raises-exception.
@@ -187,13 +193,13 @@ def run_cells_and_draw_svg_pictures(cells: Sequence[Cell], lesson: str) -> Itera
     for number, (section, cell) in enumerate(iterate_headings_and_code_cells(cells)):
         try:
             value = run_cell_and_return_last_value(
-                "".join(cell["source"]), names, f"<{lesson}, cell {number}>"
+                "".join(cell["source"]), names, f"<{lesson_name}, cell {number}>"
             )
         except Exception as error:
             if "raises-exception" in cell.get("metadata", {}).get("tags", []):
                 continue
             raise RunError(
-                f"Cell {number + 1} of lesson {lesson} failed, so its pictures cannot be drawn again: "
+                f"Cell {number + 1} of lesson {lesson_name} failed, so its pictures cannot be drawn again: "
                 f"{format_error_on_one_line(error)}; take the stored ones with --format png."
             ) from error
         is_answer = not getattr(value, "is_settled", True) and hasattr(value, "after")
@@ -203,22 +209,26 @@ def run_cells_and_draw_svg_pictures(cells: Sequence[Cell], lesson: str) -> Itera
             )
 
 
-def run_cell_and_return_last_value(code: str, variables: dict[str, Any], file_name: str) -> Any:
+def run_cell_and_return_last_value(
+    code: str, global_variables: dict[str, Any], cell_name_in_tracebacks: str
+) -> Any:
     """Run a cell's code with these global variables; returns the value of its last line, if that is an expression.
 
-    file_name: the cell's name in tracebacks
+    cell_name_in_tracebacks: the cell's name in tracebacks
     """
     lines = code.splitlines(keepends=True)
     # A method that a lesson defines is known by its source, which `inspect` looks up here.
-    linecache.cache[file_name] = (len(code), None, lines, file_name)
-    tree = ast.parse(code, file_name)
+    linecache.cache[cell_name_in_tracebacks] = (len(code), None, lines, cell_name_in_tracebacks)
+    tree = ast.parse(code, cell_name_in_tracebacks)
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr):
         last = tree.body.pop()
-    exec(compile(tree, file_name, "exec"), variables)
+    exec(compile(tree, cell_name_in_tracebacks, "exec"), global_variables)
     if last is None:
         return None
-    return eval(compile(ast.Expression(last.value), file_name, "eval"), variables)
+    return eval(
+        compile(ast.Expression(last.value), cell_name_in_tracebacks, "eval"), global_variables
+    )
 
 
 def find_pictures_in_value(value: Any) -> list[Picture]:

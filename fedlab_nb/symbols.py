@@ -106,12 +106,12 @@ def read_symbols() -> tuple[Symbol, ...]:
     return tuple(rows)
 
 
-def find_symbols(name: str) -> list[Symbol]:
+def find_symbols(symbol_or_word: str) -> list[Symbol]:
     """Find the rows of a symbol, written 'λ', 'lambda' or '\\lambda'; first its own, then those of related symbols.
 
-    If there is none, find the rows whose meaning contains `name`. UsageError if there is none either.
+    If there is none, find the rows whose meaning contains `symbol_or_word`. UsageError if there is none either.
     """
-    symbol_name = convert_latex_to_text(str(name).strip().strip("$"))
+    symbol_name = convert_latex_to_text(str(symbol_or_word).strip().strip("$"))
     greek_names = re.compile(r"(?<![A-Za-z])(" + "|".join(GREEK) + r")(?![A-Za-z])")
     symbol_name = greek_names.sub(lambda match: GREEK[match[1]], symbol_name)
     spellings = {symbol_name, SCRIPT.get(symbol_name)}
@@ -132,29 +132,31 @@ def find_symbols(name: str) -> list[Symbol]:
     rows = exact + related or described
     if not rows:
         raise UsageError(
-            f"No symbol or word of the table is {name!r}. fl.notation() shows the whole table."
+            f"No symbol or word of the table is {symbol_or_word!r}. fl.notation() shows the whole table."
         )
     return rows
 
 
-def explain_symbols_in_label(label: str, owner: str = "") -> str:
+def explain_symbols_in_label(control_label: str, method_title: str = "") -> str:
     """Explain the symbols of a control's label, such as 'λ_damp' or 'η_w M'; '' if none of them is in the table.
 
-    owner: title of the method whose control it is; meanings that a symbol has in other methods are left out
+    method_title: title of the method whose control it is; meanings that a symbol has in other methods are left out
     """
     meanings = []
-    for token in re.findall(r"[^\s|0-9=,.()][^\s|=,.()]*", label):
+    for token in re.findall(r"[^\s|0-9=,.()][^\s|=,.()]*", control_label):
         name = token.translate(DIGITS)
-        candidates = [find_ranked_meaning_in_row(row, name, owner) for row in read_symbols()]
+        candidates = [find_ranked_meaning_in_row(row, name, method_title) for row in read_symbols()]
         ranked = [meaning for meaning in candidates if meaning is not None]
         if ranked:
             meanings.append(f"{token}: {min(ranked).text}")
     return "; ".join(dict.fromkeys(meanings))
 
 
-def append_symbol_meanings_to_tooltip(tooltip: str, label: str, owner: str = "") -> str:
+def append_symbol_meanings_to_tooltip(
+    tooltip: str, control_label: str, method_title: str = ""
+) -> str:
     """Append the meanings of a label's symbols to a control's tooltip; see `explain_symbols_in_label`."""
-    meaning = explain_symbols_in_label(label, owner)
+    meaning = explain_symbols_in_label(control_label, method_title)
     return f"{tooltip.rstrip('.')}. {meaning}." if meaning else tooltip
 
 
@@ -165,33 +167,37 @@ class RankedMeaning(NamedTuple):
     text: str
 
 
-def find_ranked_meaning_in_row(row: Symbol, name: str, owner: str) -> RankedMeaning | None:
-    """Find what a row says of the symbol `name` in the method with the title `owner`; None if nothing.
+def find_ranked_meaning_in_row(
+    row: Symbol, symbol_name: str, method_title: str
+) -> RankedMeaning | None:
+    """Find what a row says of the symbol `symbol_name` in the method with the title `method_title`; None if nothing.
 
     Rank 0: the row is the symbol's own and names the method. 1: another symbol's row names both. 2: the row is the
     symbol's own, and speaks of no single method. 3: another symbol's row explains it.
     """
-    is_row_of_name = row.name_before_brackets in (name, SCRIPT.get(name))
-    if not is_row_of_name and name not in row.other_symbols:
+    is_row_of_name = row.name_before_brackets in (symbol_name, SCRIPT.get(symbol_name))
+    if not is_row_of_name and symbol_name not in row.other_symbols:
         return None
     parts = replace_latex_formulas_by_text(row.meaning).split("; ")
     for part in parts:
         owners, colon, explanation = part.partition(": ")
-        if not colon or not is_title_among_owners(owner, owners):
+        if not colon or not is_title_among_owners(method_title, owners):
             continue  # it does not speak of this method
-        begins_with_name = explanation.startswith(f"{name} ")
-        begins_with_indexed_name = explanation.startswith(f"{name}_")
+        begins_with_name = explanation.startswith(f"{symbol_name} ")
+        begins_with_indexed_name = explanation.startswith(f"{symbol_name}_")
         if begins_with_name or (is_row_of_name and not begins_with_indexed_name):
             rank = 0 if is_row_of_name else 1
-            return RankedMeaning(rank, explanation.removeprefix(f"{name} "))
+            return RankedMeaning(rank, explanation.removeprefix(f"{symbol_name} "))
     if is_row_of_name:
         return None if OWNER.match(parts[0]) else RankedMeaning(2, parts[0])
     for part in parts[1:]:
-        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", part) and not OWNER.match(part):
-            return RankedMeaning(3, part.removeprefix(f"{name} ").split(": ")[0])
+        if re.search(rf"(?<!\w){re.escape(symbol_name)}(?!\w)", part) and not OWNER.match(part):
+            return RankedMeaning(3, part.removeprefix(f"{symbol_name} ").split(": ")[0])
     return None
 
 
-def is_title_among_owners(title: str, owners: str) -> bool:
+def is_title_among_owners(method_title: str, owners_joined_by_commas: str) -> bool:
     """Whether a method's title begins with one of these names, which are joined by ', '."""
-    return bool(title) and any(title.startswith(owner) for owner in owners.split(", "))
+    return bool(method_title) and any(
+        method_title.startswith(owner) for owner in owners_joined_by_commas.split(", ")
+    )

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Generator
-from typing import Any
+from typing import Any, Literal
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.value_types import WithBlock
@@ -48,20 +48,21 @@ def use_default_torch_switches() -> WithBlock:
             stack.enter_context(torch.inference_mode(False))
         if not torch.is_grad_enabled():
             stack.enter_context(torch.enable_grad())
-        for device in ("cpu", "cuda"):
+        device_types: tuple[Literal["cpu", "cuda"], ...] = ("cpu", "cuda")
+        for device in device_types:
             if is_autocast_on(device):
                 stack.enter_context(torch.autocast(device, enabled=False))
         yield
 
 
-def is_autocast_on(device: str) -> bool:
+def is_autocast_on(device_type: Literal["cpu", "cuda"]) -> bool:
     """Whether autocast is on for a kind of device."""
     import torch
 
     try:
-        return bool(torch.is_autocast_enabled(device))
+        return bool(torch.is_autocast_enabled(device_type))
     except TypeError:  # before torch 2.4 each kind of device had a function of its own
-        if device == "cpu":
+        if device_type == "cpu":
             return bool(torch.is_autocast_cpu_enabled())
         return bool(torch.is_autocast_enabled())
 

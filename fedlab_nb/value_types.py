@@ -15,6 +15,8 @@ SettingsByName = dict[str, SettingValue]
 # The return type of a function with `@contextmanager` that yields nothing.
 WithBlock = Iterator[None]
 ExitCode = int  # of a program: 0 if all went well
+TextByName = dict[str, str]
+HexDigest = str  # SHA-256 of some bytes, in hexadecimal
 SampleShape = tuple[int, ...]  # (C, H, W), (C, T) or (D,)
 ImageShape = tuple[int, int, int]  # (C, H, W)
 HeightAndWidth = tuple[int, int]

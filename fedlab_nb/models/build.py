@@ -79,10 +79,12 @@ class Models(dict[str, ModelInfo]):
         return name
 
 
-LAYOUTS = vars(resnet) | vars(plain)
+LAYOUTS = vars(resnet) | vars(
+    plain
+)  # with a function build_NAME_blocks for each model of models.toml
 MODELS = Models()
 for _name, _row in read_toml("models/models.toml").items():
-    MODELS[_name] = ModelInfo(layout=LAYOUTS[_name], **_row)
+    MODELS[_name] = ModelInfo(layout=LAYOUTS[f"build_{_name}_blocks"], **_row)
 
 # What menus suggest; every other name of MODELS can be typed.
 MENU = ("mlp", "cnn", "cnn1d", "lenet5", "cnn2", "cnn3", "resnet8", "resnet18")

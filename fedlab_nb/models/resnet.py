@@ -41,7 +41,7 @@ class Residual(nn.Module):
         return self.relu(self.main(feature_maps) + self.shortcut(feature_maps))
 
 
-def resnet8(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
+def build_resnet8_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """FENS' ResNet-8: conv3(w), basic blocks of w, 2w (stride 2), 4w (stride 2), average pool to 2x2, so D = 16 w.
 
     Width 128 is the paper's: 4,911,754 parameters for 10 classes. The paper counts 4,932,344, because its public code
@@ -60,7 +60,7 @@ def resnet8(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     return [*blocks, nn.Sequential(pool, nn.Flatten(1))], 4 * channels
 
 
-def resnet18(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
+def build_resnet18_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """ResNet-18 with a 3x3 stem and no max-pool: two basic blocks each of w, 2w, 4w, 8w, global average pool, D = 8 w.
 
     Width 64 is the papers': 11,173,962 parameters for 3 channels and 10 classes. `body` has FuseFL's ten layer indices:
@@ -69,12 +69,12 @@ def resnet18(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     return _build_four_stage_resnet(input_shape, width, blocks_per_stage=2)
 
 
-def resnet10(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
+def build_resnet10_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """ResNet-18 with one basic block a stage (FuseFL's small one): 4,903,242 parameters at 3x32x32, 10 classes."""
     return _build_four_stage_resnet(input_shape, width, blocks_per_stage=1)
 
 
-def resnet26(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
+def build_resnet26_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """ResNet-18 with three basic blocks a stage (FuseFL's large one): 17,444,682 parameters at 3x32x32, 10 classes."""
     return _build_four_stage_resnet(input_shape, width, blocks_per_stage=3)
 
@@ -117,7 +117,7 @@ class PreActivated(nn.Module):
         return self.main(active) + self.shortcut(shortcut_input)
 
 
-def wrn16(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
+def build_wrn16_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """WRN-16-k, for `width` w = 16 k: conv3(16), three groups of two blocks with w, 2w and 4w channels, the last two
     groups with stride 2; then batch norm, ReLU and global average pool, so D = 4 w.
 
@@ -126,7 +126,7 @@ def wrn16(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     return _build_wide_resnet(input_shape, width, 16)
 
 
-def wrn40(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
+def build_wrn40_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """WRN-40-k, for `width` w = 16 k: WRN-16-k with six blocks in each group.
 
     WRN-40-1 has 563,930 parameters at 3x32x32 with 10 classes, WRN-40-2 2,243,546.
@@ -210,7 +210,7 @@ def _make_conv_norm(
 HALVINGS = 5  # of a map, in MobileNetV3 and in ShuffleNetV2
 
 
-def mobilenet(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
+def build_mobilenet_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """MobileNetV3-small (Howard et al., ICCV 2019). D = 1024.
 
     width: channels of the first convolution, by default 16; all other layers scale with them, in multiples of 8
@@ -232,7 +232,7 @@ def mobilenet(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     return [*net.features, end], features
 
 
-def shufflenet(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
+def build_shufflenet_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """ShuffleNetV2 (Ma et al., ECCV 2018). D = 1024.
 
     width: half the channels of the first stage, 58 for the paper's 1.0x and 24 for 0.5x

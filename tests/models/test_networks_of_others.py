@@ -52,7 +52,10 @@ def test_vgg11_has_torchvisions_convolutions():
     from torchvision.models import vgg11_bn
 
     with torch.device("meta"):  # shapes alone
-        blocks, theirs = plain.vgg11((3, 32, 32), 64)[0], vgg11_bn(num_classes=10).features
+        blocks, theirs = (
+            plain.build_vgg11_blocks((3, 32, 32), 64)[0],
+            vgg11_bn(num_classes=10).features,
+        )
     assert [p.shape for p in nn.Sequential(*blocks).parameters()] == [
         p.shape for p in theirs.parameters()
     ]

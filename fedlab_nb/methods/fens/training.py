@@ -187,7 +187,8 @@ def move_parameters_into_one_vector(module: nn.Module) -> ParameterVector:
 
 ProxySamplesByOwner = Mapping[ProxyOwner, ProxySamples]
 WeightByOwner = Mapping[ProxyOwner, float]
-ParticipantsOfRound = list[ProxyOwner]
+OwnersInRound = list[ProxyOwner]
+StreamName = Any  # "participants", or the owner whose mini-batches the stream draws
 
 
 class LossAndGradient(NamedTuple):
@@ -244,19 +245,23 @@ def make_round_gradient_function(
 
 def draw_participants_of_rounds(
     owners: Sequence[ProxyOwner],
-    participant_count: int,
-    rounds: int,
-    make_stream: Callable[[ProxyOwner], torch.Generator],
-) -> list[ParticipantsOfRound]:
-    """S_t of each round: m of the `owners`, in their order, uniformly without replacement; all, undrawn, for m = 0."""
-    if not 0 < participant_count < len(owners):
-        return [list(owners)] * rounds
-    draws = make_stream("participants")
-    participants = []
-    for _ in range(rounds):
-        chosen = sorted(torch.randperm(len(owners), generator=draws)[:participant_count].tolist())
-        participants.append([owners[i] for i in chosen])
-    return participants
+    count_per_round_or_0_for_all: int,
+    round_count: int,
+    make_named_stream: Callable[[StreamName], torch.Generator],
+) -> list[OwnersInRound]:
+    """Draw S_t of each round: m of the `owners`, uniformly without replacement, in the order of `owners`.
+
+    All take part, and nothing is drawn, if m is 0 or not below their number. The stream's name is "participants".
+    """
+    if not 0 < count_per_round_or_0_for_all < len(owners):
+        return [list(owners)] * round_count
+    stream = make_named_stream("participants")
+    owners_by_round = []
+    for _ in range(round_count):
+        order = torch.randperm(len(owners), generator=stream)
+        chosen = sorted(order[:count_per_round_or_0_for_all].tolist())
+        owners_by_round.append([owners[i] for i in chosen])
+    return owners_by_round
 
 
 def record_bytes_of_round(
