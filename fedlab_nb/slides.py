@@ -47,7 +47,7 @@ HeadingAndCell = tuple[str, Cell]
 
 
 @dataclass(frozen=True)
-class Slide:
+class LessonPicture:
     """One picture of a lesson.
 
     name:     of its file, "" as long as it has none
@@ -72,7 +72,7 @@ def write_slides(
     picture_form: PictureForm = "png",
     *,
     force: bool = False,
-) -> tuple[Path, list[Slide]]:
+) -> tuple[Path, list[LessonPicture]]:
     """Write the pictures of a lesson to a folder.
 
     lesson_number_or_name: such as "3", "3_fens", "fens" or "fed_et"; an old name does too
@@ -115,10 +115,10 @@ def write_slides(
 
 
 def name_pictures_without_repeats(
-    pictures: Iterable[Slide], lesson_name: str, picture_form: PictureForm
-) -> list[Slide]:
+    pictures: Iterable[LessonPicture], lesson_name: str, picture_form: PictureForm
+) -> list[LessonPicture]:
     """Give the pictures names for their files; a picture that a lesson shows twice is returned once."""
-    slides: dict[tuple[str, str], Slide] = {}
+    slides: dict[tuple[str, str], LessonPicture] = {}
     for picture in pictures:
         content = (picture.alt, picture.sentence)
         if content not in slides:
@@ -162,7 +162,7 @@ def iterate_headings_and_code_cells(cells: Sequence[Cell]) -> Iterator[HeadingAn
             yield heading, cell
 
 
-def read_stored_pictures(cells: Sequence[Cell]) -> Iterator[Slide]:
+def read_stored_pictures(cells: Sequence[Cell]) -> Iterator[LessonPicture]:
     """Yield the pictures among the outputs of a notebook, without file names: as PNG, or SVG if they were shown so."""
     for section, cell in iterate_headings_and_code_cells(cells):
         for output in cell["outputs"]:
@@ -175,14 +175,16 @@ def read_stored_pictures(cells: Sequence[Cell]) -> Iterator[Slide]:
             is_answer = sentence != text
             for alt, image in IMAGE.findall(data.get("text/html", "")):
                 content = base64.b64decode(image)
-                yield Slide("", section, sentence, html.unescape(alt), is_answer, content)
+                yield LessonPicture("", section, sentence, html.unescape(alt), is_answer, content)
             if "image/png" in data:
                 alt = output.get("metadata", {}).get("image/png", {}).get("alt", text)
                 content = base64.b64decode(data["image/png"])
-                yield Slide("", section, text, alt, False, content)
+                yield LessonPicture("", section, text, alt, False, content)
 
 
-def run_cells_and_draw_svg_pictures(cells: Sequence[Cell], lesson_name: str) -> Iterator[Slide]:
+def run_cells_and_draw_svg_pictures(
+    cells: Sequence[Cell], lesson_name: str
+) -> Iterator[LessonPicture]:
     """Run the cells of a lesson, and yield the pictures that their last lines return as SVG, without file names.
 
     RunError if a cell fails, unless it has the tag raises-exception.
@@ -204,7 +206,7 @@ def run_cells_and_draw_svg_pictures(cells: Sequence[Cell], lesson_name: str) -> 
             ) from error
         is_answer = not getattr(value, "is_settled", True) and hasattr(value, "after")
         for picture in find_pictures_in_value(value):
-            yield Slide(
+            yield LessonPicture(
                 "", section, picture.sentence, picture.alt, is_answer, render_picture_svg(picture)
             )
 
@@ -247,7 +249,7 @@ def find_pictures_in_value(value: Any) -> list[Picture]:
     return found
 
 
-def make_html_index_page(title: str, slides: Sequence[Slide]) -> str:
+def make_html_index_page(title: str, slides: Sequence[LessonPicture]) -> str:
     """Make the list of the pictures, as an HTML page that opens in any browser."""
     lines = []
     section = ""
@@ -262,7 +264,7 @@ def make_html_index_page(title: str, slides: Sequence[Slide]) -> str:
     return f"{head}<style>{STYLE}</style></head>\n<body><h1>{title}</h1>\n{body}\n</body></html>\n"
 
 
-def format_slide_as_html(slide: Slide) -> str:
+def format_slide_as_html(slide: LessonPicture) -> str:
     """Format a picture with its file name, its sentence and its alt text as HTML; an answer is folded."""
     name = html.escape(slide.name)
     alt = html.escape(slide.alt)

@@ -34,7 +34,7 @@ from PIL import Image
 
 from fedlab_nb.course import COURSE, get_lesson_label
 from fedlab_nb.renamed import find_current_lesson_name
-from fedlab_nb.slides import Slide, read_stored_pictures
+from fedlab_nb.slides import LessonPicture, read_stored_pictures
 from fedlab_nb.symbols import (
     Symbol,
     convert_latex_to_text,
@@ -244,7 +244,7 @@ def get_comparable_parts(cell: nbformat.NotebookNode) -> tuple:
 
 
 # ---------------------------------------------------------------------------------------------- the teachers' pictures
-def find_teacher_pictures(name: str) -> dict[str, Slide]:
+def find_teacher_pictures(name: str) -> dict[str, LessonPicture]:
     """{"3-1.png": picture} of the cells with the tag "teacher", in order, as they are stored in the notebook."""
     cells = nbformat.read(FOLDER / f"{name}.ipynb", 4).cells
     tagged_cells = [cell for cell in cells if "teacher" in cell.metadata.get("tags", [])]

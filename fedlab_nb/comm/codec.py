@@ -230,33 +230,35 @@ class SparseMessage(SparsePositions, total=False):
     values: Tensor
 
 
-def count_kept_entries(entry_count: int, share_kept: float) -> int:
-    """The number of entries in a message that keeps `share_kept` (0–1) of `entry_count`; at least 1."""
-    return max(1, round(share_kept * entry_count))
+def count_kept_entries(entry_count: int, share_kept_0_to_1: float) -> int:
+    """The number of entries in a message that keeps `share_kept_0_to_1` (0–1) of `entry_count`; at least 1."""
+    return max(1, round(share_kept_0_to_1 * entry_count))
 
 
-def choose_golomb_remainder_bits(share_kept: float) -> int:
-    """b, the bits of a remainder, of the Golomb code for positions kept with probability `share_kept`."""
-    if share_kept >= 1:
+def choose_golomb_remainder_bits(share_kept_0_to_1: float) -> int:
+    """b, the bits of a remainder, of the Golomb code for positions kept with probability `share_kept_0_to_1`."""
+    if share_kept_0_to_1 >= 1:
         return 0
     golden = (1 + math.sqrt(5)) / 2
-    return max(0, 1 + math.floor(math.log2(math.log(golden - 1) / math.log1p(-share_kept))))
+    return max(0, 1 + math.floor(math.log2(math.log(golden - 1) / math.log1p(-share_kept_0_to_1))))
 
 
-def pack_largest_entries(tensor: Vector, share_kept: float, *, ternary: bool) -> SparseMessage:
-    """The message with the largest entries by magnitude of a float `tensor [d]`, the share `share_kept`."""
-    share_kept = check_number("keep", share_kept, 0, 1, excludes_low=True)
-    d = tensor.numel()
-    b = choose_golomb_remainder_bits(share_kept)
-    positions = tensor.abs().topk(count_kept_entries(d, share_kept)).indices.sort().values
-    largest = tensor[positions]
+def pack_largest_entries(
+    vector: Vector, share_kept_0_to_1: float, *, ternary: bool
+) -> SparseMessage:
+    """The message with the largest entries by magnitude of a float `vector [d]`, the share `share_kept_0_to_1`."""
+    share_kept_0_to_1 = check_number("keep", share_kept_0_to_1, 0, 1, excludes_low=True)
+    d = vector.numel()
+    b = choose_golomb_remainder_bits(share_kept_0_to_1)
+    positions = vector.abs().topk(count_kept_entries(d, share_kept_0_to_1)).indices.sort().values
+    largest = vector[positions]
     before_first = positions.new_tensor([-1])
     behind_last = positions.new_tensor([d])
     gaps = positions.diff(prepend=before_first, append=behind_last) - 1
     quotients = gaps >> b
     # Each quotient is so many ones; a zero follows each but the last, that of the gap behind the last kept entry.
     length = int(quotients.sum()) + len(positions)
-    unary = torch.ones(length, dtype=torch.uint8, device=tensor.device)
+    unary = torch.ones(length, dtype=torch.uint8, device=vector.device)
     unary[(quotients[:-1] + 1).cumsum(0) - 1] = 0
     quotient_bits = pack_bits(unary, 1)
     message = SparseMessage(d=d, count=len(positions), b=b, quotients=quotient_bits)

@@ -83,10 +83,12 @@ def solve_classifier_weights(
     return make_inverse_multiplier(add_to_diagonal(moments, ridge))(summed_client_sums.classes)
 
 
-def compute_linear_scores(features: Features, weights: ClassifierWeights) -> ClassScores:
+def compute_linear_scores(
+    features: Features, weights_with_bias_row: ClassifierWeights
+) -> ClassScores:
     """`(φ, 1)ᵀ W` `[N, C]` of `features [N, d - 1]`, in their dtype."""
-    weights = weights.to(features)
-    return features @ weights[:-1] + weights[-1]
+    weights_with_bias_row = weights_with_bias_row.to(features)
+    return features @ weights_with_bias_row[:-1] + weights_with_bias_row[-1]
 
 
 # ---------------------------------------------------------------------------------------------------------------- model
@@ -194,10 +196,10 @@ def solve_classifier_weights_without_client(
 
 
 def compute_accuracy_of_classifier_weights(
-    weights: ClassifierWeightArray, features: FeatureArray, labels: LabelArray
+    weights_with_bias_row: ClassifierWeightArray, features: FeatureArray, labels: LabelArray
 ) -> Accuracy0To1:
-    """Share of samples with `features [N, d - 1]` that `weights [d, C]` put into their class `labels [N]`."""
-    scores = features @ weights[:-1] + weights[-1]
+    """Share of samples with `features [N, d - 1]` that the weights `[d, C]` put into their class `labels [N]`."""
+    scores = features @ weights_with_bias_row[:-1] + weights_with_bias_row[-1]
     return float((scores.argmax(1) == labels).mean())
 
 
@@ -367,15 +369,15 @@ class AFL(FrozenMethod):
             return AflModel(features, weights, report)
 
     def _copy_report_with_client_sums_if_small(
-        self, report: AflReport, received: Sequence[RidgeSums]
+        self, report: AflReport, received_sums: Sequence[RidgeSums]
     ) -> AflReport:
         """The report with each client's sums, unless they are too large."""
-        triangles = [pack_upper_triangle(sums.moments) for sums in received]
-        numbers = len(received) * (triangles[0].numel() + received[0].classes.numel())
+        triangles = [pack_upper_triangle(sums.moments) for sums in received_sums]
+        numbers = len(received_sums) * (triangles[0].numel() + received_sums[0].classes.numel())
         if numbers > MOST_NUMBERS:
             return report
         moments = torch.stack(triangles).cpu().numpy()
-        classes = torch.stack([sums.classes for sums in received]).cpu().numpy()
+        classes = torch.stack([sums.classes for sums in received_sums]).cpu().numpy()
         return replace(report, moments=moments, classes=classes)
 
     def _send_and_sum_masked_client_sums(

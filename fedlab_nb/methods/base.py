@@ -131,9 +131,9 @@ def make_server_model_knob() -> KnobField:
 ClientWeighting = Literal["samples", "uniform"]
 
 
-def make_client_weights_knob(symbol: str) -> KnobField:
+def make_client_weights_knob(papers_symbol: str) -> KnobField:
     """Make the field `weights` of the methods that average clients by sample counts, or equally."""
-    return knob("samples", "Weights", symbol=symbol, options=("samples", "uniform"))
+    return knob("samples", "Weights", symbol=papers_symbol, options=("samples", "uniform"))
 
 
 NEEDS = {
@@ -327,28 +327,30 @@ InfoValue = str | bool | Iterable[str] | Mapping[str, str]
 
 
 def choose_method_label(
-    method: str, settings: Mapping[str, SettingValue] | None = None, default_title: str = ""
+    method_name: str,
+    settings: Mapping[str, SettingValue] | None = None,
+    other_default_title: str = "",
 ) -> str:
     """Choose the name of a method's runs in pictures and tables: its title, or the title for a
     value of a knob.
 
     settings: {knob: its value}, with or without "METHOD." before the name of a knob
-    default_title: replaces the method's own title
+    other_default_title: replaces the method's own title
     """
-    if method not in METHODS:
-        return default_title or method
-    cls = METHODS[method]
+    if method_name not in METHODS:
+        return other_default_title or method_name
+    cls = METHODS[method_name]
     settings = settings or {}
     for condition, title in cls.info.titles.items():
         name, _, title_value = condition.partition("=")
         value = settings.get(name, getattr(cls, name))
-        value = settings.get(f"{method}.{name}", value)
+        value = settings.get(f"{method_name}.{name}", value)
         if str(value) == title_value:
             return title
-    return default_title or cls.info.title
+    return other_default_title or cls.info.title
 
 
-def shorten_method_title(title: str) -> str:
+def shorten_method_title(method_title: str) -> str:
     """Shorten a title for narrow places.
 
     >>> [shorten_method_title(title) for title in ("FedAvg, one round", "FedENS: mean of logits", "fens (rounds = 10)")]
@@ -356,7 +358,9 @@ def shorten_method_title(title: str) -> str:
     >>> shorten_method_title("mean of probabilities")
     'mean of prob.'
     """
-    return re.sub(r" \(.*|, (one|run) .*|: mean .*", "", title).replace("probabilities", "prob.")
+    return re.sub(r" \(.*|, (one|run) .*|: mean .*", "", method_title).replace(
+        "probabilities", "prob."
+    )
 
 
 def register(name: str, **info: InfoValue) -> MethodDecorator:
@@ -411,24 +415,28 @@ def _make_info(name: str, cls: type[Method], given_fields: Mapping[str, InfoValu
 MethodNamesByGroup = dict[str, list[str]]  # {group of GROUPS: names of methods}
 
 
-def group_method_names(methods: Iterable[str]) -> MethodNamesByGroup:
-    """Group `methods` as {group: their names}, in the order of GROUPS and of METHODS, without empty
+def group_method_names(method_names: Iterable[str]) -> MethodNamesByGroup:
+    """Group `method_names` as {group: their names}, in the order of GROUPS and of METHODS, without empty
     groups.
     """
-    methods = set(methods)
+    method_names = set(method_names)
     groups: dict[str, list[str]] = {group: [] for group in GROUPS}
     for name, cls in METHODS.items():
-        if name in methods:
+        if name in method_names:
             groups[cls.info.group].append(name)
     return {group: names for group, names in groups.items() if names}
 
 
-def weighted_mean(states: Iterable[Mapping[str, Tensor]], weights: Iterable[float]) -> ModelState:
+def weighted_mean(
+    client_states: Iterable[Mapping[str, Tensor]], client_weights: Iterable[float]
+) -> ModelState:
     """Compute Σ_k w_k θ_k over state dicts, with weights normalised to sum to 1 (FedAvg's average)."""
-    states = list(states)
-    weights = torch.tensor(list(weights), dtype=torch.float64)
-    shares = (weights / weights.sum()).tolist()
+    client_states = list(client_states)
+    client_weights = torch.tensor(list(client_weights), dtype=torch.float64)
+    shares = (client_weights / client_weights.sum()).tolist()
     mean = {}
-    for name in states[0]:
-        mean[name] = sum(share * state[name] for share, state in zip(shares, states, strict=True))
+    for name in client_states[0]:
+        mean[name] = sum(
+            share * state[name] for share, state in zip(shares, client_states, strict=True)
+        )
     return mean

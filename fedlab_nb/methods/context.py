@@ -372,16 +372,16 @@ class Context:
         return clients.with_states(states)
 
     def make_upload(
-        self, client: int, start_state: Mapping[str, Tensor], model: nn.Module
+        self, client: int, start_state: Mapping[str, Tensor], trained_model: nn.Module
     ) -> ModelState:
-        """Make the state that `client` sends: that of its trained `model`, or a poisoned one.
+        """Make the state that `client` sends: that of its `trained_model`, or a poisoned one.
 
         start_state: the model's state before the training
         """
-        end = copy_model_state(model)
+        end = copy_model_state(trained_model)
         if client not in self.poisoned or not self.poison.changes_models:
             return end
-        parameters = [name for name, _ in model.named_parameters()]
+        parameters = [name for name, _ in trained_model.named_parameters()]
         return self.poison.make_poisoned_state(start_state, end, parameters)
 
     def collect(
@@ -426,13 +426,13 @@ class Context:
 
 
 def check_training_is_finite(
-    numbers: Iterable[Tensor], training_name: str, learning_rate_text: str
+    numbers_to_check: Iterable[Tensor], training_name: str, learning_rate_text: str
 ) -> None:
-    """Raise RunError if `numbers` are not all finite.
+    """Raise RunError if `numbers_to_check` are not all finite.
 
     The message says that `training_name` diverged with `learning_rate_text`, such as "lr=0.1".
     """
-    if not are_all_finite(numbers):
+    if not are_all_finite(numbers_to_check):
         raise RunError(
             f"{training_name} diverged with {learning_rate_text}: its numbers are no longer "
             "finite; use a smaller rate."

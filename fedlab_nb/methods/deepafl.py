@@ -36,7 +36,6 @@ from ..tensor_types import (
     ClassifierWeights,
     ClassScores,
     Features,
-    LayerMatrix,
     Samples,
     SquareMatrix,
 )
@@ -47,6 +46,7 @@ from .parts.ridge import RidgeSums
 from .traffic import FederationSizes, TotalBytesOfRun, count_upper_triangle_entries
 
 FeatureClassProducts = Tensor  # [D, C], features times errors of the classes, summed
+ResidualMatrix = Tensor  # [h, d], Ω: from a layer's h random features to d changes of its input
 
 # B [i, o] and b [o] of random features σ(x B + b); a plain tuple, as saved models have it.
 RandomWeightAndBias = tuple[Tensor, Tensor]
@@ -63,10 +63,14 @@ class DeepAflReport(Report):
 
 
 def draw_random_layer(
-    seed: int, layer_index: int, input_size: int, output_size: int, dtype_device_template: Tensor
+    seed: int,
+    layer_index_from_0: int,
+    input_size: int,
+    output_size: int,
+    dtype_device_template: Tensor,
 ) -> RandomWeightAndBias:
     """The numbers of a layer, the same on every device."""
-    stream = generator(seed, "deepafl", layer_index)
+    stream = generator(seed, "deepafl", layer_index_from_0)
     weight = torch.randn(input_size, output_size, generator=stream) / input_size**0.5
     bias = torch.randn(output_size, generator=stream) / 2
     return weight.to(dtype_device_template), bias.to(dtype_device_template)
@@ -82,12 +86,12 @@ def solve_residual_layer(
     feature_moments: SquareMatrix,
     feature_error_products: FeatureClassProducts,
     classifier_weights: ClassifierWeights,
-    gamma: float,
-) -> LayerMatrix:
-    """Ω `[h, d]` from FᵀF `[h, h]`, FᵀR `[h, C]` and W `[d, C]`."""
+    ridge: float,
+) -> ResidualMatrix:
+    """Solve for Ω `[h, d]` from FᵀF `[h, h]`, FᵀR `[h, C]` and W `[d, C]`; `ridge` is γ."""
     feature_values, u = torch.linalg.eigh(feature_moments)
     weight_values, v = torch.linalg.eigh(classifier_weights @ classifier_weights.T)
-    scale = feature_values.clamp(min=0)[:, None] * weight_values.clamp(min=0) + gamma
+    scale = feature_values.clamp(min=0)[:, None] * weight_values.clamp(min=0) + ridge
     return u @ (u.T @ feature_error_products @ (classifier_weights.T @ v) / scale) @ v.T
 
 
@@ -206,7 +210,7 @@ class DeepAFL(FrozenMethod):
         ctx: Context,
         client_features: Sequence[Features],
         client_targets: Sequence[ClassScores],
-        phase: str,
+        phase_in_ledger: str,
     ) -> MomentsAndProducts:
         """Clients and link: the sums over all clients of XᵀX `[d, d]` and XᵀT `[d, C]`.
 
@@ -215,6 +219,6 @@ class DeepAFL(FrozenMethod):
         received = []
         for k, (x, target) in enumerate(zip(client_features, client_targets, strict=True)):
             upload = RidgeSums(x.T @ x, x.T @ target).make_message(ctx.dtype)
-            received.append(RidgeSums.from_message(ctx.link.up(k, upload, phase=phase)))
+            received.append(RidgeSums.from_message(ctx.link.up(k, upload, phase=phase_in_ledger)))
         total = sum(received[1:], received[0])
         return MomentsAndProducts(total.moments, total.classes)

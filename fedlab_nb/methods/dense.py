@@ -84,15 +84,15 @@ class Dense(GeneratorKnobs):
     def compute_generator_loss(
         self,
         images: Images,
-        labels: Labels,
+        intended_labels: Labels,
         ensemble: FrozenEnsemble,
         student: nn.Module,
         client_weights: ClientWeights | None = None,
     ) -> ScalarLoss:
-        """L_CE + λ₁ L_BN + λ₂ L_div of `images [b, ...]` with intended `labels [b]`."""
+        """L_CE + λ₁ L_BN + λ₂ L_div of `images [b, ...]` with `intended_labels [b]`."""
         view = ensemble.compute_outputs(images, with_batch_norm_loss=self.bn_weight > 0)
         teacher = self.combine_teacher_logits(view.logits, client_weights)
-        similarity = F.cross_entropy(teacher, labels)
+        similarity = F.cross_entropy(teacher, intended_labels)
         boundary = compute_boundary_loss(teacher, student(images), self.div_temperature)
         return similarity + self.bn_weight * view.batch_norm + self.div_weight * boundary
 

@@ -131,19 +131,16 @@ class DSFL(Method):
         self,
         ctx: Context,
         round_index: int,
-        role: Literal["local", "server", "clients"],
+        role_in_stream_name: Literal["local", "server", "clients"],
         models: Sequence[Network],
         shards: Sequence[Shard],
-        epochs: int,
+        epoch_count: int,
     ) -> Steps[None]:
-        """`epochs` on (x, y), or on (x, soft labels).
-
-        `role`: "local", "server" or "clients"; it names the random stream.
-        """
-        recipe = replace(ctx.recipe, epochs=epochs)
-        if role != "local":  # the soft labels belong to the images as they are
+        """Train `models` in place for `epoch_count` epochs, each on its shard: (x, labels) or (x, soft labels)."""
+        recipe = replace(ctx.recipe, epochs=epoch_count)
+        if role_in_stream_name != "local":  # the soft labels belong to the images as they are
             recipe = replace(recipe, augmentation="none")
-        stream = f"dsfl {role} {round_index}"
+        stream = f"dsfl {role_in_stream_name} {round_index}"
         for _ in train_clients(
             models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=stream
         ):
@@ -151,10 +148,12 @@ class DSFL(Method):
 
 
 def aggregate_client_probabilities(
-    probabilities: ClientProbabilities, aggregation: Literal["era", "mean"], temperature: float
+    client_probabilities: ClientProbabilities,
+    aggregation: Literal["era", "mean"],
+    temperature: float,
 ) -> Probabilities:
     """q `[N, C]` from the clients' probabilities `[M, N, C]`: their mean, for "era" as the logits of a softmax at τ."""
-    mean = probabilities.mean(0)
+    mean = client_probabilities.mean(0)
     if aggregation == "era":
         return (mean / temperature).softmax(1)
     return mean

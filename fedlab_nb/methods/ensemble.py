@@ -72,12 +72,14 @@ ClusterIndexPerClient = Tensor  # int64 [M], the number of a client's cluster
 GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 
 
-def blend_mean_and_product_of_probabilities(client_logits: ClientLogits, beta: float) -> Logits:
+def blend_mean_and_product_of_probabilities(
+    client_logits: ClientLogits, share_of_product: float
+) -> Logits:
     """Compute log p_β `[N, C]` from the clients' logits `[M, N, C]`. Its exponentials sum to 1."""
     log_p = client_logits.log_softmax(-1)
     product = log_p.sum(0)
     mixture = log_p.logsumexp(0)
-    return (beta * product + (1 - beta) * mixture).log_softmax(-1)
+    return (share_of_product * product + (1 - share_of_product) * mixture).log_softmax(-1)
 
 
 class ChosenBeta(NamedTuple):
@@ -162,25 +164,25 @@ PASSES = 50  # of k-means, at most
 def select_uploading_clients(
     ctx: Context,
     clients: ClientModels,
-    client_count: int,
+    client_count_or_0_for_all: int,
     criterion: ClientCriterion,
     stream_name: str,
 ) -> list[ClientIndex]:
     """Let clients send what `criterion` needs, and return the numbers of those that may upload, in
     ascending order.
 
-    client_count: how many clients may upload; 0 for all
+    client_count_or_0_for_all: how many clients may upload; 0 for all
     stream_name: name of the random stream
 
     Call it outside `ctx.server()`.
     """
     count = ctx.clients_count
-    if not 0 < client_count < count:
+    if not 0 < client_count_or_0_for_all < count:
         return list(range(count))
     if criterion == "random":
         with ctx.server():
             order = torch.randperm(count, generator=ctx.generator(stream_name, "selection"))
-            chosen = order[:client_count].tolist()
+            chosen = order[:client_count_or_0_for_all].tolist()
     else:
         # Clients: accuracy and sample count; also the last layer, if it is clustered.
         received = []
@@ -193,7 +195,7 @@ def select_uploading_clients(
             received.append(ctx.link.up(k, upload, phase="scores"))
         # Server: the choice.
         with ctx.server():
-            chosen = choose_clients_by_criterion(received, client_count, criterion)
+            chosen = choose_clients_by_criterion(received, client_count_or_0_for_all, criterion)
     for k in range(count):
         ctx.link.down(k, k in chosen, phase="scores")
     return sorted(chosen)
@@ -231,16 +233,16 @@ def choose_clients_by_criterion(
 
 
 def assign_to_k_means_clusters(
-    vectors: VectorPerClient, cluster_count: int, first_centre: int
+    vectors: VectorPerClient, cluster_count: int, first_centre_row: int
 ) -> ClusterIndexPerClient:
     """Run k-means on `vectors [M, D]`, and return the cluster of each, `[M]`, 0 … cluster_count -
     1. Some clusters may be empty.
 
-    The first centre is row `first_centre`; each further one is the row farthest from all centres so
+    The first centre is row `first_centre_row`; each further one is the row farthest from all centres so
     far. So nothing is drawn at random.
     """
     vectors = vectors.double()
-    starts = vectors[[first_centre]]
+    starts = vectors[[first_centre_row]]
     while len(starts) < cluster_count:
         farthest = torch.cdist(vectors, starts).min(1).values.argmax()
         starts = torch.cat([starts, vectors[farthest][None]])
@@ -259,17 +261,19 @@ def assign_to_k_means_clusters(
 
 
 def choose_best_of_clusters_then_next_best(
-    clusters: ClusterIndexPerClient, clients_by_rank: Sequence[int], client_count: int
+    cluster_of_each_client: ClusterIndexPerClient,
+    clients_best_first: Sequence[int],
+    client_count: int,
 ) -> list[ClientIndex]:
     """Choose the best client of each cluster, then the next best ones until there are
     `client_count`.
     """
-    cluster_of = clusters.tolist()
+    cluster_of = cluster_of_each_client.tolist()
     best: list[int] = []
-    for k in clients_by_rank:
+    for k in clients_best_first:
         if cluster_of[k] not in [cluster_of[j] for j in best]:
             best.append(k)
-    others = [k for k in clients_by_rank if k not in best]
+    others = [k for k in clients_best_first if k not in best]
     return (best + others)[:client_count]
 
 

@@ -110,24 +110,26 @@ class ChangeMessage(TypedDict):
 
 
 def sparsify_and_pack_change(
-    change: State, parameter_names: list[str], sparsifier: SparsifierWithResidual
+    change: State, names_to_sparsify: list[str], sparsifier: SparsifierWithResidual
 ) -> ChangeMessage:
-    """A change as it is sent: the parameters (`parameter_names`) as one sparse vector, everything else as it is."""
-    other_tensors = {name: tensor for name, tensor in change.items() if name not in parameter_names}
+    """A change as it is sent: the parameters (`names_to_sparsify`) as one sparse vector, everything else as it is."""
+    other_tensors = {
+        name: tensor for name, tensor in change.items() if name not in names_to_sparsify
+    }
     return ChangeMessage(
-        sparse=sparsifier(flatten_state_into_vector(change, parameter_names)), rest=other_tensors
+        sparse=sparsifier(flatten_state_into_vector(change, names_to_sparsify)), rest=other_tensors
     )
 
 
 def unpack_sparse_change(
-    message: ChangeMessage, template_state: State, parameter_names: list[str]
+    message: ChangeMessage, template_state: State, sparsified_names: list[str]
 ) -> State:
     """The change given to `sparsify_and_pack_change`, as far as it was sent.
 
     `template_state` gives names, shapes and dtype.
     """
-    values = unpack_largest_entries(message["sparse"], template_state[parameter_names[0]].dtype)
-    change = split_vector_into_tensors(values, template_state, parameter_names) | message["rest"]
+    values = unpack_largest_entries(message["sparse"], template_state[sparsified_names[0]].dtype)
+    change = split_vector_into_tensors(values, template_state, sparsified_names) | message["rest"]
     return {name: change[name] for name in template_state}
 
 

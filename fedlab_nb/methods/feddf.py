@@ -124,7 +124,7 @@ class FedDF(Method):
             loss = choose_distillation_loss("kl", self.temperature)
             stream = ctx.generator("feddf", "batches")
             ticks = distil_student_in_place(
-                student, ctx.public, teacher, recipe, loss, stream, clip=CLIP
+                student, ctx.public, teacher, recipe, loss, stream, largest_gradient_norm=CLIP
             )
             return (
                 yield from report_progress(
@@ -165,7 +165,13 @@ class FedDF(Method):
                     recipe = make_student_recipe(self.epochs, self.batch, self.server_lr)
                     loss = choose_distillation_loss("kl", self.temperature)
                     for _ in distil_student_in_place(
-                        student, ctx.public, teacher, recipe, loss, stream, clip=CLIP
+                        student,
+                        ctx.public,
+                        teacher,
+                        recipe,
+                        loss,
+                        stream,
+                        largest_gradient_norm=CLIP,
                     ):
                         yield Progress(PHASE, t, self.rounds)
                     rate = f"server_lr={self.server_lr:g}"
@@ -183,7 +189,7 @@ class FedDF(Method):
         ctx: Context,
         round_index: int,
         chosen_clients: Sequence[int],
-        models_by_architecture: dict[Architecture, Network],
+        server_models_by_architecture: dict[Architecture, Network],
     ) -> Steps[ClientModels]:
         """Train the chosen clients for E epochs, and return their models as the server receives
         them.
@@ -193,7 +199,9 @@ class FedDF(Method):
         for k in chosen_clients:
             model = ctx.initial_model(k)
             start = ctx.link.down(
-                k, copy_model_state(models_by_architecture[ctx.architectures[k]]), phase=PHASE
+                k,
+                copy_model_state(server_models_by_architecture[ctx.architectures[k]]),
+                phase=PHASE,
             )
             load_state(model, start)
             models.append(model)

@@ -165,11 +165,16 @@ class Upload(NamedTuple):
 
 
 def make_shard_with_logits(
-    samples: Samples, labels: Labels, other_logits: Logits, weight: float
+    samples: Samples, labels: Labels, other_logits: Logits, weight_of_other_logits: float
 ) -> Shard:
     """A shard for `make_transfer_loss`: samples, labels, and for each sample the other side's logits and their
     weight."""
-    return samples, labels, other_logits, other_logits.new_full((len(labels),), weight)
+    return (
+        samples,
+        labels,
+        other_logits,
+        other_logits.new_full((len(labels),), weight_of_other_logits),
+    )
 
 
 def make_transfer_loss(temperature: float) -> ClientLossPerSample:

@@ -130,18 +130,20 @@ def bound_probability_of_changed_winner(
 
 
 def compute_data_dependent_log_moments(
-    change_probability: ProbabilityPerQuery, epsilon_per_query: float, orders: MomentOrders = ORDERS
+    bound_on_changed_winner: ProbabilityPerQuery,
+    epsilon_per_query: float,
+    orders: MomentOrders = ORDERS,
 ) -> LogMoments:
     """Compute α(l) `[T, L]` of queries whose answer changes with probability q `[T]` at most (PATE,
     theorem 3).
     """
-    change_probability = change_probability[:, None]
+    bound_on_changed_winner = bound_on_changed_winner[:, None]
     e = math.exp(min(epsilon_per_query, 700.0))  # e^ε_0, which must not overflow
     if e > 1:
-        applies = change_probability < (e - 1) / (e * e - 1)
+        applies = bound_on_changed_winner < (e - 1) / (e * e - 1)
     else:
-        applies = torch.zeros_like(change_probability, dtype=torch.bool)
-    small = torch.where(applies, change_probability, 0.0)
+        applies = torch.zeros_like(bound_on_changed_winner, dtype=torch.bool)
+    small = torch.where(applies, bound_on_changed_winner, 0.0)
     log_stays = (1 - small).log() + orders * ((1 - small).log() - (1 - e * small).log())
     alpha = torch.logaddexp(log_stays, small.log() + epsilon_per_query * orders)
     worst_case = compute_worst_case_log_moments(epsilon_per_query, orders)
@@ -365,16 +367,16 @@ class FedKT(Method):
         self,
         ctx: Context,
         role: Literal["teacher", "student"],
-        network_index: int,
+        student_index: int,
         client: int,
-        *stream_names: int,
+        *further_stream_names: int,
     ) -> Network:
         """Make a network of the client's architecture, with initial weights of its own, for its
         student `index`.
         """
         return ctx.build(
             ctx.architectures[client],
-            ctx.generator("fedkt", role, network_index, client, *stream_names),
+            ctx.generator("fedkt", role, student_index, client, *further_stream_names),
         )
 
     def _copy_models_if_clients_poison(self, ctx: Context, models: list[Network]) -> list[Network]:
@@ -391,15 +393,15 @@ class FedKT(Method):
         role: Literal["teachers", "students", "final"],
         models: list[Network],
         shards: list[Shard],
-        epochs: int = 0,
+        public_epochs_or_0_for_recipe: int = 0,
     ) -> Iterator[EpochProgress]:
         """Train all networks together, as a stack if that is faster.
 
-        epochs: number of epochs on public samples; 0 for that of the recipe, on private samples
+        public_epochs_or_0_for_recipe: number of epochs on public samples; 0 for that of the recipe, on private samples
         """
         recipe = ctx.recipe
-        if epochs:  # the votes are on the samples as they are
-            recipe = replace(recipe, epochs=epochs, augmentation="none")
+        if public_epochs_or_0_for_recipe:  # the votes are on the samples as they are
+            recipe = replace(recipe, epochs=public_epochs_or_0_for_recipe, augmentation="none")
         return train_clients(
             models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=f"fedkt {role}"
         )

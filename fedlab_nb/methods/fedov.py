@@ -81,27 +81,27 @@ def make_outlier_images(images: Images, stream: torch.Generator) -> Images:
 
 def move_outliers_towards_known_classes(
     model: nn.Module,
-    images: Images,
-    unknown_class: int,
-    steps: int,
+    outliers_to_move: Images,
+    unknown_class_index: int,
+    step_count: int,
     step_size: float = STEP,
     chunk_size: int = 1024,
 ) -> Images:
-    """Outliers `images [n, ...]`, made harder: less unknown to the model.
+    """Return outliers `[n, ...]` made harder: less unknown to the model.
 
-    They are moved `steps` times by `step_size` along the sign of the gradient of the cross-entropy
-    to class `unknown_class`: each number by steps * step_size at most. The model runs in eval mode and
-    is left as it was.
+    They are moved `step_count` times by `step_size` along the sign of the gradient of the cross-entropy
+    to class `unknown_class_index`: each number by step_count * step_size at most. The model runs in eval
+    mode and is left as it was.
     """
-    if not len(images):
-        return images
+    if not len(outliers_to_move):
+        return outliers_to_move
     was_training = model.training
     model.eval()
     chunks = []
-    for outliers in images.split(chunk_size):
+    for outliers in outliers_to_move.split(chunk_size):
         outliers = outliers.clone()
-        labels = torch.full((len(outliers),), unknown_class, device=images.device)
-        for _ in range(steps):
+        labels = torch.full((len(outliers),), unknown_class_index, device=outliers_to_move.device)
+        for _ in range(step_count):
             outliers.requires_grad_()
             with torch.enable_grad():
                 loss = F.cross_entropy(model(outliers), labels, reduction="sum")

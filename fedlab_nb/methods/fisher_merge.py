@@ -206,7 +206,7 @@ def _iterate_labels_and_model_probabilities(
     """
     frozen = copy_model(module).eval()
     probabilities = run_in_chunks(
-        lambda chunk: frozen(chunk).softmax(1), samples, chunk_size=batch_size
+        lambda chunk: frozen(chunk).softmax(1), samples, samples_per_chunk=batch_size
     )
     classes = probabilities.shape[1]
     if classes > MOST:

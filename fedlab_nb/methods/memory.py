@@ -39,12 +39,14 @@ class SquareMatricesInMemory:
 
 
 def check_matrices_fit_in_memory(
-    method_title: str, matrices: Iterable[SquareMatricesInMemory], device: torch.device
+    method_title: str,
+    matrices_held_together: Iterable[SquareMatricesInMemory],
+    device: torch.device,
 ) -> None:
-    """Raise UsageError if `matrices` do not fit into the free memory of `device`. If that is not
+    """Raise UsageError if `matrices_held_together` do not fit into the free memory of `device`. If that is not
     known, do nothing.
     """
-    held = sorted(matrices, key=lambda part: -part.bytes)
+    held = sorted(matrices_held_together, key=lambda part: -part.bytes)
     # While a triangle is sent, its indices take as much memory as another matrix of 8 bytes a number.
     needed = sum(part.bytes for part in held) + max(
         (8 * part.side**2 for part in held if part.count), default=0
@@ -118,15 +120,15 @@ def read_free_address_space_bytes() -> int | None:
     return None
 
 
-def read_free_container_bytes(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
+def read_free_container_bytes(cgroup_folder: Path = Path("/sys/fs/cgroup")) -> int | None:
     """Read what is left of a container's limit (cgroup v2, as in Docker and on Binder). Its file
     cache counts as free.
     """
     with suppress(OSError, ValueError):
-        limit = int((folder / "memory.max").read_text(encoding="ascii"))  # "max": no bound
-        used = int((folder / "memory.current").read_text(encoding="ascii"))
+        limit = int((cgroup_folder / "memory.max").read_text(encoding="ascii"))  # "max": no bound
+        used = int((cgroup_folder / "memory.current").read_text(encoding="ascii"))
         stat = dict(
-            line.split() for line in (folder / "memory.stat").read_text("ascii").splitlines()
+            line.split() for line in (cgroup_folder / "memory.stat").read_text("ascii").splitlines()
         )
         return max(0, limit - used + int(stat.get("inactive_file", 0)))
     return None

@@ -147,15 +147,15 @@ class Poison:
         self,
         start_state: Mapping[str, Tensor],
         trained_state: ModelState,
-        parameter_names: Iterable[str],
+        names_to_change: Iterable[str],
     ) -> ModelState:
         """The state that a poisoned client sends in place of its `trained_state`.
 
         start_state: where its training began
-        parameter_names: the entries that are changed
+        names_to_change: the entries that are changed
         """
         changed = dict(trained_state)
-        for name in parameter_names:
+        for name in names_to_change:
             changed[name] = start_state[name] + self.factor * (
                 trained_state[name] - start_state[name]
             )

@@ -108,11 +108,13 @@ class RegMean(Method):
             return NetworkModel(ctx.new_model(copy_state_with_layers(average, matrices)))
 
 
-def shrink_off_diagonal(moments: SquareMatrix, factor: float) -> SquareMatrix:
-    """A `[i, i]` with its off-diagonal entries times `factor`."""
-    if factor == 1:
-        return moments
-    return factor * moments + (1 - factor) * torch.diag(moments.diag())
+def shrink_off_diagonal(input_moments: SquareMatrix, off_diagonal_factor: float) -> SquareMatrix:
+    """A `[i, i]` with its off-diagonal entries times `off_diagonal_factor`."""
+    if off_diagonal_factor == 1:
+        return input_moments
+    return off_diagonal_factor * input_moments + (1 - off_diagonal_factor) * torch.diag(
+        input_moments.diag()
+    )
 
 
 def merge_layer_by_regmean(

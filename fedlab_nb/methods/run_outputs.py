@@ -66,19 +66,19 @@ class Report:
         return {name: value for name, value in values.items() if value is not None}
 
 
-def check_report_type_and_copy_arrays(report: Report, declared: type[Report]) -> Report:
+def check_report_type_and_copy_arrays(report: Report, declared_type: type[Report]) -> Report:
     """Return `report` with copies of its arrays, since a slice of a larger array would keep all of
     it in memory.
 
-    It must have the type that its method has `declared`. A model without a report gets an empty
-    one.
+    TypeError unless it is of the type that its method has declared. A model without a report gets
+    an empty one.
     """
     if type(report) is Report:
-        return declared()
-    if type(report) is not declared:
+        return declared_type()
+    if type(report) is not declared_type:
         raise TypeError(
             f"The model's report is a {type(report).__name__}; its method declares "
-            f"{declared.__name__}."
+            f"{declared_type.__name__}."
         )
     copies = {name: array.copy() for name, array in report.arrays().items()}
     return replace(report, **copies)
@@ -133,11 +133,14 @@ def report_progress(
     return make_model()
 
 
-def should_record_curve_point(steps_done: int, total_steps: int, point_count: int = 20) -> bool:
-    """Whether the live curve has a point at a step, counted from 1: it has about `point_count`, one
-    at the last step.
-    """
-    return steps_done == total_steps or steps_done % max(1, total_steps // point_count) == 0
+def should_record_curve_point(
+    steps_done_from_1: int, total_steps: int, about_point_count: int = 20
+) -> bool:
+    """Whether the live curve has a point at a step, counted from 1. The last step always has one."""
+    return (
+        steps_done_from_1 == total_steps
+        or steps_done_from_1 % max(1, total_steps // about_point_count) == 0
+    )
 
 
 @dataclass(frozen=True)

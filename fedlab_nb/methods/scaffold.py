@@ -121,9 +121,9 @@ class Scaffold(Iterative):
 
 
 def make_control_variate_adjustment(
-    client_corrections: Sequence[State],
+    server_minus_client_variates: Sequence[State],
 ) -> InPlaceGradientAdjustment:
-    """g ← g + (c - c_k), where `client_corrections[k]` is c - c_k."""
+    """g ← g + (c - c_k), where `server_minus_client_variates[k]` is c - c_k."""
     rows: dict[tuple[int, ...], list[Tensor]] = {}
 
     def adjust(
@@ -132,7 +132,9 @@ def make_control_variate_adjustment(
         if clients not in rows:  # only a few sets occur: the stack shrinks as clients finish
             rows[clients] = []
             for name in parameters:
-                rows[clients].append(torch.stack([client_corrections[k][name] for k in clients]))
+                rows[clients].append(
+                    torch.stack([server_minus_client_variates[k][name] for k in clients])
+                )
         torch._foreach_add_(gradients, rows[clients])
 
     return adjust

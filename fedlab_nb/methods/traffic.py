@@ -76,9 +76,9 @@ class FederationSizes(NetworkSizes):
         """The bytes of one initial model down to each client, and of one trained model up."""
         return TotalBytesOfRun(self.models_down + self.models_up)
 
-    def count_bytes_from_all_clients(self, floats_per_client: float) -> float:
+    def count_bytes_from_all_clients(self, float32_numbers_per_client: float) -> float:
         """Count the bytes if each client sends this many float32 numbers."""
-        return FLOAT * self.clients * floats_per_client
+        return FLOAT * self.clients * float32_numbers_per_client
 
 
 def count_upper_triangle_entries(side: int) -> int:

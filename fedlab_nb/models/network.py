@@ -80,10 +80,10 @@ def prepend_input_normalisation_in_place(
 
 
 def compute_feature_map_side(
-    input_size: int, kernel_size: int, *, padding: int = 0, stride: int = 1
+    input_side: int, kernel_side: int, *, padding: int = 0, stride: int = 1
 ) -> int:
-    """The side of a convolution's or a pooling's output, for an input of side `input_size`."""
-    return (input_size + 2 * padding - kernel_size) // stride + 1
+    """The side of a convolution's or a pooling's output, for an input of side `input_side`."""
+    return (input_side + 2 * padding - kernel_side) // stride + 1
 
 
 KINDS: dict[str, str] = {"nobn": "without batch norm", "gn": "group norm for batch norm"}

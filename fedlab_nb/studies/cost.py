@@ -419,7 +419,7 @@ def measure_step_seconds_once(architecture: Architecture, device: str) -> StepSe
             stack = Stack([copy_model(model) for _ in range(STACK)])
             parameters = list(stack.activate_first_models(STACK).values())
             stack_optimizer = make_optimizer(
-                stack.parameters.values(), Recipe(), stacked_model_count=STACK
+                stack.parameters.values(), Recipe(), stacked_model_count_or_none=STACK
             )
             stacked = measure_fastest_seconds_per_call(train_together, device)
     least_stack = choose_minimum_clients_for_stack(model) if device == "cpu" else STACK**9

@@ -59,12 +59,12 @@ _known_multiply_adds: dict[tuple, int] = {}
 
 
 def find_fastest_backend(
-    device: str, model: nn.Module, input_shape: SampleShape, client_count: int
+    device_type: str, model: nn.Module, input_shape: SampleShape, client_count: int
 ) -> Backend:
     """`loop` or `stacked` for `client_count` models like `model` on samples `(C, H, W)`, `(C, T)` or `(D,)`."""
     if client_count == 1 or not can_stack_model(model):
         return "loop"
-    if device != "cpu":
+    if device_type != "cpu":
         is_small = count_multiply_adds_per_sample(model, input_shape) <= CARD_MULTIPLY_ADDS
     elif is_convolutional(model):
         has_few_pixels = prod(input_shape[1:]) <= CPU_CONV_PIXELS
@@ -75,17 +75,17 @@ def find_fastest_backend(
 
 
 def resolve_backend_choice(
-    backend: BackendChoice,
-    device: str,
+    backend_or_auto: BackendChoice,
+    device_type: str,
     model: nn.Module,
     input_shape: SampleShape,
     client_count: int,
 ) -> Backend:
-    """`backend` itself; for "auto" the one that `find_fastest_backend` gives."""
-    choose("backend", backend, BACKENDS)
-    if backend == "auto":
-        return find_fastest_backend(device, model, input_shape, client_count)
-    return backend
+    """The backend of that name; for "auto" the one that `find_fastest_backend` gives. UsageError for another name."""
+    choose("backend", backend_or_auto, BACKENDS)
+    if backend_or_auto == "auto":
+        return find_fastest_backend(device_type, model, input_shape, client_count)
+    return backend_or_auto
 
 
 def is_convolutional(model: nn.Module) -> bool:
@@ -131,7 +131,7 @@ def count_multiply_adds_by_running_one_sample(model: nn.Module, input_shape: Sam
 
 
 def should_use_channels_last(
-    device: str, model: nn.Module, input_shape: SampleShape, precision: Precision
+    device_type: str, model: nn.Module, input_shape: SampleShape, precision: Precision
 ) -> bool:
     """True if the loop runs faster with channels-last images.
 
@@ -139,23 +139,23 @@ def should_use_channels_last(
     """
     if not is_convolutional(model):
         return False
-    if device != "cpu":
+    if device_type != "cpu":
         return precision == "bf16"
     has_batch_norm = any(isinstance(layer, nn.BatchNorm2d) for layer in model.modules())
     return has_batch_norm and prod(input_shape[1:]) > CPU_CONV_PIXELS
 
 
 def choose_parallel_part_count(
-    device: str, model: nn.Module, input_shape: SampleShape, client_count: int
+    device_type: str, model: nn.Module, input_shape: SampleShape, client_count: int
 ) -> int:
     """The number of parts into which `client_count` clients are split, to be trained at the same time.
 
     Several stacks, each of clients of similar sizes, need less padding than one for all. In the loop each client is a
     part of its own if there are several cores and steps are long enough.
     """
-    if device != "cpu":
+    if device_type != "cpu":
         return 1
-    if find_fastest_backend(device, model, input_shape, client_count) == "stacked":
+    if find_fastest_backend(device_type, model, input_shape, client_count) == "stacked":
         return max(1, client_count // choose_minimum_clients_for_stack(model))
     if prod(input_shape) > SMALL_INPUT and count_usable_cores() > 1:
         return client_count
@@ -163,13 +163,13 @@ def choose_parallel_part_count(
 
 
 @contextmanager
-def use_torch_settings_for_run(device: str, input_shape: SampleShape) -> WithBlock:
+def use_torch_settings_for_run(device_type: str, input_shape: SampleShape) -> WithBlock:
     """Inside the block torch's threads and convolutions are set for a run on samples of `input_shape`.
 
     On a CPU: one thread if a sample has at most SMALL_INPUT numbers. On a GPU: convolutions are deterministic and use
     float32 instead of the shorter TF32, so that the same call gives the same digits again.
     """
-    if device != "cpu":
+    if device_type != "cpu":
         with cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
             yield
     elif prod(input_shape) <= SMALL_INPUT:

@@ -104,17 +104,20 @@ class StudentTrainer:
         trainable = [parameter for parameter in student.parameters() if parameter.requires_grad]
         self.optimizer = make_optimizer(trainable, recipe)
 
-    def set_learning_rate_of_epoch(self, epoch: int) -> None:
-        """Set the learning rate of `epoch` (from 0), by the recipe's schedule."""
-        self.optimizer.lr = self.recipe.compute_learning_rate(epoch)
+    def set_learning_rate_of_epoch(self, epoch_from_0: int) -> None:
+        """Set the learning rate of an epoch, by the recipe's schedule."""
+        self.optimizer.lr = self.recipe.compute_learning_rate(epoch_from_0)
 
-    def step(self, samples: Samples, target_logits: Logits) -> ScalarLoss:
-        """Take a step on a batch `samples [B, ...]`; returns the loss before the step, (1/B) Σ_i ℓ_i."""
+    def step(self, samples: Samples, teacher_logits_or_labels: Logits) -> ScalarLoss:
+        """Take a step on a batch `samples [B, ...]`; returns the loss before the step, (1/B) Σ_i ℓ_i.
+
+        teacher_logits_or_labels: what the loss compares with, `[B, C]` or `[B]`
+        """
         with make_autocast(self.recipe, samples.device):
             logits = self.student(samples)
         if logits.dtype == torch.bfloat16:
             logits = logits.float()
-        loss = self.loss(target_logits, logits).mean()
+        loss = self.loss(teacher_logits_or_labels, logits).mean()
         gradients: Gradients = torch.autograd.grad(loss, self.optimizer.parameters)
         if self.clip is not None:
             gradients = clip_gradients_to_norm(gradients, self.clip)
@@ -127,28 +130,28 @@ class StudentTrainer:
         teacher: Teacher,
         stream: Generator,
         *,
-        epoch: int,
-        steps: int | None = None,
-        prepare: Callable[[Samples], Samples] | None = None,
+        epoch_from_0: int,
+        most_steps_or_all: int | None = None,
+        prepare_batch: Callable[[Samples], Samples] | None = None,
     ) -> Iterator[ScalarLoss]:
         """One shuffled pass over `samples [N, ...]`; yields the loss of every step.
 
         stream: a CPU generator, which draws the order
-        steps: makes only so many steps; None: all
-        prepare: changes a batch before teacher and student see it (augmentation, perturbation); `teacher` must then be
-            a function
+        most_steps_or_all: None for all
+        prepare_batch: changes a batch before teacher and student see it (augmentation, perturbation); `teacher` must
+            then be a function
         """
-        self.set_learning_rate_of_epoch(epoch)
+        self.set_learning_rate_of_epoch(epoch_from_0)
         self.student.train()
         size = self.recipe.batch_size
         order = torch.randperm(len(samples), generator=stream).to(samples.device)
-        if steps is not None:
-            order = order[: steps * size]
+        if most_steps_or_all is not None:
+            order = order[: most_steps_or_all * size]
         try:
             for rows in order.split(size):
                 batch = samples[rows]
-                if prepare is not None:
-                    batch = prepare(batch)
+                if prepare_batch is not None:
+                    batch = prepare_batch(batch)
                 if isinstance(teacher, Tensor):
                     target = teacher[rows]
                 else:
@@ -166,16 +169,16 @@ def distil_student_in_place(
     recipe: Recipe,
     loss: TeacherStudentLossPerSample,
     stream: Generator,
-    clip: float | None = None,
+    largest_gradient_norm: float | None = None,
 ) -> Iterator[EpochProgress]:
     """Train `student` in place for `recipe.epochs` passes over `samples [N, ...]`; yields progress after every step.
 
     `EpochProgress.done` counts finished epochs; `has_current_models` marks the epochs at whose end a point of the
     curve is measured.
     """
-    learner = StudentTrainer(student, recipe, loss, clip=clip)
+    learner = StudentTrainer(student, recipe, loss, clip=largest_gradient_norm)
     curve_epochs = choose_curve_epochs(recipe.epochs)
     for epoch in range(recipe.epochs):
-        for _ in learner.train_one_pass(samples, teacher, stream, epoch=epoch):
+        for _ in learner.train_one_pass(samples, teacher, stream, epoch_from_0=epoch):
             yield EpochProgress(epoch, recipe.epochs)
         yield EpochProgress(epoch + 1, recipe.epochs, epoch + 1 in curve_epochs)

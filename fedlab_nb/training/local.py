@@ -47,10 +47,10 @@ class EpochProgress:
     has_current_models: bool = False
 
 
-def choose_curve_epochs(epochs: int) -> list[int]:
+def choose_curve_epochs(epoch_count: int) -> list[int]:
     """The epochs (from 1) after which a training shows its models: at most CURVE_POINTS, the last among them."""
-    points = min(epochs, CURVE_POINTS)
-    return sorted({round((i + 1) * epochs / points) for i in range(points)})
+    points = min(epoch_count, CURVE_POINTS)
+    return sorted({round((i + 1) * epoch_count / points) for i in range(points)})
 
 
 def train_clients(
@@ -100,7 +100,7 @@ def train_clients(
             streams,
             group,
             backend=backend,
-            curve_epochs=curve_epochs,
+            epochs_with_current_models=curve_epochs,
             loss=loss,
             adjust=adjust,
             augmentation_streams=augmentation_streams,
@@ -126,10 +126,10 @@ def make_trainings_of_client_group(
     shards: Sequence[Shard],
     recipe: Recipe,
     streams: Sequence[torch.Generator],
-    client_group: Sequence[int],
+    clients_of_group: Sequence[int],
     *,
     backend: BackendChoice,
-    curve_epochs: Sequence[int],
+    epochs_with_current_models: Sequence[int],
     loss: ClientLossPerSample | None,
     adjust: InPlaceGradientAdjustment | None,
     augmentation_streams: Sequence[torch.Generator],
@@ -137,20 +137,22 @@ def make_trainings_of_client_group(
     """The trainings of clients with one architecture: one, or several that can run at the same time.
 
     Each is a generator of finished epochs that has not begun. The lists have an entry for each client, also for those
-    outside the group. `curve_epochs`: those after which the plain models must be up to date.
+    outside the group. `epochs_with_current_models`: those after which the plain models must be up to date.
     """
-    model = models[client_group[0]]
-    x = shards[client_group[0]][0]
+    model = models[clients_of_group[0]]
+    x = shards[clients_of_group[0]][0]
     device = x.device.type
     input_shape = tuple(x.shape[1:])
-    chosen = resolve_backend_choice(backend, device, model, input_shape, len(client_group))
+    chosen = resolve_backend_choice(backend, device, model, input_shape, len(clients_of_group))
     is_plain = backend == "auto" and loss is None and adjust is None
     part_count = (
-        choose_parallel_part_count(device, model, input_shape, len(client_group)) if is_plain else 1
+        choose_parallel_part_count(device, model, input_shape, len(clients_of_group))
+        if is_plain
+        else 1
     )
     channels_last = should_use_channels_last(device, model, input_shape, recipe.precision)
     trainings: list[FinishedEpochCounts] = []
-    for part in split_clients_largest_first(client_group, shards, part_count):
+    for part in split_clients_largest_first(clients_of_group, shards, part_count):
         part_models = [models[k] for k in part]
         part_shards = [shards[k] for k in part]
         part_streams = [streams[k] for k in part]
@@ -159,7 +161,12 @@ def make_trainings_of_client_group(
             options["augmentation_streams"] = [augmentation_streams[k] for k in part]
         if chosen == "stacked":
             training = train_clients_stacked(
-                part_models, part_shards, recipe, part_streams, curve_epochs, **options
+                part_models,
+                part_shards,
+                recipe,
+                part_streams,
+                epochs_with_current_models,
+                **options,
             )
         else:
             train = (
@@ -180,12 +187,12 @@ def make_trainings_of_client_group(
 
 
 def split_clients_largest_first(
-    clients: Sequence[int], shards: Sequence[Shard], group_count: int
+    clients: Sequence[int], shards_of_all_clients: Sequence[Shard], group_count: int
 ) -> list[list[int]]:
     """The clients of `clients` in `group_count` lists of similar lengths, those with the most samples first."""
     if group_count == 1:
         return [list(clients)]
-    largest_first = sorted(clients, key=lambda k: -len(shards[k][0]))
+    largest_first = sorted(clients, key=lambda k: -len(shards_of_all_clients[k][0]))
     ends = [len(clients) * i // group_count for i in range(group_count + 1)]
     return [largest_first[start:end] for start, end in itertools.pairwise(ends)]
 

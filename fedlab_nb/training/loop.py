@@ -77,22 +77,22 @@ class LocalTraining:
             )
         self.gradients: Callable[..., Sequence[Tensor]] = self.compute_gradients
 
-    def draw_batches_of_epoch(self, epoch: int) -> Sequence[SampleIndices]:
-        """Shuffle the shard for `epoch` (from 0): the rows of each batch, `[batch_size]` or fewer."""
+    def draw_batches_of_epoch(self, epoch_from_0: int) -> Sequence[SampleIndices]:
+        """Set the learning rate of an epoch and shuffle the shard: the rows of each batch, `[batch_size]` or fewer."""
         self.model.train()
-        self.optimizer.lr = self.recipe.compute_learning_rate(epoch)
+        self.optimizer.lr = self.recipe.compute_learning_rate(epoch_from_0)
         order = torch.randperm(len(self.x), generator=self.stream).to(self.x.device)
         if self.augmentation:
             self.augmentation.draw_crops_and_flips_of_next_epoch()
         return order.split(self.recipe.batch_size)
 
-    def take_step(self, sample_indices: SampleIndices) -> None:
+    def take_step(self, shard_indices_of_batch: SampleIndices) -> None:
         """One step of the optimizer on the samples of the shard with these indices."""
-        images = self.x.index_select(0, sample_indices)
+        images = self.x.index_select(0, shard_indices_of_batch)
         if self.augmentation:
-            images = self.augmentation.apply(images, sample_indices)
+            images = self.augmentation.apply(images, shard_indices_of_batch)
         images = images.to(memory_format=self.memory_format)
-        columns = [column.index_select(0, sample_indices) for column in self.columns]
+        columns = [column.index_select(0, shard_indices_of_batch) for column in self.columns]
         if self.recipe.sam_rho:
             gradients = compute_sam_gradients(
                 functools.partial(self.compute_gradients, images, *columns),
@@ -119,14 +119,16 @@ class LocalTraining:
         """Set the model to eval mode, in its usual memory layout."""
         self.model.eval().to(memory_format=torch.contiguous_format)
 
-    def compute_gradients(self, images: Images, *columns: Tensor) -> Gradients:
+    def compute_gradients(self, images: Images, *labels_and_further_columns: Tensor) -> Gradients:
         """The gradient of the mean loss on one batch."""
         with make_autocast(self.recipe, images.device):
             if self.loss is None:
-                value = F.cross_entropy(self.model(images), columns[0])
+                value = F.cross_entropy(self.model(images), labels_and_further_columns[0])
             else:
                 features = self.model.features(images)
-                value = self.loss(features, self.model.classifier(features), *columns).mean()
+                value = self.loss(
+                    features, self.model.classifier(features), *labels_and_further_columns
+                ).mean()
         return torch.autograd.grad(value, self.optimizer.parameters)
 
 

@@ -99,11 +99,13 @@ class Recipe:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
-    def compute_learning_rate(self, epoch: int) -> float:
-        """Learning rate of `epoch` (counted from 0)."""
+    def compute_learning_rate(self, epoch_from_0: int) -> float:
+        """Learning rate of an epoch."""
         if self.schedule == "constant":
             return self.lr
-        cosine_factor = (1 + math.cos(math.pi * epoch / self.epochs)) / 2  # falls from 1 to 0
+        cosine_factor = (
+            1 + math.cos(math.pi * epoch_from_0 / self.epochs)
+        ) / 2  # falls from 1 to 0
         return self.lr_min + (self.lr - self.lr_min) * cosine_factor
 
 
@@ -169,15 +171,17 @@ class Augmentation:
         return crop_and_flip(samples, changes, self.padding).contiguous()
 
 
-def crop_and_flip(images: Images, crops_and_flips: CropsAndFlips, padding: Sequence[int]) -> Images:
+def crop_and_flip(
+    images: Images, crops_and_flips: CropsAndFlips, padding_rows_and_columns: Sequence[int]
+) -> Images:
     """Pad `images [n, C, H, W]` with black, crop them to their former size, and mirror some of them.
 
-    padding: black pixels above and below, and left and right
+    padding_rows_and_columns: black pixels above and below, and left and right
     crops_and_flips: `[n, 3]`, the crop's first row and first column in the padded image, and whether the crop is
         mirrored
     """
     n, _, height, width = images.shape
-    vertical, horizontal = padding
+    vertical, horizontal = padding_rows_and_columns
     padded = F.pad(images, (horizontal, horizontal, vertical, vertical))
     top, left, is_mirrored = crops_and_flips.unbind(1)
     rows = top.unsqueeze(1) + torch.arange(height, device=images.device)

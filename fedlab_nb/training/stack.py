@@ -103,11 +103,13 @@ class Stack:
             stacked.__dict__[attribute] = value
         return leaves
 
-    def set_sample_weights(self, weights: ClientSampleWeights | None) -> None:
-        """`weights [a, N]`: 1 / (real rows of each model's batch), 0 for its padding; None: all
+    def set_sample_weights(
+        self, weights_or_none_without_padding: ClientSampleWeights | None
+    ) -> None:
+        """`weights_or_none_without_padding [a, N]`: 1 / (real rows of each model's batch), 0 for its padding; None: all
         rows are real."""
         for layer in self.batch_norms:
-            layer.sample_weights = weights
+            layer.sample_weights = weights_or_none_without_padding
 
     def forward(self, client_samples: ClientBatches) -> ClientLogits:
         return self.net(client_samples)

@@ -112,13 +112,13 @@ def test_outputs_are_computed_in_pieces_that_fit_into_the_bound(monkeypatch):
         torch.nn.functional.interpolate(x, scale_factor=2), weight, padding=1
     )
     assert_same(
-        put_batch_first(batch_last.upsample_and_convolve(put_batch_last(x), weight)),
+        put_batch_first(batch_last.double_and_convolve(put_batch_last(x), weight)),
         theirs,
         (x, weight),
         stream,
     )
     assert sizes == [3, 3, 1]
-    batch_last.upsample_and_convolve(put_batch_last(x)[:, :, :1, :1], weight)
+    batch_last.double_and_convolve(put_batch_last(x)[:, :, :1, :1], weight)
     assert sizes[3:] == [7]
 
 

@@ -431,7 +431,7 @@ class FedET(Method):
         losses: list[Tensor] = []
         while len(losses) < steps:
             for value in learner.train_one_pass(
-                samples, rows, stream, epoch=0, steps=steps - len(losses)
+                samples, rows, stream, epoch_from_0=0, most_steps_or_all=steps - len(losses)
             ):
                 losses.append(value)
                 student = None

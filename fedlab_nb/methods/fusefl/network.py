@@ -157,7 +157,9 @@ class ClientInputs:
     def _run_in_chunks(self, stages: Sequence[Stage], samples: Samples) -> FeatureMaps:
         chunk = choose_samples_per_chunk(stages[0], samples)
         return run_in_chunks(
-            lambda rows: run_frozen_stages(stages, self.kind, rows), samples, chunk_size=chunk
+            lambda rows: run_frozen_stages(stages, self.kind, rows),
+            samples,
+            samples_per_chunk=chunk,
         )
 
     def compute_from_client_stage_outputs(

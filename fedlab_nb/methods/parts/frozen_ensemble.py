@@ -461,4 +461,4 @@ class FrozenEnsemble:
     def logits_in_chunks(self, samples: Samples) -> ClientLogits:
         """`[M, N, C]` without gradients, in chunks: to be kept beside the samples."""
         chunk = min(choose_samples_per_chunk(network, samples) for network in self._kinds)
-        return run_in_chunks(self.logits, samples, dim=1, chunk_size=chunk)
+        return run_in_chunks(self.logits, samples, sample_axis_of_result=1, samples_per_chunk=chunk)

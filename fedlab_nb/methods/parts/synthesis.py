@@ -270,7 +270,12 @@ class DistillationServer:
         steps = self.method.passes or None
         losses = []
         for loss in self.learner.train_one_pass(
-            self.pool.x, teacher, self._order, epoch=epoch, steps=steps, prepare=prepare_images
+            self.pool.x,
+            teacher,
+            self._order,
+            epoch_from_0=epoch,
+            most_steps_or_all=steps,
+            prepare_batch=prepare_images,
         ):
             losses.append(loss)
             yield Progress("distillation", epoch, self.method.epochs)
