@@ -459,7 +459,7 @@ def format_outcome_as_line(outcome: Outcome) -> str:
         parts.append(f"clients trained on {1 - outcome.plan.share_held_out_of_local_training:.0%}")
     if outcome.cached:
         parts.append("(cached)")
-    for title, accuracy in outcome.report.others().items():
+    for title, accuracy in outcome.report.get_accuracies_under_other_rules().items():
         parts.append(f"{title} {accuracy:.1%}")
     for client, accuracy in outcome.unseen.items():
         parts.append(f"unseen client {client} {accuracy:.1%}")

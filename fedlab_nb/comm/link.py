@@ -94,7 +94,7 @@ class UpDown(NamedTuple):
     up: int
     down: int
 
-    def add(self, direction: Direction, byte_count: int) -> UpDown:
+    def with_added_bytes(self, direction: Direction, byte_count: int) -> UpDown:
         """The sums after `byte_count` more bytes in `direction`."""
         if direction == "up":
             return UpDown(self.up + byte_count, self.down)
@@ -160,14 +160,14 @@ class Ledger:
         """{client: bytes up and down} of every client; 0 and 0 for one without a message."""
         sums = dict.fromkeys(range(self.clients), UpDown(0, 0))
         for (client, direction, _phase), (count, _messages) in self._entries.items():
-            sums[client] = sums[client].add(direction, count)
+            sums[client] = sums[client].with_added_bytes(direction, count)
         return sums
 
     def by_phase(self) -> BytesByPhase:
         """{phase: bytes up and down} of all clients together; phases in order of first appearance."""
         sums: dict[str, UpDown] = {}
         for (_client, direction, phase), (count, _messages) in self._entries.items():
-            sums[phase] = sums.get(phase, UpDown(0, 0)).add(direction, count)
+            sums[phase] = sums.get(phase, UpDown(0, 0)).with_added_bytes(direction, count)
         return sums
 
     def rows(self) -> list[LedgerRow]:

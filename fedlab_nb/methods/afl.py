@@ -129,7 +129,7 @@ class AflReport(Report):
     align: float | None = None
     own_fits: float | None = None
 
-    def others(self) -> AccuracyByRule:
+    def get_accuracies_under_other_rules(self) -> AccuracyByRule:
         if self.own_fits is None:
             return {}
         return {OWN_FITS: self.own_fits}
@@ -221,7 +221,7 @@ class AflModel(HeadModel):
             report,
         )
 
-    def measured(self, samples: Samples, labels: Labels) -> Report:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> Report:
         """With the accuracy of the mean of the clients' own fits, where the server has their sums without noise."""
         report = self.report
         assert isinstance(report, AflReport)

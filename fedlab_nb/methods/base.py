@@ -22,7 +22,7 @@ from torch import Tensor
 from ..declared import read_toml
 from ..errors import UsageError, check_number, check_whole_number, choose, parse_if_number
 from ..models import MODELS
-from ..models.build import check_names_one_model
+from ..models.build import check_model_text_names_one
 from ..models.state import ModelState
 from ..training import Recipe
 from ..value_types import MeanPassesPerClient, SettingValue
@@ -81,7 +81,7 @@ class Knob:
         """
         name = f"{method_name}.{self.name}"
         if self.model:
-            return check_names_one_model(cast(str, value))
+            return check_model_text_names_one(cast(str, value))
         if self.options:
             return choose(name, value, self.options)
         if isinstance(self.default, bool):
@@ -427,16 +427,12 @@ def group_method_names(method_names: Iterable[str]) -> MethodNamesByGroup:
     return {group: names for group, names in groups.items() if names}
 
 
-def weighted_mean(
-    client_states: Iterable[Mapping[str, Tensor]], client_weights: Iterable[float]
-) -> ModelState:
+def weighted_mean(states: Iterable[Mapping[str, Tensor]], weights: Iterable[float]) -> ModelState:
     """Compute Σ_k w_k θ_k over state dicts, with weights normalised to sum to 1 (FedAvg's average)."""
-    client_states = list(client_states)
-    client_weights = torch.tensor(list(client_weights), dtype=torch.float64)
-    shares = (client_weights / client_weights.sum()).tolist()
+    states = list(states)
+    weights = torch.tensor(list(weights), dtype=torch.float64)
+    shares = (weights / weights.sum()).tolist()
     mean = {}
-    for name in client_states[0]:
-        mean[name] = sum(
-            share * state[name] for share, state in zip(shares, client_states, strict=True)
-        )
+    for name in states[0]:
+        mean[name] = sum(share * state[name] for share, state in zip(shares, states, strict=True))
     return mean

@@ -308,7 +308,7 @@ class EnsembleReport(Report):
     members: list[int] | None = None
     certified: float | None = None
 
-    def others(self) -> AccuracyByRule:
+    def get_accuracies_under_other_rules(self) -> AccuracyByRule:
         accuracies = self.accuracy_by_rule or {}
         return {TITLES[rule]: share for rule, share in accuracies.items() if rule != self.rule}
 
@@ -357,11 +357,11 @@ class RuledEnsemble(EnsembleModel):
         size = choose_lie_logit(lie, rule in READS_PROBABILITIES)
         self.client_logits = CachedFunction(
             lambda x: replace_answers_of_liars(
-                self.combine_client_logits, clients.logits(x), liars, size
+                self.apply_rule_to_client_logits, clients.logits(x), liars, size
             )
         )
 
-    def measured(self, samples: Samples, labels: Labels) -> EnsembleReport:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> EnsembleReport:
         shares: dict[str, float] = {
             rule: compute_accuracy(
                 self.compute_scores_of_plain_mean_with_liars(samples, rule).argmax(1), labels
@@ -377,7 +377,7 @@ class RuledEnsemble(EnsembleModel):
         return replace(report, certified=float(is_certified.double().mean()))
 
     def logits(self, samples: Samples) -> Logits:
-        return self.combine_client_logits(self.client_logits(samples))
+        return self.apply_rule_to_client_logits(self.client_logits(samples))
 
     def compute_scores_of_plain_mean_with_liars(
         self, samples: Samples, rule: EnsembleRule
@@ -391,7 +391,7 @@ class RuledEnsemble(EnsembleModel):
         mean = partial(average_logits_or_log_mean_probabilities, rule=rule)
         return mean(replace_answers_of_liars(mean, self.clients.logits(samples), self.liars, size))
 
-    def combine_client_logits(self, client_logits: ClientLogits) -> ClassScores:
+    def apply_rule_to_client_logits(self, client_logits: ClientLogits) -> ClassScores:
         """Compute the rule's scores `[N, C]` from the clients' logits `[M, N, C]`."""
         if self.rule in PLAIN:
             return average_logits_or_log_mean_probabilities(client_logits, self.rule)

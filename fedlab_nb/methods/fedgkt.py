@@ -150,7 +150,7 @@ class FedGKT(Iterative):
                 parameters += edges[k].parameters()
             check_training_is_finite(parameters, f"Round {t + 1}", rate)
             if should_record_curve_point(t + 1, self.rounds):
-                networks = ClientModels([join_halves(edge, server) for edge in edges])
+                networks = ClientModels([copy_and_join_halves(edge, server) for edge in edges])
                 snapshot = LocalModels(networks, ctx.largest_client)
                 yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=snapshot)
         return snapshot
@@ -211,7 +211,7 @@ def copy_upper_half(network: Network) -> Network:
     return client.make_upper_network(1, [nn.Unflatten(1, shape)])
 
 
-def join_halves(lower: Network, upper: Network) -> Network:
+def copy_and_join_halves(lower: Network, upper: Network) -> Network:
     """A client's half and the server's as one network, copied."""
     lower = copy_model(lower)
     upper = copy_model(upper)

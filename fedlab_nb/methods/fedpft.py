@@ -85,13 +85,13 @@ class FeatureMixture:
             components = Independent(Normal(self.means, spread.sqrt()), 1)
         return self.weights.log() + components.log_prob(features[:, None])
 
-    def draw_features(self, count: int, stream: torch.Generator) -> Features:
-        """`count` samples `[count, d]`; `stream` (a CPU generator) picks components and draws the
+    def draw_features(self, vector_count: int, stream: torch.Generator) -> Features:
+        """`vector_count` samples `[count, d]`; `stream` (a CPU generator) picks components and draws the
         noise."""
         weights = self.weights.cpu()
-        components = torch.multinomial(weights, count, replacement=True, generator=stream)
+        components = torch.multinomial(weights, vector_count, replacement=True, generator=stream)
         components = components.to(self.means.device)
-        size = (count, self.means.shape[1])
+        size = (vector_count, self.means.shape[1])
         noise = torch.randn(size, generator=stream, dtype=torch.float64).to(self.means)
         means = self.means[components]
         if self.kind == "none":
@@ -115,17 +115,19 @@ class FeatureMixture:
         return message
 
     @classmethod
-    def from_message(cls, message: FeatureMixtureMessage, kind: SpreadKind) -> FeatureMixture:
+    def from_message(
+        cls, message: FeatureMixtureMessage, spread_kind: SpreadKind
+    ) -> FeatureMixture:
         """The mixture that `make_message` was made from, in float64."""
         weights = message["weights"].double()
         means = message["means"].double()
-        if kind == "none":
+        if spread_kind == "none":
             spread = means.new_zeros(0)
         else:
             spread = message["spread"].double()
-        if kind == "full":
+        if spread_kind == "full":
             spread = unpack_upper_triangle(spread)
-        return cls(kind, weights / weights.sum(), means, spread)
+        return cls(spread_kind, weights / weights.sum(), means, spread)
 
 
 def fit_gaussian_mixture(

@@ -266,7 +266,7 @@ class ClassScorer:
         return self.constants - torch.stack(distances, 1) / 2
 
     @property
-    def parameters(self) -> int:
+    def parameter_count(self) -> int:
         """Numbers that predict."""
         tensors = (self.constants, self.slopes, self.means, self.whitening)
         return sum(tensor.numel() for tensor in tensors if tensor is not None)
@@ -443,7 +443,7 @@ class Gauss(FrozenMethod):
                 numbers = sum(tensor.numel() for tensor in head.state_dict().values())
                 return HeadModel(features, head, numbers, report)
             scores = make_class_scorer(total, self.head, self.shrinkage)
-            return HeadModel(features, scores, scores.parameters, report)
+            return HeadModel(features, scores, scores.parameter_count, report)
 
 
 def make_gauss_report(

@@ -26,7 +26,7 @@ from .base import (
     register,
     report_progress,
 )
-from .run_outputs import Tested
+from .run_outputs import ResultsOnTestSamples
 from .traffic import FLOAT, FederationSizes, TotalBytesOfRun
 
 
@@ -54,7 +54,7 @@ class LocalModels(NetworkModel):
         self.best = best
         self.client_logits = CachedFunction(clients.logits)  # [M, N, C]
 
-    def measured(self, samples: Samples, labels: Labels) -> LocalReport:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> LocalReport:
         accuracies = self.compute_accuracy_of_each_client(samples, labels)
         return LocalReport(self.best, accuracies, accuracies[self.best])
 
@@ -64,13 +64,13 @@ class LocalModels(NetworkModel):
         """Accuracy of every client's own model, `[M]`."""
         return (self.client_logits(samples).argmax(-1) == labels).double().mean(1).tolist()
 
-    def tested(self, samples: Samples, labels: Labels) -> Tested:
+    def compute_test_results(self, samples: Samples, labels: Labels) -> ResultsOnTestSamples:
         """Compute the scores of the best model. Accuracy and calibration are those of all models
         together.
         """
         logits = self.client_logits(samples)
         calibrated = measure_calibration(logits, labels, self.score_kind)
-        return Tested(
+        return ResultsOnTestSamples(
             logits[self.best], self.accuracy(samples, labels), calibrated, logits.argmax(-1)
         )
 

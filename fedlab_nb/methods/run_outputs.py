@@ -44,18 +44,18 @@ class Report:
     method can leave out what is not known yet.
     """
 
-    def others(self) -> AccuracyByRule:
+    def get_accuracies_under_other_rules(self) -> AccuracyByRule:
         """Return {rule: test accuracy 0–1} of the same run under other rules. Comparisons show
         them, too.
         """
         return {}
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def get_array_fields(self) -> dict[str, np.ndarray]:
         """Return the fields that hold an array."""
         values = self.get_fields_that_are_not_none().items()
         return {name: value for name, value in values if isinstance(value, np.ndarray)}
 
-    def numbers(self) -> JsonObject:
+    def get_plain_fields(self) -> JsonObject:
         """Return the fields that hold plain values. `run --json` prints them."""
         values = self.get_fields_that_are_not_none().items()
         return {name: value for name, value in values if not isinstance(value, np.ndarray)}
@@ -80,7 +80,7 @@ def check_report_type_and_copy_arrays(report: Report, declared_type: type[Report
             f"The model's report is a {type(report).__name__}; its method declares "
             f"{declared_type.__name__}."
         )
-    copies = {name: array.copy() for name, array in report.arrays().items()}
+    copies = {name: array.copy() for name, array in report.get_array_fields().items()}
     return replace(report, **copies)
 
 
@@ -144,7 +144,7 @@ def should_record_curve_point(
 
 
 @dataclass(frozen=True)
-class Tested:
+class ResultsOnTestSamples:
     """The results of one pass over test samples: `scores [N, C]`, `accuracy` 0–1, and the
     calibration.
 
@@ -174,7 +174,7 @@ class GlobalModel:
     score_kind: ScoreKind = "logits"
     report: Report = Report()
 
-    def measured(self, samples: Samples, labels: Labels) -> Report:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> Report:
         """Complete the report by what needs test `samples [N, ...], labels [N]`. Called once, at
         the end of a run.
         """
@@ -196,13 +196,15 @@ class GlobalModel:
         """Compute the share of `samples [N, ...]` that are classified as `labels [N]`, 0–1."""
         return compute_accuracy(self.predict(samples), labels)
 
-    def tested(self, samples: Samples, labels: Labels) -> Tested:
+    def compute_test_results(self, samples: Samples, labels: Labels) -> ResultsOnTestSamples:
         """Compute scores, accuracy and calibration on `samples [N, ...], labels [N]` in one pass of
         the model.
         """
         scores = self.logits(samples)
         share_right = compute_accuracy(scores.argmax(1), labels)
-        return Tested(scores, share_right, measure_calibration(scores, labels, self.score_kind))
+        return ResultsOnTestSamples(
+            scores, share_right, measure_calibration(scores, labels, self.score_kind)
+        )
 
 
 class NetworkModel(GlobalModel):

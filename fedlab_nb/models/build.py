@@ -168,7 +168,7 @@ def parse_models(models_joined_by_commas: str, input_shape: SampleShape) -> list
     return models
 
 
-def check_names_one_model(model_text: str) -> str:
+def check_model_text_names_one(model_text: str) -> str:
     """`model_text` itself if it is "auto" or specifies one model, "cnn" or "cnn:12"; else UsageError."""
     model_text = str(model_text).strip()
     if model_text == "auto":
@@ -189,7 +189,7 @@ def parse_architecture(model_text: str, input_shape: SampleShape, class_count: i
 
     UsageError if it cannot take such inputs.
     """
-    name, width = parse_models(check_names_one_model(model_text), input_shape)[0]
+    name, width = parse_models(check_model_text_names_one(model_text), input_shape)[0]
     return name, check_and_convert_input_shape(name, input_shape), class_count, width
 
 

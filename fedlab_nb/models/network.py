@@ -91,10 +91,10 @@ SMALLEST_GROUP = 8
 MOST_GROUPS = 32
 
 
-def choose_group_count(channel_count: int) -> int:
+def choose_group_norm_group_count(channel_count: int) -> int:
     """The largest number of groups, up to 32, into which the channels divide evenly with at least 8 in each; else 1.
 
-    >>> [choose_group_count(c) for c in (8, 16, 20, 64, 512)]
+    >>> [choose_group_norm_group_count(c) for c in (8, 16, 20, 64, 512)]
     [1, 2, 2, 8, 32]
     """
     largest_count = max(1, min(MOST_GROUPS, channel_count // SMALLEST_GROUP))
@@ -128,4 +128,4 @@ def _make_norm_replacement(norm: nn.BatchNorm2d, replacement: NormReplacement) -
     if replacement == "nobn":
         return nn.Identity()
     channels = norm.num_features
-    return nn.GroupNorm(choose_group_count(channels), channels)
+    return nn.GroupNorm(choose_group_norm_group_count(channels), channels)

@@ -100,12 +100,12 @@ class PreActivated(nn.Module):
         super().__init__()
         self.before = nn.Sequential(nn.BatchNorm2d(inputs), nn.ReLU())
         first_layers = _make_conv_norm(inputs, outputs, 3, stride)
-        second = _make_conv(outputs, outputs, 3, 1)
+        second = _make_conv_without_bias(outputs, outputs, 3, 1)
         self.main = nn.Sequential(*first_layers, nn.ReLU(), second)
         if inputs == outputs and stride == 1:
             self.shortcut: nn.Module = nn.Identity()
         else:
-            self.shortcut = _make_conv(inputs, outputs, 1, stride)
+            self.shortcut = _make_conv_without_bias(inputs, outputs, 1, stride)
 
     @property
     def keeps_shape(self) -> bool:
@@ -136,7 +136,7 @@ def build_wrn40_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureC
 
 def _build_wide_resnet(input_shape: ImageShape, width: int, depth: int) -> BlocksAndFeatureCount:
     """WRN-`depth`-k, `width` = 16 k: (depth - 4) / 6 blocks in each of three groups."""
-    stem = _make_conv(input_shape[0], 16, 3, 1)
+    stem = _make_conv_without_bias(input_shape[0], 16, 3, 1)
     widths = [width, 2 * width, 4 * width]
     repeats = (depth - 4) // 6
     blocks, _, channels = _make_stages(PreActivated, stem, 16, input_shape[1:], widths, repeats)
@@ -183,7 +183,7 @@ def _make_stages(
     return Stages(blocks, input_sides, input_channels)
 
 
-def _make_conv(
+def _make_conv_without_bias(
     input_channels: int, output_channels: int, kernel_side: int, stride: int
 ) -> nn.Conv2d:
     """A convolution without bias, as the normalisation that follows would remove any bias again."""
@@ -202,7 +202,7 @@ def _make_conv_norm(
 ) -> list[nn.Module]:
     """A convolution and the batch norm behind it."""
     return [
-        _make_conv(input_channels, output_channels, kernel_side, stride),
+        _make_conv_without_bias(input_channels, output_channels, kernel_side, stride),
         nn.BatchNorm2d(output_channels),
     ]
 

@@ -467,7 +467,7 @@ def get_logit_mean_accuracies_by_seed(row: Row) -> dict[int, float]:
     title = choose_method_label("ensemble", {"rule": "logits"})
     shares = {}
     for seed, outcome in row.outcomes.items():
-        share = outcome.report.others().get(title)
+        share = outcome.report.get_accuracies_under_other_rules().get(title)
         if share is not None:
             shares[seed] = share
     return shares

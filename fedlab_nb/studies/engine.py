@@ -207,7 +207,7 @@ def make_results_row_of_cell(cell: Cell, outcome: Outcome | None, error: str) ->
         for name in (*MEASURED, *QUALITY):
             row[name] = getattr(outcome, name)
         row["seconds_total"] = round(outcome.seconds_total, 4)
-        for rule, accuracy in outcome.report.others().items():
+        for rule, accuracy in outcome.report.get_accuracies_under_other_rules().items():
             row[f"{OTHER}{rule}"] = accuracy
         if outcome.unseen:
             row["accuracy_unseen"] = outcome.accuracy_unseen

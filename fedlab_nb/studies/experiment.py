@@ -363,14 +363,16 @@ class Run:
         federation = self.federation
         x = self.x_test
         y = self.y_test
-        tested = model.tested(x, y)
+        tested = model.compute_test_results(x, y)
         check_scores_are_finite(tested.scores, self.plan.method_label)
         predictions = tested.scores.argmax(1)
         per_class, per_client = self._compute_accuracies_by_class_and_client(
             predictions, tested.client_predictions
         )
         points = choose_test_indices_for_pictures(len(y))
-        report = check_report_type_and_copy_arrays(model.measured(x, y), self.plan.method.report)
+        report = check_report_type_and_copy_arrays(
+            model.complete_report_on_test_samples(x, y), self.plan.method.report
+        )
         validation_accuracy = None
         validation_on = ""
         validation = get_validation_samples_if_any(self.ctx, federation, self.plan.method.holds_out)

@@ -56,7 +56,7 @@ COLUMNS = (
 CONDITIONS = ("dataset", "partition", "alpha", "clients", "preset", "device")
 ALWAYS = ("method", "seed")
 FILES = ("results.csv", "results.json", "results.parquet")
-OTHER = "accuracy by "  # prefix of the columns of accuracies under another rule (`Report.others`)
+OTHER = "accuracy by "  # prefix of the columns of accuracies under another rule (of a `Report`)
 # {name of a method: {seed: value}}
 MethodValuesBySeed = dict[str, ValuesBySeed]
 Point = tuple[SettingValue, ...]  # a cell's values of the shared axes

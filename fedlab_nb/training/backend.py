@@ -145,7 +145,7 @@ def should_use_channels_last(
     return has_batch_norm and prod(input_shape[1:]) > CPU_CONV_PIXELS
 
 
-def choose_parallel_part_count(
+def choose_parallel_group_count(
     device_type: str, model: nn.Module, input_shape: SampleShape, client_count: int
 ) -> int:
     """The number of parts into which `client_count` clients are split, to be trained at the same time.

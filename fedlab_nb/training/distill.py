@@ -60,12 +60,12 @@ def compute_logit_distance_losses(teacher_logits: Logits, student_logits: Logits
 
 
 def compute_cross_entropy_losses(
-    labels_or_logits: Labels | Logits, student_logits: Logits
+    labels_or_teacher_logits: Labels | Logits, student_logits: Logits
 ) -> LossPerSample:
     """Cross-entropy of every sample, `[N]`, to labels `[N]` or to the argmax of teacher logits `[N, C]`."""
-    labels = labels_or_logits
-    if labels_or_logits.dim() > 1:
-        labels = labels_or_logits.argmax(-1)
+    labels = labels_or_teacher_logits
+    if labels_or_teacher_logits.dim() > 1:
+        labels = labels_or_teacher_logits.argmax(-1)
     return F.cross_entropy(student_logits, labels, reduction="none")
 
 

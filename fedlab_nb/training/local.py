@@ -12,7 +12,7 @@ from ..models import Network
 from ..rng import generator
 from .backend import (
     BackendChoice,
-    choose_parallel_part_count,
+    choose_parallel_group_count,
     count_usable_cores,
     resolve_backend_choice,
     run_trainings_in_parallel_threads,
@@ -125,7 +125,7 @@ def make_trainings_of_client_group(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
-    streams: Sequence[torch.Generator],
+    shuffle_streams: Sequence[torch.Generator],
     clients_of_group: Sequence[int],
     *,
     backend: BackendChoice,
@@ -146,7 +146,7 @@ def make_trainings_of_client_group(
     chosen = resolve_backend_choice(backend, device, model, input_shape, len(clients_of_group))
     is_plain = backend == "auto" and loss is None and adjust is None
     part_count = (
-        choose_parallel_part_count(device, model, input_shape, len(clients_of_group))
+        choose_parallel_group_count(device, model, input_shape, len(clients_of_group))
         if is_plain
         else 1
     )
@@ -155,8 +155,8 @@ def make_trainings_of_client_group(
     for part in split_clients_largest_first(clients_of_group, shards, part_count):
         part_models = [models[k] for k in part]
         part_shards = [shards[k] for k in part]
-        part_streams = [streams[k] for k in part]
-        options: dict[str, Any] = {"positions": part, "loss": loss, "adjust": adjust}
+        part_streams = [shuffle_streams[k] for k in part]
+        options: dict[str, Any] = {"client_numbers": part, "loss": loss, "adjust": adjust}
         if augmentation_streams:
             options["augmentation_streams"] = [augmentation_streams[k] for k in part]
         if chosen == "stacked":

@@ -43,7 +43,7 @@ class LocalTraining:
     """The training of one client, a step at a time.
 
     `draw_batches_of_epoch(e)` gives the batches of epoch e, and `take_step(sample_indices)` updates the model on one of
-    them. `position` is the client's number for `adjust`. `gradients(images, *columns)` computes the
+    them. `client_number` is what `adjust` knows the client by. `gradients(images, *columns)` computes the
     gradient of the mean loss on one batch; `streams.py` replaces it by a recording of itself.
     """
 
@@ -54,7 +54,7 @@ class LocalTraining:
         recipe: Recipe,
         stream: torch.Generator,
         *,
-        position: int,
+        client_number: int,
         channels_last: bool = False,
         loss: ClientLossPerSample | None = None,
         adjust: InPlaceGradientAdjustment | None = None,
@@ -65,7 +65,7 @@ class LocalTraining:
         self.x, *self.columns = shard
         self.recipe = recipe
         self.stream = stream
-        self.position = position
+        self.client_number = client_number
         self.loss = loss
         self.adjust = adjust
         self.optimizer = make_optimizer(model.parameters(), recipe)
@@ -110,7 +110,7 @@ class LocalTraining:
                     for name, parameter in self.model.named_parameters()
                 }
                 stacked_gradients = [gradient.unsqueeze(0) for gradient in gradients]
-                self.adjust((self.position,), parameters, stacked_gradients)
+                self.adjust((self.client_number,), parameters, stacked_gradients)
         if self.recipe.clip_norm:
             gradients = clip_gradients_to_norm(gradients, self.recipe.clip_norm)
         self.optimizer.step(gradients)
@@ -136,18 +136,18 @@ def train_each_client_in_turn_every_epoch(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
-    streams: Sequence[torch.Generator],
+    shuffle_streams: Sequence[torch.Generator],
     *,
     channels_last: bool = False,
-    positions: Sequence[int] | None = None,
+    client_numbers: Sequence[int] | None = None,
     loss: ClientLossPerSample | None = None,
     adjust: InPlaceGradientAdjustment | None = None,
     augmentation_streams: Sequence[torch.Generator] = (),
 ) -> FinishedEpochCounts:
     """Train `models[k]` on `shards[k] = (x [n_k, ...], y [n_k])` in place; yield the number of finished epochs.
 
-    streams: `streams[k]` draws client k's shuffles
-    positions: the clients' numbers for `adjust`; None: 0, 1, …
+    shuffle_streams: `shuffle_streams[k]` draws client k's shuffles
+    client_numbers: the clients' numbers for `adjust`; None: 0, 1, …
     augmentation_streams: `augmentation_streams[k]` draws client k's augmentation
 
     Between two yields lies at most one step of one client, so that a caller can stop anywhere. The
@@ -160,8 +160,8 @@ def train_each_client_in_turn_every_epoch(
             model,
             shards[k],
             recipe,
-            streams[k],
-            position=k if positions is None else positions[k],
+            shuffle_streams[k],
+            client_number=k if client_numbers is None else client_numbers[k],
             channels_last=channels_last,
             loss=loss,
             adjust=adjust,

@@ -169,7 +169,7 @@ class StackedTraining:
         recipe: Recipe,
         streams: Sequence[torch.Generator],
         *,
-        positions: Sequence[int],
+        client_numbers: Sequence[int],
         loss: ClientLossPerSample | None,
         adjust: InPlaceGradientAdjustment | None,
         augmentation_streams: Sequence[torch.Generator],
@@ -178,7 +178,7 @@ class StackedTraining:
             [len(shard[0]) for shard in shards], recipe.batch_size
         )
         self.models = [models[k] for k in order]
-        self.positions = [positions[k] for k in order]
+        self.client_numbers = [client_numbers[k] for k in order]
         self.recipe = recipe
         self.loss = loss
         self.adjust = adjust
@@ -242,7 +242,7 @@ class StackedTraining:
         gradients = self._compute_step_gradients(shape, images, columns)
         if self.adjust is not None:
             with torch.no_grad():
-                clients = tuple(self.positions[: shape.active])
+                clients = tuple(self.client_numbers[: shape.active])
                 self.adjust(clients, self.leaves, list(gradients))
         if self.recipe.clip_norm:
             gradients = clip_gradients_to_norm(gradients, self.recipe.clip_norm, True)
@@ -319,10 +319,10 @@ def train_clients_stacked(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
-    streams: Sequence[torch.Generator],
+    shuffle_streams: Sequence[torch.Generator],
     epochs_with_current_models: Sequence[int] = (),
     *,
-    positions: Sequence[int] | None = None,
+    client_numbers: Sequence[int] | None = None,
     loss: ClientLossPerSample | None = None,
     adjust: InPlaceGradientAdjustment | None = None,
     augmentation_streams: Sequence[torch.Generator] = (),
@@ -336,8 +336,8 @@ def train_clients_stacked(
         models,
         shards,
         recipe,
-        streams,
-        positions=range(len(models)) if positions is None else positions,
+        shuffle_streams,
+        client_numbers=range(len(models)) if client_numbers is None else client_numbers,
         loss=loss,
         adjust=adjust,
         augmentation_streams=augmentation_streams,

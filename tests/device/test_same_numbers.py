@@ -67,7 +67,7 @@ def collect_values(event):
         "curve": event.curve,
     }
     if event.report is not None:
-        values["report"] = (event.report.numbers(), event.report.arrays())
+        values["report"] = (event.report.get_plain_fields(), event.report.get_array_fields())
     outcome = event.outcome
     if outcome is not None:
         values["outcome"] = {
@@ -80,8 +80,8 @@ def collect_values(event):
             "ledger": outcome.ledger.to_json(),
             "test_features": outcome.test_features,
             "test_predictions": outcome.test_predictions,
-            "numbers": outcome.report.numbers(),
-            "arrays": outcome.report.arrays(),
+            "numbers": outcome.report.get_plain_fields(),
+            "arrays": outcome.report.get_array_fields(),
         }
     return values
 

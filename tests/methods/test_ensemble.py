@@ -43,7 +43,7 @@ def test_both_means_are_measured_from_one_forward_pass(federation, rule, monkeyp
         return real_function(x)
 
     monkeypatch.setattr(model.client_logits, "function", count_pass)
-    accuracies = model.measured(x, y).accuracy_by_rule
+    accuracies = model.complete_report_on_test_samples(x, y).accuracy_by_rule
     client_logits = torch.stack([module(x) for module in model.clients.modules])  # [M, N, C]
     by_hand = {"logits": client_logits.mean(0), "probabilities": client_logits.softmax(-1).mean(0)}
     assert accuracies == {
@@ -51,7 +51,7 @@ def test_both_means_are_measured_from_one_forward_pass(federation, rule, monkeyp
     }
     assert accuracies.get(rule, model.accuracy(x, y)) == model.accuracy(x, y)
     assert model.features(x).shape == (len(x), M * C) and passes == [len(x)]
-    assert model.measured(x, y).others() == {
+    assert model.complete_report_on_test_samples(x, y).get_accuracies_under_other_rules() == {
         choose_method_label("ensemble", {"rule": name}): accuracies[name]
         for name in by_hand
         if name != rule
@@ -71,7 +71,9 @@ def test_comparisons_show_the_other_mean_as_well():
     }
     outcomes = compare(["ensemble", "fedavg"], **setting)
     outcome = outcomes[0]
-    accuracy_of_other_mean = outcome.report.others()["mean of probabilities"]
+    accuracy_of_other_mean = outcome.report.get_accuracies_under_other_rules()[
+        "mean of probabilities"
+    ]
     assert f"mean of probabilities {accuracy_of_other_mean:.1%}" in format_outcome_as_line(outcome)
     assert "mean of" not in format_outcome_as_line(outcomes[1])
     row = Row(
@@ -97,7 +99,7 @@ def test_comparisons_show_the_other_mean_as_well():
     assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == [
         "| FedENS: mean of logits", "| fedavg", "| mean of probabilities",
     ]  # fmt: skip
-    assert EnsembleReport().others() == {}
+    assert EnsembleReport().get_accuracies_under_other_rules() == {}
 
 
 # --------------------------------------------------------------------------------------------------- β-predictive Bayes

@@ -11,9 +11,9 @@ from torch import tensor
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedgkt import (
     FedGKT,
+    copy_and_join_halves,
     copy_lower_half_with_new_classifier,
     copy_upper_half,
-    join_halves,
     make_transfer_loss,
 )
 from fedlab_nb.models import build, copy_model_state
@@ -51,7 +51,7 @@ def test_the_two_halves_make_up_the_network(name):
     h = lower.eval().features(x)
     assert h.dim() == 2 and lower(x).shape == (5, 10)
     torch.testing.assert_close(upper.eval()(h), network(x))
-    torch.testing.assert_close(join_halves(lower, upper).eval()(x), network(x))
+    torch.testing.assert_close(copy_and_join_halves(lower, upper).eval()(x), network(x))
 
 
 def test_bytes_by_hand():
@@ -104,7 +104,7 @@ def test_with_weight_0_both_sides_train_on_labels_alone():
             )
         )
     for k in range(2):
-        by_hand = copy_model_state(join_halves(edges[k], server))
+        by_hand = copy_model_state(copy_and_join_halves(edges[k], server))
         state = copy_model_state(model.clients.module(k))
         for name, expected in by_hand.items():
             torch.testing.assert_close(state[name], expected, rtol=1e-4, atol=1e-5)

@@ -139,4 +139,6 @@ def test_the_report_counts_sign_conflicts():
     assert model.report.conflicts_left < model.report.conflicts
     assert model.report.kept == pytest.approx(0.3, abs=1e-3)
     x, y = torch.rand(30, 1, 8, 8, dtype=EXACT), torch.arange(30) % 10
-    assert model.measured(x, y).others() == {"plain average": model.average.accuracy(x, y)}
+    assert model.complete_report_on_test_samples(x, y).get_accuracies_under_other_rules() == {
+        "plain average": model.average.accuracy(x, y)
+    }

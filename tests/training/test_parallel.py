@@ -9,7 +9,7 @@ import torch
 from fedlab_nb.models import build
 from fedlab_nb.training import Recipe, train_clients, train_clients_to_end
 from fedlab_nb.training.backend import (
-    choose_parallel_part_count,
+    choose_parallel_group_count,
     count_usable_cores,
     run_trainings_in_parallel_threads,
     use_torch_settings_for_run,
@@ -44,7 +44,8 @@ def test_auto_and_the_loop_agree(two_cores, threads, side, sizes, parts):
     models, shards = make_clients("cnn", (1, side, side), sizes=sizes)
     expected_parts = 1 if threads == 1 and side == 20 else parts
     assert (
-        choose_parallel_part_count("cpu", models[0], (1, side, side), len(models)) == expected_parts
+        choose_parallel_group_count("cpu", models[0], (1, side, side), len(models))
+        == expected_parts
     )
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=14, batch_size=16)
@@ -111,19 +112,23 @@ def test_the_number_of_parts_follows_cores_and_network(two_cores):
     cnn = build("cnn", (1, 8, 8), 10)
     large_cnn = build("cnn", (1, 28, 28), 10)
     # Steps of an MLP are short, so it takes many clients before a second part pays.
-    assert [choose_parallel_part_count("cpu", mlp, (1, 8, 8), m) for m in (20, 49, 50)] == [1, 1, 2]
-    assert [choose_parallel_part_count("cpu", cnn, (1, 8, 8), m) for m in (1, 5, 10, 50)] == [
+    assert [choose_parallel_group_count("cpu", mlp, (1, 8, 8), m) for m in (20, 49, 50)] == [
+        1,
+        1,
+        2,
+    ]
+    assert [choose_parallel_group_count("cpu", cnn, (1, 8, 8), m) for m in (1, 5, 10, 50)] == [
         1,
         1,
         2,
         10,
     ]
-    assert [choose_parallel_part_count("cpu", large_cnn, (1, 28, 28), m) for m in (1, 2, 50)] == [
+    assert [choose_parallel_group_count("cpu", large_cnn, (1, 28, 28), m) for m in (1, 2, 50)] == [
         1,
         2,
         50,
     ]
-    assert choose_parallel_part_count("cuda", cnn, (1, 28, 28), 20) == 1
+    assert choose_parallel_group_count("cuda", cnn, (1, 28, 28), 20) == 1
     with use_torch_settings_for_run("cpu", (1, 8, 8)):
         assert torch.get_num_threads() == 1 and count_usable_cores() == 2
     assert count_usable_cores() == torch.get_num_threads() == 2

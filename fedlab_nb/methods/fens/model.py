@@ -278,7 +278,7 @@ class FensModel(GlobalModel):
     def features(self, samples: Samples) -> Features:
         return self._run_in_chunks(self.rule.features, samples)
 
-    def measured(self, samples: Samples, labels: Labels) -> FensReport:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> FensReport:
         """The report with the accuracy of what the rule starts from: the members' plain average, and each of them."""
         z = self.experts.combine_with_byzantine_answers(lambda z: z.mean(1), self.experts(samples))
         alone = (z.argmax(2) == labels[:, None]).double().mean(0)
@@ -316,10 +316,10 @@ class Student(NetworkModel):
             teacher.report, public_images=len(images), agreement=agreement
         )
 
-    def measured(self, samples: Samples, labels: Labels) -> FensReport:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> FensReport:
         """As of the teacher, with its accuracy."""
         return replace(
-            self.teacher.measured(samples, labels),
+            self.teacher.complete_report_on_test_samples(samples, labels),
             teacher_accuracy=self.teacher.accuracy(samples, labels),
         )
 

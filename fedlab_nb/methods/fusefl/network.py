@@ -361,7 +361,7 @@ class FusedModel(NetworkModel):
         return self.module.merge_features(self.module.client_features(samples))
 
     @torch.no_grad()
-    def measured(self, samples: Samples, labels: Labels) -> FuseFLReport:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> FuseFLReport:
         features = self.module.client_features(samples)
         heads = {}
         for name, layers in self.heads.items():

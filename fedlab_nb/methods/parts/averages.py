@@ -130,7 +130,7 @@ class MergeReport(Report):
 
     average_accuracy: float | None = None
 
-    def others(self) -> AccuracyByRule:
+    def get_accuracies_under_other_rules(self) -> AccuracyByRule:
         if self.average_accuracy is None:
             return {}
         return {"plain average": self.average_accuracy}
@@ -145,7 +145,7 @@ class MergedModel(NetworkModel):
         super().__init__(module, report)
         self.average = None if average is None else NetworkModel(average)
 
-    def measured(self, samples: Samples, labels: Labels) -> MergeReport:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> MergeReport:
         report: Any = self.report
         if self.average is None:
             return report

@@ -257,8 +257,8 @@ def test_the_report_has_dissent_and_effective_clients_by_round():
     assert 1 <= report.effective_clients <= 2 and 0 <= report.dissent <= 1
     one_round = run(rounds=1).report
     assert (
-        one_round.numbers()["dissent"] == one_round.dissent
-        and "dissent_by_round" not in one_round.numbers()
+        one_round.get_plain_fields()["dissent"] == one_round.dissent
+        and "dissent_by_round" not in one_round.get_plain_fields()
     )
 
 
@@ -267,7 +267,7 @@ def test_final_measurements_cover_all_rounds():
     data, out = load("digits"), run(rounds=3)
     x, y = data.x_test, data.y_test
     assert out.report.shown_rounds is None
-    report = out.measured(x, y)
+    report = out.complete_report_on_test_samples(x, y)
     names = ("clients_accuracy", "consensus_accuracy", "small_before", "small_after")
     assert report.shown_rounds == [1, 2, 3] and all(
         len(getattr(report, name)) == 3 for name in names
@@ -286,12 +286,12 @@ def test_final_measurements_cover_all_rounds():
     assert report.test_truth.tolist() == y[rows].tolist() and len(rows) == len(x) == 360
     torch.testing.assert_close(torch.as_tensor(report.test_logits), votes[:, rows])
     torch.testing.assert_close(torch.as_tensor(report.test_student), out.logits(x[rows]))
-    assert out.measured(x, y) is report and not out._past
+    assert out.complete_report_on_test_samples(x, y) is report and not out._past
 
 
 def test_the_number_of_stored_past_models_is_bounded(monkeypatch):
     monkeypatch.setattr(fedet_model, "MOST", 1)
     data, out = load("digits"), run(rounds=3)
-    assert out.measured(data.x_test, data.y_test).shown_rounds == [1]
+    assert out.complete_report_on_test_samples(data.x_test, data.y_test).shown_rounds == [1]
     for shape, rows in (((50, 500, 100), 100), ((500, 500, 1000), 20), ((1, 7, 2), 7)):
         assert count_samples_to_keep_in_report(torch.zeros(1, 1, 1).expand(shape), 200) == rows

@@ -339,7 +339,7 @@ def test_accuracies_of_clients_after_each_round_at_home_and_on_the_test_set():
     ctx = context(clients=3, epochs=16)
     model = exhaust_generator(FuseFL(virtual=10).run(ctx))
     x, y = samples(), torch.arange(20) % 10
-    report = model.measured(x, y)
+    report = model.complete_report_on_test_samples(x, y)
     assert np.shape(report.outside) == report.home.shape == (2, 3)
     last_round = model.rounds[-1]
     # After the last round the clients are the fused network's branches, each with its own classifier.
@@ -368,7 +368,7 @@ def test_models_of_round_one_do_not_change_later():
 def test_the_report_compares_the_classifiers(head):
     model = exhaust_generator(FuseFL(head=head, virtual=20).run(context()))
     x, y = samples(), torch.arange(20) % 10
-    heads = model.measured(x, y).heads
+    heads = model.complete_report_on_test_samples(x, y).heads
     expected = {"own", "average", "ccvr"} if head == "ccvr" else {"own", "average"}
     assert set(heads) == expected
     assert heads[head] == model.accuracy(x, y)
@@ -385,7 +385,7 @@ def test_the_report_compares_the_classifiers(head):
 def test_for_large_networks_no_clients_are_kept(monkeypatch):
     monkeypatch.setattr(network, "MOST_NUMBERS", 100)
     model = exhaust_generator(FuseFL(head="own").run(context(epochs=1)))
-    report = model.measured(samples(), torch.zeros(20))
+    report = model.complete_report_on_test_samples(samples(), torch.zeros(20))
     assert report.home is None and report.outside is None
 
 
@@ -408,7 +408,7 @@ def test_snapshots_report_round_and_bytes_and_the_final_report_does_not():
     assert [block for block, *_ in snapshots] == sorted(block for block, *_ in snapshots)
     assert {block for block, *_ in snapshots} == {1, 2, 3}
     assert snapshots[-1][1:] == (ctx.link.ledger.up, ctx.link.ledger.down)
-    final_report = model.measured(samples(), torch.zeros(20))
+    final_report = model.complete_report_on_test_samples(samples(), torch.zeros(20))
     assert isinstance(final_report, FuseFLReport) and {"block", "sent"}.isdisjoint(
-        final_report.numbers()
+        final_report.get_plain_fields()
     )

@@ -232,7 +232,7 @@ def test_robust_rules_withstand_lies_better_than_the_mean():
             model = exhaust_generator(Ensemble(rule=rule, assumed=2).run(ctx))
             data = ctx.private._x, ctx.private._y
             accuracy[rule, poison] = model.accuracy(*data)
-            report = model.measured(*data)
+            report = model.complete_report_on_test_samples(*data)
             assert (report.certified is None) == (poison == "none")
     assert accuracy["probabilities", "lie:2"] < accuracy["trimmed", "lie:2"]
     assert accuracy["trimmed", "lie:2"] <= accuracy["trimmed", "none"]
