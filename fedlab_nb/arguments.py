@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.\n")
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_command_line_parser() -> argparse.ArgumentParser:
     """Make the parser of the command line, with all commands and their options."""
     about = "One-shot federated learning, learnt by doing. Without a command it opens the course."
     main = Parser(prog="fedlab-nb", description=about)

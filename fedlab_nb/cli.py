@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import make_parser
+from .arguments import make_command_line_parser
 from .errors import (
     FedlabError,
     RunError,
@@ -620,7 +620,7 @@ def main(arguments: Sequence[str] | None = None) -> ExitCode:
     """Entry point; returns the exit code."""
     make_output_replace_unprintable_characters()
     try:
-        options = make_parser().parse_args(arguments)
+        options = make_command_line_parser().parse_args(arguments)
     except SystemExit as leave:
         return int(leave.code or 0)
     try:

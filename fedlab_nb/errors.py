@@ -131,7 +131,7 @@ def check_number(
 
     NaN, infinities, booleans and text are refused, also where no bound is given.
     """
-    if not is_finite_number(value) or not is_within(value, low, high, excludes_low):
+    if not is_finite_number(value) or not is_within_bounds(value, low, high, excludes_low):
         allowed = describe_allowed_range("number", low, high, excludes_low)
         raise make_value_error(setting_name, value, allowed, hint)
     return float(value)
@@ -147,7 +147,7 @@ def check_whole_number(
 ) -> int:
     """Return `value` as an int within `[low, high]`, or raise UsageError; as `check_number` does."""
     is_whole = is_finite_number(value) and float(value).is_integer()
-    if not is_whole or not is_within(value, low, high):
+    if not is_whole or not is_within_bounds(value, low, high):
         allowed = describe_allowed_range("whole number", low, high)
         raise make_value_error(setting_name, value, allowed, hint)
     return int(value)
@@ -160,7 +160,7 @@ def is_finite_number(value: object) -> TypeGuard[float]:
     return math.isfinite(value)
 
 
-def is_within(
+def is_within_bounds(
     value: float, lowest: float | None, highest: float | None, excludes_lowest: bool = False
 ) -> bool:
     """Whether a number is from `lowest` to `highest`; None is no bound, and `excludes_lowest` excludes `lowest`."""

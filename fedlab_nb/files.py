@@ -23,6 +23,7 @@ from pathlib import Path
 from .errors import UsageError
 from .value_types import HexDigest
 
+TemporaryPath = Path
 NOTES = "written"
 # The number of digests that a note keeps. More than one, because a process that is killed before it renames the file
 # leaves the file that was there before, whose digest is not the newest one.
@@ -59,7 +60,9 @@ def find_store_folder() -> Path:
 
 # -------------------------------------------------------------------------------------------------------- writing
 @contextmanager
-def replace_file_at_end_of_block(path: str | os.PathLike, *, force: bool = False) -> Iterator[Path]:
+def replace_file_at_end_of_block(
+    path: str | os.PathLike, *, force: bool = False
+) -> Iterator[TemporaryPath]:
     """Yield a temporary path to write to; afterwards it is renamed to `path`, unless an exception was raised.
 
     A link stays a link: the file that it points to is replaced. A device or a pipe is written to directly. UsageError

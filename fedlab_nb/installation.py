@@ -16,7 +16,7 @@ DISTRIBUTION = "fedlab-nb"
 PACKAGE = Path(__file__).resolve().parent
 
 
-def find_checkout() -> Path | None:
+def find_checkout_folder() -> Path | None:
     """Find the folder of the checkout that the package is imported from; None for an installed wheel."""
     folder = PACKAGE.parent
     project = folder / "pyproject.toml"
@@ -67,7 +67,7 @@ def format_install_command(
     If neither `checkout` nor `pip_source_address` is given, both are found.
     """
     if checkout is None and pip_source_address is None:
-        checkout = find_checkout()
+        checkout = find_checkout_folder()
         pip_source_address = find_pip_source_address_or_empty()
     if checkout is not None:
         is_in_checkout = (command_folder or Path.cwd()).resolve() == checkout.resolve()

@@ -18,7 +18,7 @@ import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fedlab_nb.declared import read_toml
 from fedlab_nb.errors import RunError, UsageError
@@ -110,7 +110,9 @@ def make_jupyterlab_command(port: int, opens_browser: bool = False) -> list[str]
     return [sys.executable, "-m", "jupyterlab", *options]
 
 
-def make_server_options(server_name: str, **values_of_placeholders: Any) -> list[str]:
+def make_server_options(
+    server_name: Literal["jupyterlab", "voila"], **values_of_placeholders: Any
+) -> list[str]:
     """Make the options of a server from `servers.toml`, with `values_of_placeholders` in their places.
 
     The option that names the class in `sockets.py` is left out if that file cannot be imported with this version of

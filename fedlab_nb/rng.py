@@ -34,7 +34,7 @@ def generator(seed: int, *stream_names: object) -> torch.Generator:
     return torch.Generator().manual_seed(derive_stream_seed(seed, *stream_names))
 
 
-def draw_laplace_noise(shape: Sequence[int], stream: torch.Generator) -> torch.Tensor:
+def draw_laplace_noise_of_scale_1(shape: Sequence[int], stream: torch.Generator) -> torch.Tensor:
     """Draw Laplace noise of scale 1, float64 on the CPU, as the difference of two exponential draws."""
     import torch
 

@@ -66,13 +66,16 @@ class LessonPicture:
     data: bytes
 
 
+FolderAndPictures = tuple[Path, list[LessonPicture]]
+
+
 def write_slides(
     lesson_number_or_name: str,
     folder_or_default: str | Path | None = None,
     picture_form: PictureForm = "png",
     *,
     force: bool = False,
-) -> tuple[Path, list[LessonPicture]]:
+) -> FolderAndPictures:
     """Write the pictures of a lesson to a folder.
 
     lesson_number_or_name: such as "3", "3_fens", "fens" or "fed_et"; an old name does too

@@ -39,7 +39,7 @@ def use_default_torch_switches() -> WithBlock:
     with contextlib.ExitStack() as stack:
         if is_main:
             _set_process_switches()
-            stack.callback(_reset_process_switches)
+            stack.callback(_restore_process_switches)
         else:
             check_process_switches_are_default()
         if torch.empty(0).device.type != "cpu":
@@ -106,7 +106,7 @@ def _set_process_switches() -> None:
             torch.set_float32_matmul_precision("highest")
 
 
-def _reset_process_switches() -> None:
+def _restore_process_switches() -> None:
     """At the end of the outermost block, set the switches back to what they were before it."""
     global _inside
     import torch

@@ -17,6 +17,7 @@ WithBlock = Iterator[None]
 ExitCode = int  # of a program: 0 if all went well
 TextByName = dict[str, str]
 HexDigest = str  # SHA-256 of some bytes, in hexadecimal
+ClientIndex = int  # from 0
 SampleShape = tuple[int, ...]  # (C, H, W), (C, T) or (D,)
 ImageShape = tuple[int, int, int]  # (C, H, W)
 HeightAndWidth = tuple[int, int]

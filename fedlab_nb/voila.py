@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 from .errors import RunError, choose
 from .installation import format_install_command
@@ -33,7 +34,7 @@ PANELS = {PLAYGROUND: "playground", "compare": "comparison", "race": "race"}
 
 def serve_panel_until_stopped(
     panel_or_method: str = PLAYGROUND,
-    theme: str = "light",
+    theme: Literal["light", "dark"] = "light",
     opens_browser: bool = True,
     settings: Mapping[str, SettingValue] | None = None,
 ) -> ExitCode:

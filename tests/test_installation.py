@@ -52,18 +52,18 @@ def installed_wheel(monkeypatch, tmp_path):
 
 
 def test_this_very_checkout_is_recognised():
-    assert installation.find_checkout() == Path(__file__).parents[1]
+    assert installation.find_checkout_folder() == Path(__file__).parents[1]
 
 
 def test_an_installed_wheel_is_no_checkout(installed_wheel):
-    assert installation.find_checkout() is None
+    assert installation.find_checkout_folder() is None
     assert format_install_command("voila") == "pip install 'fedlab-nb[voila]'"
 
 
 def test_the_folder_of_another_project_is_no_checkout(monkeypatch, tmp_path):
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "another"\n')
     monkeypatch.setattr(installation, "PACKAGE", tmp_path / "fedlab_nb")
-    assert installation.find_checkout() is None
+    assert installation.find_checkout_folder() is None
 
 
 def test_the_source_that_pip_recorded_is_read(monkeypatch):

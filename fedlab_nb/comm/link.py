@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 import torch
 
 from ..errors import UsageError, check_whole_number
-from ..value_types import Bytes, JsonObject, JsonValue
+from ..value_types import Bytes, ClientIndex, JsonObject, JsonValue
 from .codec import QuantisedTensor
 
 Direction = Literal["up", "down"]  # from a client to the server, from the server to a client
@@ -33,7 +33,7 @@ BytesAndMessages = list[int]  # two numbers: how many bytes, and how many messag
 class LedgerRow(TypedDict):
     """The bytes and the number of messages of one client in one direction and one phase."""
 
-    client: int
+    client: ClientIndex
     direction: Direction
     phase: str
     bytes: int
@@ -51,14 +51,14 @@ class Link:
         self.clients = clients
         self.ledger = Ledger(clients + absent)
 
-    def up(self, client: int, payload: Payload, *, phase: str) -> Payload:
+    def up(self, client: ClientIndex, payload: Payload, *, phase: str) -> Payload:
         """Send from client to server.
 
         Returns what the server receives: a deep copy without gradient history.
         """
         return self._record_bytes_and_copy(client, payload, "up", phase)
 
-    def down(self, client: int, payload: Payload, *, phase: str) -> Payload:
+    def down(self, client: ClientIndex, payload: Payload, *, phase: str) -> Payload:
         """Send from server to client.
 
         Returns what the client receives: a deep copy without gradient history.
@@ -81,7 +81,7 @@ class Link:
         return received
 
     def _record_bytes_and_copy(
-        self, client: int, payload: Payload, direction: Direction, phase: str
+        self, client: ClientIndex, payload: Payload, direction: Direction, phase: str
     ) -> Payload:
         received = _copy_payload(payload)  # first, so that a refused payload leaves no entry
         self.ledger.add(client, direction, phase, count_payload_bytes(payload))
@@ -124,7 +124,12 @@ class Ledger:
         return self.up + self.down
 
     def add(
-        self, client: int, direction: Direction, phase: str, byte_count: int, message_count: int = 1
+        self,
+        client: ClientIndex,
+        direction: Direction,
+        phase: str,
+        byte_count: int,
+        message_count: int = 1,
     ) -> None:
         """Record `byte_count` bytes. UsageError for an unknown client or direction, or an empty phase."""
         entry = self._find_entry(client, direction, phase)
@@ -137,7 +142,9 @@ class Ledger:
         else:
             self.down += byte_count
 
-    def _find_entry(self, client: int, direction: Direction, phase: str) -> BytesAndMessages | None:
+    def _find_entry(
+        self, client: ClientIndex, direction: Direction, phase: str
+    ) -> BytesAndMessages | None:
         """The entry of this triple; None if there is none yet. Needs no check: entries were checked when made."""
         # True == 1 and 1.0 == 1 as keys: only the exact types may find an entry.
         if type(client) is int and type(direction) is str and type(phase) is str:
@@ -145,7 +152,7 @@ class Ledger:
         return None
 
     def _find_or_make_checked_entry(
-        self, client: int, direction: Direction, phase: str
+        self, client: ClientIndex, direction: Direction, phase: str
     ) -> BytesAndMessages:
         """A new entry, or the existing one if only the types differ (numpy's 2). UsageError as in `add`."""
         client = check_whole_number("client", client, 0, self.clients - 1)

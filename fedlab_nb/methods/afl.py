@@ -41,7 +41,7 @@ from ..data.array_types import FeatureArray, LabelArray
 from ..errors import UsageError, check_whole_number
 from ..methods.run_outputs import SentenceOnPrivacy
 from ..tensor_types import ClassifierWeights, ClassScores, Features, Labels, Samples
-from ..value_types import Accuracy0To1
+from ..value_types import Accuracy0To1, ClientIndex
 from .base import Context, Progress, Report, Steps, knob, register
 from .memory import SquareMatricesInMemory
 from .parts.frozen import FrozenFeatures, FrozenMethod, HeadModel
@@ -134,7 +134,7 @@ class AflReport(Report):
             return {}
         return {OWN_FITS: self.own_fits}
 
-    def get_client_sums(self, client: int) -> RidgeSums:
+    def get_client_sums(self, client: ClientIndex) -> RidgeSums:
         """Client k's sums; UsageError if the server has only the total."""
         if self.moments is None or self.classes is None:
             raise UsageError(
@@ -163,7 +163,7 @@ class AflReport(Report):
 
 
 def solve_classifier_weights_without_client(
-    report: AflReport, client: int
+    report: AflReport, client: ClientIndex
 ) -> ClassifierWeightArray:
     """The weights `[d, C]` as if client k had never taken part: its sums are subtracted, and the fit solved again.
 

@@ -28,17 +28,16 @@ from ..models import (
 from ..models.build import choose_default_width
 from ..models.network import Architecture
 from ..models.state import ModelState, are_all_finite, copy_model
-from ..rng import draw_laplace_noise, generator
+from ..rng import draw_laplace_noise_of_scale_1, generator
 from ..tensor_types import SampleIndices
 from ..training import ClientModels, EpochProgress, Recipe, train_clients
 from ..training.backend import BackendChoice
 from ..training.local import TrainingOption
 from ..training.loop import LabelledSamples, Shard
-from ..value_types import WithBlock
+from ..value_types import ClientIndex, WithBlock
 from .poison import Poison
 from .run_outputs import ClientsAlone, Progress, Steps, report_progress
 
-ClientIndex = int  # from 0
 StateByClient = Mapping[ClientIndex, ModelState]
 SampleCountPerClient = list[int]  # n_k of each client
 # A requirement of a method.
@@ -75,7 +74,9 @@ class PrivateData:
         samples = federation.dataset.x_train
         if data_noise:
             assert stream is not None
-            samples = samples.double() + data_noise * draw_laplace_noise(samples.shape, stream)
+            samples = samples.double() + data_noise * draw_laplace_noise_of_scale_1(
+                samples.shape, stream
+            )
         self._x = samples.to(device, dtype)
         labels = federation.dataset.y_train.to(device)
         poisoned_shards = [federation.shards[k] for k in poisoned]
@@ -96,14 +97,14 @@ class PrivateData:
         sample_indices = sample_indices.to(self._y.device)
         return LabelledSamples(self._x[sample_indices], self._y[sample_indices])
 
-    def train(self, client: int) -> LabelledSamples:
+    def train(self, client: ClientIndex) -> LabelledSamples:
         return self._select_samples(self._train[client])
 
-    def held_out(self, client: int) -> LabelledSamples:
+    def held_out(self, client: ClientIndex) -> LabelledSamples:
         self.held_out_used = True
         return self._select_samples(self._held_out[client])
 
-    def everything(self, client: int) -> LabelledSamples:
+    def everything(self, client: ClientIndex) -> LabelledSamples:
         self.held_out_used = True
         rows = torch.cat([self._train[client], self._held_out[client]])
         return self._select_samples(rows.sort().values)
@@ -212,7 +213,7 @@ class Context:
 
     # ------------------------------------------------------------------ models
     def initial_model(
-        self, client: int = 0, architecture: Architecture | None = None, *stream_names: str
+        self, client: ClientIndex = 0, architecture: Architecture | None = None, *stream_names: str
     ) -> Network:
         """Return the untrained model of `client`: the server's common one, or, with
         init="different", its own.
@@ -372,7 +373,7 @@ class Context:
         return clients.with_states(states)
 
     def make_upload(
-        self, client: int, start_state: Mapping[str, Tensor], trained_model: nn.Module
+        self, client: ClientIndex, start_state: Mapping[str, Tensor], trained_model: nn.Module
     ) -> ModelState:
         """Make the state that `client` sends: that of its `trained_model`, or a poisoned one.
 

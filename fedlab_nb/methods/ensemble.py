@@ -41,8 +41,8 @@ from ..tensor_types import ClassScores, ClientLogits, Labels, Logits, Samples
 from ..training import ClientModels, run_in_chunks
 from ..training.calibration import ScoreKind
 from ..training.evaluate import CachedFunction, compute_accuracy
+from ..value_types import ClientIndex
 from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
-from .context import ClientIndex
 from .parts import averages
 from .parts.byzantine import are_predictions_certified, choose_lie_logit, replace_answers_of_liars
 from .parts.frozen_ensemble import (
@@ -202,7 +202,7 @@ def select_uploading_clients(
 
 
 def measure_held_out_accuracy_and_sample_count(
-    ctx: Context, clients: ClientModels, client: int
+    ctx: Context, clients: ClientModels, client: ClientIndex
 ) -> AccuracyAndSampleCount:
     """Client side: measure the model's accuracy on the client's held-out samples, 0–1, and n_k;
     `[2]`, float32.

@@ -37,11 +37,11 @@ from ..errors import UsageError
 from ..methods.run_outputs import SentenceOnPrivacy
 from ..models import Network, copy_model_state
 from ..models.state import copy_model
-from ..rng import draw_laplace_noise
+from ..rng import draw_laplace_noise_of_scale_1
 from ..tensor_types import Labels, Samples
 from ..training import ClientModels, EpochProgress, Recipe, run_in_chunks, train_clients
 from ..training.loop import Shard
-from ..value_types import MeanPassesPerClient
+from ..value_types import ClientIndex, MeanPassesPerClient
 from .base import (
     Context,
     Method,
@@ -194,7 +194,7 @@ class SamplesOfTeachers(NamedTuple):
     for one teacher.
     """
 
-    client: int
+    client: ClientIndex
     student: int
     parts: list[Shard]
 
@@ -332,7 +332,7 @@ class FedKT(Method):
         return ctx.public[rows.to(ctx.device)]
 
     def _split_client_samples_among_teachers(
-        self, ctx: Context, client: int
+        self, ctx: Context, client: ClientIndex
     ) -> list[SamplesOfTeachers]:
         """Partition the client's samples into t parts, or into fewer if it has fewer, once for each
         of its students.
@@ -358,7 +358,9 @@ class FedKT(Method):
         """
         votes = F.one_hot(teacher_logits.argmax(-1), teacher_logits.shape[-1]).sum(0)
         if self.privacy == "client":
-            noise = (draw_laplace_noise(votes.shape, stream) / self.gamma).to(teacher_logits)
+            noise = (draw_laplace_noise_of_scale_1(votes.shape, stream) / self.gamma).to(
+                teacher_logits
+            )
             return (votes + noise).argmax(1)
         # Ties go to the higher mean probability.
         return (votes + teacher_logits.softmax(-1).mean(0)).argmax(1)
@@ -368,7 +370,7 @@ class FedKT(Method):
         ctx: Context,
         role: Literal["teacher", "student"],
         student_index: int,
-        client: int,
+        client: ClientIndex,
         *further_stream_names: int,
     ) -> Network:
         """Make a network of the client's architecture, with initial weights of its own, for its
@@ -430,7 +432,7 @@ class FedKT(Method):
         if self.privacy == "server":
             per_query = per_query * students
             stream = ctx.generator("fedkt", "server noise")
-            noise = draw_laplace_noise(votes.shape, stream) / self.gamma
+            noise = draw_laplace_noise_of_scale_1(votes.shape, stream) / self.gamma
             noisy_labels = (votes + noise.to(votes.device)).argmax(1)
             changed = float((noisy_labels != labels).double().mean())
             labels = noisy_labels

@@ -31,6 +31,7 @@ from ..models.state import allocate_uninitialised_parameters_on_cpu
 from ..tensor_types import Features
 from ..training import Recipe
 from ..training.distill import choose_distillation_loss, distil_student_in_place
+from ..value_types import ClientIndex
 from .base import Context, GlobalModel, Steps, knob, register, report_progress
 from .gauss import group_features_by_class
 from .memory import SquareMatricesInMemory
@@ -259,7 +260,7 @@ class FedPFT(FrozenMethod):
             return (yield from report_progress("head training", ticks, lambda: model))
 
     def fit_and_pack_client_mixtures(
-        self, ctx: Context, client: int, frozen: FrozenFeatures
+        self, ctx: Context, client: ClientIndex, frozen: FrozenFeatures
     ) -> MixtureMessage:
         """Fit a mixture to each of client k's classes that has samples enough."""
         x, y = ctx.private.train(client)

@@ -31,6 +31,7 @@ from ..comm.codec import count_kept_entries, pack_largest_entries, unpack_larges
 from ..errors import UsageError
 from ..models import copy_model_state
 from ..tensor_types import ClientChanges, ClientShares, ParameterVector
+from ..value_types import ClientIndex
 from .base import (
     ClientWeighting,
     GlobalModel,
@@ -175,7 +176,7 @@ class Ties(Method):
             return MergedModel(network, report, average)
 
     def _drop_random_entries_and_rescale(
-        self, change: ParameterVector, ctx: Context, client: int
+        self, change: ParameterVector, ctx: Context, client: ClientIndex
     ) -> ParameterVector:
         """DARE on client k's `change [d]`."""
         if self.drop == 0:

@@ -36,6 +36,7 @@ from .stack import can_stack_model
 BACKENDS = ("auto", "loop", "stacked")
 Backend = Literal["loop", "stacked"]
 BackendChoice = Literal["auto", "loop", "stacked"]
+DeviceType = str  # "cpu" or "cuda", `torch.device.type`
 
 # On a CPU the stack is faster than the loop up to this many numbers in the model and, with convolutions, this many
 # pixels in an image.
@@ -59,7 +60,7 @@ _known_multiply_adds: dict[tuple, int] = {}
 
 
 def find_fastest_backend(
-    device_type: str, model: nn.Module, input_shape: SampleShape, client_count: int
+    device_type: DeviceType, model: nn.Module, input_shape: SampleShape, client_count: int
 ) -> Backend:
     """`loop` or `stacked` for `client_count` models like `model` on samples `(C, H, W)`, `(C, T)` or `(D,)`."""
     if client_count == 1 or not can_stack_model(model):
@@ -76,7 +77,7 @@ def find_fastest_backend(
 
 def resolve_backend_choice(
     backend_or_auto: BackendChoice,
-    device_type: str,
+    device_type: DeviceType,
     model: nn.Module,
     input_shape: SampleShape,
     client_count: int,
@@ -131,7 +132,7 @@ def count_multiply_adds_by_running_one_sample(model: nn.Module, input_shape: Sam
 
 
 def should_use_channels_last(
-    device_type: str, model: nn.Module, input_shape: SampleShape, precision: Precision
+    device_type: DeviceType, model: nn.Module, input_shape: SampleShape, precision: Precision
 ) -> bool:
     """True if the loop runs faster with channels-last images.
 
@@ -146,7 +147,7 @@ def should_use_channels_last(
 
 
 def choose_parallel_group_count(
-    device_type: str, model: nn.Module, input_shape: SampleShape, client_count: int
+    device_type: DeviceType, model: nn.Module, input_shape: SampleShape, client_count: int
 ) -> int:
     """The number of parts into which `client_count` clients are split, to be trained at the same time.
 
@@ -163,7 +164,7 @@ def choose_parallel_group_count(
 
 
 @contextmanager
-def use_torch_settings_for_run(device_type: str, input_shape: SampleShape) -> WithBlock:
+def use_torch_settings_for_run(device_type: DeviceType, input_shape: SampleShape) -> WithBlock:
     """Inside the block torch's threads and convolutions are set for a run on samples of `input_shape`.
 
     On a CPU: one thread if a sample has at most SMALL_INPUT numbers. On a GPU: convolutions are deterministic and use

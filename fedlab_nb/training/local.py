@@ -47,7 +47,10 @@ class EpochProgress:
     has_current_models: bool = False
 
 
-def choose_curve_epochs(epoch_count: int) -> list[int]:
+EpochsFrom1 = list[int]
+
+
+def choose_curve_epochs(epoch_count: int) -> EpochsFrom1:
     """The epochs (from 1) after which a training shows its models: at most CURVE_POINTS, the last among them."""
     points = min(epoch_count, CURVE_POINTS)
     return sorted({round((i + 1) * epoch_count / points) for i in range(points)})

@@ -90,7 +90,7 @@ class LocalTraining:
         """One step of the optimizer on the samples of the shard with these indices."""
         images = self.x.index_select(0, shard_indices_of_batch)
         if self.augmentation:
-            images = self.augmentation.apply(images, shard_indices_of_batch)
+            images = self.augmentation.crop_and_flip_as_drawn(images, shard_indices_of_batch)
         images = images.to(memory_format=self.memory_format)
         columns = [column.index_select(0, shard_indices_of_batch) for column in self.columns]
         if self.recipe.sam_rho:

@@ -120,8 +120,8 @@ def make_autocast(recipe: Recipe, device: torch.device) -> AbstractContextManage
 class Augmentation:
     """Random crops and flips of the images of several clients, stored one client after the other.
 
-    `draw_crops_and_flips_of_next_epoch()` draws how each image is changed in the next epoch; `apply(x [n, C, H, W],
-    rows [n])` returns these rows' images with their changes.
+    `draw_crops_and_flips_of_next_epoch()` draws how each image is changed in the next epoch.
+    `crop_and_flip_as_drawn(x [n, C, H, W], rows [n])` returns these rows' images with their changes.
 
     kind: one of AUGMENTATIONS
     images_for_shape_and_device: the images `[N, C, H, W]`, only for their shape and device
@@ -165,7 +165,7 @@ class Augmentation:
             changes.append(torch.stack([top, left, is_mirrored], 1))
         self.changes = torch.cat(changes).to(self.device)
 
-    def apply(self, samples: Images, sample_indices: SampleIndices) -> Images:
+    def crop_and_flip_as_drawn(self, samples: Images, sample_indices: SampleIndices) -> Images:
         """The images `samples [n, C, H, W]`, which have these `sample_indices`, with this epoch's changes."""
         changes = self.changes.index_select(0, sample_indices)
         return crop_and_flip(samples, changes, self.padding).contiguous()

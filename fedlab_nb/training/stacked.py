@@ -236,7 +236,7 @@ class StackedTraining:
         self.has_padding = shape.has_padding
         images = self.x.index_select(0, pooled_indices_of_batch)
         if self.augmentation:
-            images = self.augmentation.apply(images, pooled_indices_of_batch)
+            images = self.augmentation.crop_and_flip_as_drawn(images, pooled_indices_of_batch)
         images = images.unflatten(0, shape.weights.shape)
         columns = [column.index_select(0, pooled_indices_of_batch) for column in self.columns]
         gradients = self._compute_step_gradients(shape, images, columns)

@@ -293,8 +293,8 @@ def decode_base64_array(
     except (ValueError, TypeError):
         values = np.array([np.nan])
     with np.errstate(invalid="ignore"):  # comparing with a NaN is False, as it should be
-        is_within = (values >= minimum) & (values <= maximum)
-    raise_unless_valid(is_within.all(), field_name)
+        is_within_bounds = (values >= minimum) & (values <= maximum)
+    raise_unless_valid(is_within_bounds.all(), field_name)
     return values
 
 

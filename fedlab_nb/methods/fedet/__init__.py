@@ -34,9 +34,9 @@ from ...tensor_types import ClientLogits, Labels, LossPerStep, Samples
 from ...training import ClientModels, EpochProgress, Recipe, train_clients
 from ...training.distill import StudentTrainer
 from ...training.loop import LabelledSamples
-from ...value_types import MeanPassesPerClient
+from ...value_types import ClientIndex, MeanPassesPerClient
 from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, register
-from ..context import ClientIndex, check_training_is_finite
+from ..context import check_training_is_finite
 from ..parts.frozen_ensemble import FrozenEnsemble
 from ..parts.images import (
     SOURCES,

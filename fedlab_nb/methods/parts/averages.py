@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from ...errors import UsageError, choose
 from ...models.state import ModelState
 from ...tensor_types import ClientShares, Labels, ParameterVector, Samples
+from ...value_types import ClientIndex
 from ..base import KnobField, NetworkModel, Report, knob, weighted_mean
-from ..context import ClientIndex
 from ..run_outputs import AccuracyByRule
 
 AverageRule = Literal["mean", "median", "trimmed", "krum"]

@@ -36,9 +36,9 @@ from ...tensor_types import Features
 from ...training import Recipe, run_in_chunks
 from ...training.local import TrainingOption
 from ...training.loop import Shard
-from ...value_types import MeanPassesPerClient
+from ...value_types import ClientIndex, MeanPassesPerClient
 from ..base import Context, KnobField, Method, NetworkModel, Progress, Steps, knob
-from ..context import ClientIndex, check_training_is_finite
+from ..context import check_training_is_finite
 from ..run_outputs import should_record_curve_point
 from ..traffic import FederationSizes, TotalBytesOfRun
 from .averages import AverageRule, average_states
