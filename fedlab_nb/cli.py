@@ -187,9 +187,8 @@ def handle_plan(options: Namespace) -> ExitCode:
     from .papers.overview import plan
 
     preset = options.preset
-    options.preset = (
-        None  # `plan` has it as its first argument, so it must not be among the settings, too
-    )
+    # `plan` has it as its first argument, so it must not be among the settings, too.
+    options.preset = None
     print(plan(preset, options.methods or None, **collect_given_settings(options)))
     return 0
 

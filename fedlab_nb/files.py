@@ -29,9 +29,8 @@ NOTES = "written"
 # leaves the file that was there before, whose digest is not the newest one.
 MOST_NOTES = 8
 BLOCK = 1 << 20  # bytes that are read at once
-_written: dict[
-    Path, list[str]
-] = {}  # by path, the digests of what this process has written, newest last
+# By path, the digests of what this process has written, newest last.
+_written: dict[Path, list[HexDigest]] = {}
 
 
 def expand_path(path: str | os.PathLike) -> Path:

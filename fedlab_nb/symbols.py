@@ -17,9 +17,8 @@ GREEK = dict(zip(f"{NAMES} Theta Lambda Sigma".split(), "αβγδεζηθκλμ�
 WORDS = {"star": "*", "top": "ᵀ", "partial": "∂", "dots": "…", "mathrm": "", "text": ""}
 SCRIPT = {"K": "𝒦", "L": "ℒ", "N": "𝒩", "P": "𝒫", "E": "𝔼"}  # letters in \\mathcal and \\mathbb
 ACCENTS = {"bar": "\u0304", "hat": "\u0302"}
-DIGITS = str.maketrans(
-    {"₀": "_0", "₁": "_1", "₂": "_2", "⁰": "^0"}
-)  # as labels of controls write them
+# Small digits as labels of controls write them: their form in the table.
+DIGITS = str.maketrans({"₀": "_0", "₁": "_1", "₂": "_2", "⁰": "^0"})
 # The methods that alone use a symbol, at the beginning of its meaning: "FENS: ", "Co-Boosting, FedLPA: ".
 OWNER = re.compile(r"([A-Z][\w-]*|matching|merging changes)(?:[, ][\w, -]*)?: ")
 

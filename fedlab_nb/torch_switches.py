@@ -20,9 +20,8 @@ from fedlab_nb.value_types import WithBlock
 
 _lock = threading.Lock()
 _inside = 0  # how many nested blocks the main thread is in
-_before: dict[
-    str, Any
-] = {}  # the values of the process's switches before the outermost block, if they were changed
+# The values that the process's switches had before the outermost block; only of those that were changed.
+_before: dict[str, Any] = {}
 
 
 @contextlib.contextmanager

@@ -99,7 +99,7 @@ class HeldOutLosses(TypedDict):
 def exchange_models_and_held_out_losses(
     ctx: Context, uploaded_models: ClientModels, beta_grid: tuple[float, ...] = GRID
 ) -> list[HeldOutLosses]:
-    """Run one more round: the uploaded models go down to every client, the NLL sums go up, 4 bytes
+    """Run one more round: the uploaded models go down to every client, and its sums of NLL go up, 4 bytes
     for each β.
 
     Call it outside `ctx.server()`.

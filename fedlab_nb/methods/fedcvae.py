@@ -122,15 +122,13 @@ def train_cvaes_in_place(
     batch_size: int,
     lr: float,
 ) -> Iterator[LossPerClient]:
-    """`steps` steps of Adam for every client, in place; yields the mean loss `[M]` of each step's
-    batches.
+    """Train every client's CVAE by `steps` steps of Adam; yield the mean losses `[M]` of each step's batches.
 
-    `shards[k]` is `(x [n_k, ...], y [n_k])`. A batch is `batch_size` samples drawn with
-    replacement, so that clients of every size take the same steps. Networks are up to date when the
-    generator has ended.
+    `shards[k]` is `(x [n_k, ...], y [n_k])`. A batch is `batch_size` samples drawn with replacement, so
+    that clients of every size take the same steps. The networks are changed only when the generator has ended.
     """
     input_shape = cvaes[0].input_shape
-    images = len(input_shape) == 3
+    are_images = len(input_shape) == 3
     encoders = Stack([cvae.encoder for cvae in cvaes])
     decoders = Stack([cvae.decoder for cvae in cvaes])
     leaves = [
@@ -162,7 +160,12 @@ def train_cvaes_in_place(
         batch_x = x[rows[i]]
         batch_classes = one_hot[rows[i]]
         sample_losses = compute_negative_elbo_per_sample(
-            encoders.forward, decoders.forward, batch_x, batch_classes, noise[i], are_pixels=images
+            encoders.forward,
+            decoders.forward,
+            batch_x,
+            batch_classes,
+            noise[i],
+            are_pixels=are_images,
         )
         losses = sample_losses.mean(1)
         optimizer.step(torch.autograd.grad(losses.sum(), leaves))
@@ -180,8 +183,9 @@ def compute_negative_elbo_per_sample(
     *,
     are_pixels: bool,
 ) -> LossPerSample:
-    """The loss above of flat `samples [..., D]`, classes `[..., C]`, with z = mean + noise *
-    deviation; `[...]`.
+    """Compute the loss above, `[...]`, of flat `samples [..., D]` and one-hot labels `[..., C]`.
+
+    z = mean + noise * deviation.
     """
     codes = encode_into_mean_and_log_variance(torch.cat([samples, one_hot_labels], -1))
     mean, log_variance = codes.chunk(2, -1)

@@ -73,9 +73,9 @@ def make_outlier_images(images: Images, stream: torch.Generator) -> Images:
     if not len(images):
         return images
     outliers = []
-    for i, make_outlier in enumerate(ways):
-        destroy = WAYS[make_outlier]
-        outliers.append(destroy(images, i, stream))
+    for i, way in enumerate(ways):
+        make_outlier = WAYS[way]
+        outliers.append(make_outlier(images, i, stream))
     return torch.stack(outliers)
 
 

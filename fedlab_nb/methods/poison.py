@@ -58,8 +58,8 @@ class Poison:
 
     @classmethod
     def parse(cls, text: str, client_count: int) -> Poison:
-        """The attack that `text` describes. UsageError for another text, or for more than `client_count`
-        clients.
+        """Parse the setting `poison`, such as "labels:2". UsageError for another text, or for more than
+        `client_count` clients.
         """
         if str(text).strip() == "none":
             return cls()
@@ -126,15 +126,17 @@ class Poison:
         return self.count > 0 and self.kind == "lie"
 
     def choose_poisoned_clients(self, client_count: int, seed: int) -> ClientIndices:
-        """The poisoned ones of so many clients, in ascending order."""
+        """Draw which of `client_count` clients are poisoned: their indices, ascending, from the run's `seed`."""
         order = torch.randperm(client_count, generator=generator(seed, "poisoned clients"))
         return tuple(sorted(order[: self.count].tolist()))
 
     def copy_labels_with_shards_flipped(
         self, labels: Labels, shards_of_poisoned_clients: Iterable[SampleIndices], class_count: int
     ) -> Labels:
-        """`labels [N]` with those of the poisoned clients' `shards_of_poisoned_clients` (rows)
-        flipped; the same tensor if none are."""
+        """Copy `labels [N]`, with y flipped to C - 1 - y in the poisoned clients' shards (indices of samples).
+
+        Returns `labels` itself if no labels are poisoned.
+        """
         if self.kind != "labels" or not self.count:
             return labels
         changed = labels.clone()

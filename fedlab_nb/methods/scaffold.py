@@ -70,9 +70,8 @@ class Scaffold(Iterative):
     weights: ClientWeighting = make_client_weights_knob("w_k")
 
     def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
-        return TotalBytesOfRun(
-            2 * super().bytes_sent(sizes).bytes
-        )  # with each model a control variate
+        # A control variate goes with each model.
+        return TotalBytesOfRun(2 * super().bytes_sent(sizes).bytes)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
@@ -95,9 +94,8 @@ class Scaffold(Iterative):
             ends = rounds.copy_participant_states_with_poison()
             changes = []
             for k, end in zip(participants, ends, strict=True):
-                reach = (
-                    count_effective_steps(ctx.sizes[k], rounds.recipe) * rounds.recipe.lr
-                )  # ‖a_k‖₁ η_l
+                # ‖a_k‖₁ η_l
+                reach = count_effective_steps(ctx.sizes[k], rounds.recipe) * rounds.recipe.lr
                 new_c = {}
                 for name in common_c:
                     mean_gradient = (start[name] - end[name]) / reach

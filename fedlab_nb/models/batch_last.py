@@ -182,9 +182,8 @@ def gather_pixel_neighbourhoods(
     place_strides = (row_stride, column_stride, map_stride)
     pixel_strides = (stride * row_stride, stride * column_stride, sample_stride)
     sizes = (neighbourhood_side, neighbourhood_side, len(padded), *small_images_for_shape.shape[2:])
-    places = padded.as_strided(
-        sizes, place_strides + pixel_strides
-    )  # a view; nothing is copied yet
+    # A view: nothing is copied yet.
+    places = padded.as_strided(sizes, place_strides + pixel_strides)
     return places.reshape(neighbourhood_side * neighbourhood_side * len(padded), -1)
 
 

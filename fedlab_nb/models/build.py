@@ -79,9 +79,8 @@ class Models(dict[str, ModelInfo]):
         return model_name
 
 
-LAYOUTS = vars(resnet) | vars(
-    plain
-)  # with a function build_NAME_blocks for each model of models.toml
+# Each model NAME of models.toml has a function build_NAME_blocks here.
+LAYOUTS = vars(resnet) | vars(plain)
 MODELS = Models()
 for _name, _row in read_toml("models/models.toml").items():
     MODELS[_name] = ModelInfo(layout=LAYOUTS[f"build_{_name}_blocks"], **_row)

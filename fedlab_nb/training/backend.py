@@ -46,16 +46,14 @@ CPU_LINEAR_NUMBERS = 40_000
 # On a GPU the stack is faster than plain convolutions up to this many multiplications for a sample.
 CARD_MULTIPLY_ADDS = 5_000_000
 SMALL_INPUT = 1 * 16 * 16  # most numbers in a sample for which a run gets a single thread
-YIELD_INTERVAL = (
-    0.02  # seconds between two yields of parallel trainings, at which a caller can stop them
-)
+# Between two yields of parallel trainings, at which a caller can stop them.
+YIELD_INTERVAL_SECONDS = 0.02
 # Clients in the smallest stack that pays off; larger stacks take hardly less time for each client.
 SMALLEST_CONV_STACK = 5
 SMALLEST_LINEAR_STACK = 25
 
-_threads = (
-    threading.local()
-)  # `cores`: torch's threads before `use_torch_settings_for_run` took them away
+# `cores`: torch's threads before `use_torch_settings_for_run` took them away.
+_threads = threading.local()
 _known_multiply_adds: dict[tuple, int] = {}
 
 
@@ -228,7 +226,7 @@ def run_trainings_in_parallel_threads(
     def run_all(work: Callable[[int, int], None], target_epoch: int) -> Iterator[int]:
         waiting = {pool.submit(work, i, target_epoch) for i in range(len(trainings))}
         while waiting:
-            ended, waiting = wait(waiting, YIELD_INTERVAL, FIRST_COMPLETED)
+            ended, waiting = wait(waiting, YIELD_INTERVAL_SECONDS, FIRST_COMPLETED)
             for future in ended:
                 future.result()
             # `target_epoch` itself is yielded by the caller, when all trainings have reached it.

@@ -43,9 +43,8 @@ def compute_distillation_losses(
     The factor τ² keeps the gradient's size independent of τ: for large τ the gradient by the student's logits s tends
     to (s - mean s - t + mean t) / C, t being the teacher's. Differentiable with respect to both.
     """
-    if (
-        temperature != 1
-    ):  # a division by 1 would cost time: steps on small images consist of such small operations
+    # Not for 1: a division by 1 would cost time, since steps on small images consist of such small operations.
+    if temperature != 1:
         return temperature**2 * compute_distillation_losses(
             teacher_logits / temperature, student_logits / temperature
         )

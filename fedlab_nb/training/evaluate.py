@@ -65,9 +65,8 @@ def run_in_chunks(
 ) -> Tensor:
     """`function` over `samples` in chunks of samples, results joined along `sample_axis_of_result`."""
     samples_per_chunk = samples_per_chunk or choose_samples_per_chunk(function, samples)
-    if (
-        samples.shape[0] <= samples_per_chunk
-    ):  # not len(), which would become a constant in an exported model
+    # Not len(), which would become a constant in an exported model.
+    if samples.shape[0] <= samples_per_chunk:
         return function(samples)
     return torch.cat(
         [function(part) for part in samples.split(samples_per_chunk)], dim=sample_axis_of_result
