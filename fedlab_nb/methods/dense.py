@@ -44,7 +44,7 @@ from .parts.synthesis import (
     make_clip_knob,
     make_teacher_weights_knob,
 )
-from .traffic import FederationSizes, TotalBytesOfRun
+from .traffic import FederationSizes, RunBytesBothWays
 
 AugmentChoice = Literal["none", "crop", "crop+flip"]
 AUGMENT: tuple[AugmentChoice, ...] = get_args(AugmentChoice)
@@ -78,7 +78,7 @@ class Dense(GeneratorKnobs):
     reset: bool = knob(False, "Fresh generator")
     weights: ClientWeighting = make_teacher_weights_knob()
 
-    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         return sizes.one_shot_bytes
 
     def compute_generator_loss(

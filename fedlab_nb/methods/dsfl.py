@@ -32,7 +32,7 @@ import torch
 from ..models import Network
 from ..models.state import copy_model
 from ..tensor_types import ClientProbabilities, Probabilities
-from ..training import Recipe, run_in_chunks, train_clients
+from ..training import Recipe, run_in_chunks, train_clients_in_place
 from ..training.loop import Shard
 from ..value_types import MeanPassesPerClient
 from .base import (
@@ -47,7 +47,7 @@ from .base import (
 )
 from .context import check_training_is_finite
 from .parts.rounds import PHASE
-from .traffic import FederationSizes, TotalBytesOfRun
+from .traffic import FederationSizes, RunBytesBothWays
 
 
 @register(
@@ -75,10 +75,10 @@ class DSFL(Method):
     temperature: float = knob(0.1, "Temperature", symbol="τ", low=0.01, high=10, log=True)
     share_images: bool = knob(True, "Send public images")
 
-    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         answers = sizes.classes * (2 * self.rounds - 1)
         images = sizes.numbers if self.share_images else 0
-        return TotalBytesOfRun(
+        return RunBytesBothWays(
             sizes.count_bytes_from_all_clients(sizes.public_samples * (answers + images))
         )
 
@@ -102,7 +102,9 @@ class DSFL(Method):
         distil_epochs = max(1, round(self.distil_steps / public_batches))
         for t in range(self.rounds):
             # Clients: train, then predict the public images.
-            yield from self._train_for_epochs(ctx, t, "local", models, shards, local_epochs)
+            yield from self._train_in_place_for_epochs(
+                ctx, t, "local", models, shards, local_epochs
+            )
             received = []
             for k in all_clients:
                 probabilities = run_in_chunks(models[k], client_x).softmax(1)
@@ -112,7 +114,7 @@ class DSFL(Method):
                 q = aggregate_client_probabilities(
                     torch.stack(received), self.aggregation, self.temperature
                 )
-                yield from self._train_for_epochs(
+                yield from self._train_in_place_for_epochs(
                     ctx, t, "server", [student], [(x, q)], distil_epochs
                 )
                 check_training_is_finite(
@@ -124,10 +126,12 @@ class DSFL(Method):
             if t + 1 < self.rounds:
                 q = ctx.link.broadcast(q, phase=PHASE)
                 public = [(client_x, q)] * ctx.clients_count
-                yield from self._train_for_epochs(ctx, t, "clients", models, public, distil_epochs)
+                yield from self._train_in_place_for_epochs(
+                    ctx, t, "clients", models, public, distil_epochs
+                )
         return snapshot
 
-    def _train_for_epochs(
+    def _train_in_place_for_epochs(
         self,
         ctx: Context,
         round_index: int,
@@ -141,7 +145,7 @@ class DSFL(Method):
         if role_in_stream_name != "local":  # the soft labels belong to the images as they are
             recipe = replace(recipe, augmentation="none")
         stream = f"dsfl {role_in_stream_name} {round_index}"
-        for _ in train_clients(
+        for _ in train_clients_in_place(
             models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=stream
         ):
             yield Progress(PHASE, round_index, self.rounds)

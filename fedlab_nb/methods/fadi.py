@@ -32,7 +32,7 @@ from .base import ClientWeighting, Context, GlobalModel, Progress, Steps, knob, 
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import optimise_images
 from .parts.synthesis import DistillationServer, ServerKnobs, make_teacher_weights_knob
-from .traffic import FederationSizes, TotalBytesOfRun
+from .traffic import FederationSizes, RunBytesBothWays
 
 BETAS = (0.9, 0.999)  # Adam's, for pixels
 
@@ -77,7 +77,7 @@ class FAdi(ServerKnobs):
     adaptive: float = knob(1.0, "Adaptive", symbol="λ_c", low=0, high=1000)
     weights: ClientWeighting = make_teacher_weights_knob()
 
-    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         return sizes.one_shot_bytes
 
     def compute_pixel_loss(

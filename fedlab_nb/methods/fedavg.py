@@ -37,7 +37,7 @@ from .parts.averages import (
     make_average_knob,
 )
 from .parts.lora import LoraAdapters
-from .traffic import FederationSizes, TotalBytesOfRun
+from .traffic import FederationSizes, RunBytesBothWays
 
 
 @register(
@@ -57,7 +57,7 @@ class FedAvg(Method):
     assumed: int = make_assumed_liars_knob()
     rank: int = knob(0, "Rank", low=0, high=4096)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         return sizes.one_shot_bytes.as_estimate if self.rank else sizes.one_shot_bytes
 
     def refuse(self, ctx: Context) -> None:

@@ -39,7 +39,7 @@ from ..models import Network, copy_model_state
 from ..models.state import copy_model
 from ..rng import draw_laplace_noise_of_scale_1
 from ..tensor_types import Labels, Samples
-from ..training import ClientModels, EpochProgress, Recipe, run_in_chunks, train_clients
+from ..training import ClientModels, EpochProgress, Recipe, run_in_chunks, train_clients_in_place
 from ..training.loop import Shard
 from ..value_types import ClientIndex, MeanPassesPerClient
 from .base import (
@@ -53,7 +53,7 @@ from .base import (
     register,
     report_progress,
 )
-from .traffic import FederationSizes, TotalBytesOfRun
+from .traffic import FederationSizes, RunBytesBothWays
 
 TeacherLogits = Tensor  # [t, T, C] of a client's t teachers for T queries
 StudentLogits = Tensor  # [M, s, T, C] of each client's s students for T queries
@@ -234,8 +234,8 @@ class FedKT(Method):
 
     report = FedKTReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
-        return TotalBytesOfRun(self.students * sizes.models_up)
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+        return RunBytesBothWays(self.students * sizes.models_up)
 
     def refuse(self, ctx: Context) -> None:
         most_partitions = MOST_STUDENTS // ctx.clients_count
@@ -276,7 +276,7 @@ class FedKT(Method):
                 shards.append(part)
         starts = self._copy_models_if_clients_poison(ctx, teachers)
         yield from report_progress(
-            "teachers", self._train_networks_together(ctx, "teachers", teachers, shards)
+            "teachers", self._train_networks_in_place(ctx, "teachers", teachers, shards)
         )
         # Clients: the teachers' votes, and the students that learn these.
         labels = []
@@ -298,7 +298,7 @@ class FedKT(Method):
                 )
             starts = self._copy_models_if_clients_poison(ctx, students)
             shards = [(x, y) for y in labels]
-            ticks = self._train_networks_together(ctx, "students", students, shards, self.epochs)
+            ticks = self._train_networks_in_place(ctx, "students", students, shards, self.epochs)
             yield from report_progress("students", ticks)
         ctx.check_finite(ClientModels(students))
         # Link: s students of each client.
@@ -313,7 +313,7 @@ class FedKT(Method):
             y, report = self.label_queries_by_noisy_student_votes(ctx, logits)
             architecture = ctx.server_architecture(self.server_model)
             final = ctx.build(architecture, ctx.generator("fedkt", "server"))
-            ticks = self._train_networks_together(ctx, "final", [final], [(x, y)], self.epochs)
+            ticks = self._train_networks_in_place(ctx, "final", [final], [(x, y)], self.epochs)
             return (
                 yield from report_progress(
                     "distillation", ticks, lambda: NetworkModel(final, report)
@@ -389,7 +389,7 @@ class FedKT(Method):
             return [copy_model(model) for model in models]
         return models
 
-    def _train_networks_together(
+    def _train_networks_in_place(
         self,
         ctx: Context,
         role: Literal["teachers", "students", "final"],
@@ -404,7 +404,7 @@ class FedKT(Method):
         recipe = ctx.recipe
         if public_epochs_or_0_for_recipe:  # the votes are on the samples as they are
             recipe = replace(recipe, epochs=public_epochs_or_0_for_recipe, augmentation="none")
-        return train_clients(
+        return train_clients_in_place(
             models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=f"fedkt {role}"
         )
 

@@ -48,7 +48,7 @@ from .base import (
     knob,
     register,
 )
-from .traffic import FederationSizes, TotalBytesOfRun
+from .traffic import FederationSizes, RunBytesBothWays
 
 # ------------------------------------------------------------------------------------------------------------- outliers
 # Samples that a client should not recognise, made by destroying its own: FedOV's "unknown" class.
@@ -252,9 +252,9 @@ class FedOV(Method):
     adversarial: int = knob(0, "Adversarial steps", low=0, high=100)
     voters: int = knob(0, "Voters", symbol="m", low=0)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         one_output_more = sizes.count_bytes_from_all_clients(sizes.features + 1)
-        return TotalBytesOfRun(2 * (sizes.models_up + one_output_more))
+        return RunBytesBothWays(2 * (sizes.models_up + one_output_more))
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: the architecture with one output more; own samples and outliers made from them.
@@ -263,7 +263,7 @@ class FedOV(Method):
             architectures.append((name, shape, classes + 1, width))
         models = ctx.send_initial_models(architectures, "fedov")
         starts = ctx.copy_initial_states_of_poisoned_clients(models)
-        yield from self._train_with_outliers(ctx, models)
+        yield from self._train_with_outliers_in_place(ctx, models)
         clients = ClientModels(models)
         ctx.check_finite(clients)
         # Link, then server: the models vote.
@@ -271,7 +271,7 @@ class FedOV(Method):
         with ctx.server():
             return OpenSetVote(uploaded, self.voters)
 
-    def _train_with_outliers(self, ctx: Context, models: list[Network]) -> Steps[None]:
+    def _train_with_outliers_in_place(self, ctx: Context, models: list[Network]) -> Steps[None]:
         """All epochs with the same outliers, or one epoch after the other, each with new ones."""
         epochs = ctx.recipe.epochs
         streams = [ctx.generator("fedov", "outliers", k) for k in range(ctx.clients_count)]

@@ -53,7 +53,7 @@ from .parts.kronecker import (
     flatten_outputs,
     record_inputs_and_gradients,
 )
-from .traffic import FederationSizes, TotalBytesOfRun
+from .traffic import FederationSizes, RunBytesBothWays
 
 NORMS = (nn.BatchNorm2d, nn.GroupNorm)
 LabelSource = Literal["model", "true"]
@@ -80,9 +80,9 @@ class FisherMerge(Method):
 
     labels: LabelSource = knob("model", "Labels", options=LABELS)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         fisher = sizes.clients * sizes.parameter_bytes
-        return TotalBytesOfRun(sizes.one_shot_bytes.bytes + fisher)
+        return RunBytesBothWays(sizes.one_shot_bytes.bytes + fisher)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone; one more pass for the Fisher diagonal; upload both.

@@ -28,7 +28,7 @@ from ..methods.traffic import (
     FLOAT,
     FederationSizes,
     NetworkSizes,
-    TotalBytesOfRun,
+    RunBytesBothWays,
     count_upper_triangle_entries,
 )
 from ..models import build, copy_model_state, count_parameters
@@ -37,7 +37,7 @@ from ..models.state import copy_model
 from ..training import Recipe
 from ..training.backend import (
     SMALL_INPUT,
-    choose_minimum_clients_for_stack,
+    choose_minimum_client_count_for_stack,
     count_usable_cores,
     find_fastest_backend,
     use_torch_settings_for_run,
@@ -140,7 +140,7 @@ def estimate_cost(*calls: MethodsAndSettings) -> Cost | None:
 
 
 # ------------------------------------------------------------------------------------------------ bytes
-def estimate_traffic(plan: Plan) -> TotalBytesOfRun:
+def estimate_traffic(plan: Plan) -> RunBytesBothWays:
     """Estimate the bytes of a run. They are exact if the method says so, and if all clients are
     alike and honest.
     """
@@ -422,7 +422,7 @@ def measure_step_seconds_once(architecture: Architecture, device: str) -> StepSe
                 stack.parameters.values(), Recipe(), stacked_model_count_or_none=STACK
             )
             stacked = measure_fastest_seconds_per_call(train_together, device)
-    least_stack = choose_minimum_clients_for_stack(model) if device == "cpu" else STACK**9
+    least_stack = choose_minimum_client_count_for_stack(model) if device == "cpu" else STACK**9
     return StepSeconds(seconds, stacked, least_stack)
 
 

@@ -92,7 +92,7 @@ def is_convolutional(model: nn.Module) -> bool:
     return any(isinstance(layer, nn.Conv2d) for layer in model.modules())
 
 
-def choose_minimum_clients_for_stack(model: nn.Module) -> int:
+def choose_minimum_client_count_for_stack(model: nn.Module) -> int:
     """The fewest clients for which a stack of networks like `model` pays off on a CPU."""
     return SMALLEST_CONV_STACK if is_convolutional(model) else SMALLEST_LINEAR_STACK
 
@@ -155,7 +155,7 @@ def choose_parallel_group_count(
     if device_type != "cpu":
         return 1
     if find_fastest_backend(device_type, model, input_shape, client_count) == "stacked":
-        return max(1, client_count // choose_minimum_clients_for_stack(model))
+        return max(1, client_count // choose_minimum_client_count_for_stack(model))
     if prod(input_shape) > SMALL_INPUT and count_usable_cores() > 1:
         return client_count
     return 1

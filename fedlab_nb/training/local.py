@@ -24,14 +24,16 @@ from .loop import (
     FinishedEpochCounts,
     InPlaceGradientAdjustment,
     Shard,
-    train_each_client_in_turn_every_epoch,
+    train_clients_in_place_in_turn_each_epoch,
 )
 from .recipe import Recipe
-from .stacked import train_clients_stacked
-from .streams import train_clients_on_cuda_streams
+from .stacked import train_client_stack_in_place
+from .streams import train_clients_in_place_on_cuda_streams
 
 CURVE_POINTS = 12
-TrainingOption = Any  # an argument of `train_clients`, such as `seed`, `ids`, `loss` or `adjust`
+TrainingOption = (
+    Any  # an argument of `train_clients_in_place`, such as `seed`, `ids`, `loss` or `adjust`
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def choose_curve_epochs(epoch_count: int) -> EpochsFrom1:
     return sorted({round((i + 1) * epoch_count / points) for i in range(points)})
 
 
-def train_clients(
+def train_clients_in_place(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
@@ -163,7 +165,7 @@ def make_trainings_of_client_group(
         if augmentation_streams:
             options["augmentation_streams"] = [augmentation_streams[k] for k in part]
         if chosen == "stacked":
-            training = train_clients_stacked(
+            training = train_client_stack_in_place(
                 part_models,
                 part_shards,
                 recipe,
@@ -173,9 +175,9 @@ def make_trainings_of_client_group(
             )
         else:
             train = (
-                train_clients_on_cuda_streams
+                train_clients_in_place_on_cuda_streams
                 if is_plain and x.is_cuda
-                else train_each_client_in_turn_every_epoch
+                else train_clients_in_place_in_turn_each_epoch
             )
             training = train(
                 part_models,
@@ -200,10 +202,10 @@ def split_clients_largest_first(
     return [largest_first[start:end] for start, end in itertools.pairwise(ends)]
 
 
-def train_clients_to_end(
+def train_clients_in_place_to_end(
     models: Sequence[Network], shards: Sequence[Shard], recipe: Recipe, **options: TrainingOption
 ) -> Sequence[Network]:
-    """Run `train_clients` to its end, for callers who show no progress; returns `models`."""
-    for _ in train_clients(models, shards, recipe, **options):
+    """Run `train_clients_in_place` to its end, for callers who show no progress; returns `models`."""
+    for _ in train_clients_in_place(models, shards, recipe, **options):
         pass
     return models

@@ -132,7 +132,7 @@ class LocalTraining:
         return torch.autograd.grad(value, self.optimizer.parameters)
 
 
-def train_each_client_in_turn_every_epoch(
+def train_clients_in_place_in_turn_each_epoch(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,

@@ -159,7 +159,7 @@ class StackedTraining:
 
     `draw_batches_of_epoch(e)` gives the rows of each batch of epoch e, `take_step(j, rows)` updates the stacked models
     on the j-th batch, and `copy_weights_to_models()` copies them into the plain models. The arguments are those of
-    `train_each_client_in_turn_every_epoch`; the clients may be in any order.
+    `train_clients_in_place_in_turn_each_epoch`; the clients may be in any order.
     """
 
     def __init__(
@@ -315,7 +315,7 @@ def order_clients_by_descending_batch_count(
     return sorted(range(len(client_sample_counts)), key=lambda k: batches[k], reverse=True)
 
 
-def train_clients_stacked(
+def train_client_stack_in_place(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
@@ -330,7 +330,7 @@ def train_clients_stacked(
     """Train `models`, all of one architecture, in place; yields the number of finished epochs after every step.
 
     The models are up to date whenever an epoch in `epochs_with_current_models` has just been finished, and at the end.
-    The other arguments are those of `train_each_client_in_turn_every_epoch`.
+    The other arguments are those of `train_clients_in_place_in_turn_each_epoch`.
     """
     training = StackedTraining(
         models,

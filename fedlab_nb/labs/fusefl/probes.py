@@ -60,7 +60,7 @@ from ...plots.words import SettingCaption, format_client_for_sentence
 from ...rng import generator
 from ...tensor_types import Features, Images, Labels, Samples
 from ...training import Recipe, compute_accuracy, run_in_chunks
-from ...training.loop import train_each_client_in_turn_every_epoch
+from ...training.loop import train_clients_in_place_in_turn_each_epoch
 from ..runs import describe_setting, rerun_with_method
 
 # How much the view probes at most.
@@ -264,7 +264,7 @@ def probe_labels(
         dtype_device_template=features,
     )
     batches = generator(0, "probe", "batches")
-    for _ in train_each_client_in_turn_every_epoch(
+    for _ in train_clients_in_place_in_turn_each_epoch(
         [probe], [(features, labels)], PROBE_RECIPE, [batches]
     ):
         pass

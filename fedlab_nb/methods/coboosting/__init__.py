@@ -68,7 +68,7 @@ from ..parts.synthesis import (
     SynthesisReport,
     make_clip_knob,
 )
-from ..traffic import FederationSizes, TotalBytesOfRun
+from ..traffic import FederationSizes, RunBytesBothWays
 from . import boosting
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -195,7 +195,7 @@ class CoBoosting(GeneratorKnobs):
 
     report = CoBoostingReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         return sizes.one_shot_bytes
 
     @property

@@ -31,7 +31,7 @@ from ...models.build import choose_default_width
 from ...models.network import Architecture
 from ...models.plain import MLP_SMALL_INPUT
 from ...tensor_types import ClientLogits, Labels, LossPerStep, Samples
-from ...training import ClientModels, EpochProgress, Recipe, train_clients
+from ...training import ClientModels, EpochProgress, Recipe, train_clients_in_place
 from ...training.distill import StudentTrainer
 from ...training.loop import LabelledSamples
 from ...value_types import ClientIndex, MeanPassesPerClient
@@ -45,7 +45,7 @@ from ..parts.images import (
     find_sample_indices_of_lower_half_of_classes,
 )
 from ..run_outputs import should_record_curve_point
-from ..traffic import FederationSizes, TotalBytesOfRun
+from ..traffic import FederationSizes, RunBytesBothWays
 from . import consensus
 from .consensus import Consensus, State
 from .model import FedETReport, LargeModel, PastRound, Student, append_past_round_if_memory_allows
@@ -107,7 +107,7 @@ def train_chosen_clients_in_place(
             )
         shards.append((x, y))
     batches = f"fedet batches {round_index}"
-    yield from train_clients(
+    yield from train_clients_in_place(
         models,
         shards,
         recipe,
@@ -237,10 +237,10 @@ class FedET(Method):
 
     report = FedETReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> TotalBytesOfRun:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         if self.rounds == 1:
             return sizes.one_shot_bytes
-        return TotalBytesOfRun(2 * self.rounds * sizes.models_up, is_exact=False)
+        return RunBytesBothWays(2 * self.rounds * sizes.models_up, is_exact=False)
 
     def validate(self, ctx: Context) -> None:
         check_image_source(ctx, self.public, self.transform, self.info.title)

@@ -27,7 +27,7 @@ from ...training import (
     Recipe,
     compute_accuracy,
     run_in_chunks_with_cache,
-    train_clients_to_end,
+    train_clients_in_place_to_end,
 )
 
 CLASSES = ("blue", "orange", "red")  # the first colours of `list_class_colours`
@@ -112,7 +112,9 @@ class ToyFederation:
         for rows, _ in self.federation.split(HELD_OUT):
             self.shards.append((data.x_train[rows], data.y_train[rows]))
         networks = [self._make_untrained_network(k) for k in range(CLIENTS)]
-        self.clients = ClientModels(train_clients_to_end(networks, self.shards, RECIPE, seed=seed))
+        self.clients = ClientModels(
+            train_clients_in_place_to_end(networks, self.shards, RECIPE, seed=seed)
+        )
 
     def _make_untrained_network(self, client: int) -> Network:
         """An untrained network, from the common start or the client's own."""
