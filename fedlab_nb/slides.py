@@ -208,7 +208,7 @@ def run_cells_and_draw_svg_pictures(
                 f"{format_error_on_one_line(error)}; take the stored ones with --format png."
             ) from error
         is_answer = not getattr(value, "is_settled", True) and hasattr(value, "after")
-        for picture in find_pictures_in_value(value):
+        for picture in find_pictures_in_cell_value(value):
             yield LessonPicture(
                 "", section, picture.sentence, picture.alt, is_answer, render_picture_svg(picture)
             )
@@ -236,14 +236,14 @@ def run_cell_and_return_last_value(
     )
 
 
-def find_pictures_in_value(value: Any) -> list[Picture]:
+def find_pictures_in_cell_value(cell_value: Any) -> list[Picture]:
     """Find the pictures in the value of a cell's last line: a panel, a snapshot, a sheet of pictures, or a picture."""
-    if hasattr(value, "still"):
-        value = value.still()
+    if hasattr(cell_value, "still"):
+        cell_value = cell_value.still()
     else:
-        value = getattr(value, "shown", value)
-    sheet = getattr(value, "pictures", None)
-    pictures = list(sheet.values()) if isinstance(sheet, Mapping) else [value]
+        cell_value = getattr(cell_value, "shown", cell_value)
+    sheet = getattr(cell_value, "pictures", None)
+    pictures = list(sheet.values()) if isinstance(sheet, Mapping) else [cell_value]
     found = []
     for picture in pictures:
         has_figure = getattr(picture, "figure", None) is not None

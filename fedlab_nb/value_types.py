@@ -20,6 +20,7 @@ HexDigest = str  # SHA-256 of some bytes, in hexadecimal
 ClientIndex = int  # from 0
 SampleShape = tuple[int, ...]  # (C, H, W), (C, T) or (D,)
 ImageShape = tuple[int, int, int]  # (C, H, W)
+RecordingShape = tuple[int, int]  # (C, T)
 HeightAndWidth = tuple[int, int]
 Accuracy0To1 = float  # the share of samples that are predicted right
 Bytes = int

@@ -107,7 +107,7 @@ def test_a_picture_that_the_lesson_shows_as_svg_is_an_svg_file(tmp_path, monkeyp
     assert (first.name, second.name) == ("3_fens_01.svg", "3_fens_02.png")
     assert (tmp_path / "out" / first.name).read_bytes() == journey("fens").svg.encode()
     assert first.alt == journey("fens").alt and first.sentence == journey("fens").text
-    assert slides.find_pictures_in_value(Snapshot(journey("fens"))) == [journey("fens")]
+    assert slides.find_pictures_in_cell_value(Snapshot(journey("fens"))) == [journey("fens")]
 
 
 def test_a_lesson_is_named_by_number_or_name(course, tmp_path):

@@ -65,14 +65,14 @@ class QuantisedTensor:
         """The decoded tensor s (code - L), of the original shape and dtype."""
         dtype = choose_dtype_for_rounding(self.dtype)
         codes = unpack_bits(self.codes, self.bits, math.prod(self.shape)).to(dtype)
-        values = (codes - compute_largest_code(self.bits)) * self.scale.to(dtype)
+        values = (codes - count_levels_on_either_side(self.bits)) * self.scale.to(dtype)
         return values.to(self.dtype).reshape(self.shape)
 
 
 QuantisedState = dict[str, Tensor | QuantisedTensor]
 
 
-def compute_largest_code(bits: int) -> int:
+def count_levels_on_either_side(bits: int) -> int:
     """L = 2^(bits-1) - 1, the number of levels on either side of 0: 127 at 8 bits."""
     return 2 ** (bits - 1) - 1
 
@@ -97,7 +97,7 @@ def quantise(tensor: Tensor, bits: int = 8) -> QuantisedTensor:
             f"A tensor of {tensor.dtype} cannot be quantised: only floating-point tensors can."
         )
     values = tensor.detach().reshape(-1).to(choose_dtype_for_rounding(tensor.dtype))
-    level = compute_largest_code(bits)
+    level = count_levels_on_either_side(bits)
     if values.numel():
         magnitude = values.abs().max()
     else:

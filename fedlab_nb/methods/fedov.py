@@ -68,7 +68,7 @@ def make_outlier_images(images: Images, stream: torch.Generator) -> Images:
     generator).
     """
     if images.dim() < 4:
-        return _shuffle_each_column(images.flatten(1), stream).view_as(images)
+        return _draw_each_column_from_random_rows(images.flatten(1), stream).view_as(images)
     ways = torch.randint(len(WAYS), (len(images),), generator=stream).tolist()
     if not len(images):
         return images
@@ -112,17 +112,21 @@ def move_outliers_towards_known_classes(
     return torch.cat(chunks)
 
 
-def cut_and_paste_patch(images: Images, image_index: int, stream: torch.Generator) -> SingleImage:
+def copy_image_with_patch_pasted(
+    images: Images, image_index: int, stream: torch.Generator
+) -> SingleImage:
     """A patch of the image, copied to another place in it."""
     top, left, height, width = _draw_patch_position(images, stream)
-    new_top, new_left = _draw_corner(images, height, width, stream)
+    new_top, new_left = _draw_patch_corner(images, height, width, stream)
     patch = images[image_index, :, top : top + height, left : left + width]
     image = images[image_index].clone()
     image[:, new_top : new_top + height, new_left : new_left + width] = patch
     return image
 
 
-def erase_patch(images: Images, image_index: int, stream: torch.Generator) -> SingleImage:
+def copy_image_with_patch_erased(
+    images: Images, image_index: int, stream: torch.Generator
+) -> SingleImage:
     """A patch replaced by noise, uniform over the image's own range."""
     top, left, height, width = _draw_patch_position(images, stream)
     image = images[image_index].clone()
@@ -133,8 +137,10 @@ def erase_patch(images: Images, image_index: int, stream: torch.Generator) -> Si
     return image
 
 
-def shuffle_quarters(images: Images, image_index: int, stream: torch.Generator) -> SingleImage:
-    """The four quarters in another order; an odd last row or column stays."""
+def copy_image_with_quarters_rotated(
+    images: Images, image_index: int, stream: torch.Generator
+) -> SingleImage:
+    """The four quarters moved on by one, two or three places; an odd last row or column stays."""
     height, width = (side // 2 for side in images.shape[2:])
     corners = [(0, 0), (0, width), (height, 0), (height, width)]
     shift = int(torch.randint(1, 4, (), generator=stream))
@@ -148,7 +154,9 @@ def shuffle_quarters(images: Images, image_index: int, stream: torch.Generator) 
     return image
 
 
-def join_image_halves(images: Images, image_index: int, stream: torch.Generator) -> SingleImage:
+def copy_image_with_half_of_another(
+    images: Images, image_index: int, stream: torch.Generator
+) -> SingleImage:
     """The upper (or left) half of the image, and the other half of another of the client's images,
     upside down.
     """
@@ -164,7 +172,12 @@ def join_image_halves(images: Images, image_index: int, stream: torch.Generator)
     return image
 
 
-WAYS = (cut_and_paste_patch, erase_patch, shuffle_quarters, join_image_halves)
+WAYS = (
+    copy_image_with_patch_pasted,
+    copy_image_with_patch_erased,
+    copy_image_with_quarters_rotated,
+    copy_image_with_half_of_another,
+)
 
 
 class PatchPosition(NamedTuple):
@@ -181,7 +194,7 @@ def _draw_patch_position(images: Images, stream: torch.Generator) -> PatchPositi
     shares = (SMALLEST + (LARGEST - SMALLEST) * torch.rand(2, generator=stream)).tolist()
     height = max(1, round(shares[0] * images.shape[2]))
     width = max(1, round(shares[1] * images.shape[3]))
-    top, left = _draw_corner(images, height, width, stream)
+    top, left = _draw_patch_corner(images, height, width, stream)
     return PatchPosition(top, left, height, width)
 
 
@@ -192,14 +205,16 @@ class PatchCorner(NamedTuple):
     left: int
 
 
-def _draw_corner(images: Images, height: int, width: int, stream: torch.Generator) -> PatchCorner:
+def _draw_patch_corner(
+    images: Images, patch_height: int, patch_width: int, stream: torch.Generator
+) -> PatchCorner:
     """Top and left of a random place for a patch of that size."""
-    top = int(torch.randint(images.shape[2] - height + 1, (), generator=stream))
-    left = int(torch.randint(images.shape[3] - width + 1, (), generator=stream))
+    top = int(torch.randint(images.shape[2] - patch_height + 1, (), generator=stream))
+    left = int(torch.randint(images.shape[3] - patch_width + 1, (), generator=stream))
     return PatchCorner(top, left)
 
 
-def _shuffle_each_column(samples: Samples, stream: torch.Generator) -> Samples:
+def _draw_each_column_from_random_rows(samples: Samples, stream: torch.Generator) -> Samples:
     """Rows `[n, d]` whose numbers come each from a random row of the same column."""
     n, d = samples.shape
     rows = torch.randint(max(n, 1), (n, d), generator=stream).to(samples.device)

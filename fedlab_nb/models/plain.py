@@ -11,7 +11,7 @@ from math import prod
 
 from torch import nn
 
-from ..value_types import ImageShape, SampleShape
+from ..value_types import ImageShape, RecordingShape, SampleShape
 from .network import BlocksAndFeatureCount, compute_feature_map_side
 
 MLP_SMALL_INPUT = 256  # inputs of up to so many numbers get the small perceptron
@@ -65,7 +65,7 @@ def build_cnn_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCou
     return blocks, fourth
 
 
-def build_cnn1d_blocks(input_shape: tuple[int, int], width: int) -> BlocksAndFeatureCount:
+def build_cnn1d_blocks(input_shape: RecordingShape, width: int) -> BlocksAndFeatureCount:
     """Our own network for recordings [C, T]: three convolutions over 5 time steps, with w, 2w and 2w channels, each
     followed by a pool of 2 and ReLU; then the mean over time, so that a movement is recognised wherever it begins.
 
