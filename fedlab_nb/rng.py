@@ -1,7 +1,7 @@
 """Named, independent random streams from one integer seed.
 
-`generator(seed, "batches", k)` is the stream of client k's batches, whatever was drawn before from other streams.
-Nothing in the package seeds torch's or numpy's global generators or draws from them. Seed and names are hashed
+`make_torch_generator(seed, "batches", k)` is the stream of client k's batches, whatever was drawn before from other
+streams. Nothing in the package seeds torch's or numpy's global generators or draws from them. Seed and names are hashed
 (SHA-256), so the streams of neighbouring seeds or clients are unrelated.
 """
 
@@ -24,7 +24,7 @@ def derive_stream_seed(seed: int, *stream_names: object) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def generator(seed: int, *stream_names: object) -> torch.Generator:
+def make_torch_generator(seed: int, *stream_names: object) -> torch.Generator:
     """Make a torch.Generator on the CPU for the stream `stream_names`.
 
     Draw on the CPU and then move the result to a device: so it is the same for all devices.

@@ -42,7 +42,7 @@ from fedlab_nb.data.partition import (
     partition_samples,
 )
 from fedlab_nb.errors import UsageError, check_number, check_whole_number, choose, parse_if_number
-from fedlab_nb.rng import generator, make_numpy_generator
+from fedlab_nb.rng import make_numpy_generator, make_torch_generator
 from fedlab_nb.torch_switches import use_default_torch_switches
 from fedlab_nb.value_types import SettingsByName, SettingValue
 
@@ -710,7 +710,7 @@ def copy_dataset_with_cue(
         options: dict[str, Any] = {}  # the tint draws nothing at random
         version: tuple[object, ...] = ("tint", TINT_VERSION)
     else:
-        options = {"generator": generator(seed, "cue", cue)}
+        options = {"generator": make_torch_generator(seed, "cue", cue)}
         version = (cue, seed)
     x[sample_indices] = CUES[cue](
         x[sample_indices], y[sample_indices], cue_strength, class_count=dataset.classes, **options

@@ -28,7 +28,7 @@ from ..models import (
 from ..models.build import choose_default_width
 from ..models.network import Architecture
 from ..models.state import ModelState, are_all_finite, copy_model
-from ..rng import draw_laplace_noise_of_scale_1, generator
+from ..rng import draw_laplace_noise_of_scale_1, make_torch_generator
 from ..tensor_types import SampleIndices
 from ..training import ClientModels, EpochProgress, Recipe, train_clients_in_place
 from ..training.backend import BackendChoice
@@ -199,7 +199,7 @@ class Context:
 
     def generator(self, *names: str | int) -> torch.Generator:
         """Make the random stream `names` of this run's seed."""
-        return generator(self.seed, *names)
+        return make_torch_generator(self.seed, *names)
 
     @contextmanager
     def server(self) -> WithBlock:

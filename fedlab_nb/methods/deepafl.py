@@ -31,7 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..rng import generator
+from ..rng import make_torch_generator
 from ..tensor_types import (
     ClassifierWeights,
     ClassScores,
@@ -70,7 +70,7 @@ def draw_random_layer(
     dtype_device_template: Tensor,
 ) -> RandomWeightAndBias:
     """The numbers of a layer, the same on every device."""
-    stream = generator(seed, "deepafl", layer_index_from_0)
+    stream = make_torch_generator(seed, "deepafl", layer_index_from_0)
     weight = torch.randn(input_size, output_size, generator=stream) / input_size**0.5
     bias = torch.randn(output_size, generator=stream) / 2
     return weight.to(dtype_device_template), bias.to(dtype_device_template)

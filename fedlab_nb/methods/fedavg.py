@@ -17,7 +17,7 @@ from torch import nn
 
 from ..errors import UsageError
 from ..models import copy_model_state
-from ..rng import generator
+from ..rng import make_torch_generator
 from .base import (
     ClientWeighting,
     Context,
@@ -93,7 +93,7 @@ class FedAvg(Method):
         models = ctx.send_initial_models()
         seed = int(ctx.link.broadcast(torch.tensor([ctx.seed]), phase="seed of A"))
         start = copy_model_state(models[0])
-        adapters = LoraAdapters(models[0], self.rank, generator(seed, "lora"))
+        adapters = LoraAdapters(models[0], self.rank, make_torch_generator(seed, "lora"))
         # Clients: steps on B and on the last layer; these go up.
         recipe = replace(ctx.recipe, weight_decay=0)  # which would move the numbers that stay
         trained = yield from ctx.further_training(

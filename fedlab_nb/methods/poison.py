@@ -33,7 +33,7 @@ from torch import Tensor
 from ..data.input_types import ClientIndices
 from ..errors import UsageError, check_number, check_whole_number, choose, parse_if_number
 from ..models.state import ModelState
-from ..rng import generator
+from ..rng import make_torch_generator
 from ..tensor_types import Labels, SampleIndices
 
 PoisonKind = Literal["labels", "sign", "scaled", "lie"]
@@ -127,7 +127,9 @@ class Poison:
 
     def choose_poisoned_clients(self, client_count: int, seed: int) -> ClientIndices:
         """Draw which of `client_count` clients are poisoned: their indices, ascending, from the run's `seed`."""
-        order = torch.randperm(client_count, generator=generator(seed, "poisoned clients"))
+        order = torch.randperm(
+            client_count, generator=make_torch_generator(seed, "poisoned clients")
+        )
         return tuple(sorted(order[: self.count].tolist()))
 
     def copy_labels_with_shards_flipped(

@@ -1,6 +1,6 @@
 """The client architectures: networks with `.features(x)` and `.classifier`, from a name and the shape of the input.
 
-    model = build("cnn", (1, 28, 28), classes=10, generator=rng.generator(seed, "init", k))
+    model = build("cnn", (1, 28, 28), classes=10, generator=rng.make_torch_generator(seed, "init", k))
     model(x)            # logits [N, C]
     model.features(x)   # what the classifier reads [N, D]
 

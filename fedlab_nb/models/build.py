@@ -237,7 +237,7 @@ def build(
             f"dtype is {dtype}, but a model needs a floating-point type such as torch.float32."
         )
     if generator is None:
-        generator = rng.generator(0, "models", name)
+        generator = rng.make_torch_generator(0, "models", name)
     architecture = (name, input_shape, classes, width)
     if is_added_model(name):
         model = build_added_model(info.layout, architecture, generator).to(dtype)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..models import Network
-from ..rng import generator
+from ..rng import make_torch_generator
 from .backend import (
     BackendChoice,
     choose_parallel_group_count,
@@ -86,11 +86,11 @@ def train_clients_in_place(
     clients = range(len(models))
     ids = clients if ids is None else ids
     seeds = [seed] * len(models) if isinstance(seed, int) else seed
-    streams = [generator(seeds[k], stream, ids[k]) for k in clients]
+    streams = [make_torch_generator(seeds[k], stream, ids[k]) for k in clients]
     augmentation_streams = []
     if recipe.augmentation != "none":
         augmentation_streams = [
-            generator(seeds[k], stream, "augmentation", ids[k]) for k in clients
+            make_torch_generator(seeds[k], stream, "augmentation", ids[k]) for k in clients
         ]
     groups = group_clients_by_architecture(models)
     total = recipe.epochs * len(groups)

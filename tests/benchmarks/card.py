@@ -20,7 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import fedlab_nb as fl
 from fedlab_nb.models import build
-from fedlab_nb.rng import generator
+from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.training import (
     Recipe,
     stacked,
@@ -90,7 +90,7 @@ def seconds_of_a_step(
     models = []
     shards = []
     for k in range(clients):
-        model = build(name, SHAPE, 10, width=width, generator=generator(0, "init", k))
+        model = build(name, SHAPE, 10, width=width, generator=make_torch_generator(0, "init", k))
         models.append(model.cuda())
         images = torch.rand(samples, *SHAPE, device="cuda")
         shards.append((images, torch.randint(0, 10, (samples,), device="cuda")))
@@ -139,7 +139,9 @@ def print_short_trainings() -> None:
             for _ in range(3):
                 models = []
                 for k in range(clients):
-                    model = build(name, data.input_shape, 10, generator=generator(0, "init", k))
+                    model = build(
+                        name, data.input_shape, 10, generator=make_torch_generator(0, "init", k)
+                    )
                     models.append(model.cuda())
                 torch.cuda.synchronize()
                 start = time.perf_counter()

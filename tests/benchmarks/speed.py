@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import fedlab_nb as fl
 from fedlab_nb.models import build
-from fedlab_nb.rng import generator
+from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.training import Recipe, train_clients_in_place_to_end
 from fedlab_nb.training.backend import find_fastest_backend, use_torch_settings_for_run
 
@@ -94,7 +94,7 @@ def measure_training(work: Workload, options: argparse.Namespace) -> str:
     def build_networks() -> list:
         networks = []
         for _ in range(work.clients):
-            stream = generator(options.seed, "init")
+            stream = make_torch_generator(options.seed, "init")
             networks.append(build(work.model, data.input_shape, 10, generator=stream).to(device))
         return networks
 

@@ -15,7 +15,7 @@ from fedlab_nb.models import (
     load_state,
     prepend_input_normalisation_in_place,
 )
-from fedlab_nb.rng import generator
+from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.studies import run
 from fedlab_nb.studies.settings import Settings, make_plans
 from fedlab_nb.training import Recipe, train_clients_in_place_to_end
@@ -25,7 +25,7 @@ QUICK = {"clients": 3, "epochs": 2, "alpha": 1, "cache": False}
 
 
 def test_mean_and_deviation_equal_numpys():
-    x = torch.rand(50, 3, 8, 8, generator=generator(0, "images")) ** 2
+    x = torch.rand(50, 3, 8, 8, generator=make_torch_generator(0, "images")) ** 2
     mean, std = compute_normalisation("standardise", x)
     assert np.allclose(mean, x.double().numpy().mean((0, 2, 3)), atol=1e-9)
     assert np.allclose(std, x.double().numpy().std((0, 2, 3)), atol=1e-9)
@@ -40,14 +40,14 @@ def test_mean_and_deviation_equal_numpys():
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 @pytest.mark.parametrize(("name", "width"), [("cnn", 3), ("resnet8", 4)])
 def test_training_equals_that_of_a_plain_network_on_scaled_images(name, width, backend):
-    g = generator(0, "transform")
+    g = make_torch_generator(0, "transform")
     shards = [
         (torch.rand(n, 3, 8, 8, generator=g, dtype=EXACT), torch.randint(4, (n,), generator=g))
         for n in (40, 25)
     ]
     mean, std = compute_normalisation("standardise", shards[0][0])
     plain = [
-        build(name, (3, 8, 8), 4, width=width, generator=generator(1, k), dtype=EXACT)
+        build(name, (3, 8, 8), 4, width=width, generator=make_torch_generator(1, k), dtype=EXACT)
         for k in range(2)
     ]
     scaled = [

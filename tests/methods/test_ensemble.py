@@ -20,7 +20,7 @@ from fedlab_nb.methods.ensemble import (
     choose_best_of_clusters_then_next_best,
 )
 from fedlab_nb.panels.record import Row, Runs
-from fedlab_nb.rng import generator
+from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.studies import compare, run
 from fedlab_nb.studies.engine import study
 from fedlab_nb.studies.experiment import exhaust_generator
@@ -238,7 +238,9 @@ def test_validation_and_size_keep_the_best_clients_and_random_the_drawn_ones(sel
     assert model.report.members == sorted(best)
     largest = sorted(range(M), key=lambda k: (-ctx.sizes[k], k))[:keep]
     assert select_members("size", keep)[1].report.members == sorted(largest)
-    drawn = torch.randperm(M, generator=generator(0, "ensemble", "selection"))[:keep].tolist()
+    drawn = torch.randperm(M, generator=make_torch_generator(0, "ensemble", "selection"))[
+        :keep
+    ].tolist()
     assert select_members("random", keep)[1].report.members == sorted(drawn)
 
 

@@ -7,7 +7,7 @@ import torch
 from differences import largest_difference
 
 from fedlab_nb.models import MODELS, build, copy_model_state
-from fedlab_nb.rng import generator
+from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.training import Recipe, train_clients_in_place_to_end
 
 # Torchvision's networks cannot be stacked.
@@ -17,7 +17,7 @@ SIZES = (1, 70, 33, 32, 5, 64)
 
 def make_clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width=None):
     shape = (3, 16) if MODELS[name].required_sample_kind == "recordings" else shape
-    g = generator(0, "test data", name, shape)
+    g = make_torch_generator(0, "test data", name, shape)
     shards = [
         (
             torch.rand(n, *shape, generator=g, dtype=torch.float64).to(dtype),
@@ -26,7 +26,14 @@ def make_clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width
         for n in sizes
     ]
     models = [
-        build(name, shape, classes, width=width, generator=generator(1, "init", k), dtype=dtype)
+        build(
+            name,
+            shape,
+            classes,
+            width=width,
+            generator=make_torch_generator(1, "init", k),
+            dtype=dtype,
+        )
         for k in range(len(sizes))
     ]
     return models, shards
@@ -128,7 +135,7 @@ def test_channels_last_trains_the_same():
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=2, batch_size=4)
     for channels_last, clients in ((False, models), (True, twins)):
-        streams = [generator(0, "batches", k) for k in range(2)]
+        streams = [make_torch_generator(0, "batches", k) for k in range(2)]
         for _ in train_clients_in_place_in_turn_each_epoch(
             clients, shards, recipe, streams, channels_last=channels_last
         ):

@@ -10,7 +10,7 @@ from fedlab_nb import load_model
 from fedlab_nb.course.averaging.lesson import show_soft_labels_of_one_image
 from fedlab_nb.course.matching.lesson import compute_accuracy_percent_averaged_with_permuted_copy
 from fedlab_nb.methods import METHODS
-from fedlab_nb.rng import generator
+from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.studies import compare, run
 from fedlab_nb.studies.cost import estimate_cost
 from fedlab_nb.training import (
@@ -151,8 +151,10 @@ def train_on_card(name, width, recipe, train=None):
         if train is None:
             train_clients_in_place_to_end(models, shards, recipe, seed=3)
         else:
-            streams = [generator(3, "batches", k) for k in range(len(models))]
-            crop_streams = [generator(3, "batches", "augmentation", k) for k in range(len(models))]
+            streams = [make_torch_generator(3, "batches", k) for k in range(len(models))]
+            crop_streams = [
+                make_torch_generator(3, "batches", "augmentation", k) for k in range(len(models))
+            ]
             augmentation_streams = crop_streams if recipe.augmentation != "none" else ()
             for _ in train(
                 models, shards, recipe, streams, augmentation_streams=augmentation_streams

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from differences import largest_difference
 
 from fedlab_nb.models import build
-from fedlab_nb.rng import generator
+from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.training import Recipe, train_clients_in_place, train_clients_in_place_to_end
 
 EXACT = torch.float64
@@ -22,12 +22,12 @@ RECIPES = [
 
 def make_clients(kinds, sizes=SIZES, classes=4):
     """Models and shards (x, y, two extra columns), client k of the kind `kinds[k % len(kinds)]`."""
-    g = generator(0, "hook data")
+    g = make_torch_generator(0, "hook data")
     models = []
     shards = []
     for k, n in enumerate(sizes):
         name, shape, width = kinds[k % len(kinds)]
-        stream = generator(1, k)
+        stream = make_torch_generator(1, k)
         models.append(build(name, shape, classes, width=width, generator=stream, dtype=EXACT))
         x = torch.rand(n, *shape, generator=g, dtype=EXACT)
         y = torch.randint(classes, (n,), generator=g)

@@ -38,7 +38,7 @@ from ...errors import UsageError
 from ...methods import afl, gauss
 from ...methods.parts.averages import split_vector_into_tensors
 from ...models import Network, build, copy_model_state, load_state
-from ...rng import generator
+from ...rng import make_torch_generator
 from ...tensor_types import Labels
 
 JsonObject = dict[str, Any]  # a JSON object that has not been checked
@@ -190,7 +190,9 @@ def build_network(seed: int = 0) -> Network:
 
     It is the first network of a run with this seed, in the package and in `learn.js`.
     """
-    return build("mlp", (1, SIDE, SIDE), CLASSES, generator=generator(seed, "init", "mlp"))
+    return build(
+        "mlp", (1, SIDE, SIDE), CLASSES, generator=make_torch_generator(seed, "init", "mlp")
+    )
 
 
 def parse_message(text: str | bytes) -> Message:

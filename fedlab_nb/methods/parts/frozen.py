@@ -31,7 +31,7 @@ from ...data import SEEN, normalise_transform_text
 from ...errors import UsageError
 from ...methods.run_outputs import SentenceOnPrivacy
 from ...models import copy_model_state, count_parameters, lite0, load_state
-from ...rng import generator
+from ...rng import make_torch_generator
 from ...tensor_types import Features, Logits, Samples
 from ...training import Recipe, run_in_chunks
 from ...value_types import MeanPassesPerClient
@@ -286,7 +286,7 @@ def make_feature_map(
     inputs = prod(input_shape)
     if map_kind == "pixels":
         return FrozenFeatures(nn.Flatten(), inputs)
-    stream = generator(seed, "frozen features", map_kind)
+    stream = make_torch_generator(seed, "frozen features", map_kind)
     if map_kind == "relu":
         weight = torch.randn(random_feature_count, inputs, generator=stream) * (2 / inputs) ** 0.5
         bias = torch.randn(random_feature_count, generator=stream) / 2

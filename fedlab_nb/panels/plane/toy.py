@@ -20,7 +20,7 @@ from ...errors import choose
 from ...methods.base import weighted_mean
 from ...methods.run_outputs import average_logits_or_log_mean_probabilities
 from ...models import Network, build, load_state
-from ...rng import generator
+from ...rng import make_torch_generator
 from ...tensor_types import Logits, PlanePoints
 from ...training import (
     ClientModels,
@@ -52,7 +52,7 @@ def make_toy_dataset() -> Dataset:
     x = {}
     y = {}
     for part, count in POINTS.items():
-        stream = generator(0, "plane", part)
+        stream = make_torch_generator(0, "plane", part)
         y[part] = island_labels.repeat_interleave(count)
         centres = compute_island_centres().repeat_interleave(count, 0)
         x[part] = centres + SPREAD * torch.randn(len(centres), 2, generator=stream)
@@ -119,9 +119,9 @@ class ToyFederation:
     def _make_untrained_network(self, client: int) -> Network:
         """An untrained network, from the common start or the client's own."""
         if self.start == "common":
-            stream = generator(self.seed, "plane", "init")
+            stream = make_torch_generator(self.seed, "plane", "init")
         else:
-            stream = generator(self.seed, "plane", "init", client)
+            stream = make_torch_generator(self.seed, "plane", "init", client)
         return build("mlp1", (2,), len(CLASSES), width=WIDTH, generator=stream)
 
     @property
