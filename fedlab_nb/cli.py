@@ -21,8 +21,8 @@ from .errors import (
     FedlabError,
     RunError,
     UsageError,
+    check_allowed_name,
     check_number,
-    choose,
     format_error_on_one_line,
     parse_assignments,
     parse_if_number,
@@ -239,7 +239,7 @@ def run_grid_and_print_table(
     from .studies import engine
     from .studies.text_tables import FORMATS
 
-    choose("form of a table", options.table, FORMATS)
+    check_allowed_name("form of a table", options.table, FORMATS)
     study = engine.make_study(method_names_or_grid_toml, seed_count, settings_unless_from_toml)
     if options.plot:
         check_plot_is_drawable(options.plot, study.axes)  # before the runs
@@ -282,7 +282,7 @@ def check_plot_is_drawable(plot_option: str, study_axes: Sequence[str]) -> None:
     if len(plotted_axes) == 1:
         setting_axes += ["bytes", "differences"]
     for axis in plotted_axes:
-        choose("axis to draw against", axis, setting_axes)
+        check_allowed_name("axis to draw against", axis, setting_axes)
 
 
 def handle_reproduce(options: Namespace) -> ExitCode:
@@ -421,7 +421,11 @@ def handle_capstone_leaderboard(options: Namespace) -> ExitCode:
     from .course.capstone import leaderboard
     from .studies.text_tables import FORMATS
 
-    print(leaderboard(*options.paths, form=choose("form of a table", options.table, FORMATS)))
+    print(
+        leaderboard(
+            *options.paths, form=check_allowed_name("form of a table", options.table, FORMATS)
+        )
+    )
     return 0
 
 

@@ -44,12 +44,14 @@ FEW = 12  # the most names that a sentence lists
 LISTED = ("method", "dataset", "model", "setting")
 
 
-def choose(kind_of_thing: str, chosen_name: object, allowed_names: Iterable[str]) -> str:
+def check_allowed_name(
+    kind_of_thing: str, chosen_name: object, allowed_names: Iterable[str]
+) -> str:
     """Return `chosen_name` if it is one of `allowed_names`.
 
     Otherwise raise UsageError with the nearest names, three at most.
 
-    >>> choose("method", "fens", ["fens", "fedlpa"])
+    >>> check_allowed_name("method", "fens", ["fens", "fedlpa"])
     'fens'
     """
     allowed_names = list(allowed_names)

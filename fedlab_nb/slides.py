@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .errors import RunError, choose, format_error_on_one_line
+from .errors import RunError, check_allowed_name, format_error_on_one_line
 from .files import check_replaceable, expand_path, write_file
 from .jupyter import find_course_source_folder
 from .renamed import find_current_lesson_name
@@ -86,7 +86,7 @@ def write_slides(
     somebody else's with one of these names, unless `force`; RunError for a lesson without pictures, a cell that fails,
     or a folder that cannot be written to.
     """
-    choose("format", picture_form, ("png", "svg"))
+    check_allowed_name("format", picture_form, ("png", "svg"))
     path = find_lesson_notebook(lesson_number_or_name)
     folder = expand_path(f"slides_{path.stem}" if folder_or_default is None else folder_or_default)
     check_replaceable([folder / INDEX], force=force)  # before the cells of the lesson are run
@@ -149,7 +149,7 @@ def find_lesson_notebook(number_or_name: str) -> Path:
             accepted += [number, stem_without_number]
         if word in accepted:
             return folder / f"{name}.ipynb"
-    return folder / f"{choose('lesson', word, names)}.ipynb"
+    return folder / f"{check_allowed_name('lesson', word, names)}.ipynb"
 
 
 # -------------------------------------------------------------------------------------------------------- the pictures

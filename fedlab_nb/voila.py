@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from .errors import RunError, choose
+from .errors import RunError, check_allowed_name
 from .installation import format_install_command
 from .jupyter import (
     can_open_graphical_browser,
@@ -45,7 +45,7 @@ def serve_panel_until_stopped(
 
     RunError if Voilà is not installed, UsageError for a wrong name, theme or setting.
     """
-    choose("theme", theme, ("light", "dark"))
+    check_allowed_name("theme", theme, ("light", "dark"))
     code = check_panel_and_make_page_code(panel_or_method, dict(settings or {}))
     if find_spec("voila") is None:
         raise RunError(
@@ -79,7 +79,7 @@ def check_panel_and_make_page_code(
         from . import labs, panels
         from .methods import METHODS
 
-        choose("panel", panel_or_method, (*PANELS, *METHODS))
+        check_allowed_name("panel", panel_or_method, (*PANELS, *METHODS))
         if panel_or_method in PANELS:
             make_panel = getattr(panels, PANELS[panel_or_method])
             make_panel(**settings).close()

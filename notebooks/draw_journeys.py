@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from fedlab_nb.errors import RunError, UsageError, choose, format_error_on_one_line
+from fedlab_nb.errors import RunError, UsageError, check_allowed_name, format_error_on_one_line
 from fedlab_nb.files import write_file
 from fedlab_nb.front import join_front_modules
 from fedlab_nb.front.flight import describe_flight
@@ -118,7 +118,7 @@ def main(arguments: list[str] | None = None) -> int:
         return int(bool(stale))
     if not options.stored:
         for method in options.methods or METHODS:
-            stored = make_stored_flight(choose("method", method, METHODS))
+            stored = make_stored_flight(check_allowed_name("method", method, METHODS))
             if stored is not None:
                 flights[method] = stored
                 print(method, flush=True)

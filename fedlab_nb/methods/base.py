@@ -20,7 +20,13 @@ import torch
 from torch import Tensor
 
 from ..declared import read_toml
-from ..errors import UsageError, check_number, check_whole_number, choose, parse_if_number
+from ..errors import (
+    UsageError,
+    check_allowed_name,
+    check_number,
+    check_whole_number,
+    parse_if_number,
+)
 from ..models import MODELS
 from ..models.build import check_model_text_names_one
 from ..models.state import ModelState
@@ -83,14 +89,16 @@ class Knob:
         if self.model:
             return check_model_text_names_one(cast(str, value))
         if self.options:
-            return choose(name, value, self.options)
+            return check_allowed_name(name, value, self.options)
         if isinstance(self.default, bool):
             text = str(value).lower()
             if text in _TRUE:
                 return True
             if text in _FALSE:
                 return False
-            return choose(name, text, ("true", "false"))  # raises the UsageError: text is neither
+            return check_allowed_name(
+                name, text, ("true", "false")
+            )  # raises the UsageError: text is neither
         if self.endless and parse_if_number(value) == math.inf:
             return 0.0
         if isinstance(self.default, int):
@@ -310,7 +318,7 @@ class Method:
         values = {k.name: k.default for k in knobs.values()}
         checked = {}
         for name, value in given.items():
-            choose(f"setting of {cls.info.name}", name, knobs)
+            check_allowed_name(f"setting of {cls.info.name}", name, knobs)
             checked[name] = knobs[name].convert_and_check(cls.info.name, value)
             if knobs[name].model and checked[name] != "auto":
                 model = str(checked[name]).partition(":")[0]
@@ -408,7 +416,7 @@ def _make_info(name: str, cls: type[Method], given_fields: Mapping[str, InfoValu
         group = ONE_SHOT if info.get("rounds", "one-shot") == "one-shot" else ROUNDS
     needs = frozenset(info.get("needs", ()))
     assert needs <= set(NEEDS), needs
-    info |= {"help": help, "group": choose("group", group, GROUPS), "needs": needs}
+    info |= {"help": help, "group": check_allowed_name("group", group, GROUPS), "needs": needs}
     return Info(name, **info)
 
 

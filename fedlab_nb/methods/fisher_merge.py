@@ -31,7 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..errors import choose
+from ..errors import check_allowed_name
 from ..models.state import ModelState, copy_model
 from ..tensor_types import FeatureMaps, Labels, LayerMatrix, Samples, TensorsByName
 from ..training.evaluate import run_in_chunks
@@ -156,7 +156,7 @@ def compute_diagonal_fisher(
     own gradient is needed. It is computed from what passes through each layer: a sample's gradient
     of a layer's weights is the sum, over the layer's positions, of output gradient times input.
     """
-    choose("labels of the Fisher", label_source, LABELS)
+    check_allowed_name("labels of the Fisher", label_source, LABELS)
     kinds = (nn.Linear, nn.Conv2d, *NORMS)
     find_factor_layers(module)  # called for its UsageError: it refuses convolutions with groups
     layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, kinds)}

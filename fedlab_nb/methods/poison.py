@@ -31,7 +31,13 @@ import torch
 from torch import Tensor
 
 from ..data.input_types import ClientIndices
-from ..errors import UsageError, check_number, check_whole_number, choose, parse_if_number
+from ..errors import (
+    UsageError,
+    check_allowed_name,
+    check_number,
+    check_whole_number,
+    parse_if_number,
+)
 from ..models.state import ModelState
 from ..rng import make_torch_generator
 from ..tensor_types import Labels, SampleIndices
@@ -65,7 +71,7 @@ class Poison:
             return cls()
         kind, *parts = (part.strip() for part in str(text).split(":"))
         if kind not in KINDS:
-            choose("poison", kind, ("none", *(f"{name}:COUNT" for name in KINDS)))
+            check_allowed_name("poison", kind, ("none", *(f"{name}:COUNT" for name in KINDS)))
         known_kind = cast(PoisonKind, kind)
         may_have_size = kind in ("scaled", "lie")
         if len(parts) != 1 and not (len(parts) == 2 and may_have_size):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar, overload
 import numpy as np
 from torch import Tensor, nn
 
-from ..errors import choose
+from ..errors import check_allowed_name
 from ..models import Network, count_parameters
 from ..tensor_types import ClassScores, ClientLogits, Features, Labels, Logits, Predictions, Samples
 from ..training import ClientModels, EpochProgress, run_in_chunks, run_in_chunks_with_cache
@@ -252,7 +252,7 @@ class EnsembleModel(GlobalModel):
 
     def __init__(self, clients: ClientModels, rule: EnsembleRule = "logits") -> None:
         self.clients = clients
-        choose("rule", rule, self.RULES)
+        check_allowed_name("rule", rule, self.RULES)
         self.rule: Any = rule
         self.score_kind = "logits" if rule == "logits" else "log-probabilities"
         self.parameters = sum(clients.parameters)

@@ -11,7 +11,7 @@ from torch import nn
 
 from .. import rng
 from ..declared import read_toml
-from ..errors import SAMPLES, UsageError, check_whole_number, choose, parse_if_number
+from ..errors import SAMPLES, UsageError, check_allowed_name, check_whole_number, parse_if_number
 from ..value_types import SampleShape
 from . import plain, resnet
 from .network import (
@@ -75,7 +75,7 @@ class Models(dict[str, ModelInfo]):
         try:
             self[model_name]
         except (KeyError, AttributeError):  # no such name, or not even text
-            choose("model", model_name, self)
+            check_allowed_name("model", model_name, self)
         return model_name
 
 

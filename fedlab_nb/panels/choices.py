@@ -10,7 +10,7 @@ import ipywidgets as widgets
 from ipywidgets.widgets.widget_bool import CheckboxStyle
 
 from ..declared import read_toml
-from ..errors import choose
+from ..errors import check_allowed_name
 from ..methods import METHODS, group_method_names
 from ..methods.base import Knob, KnobValue
 from ..methods.poison import Poison
@@ -51,7 +51,10 @@ class KnobControls:
             for knob in METHODS[method_name].fields():
                 self.knobs[knob.name] = knob
                 self.controls[knob.name] = make_knob_control(knob, title)
-        first = [choose(f"setting of {method_name}", name, self.knobs) for name in shown_knobs]
+        first = [
+            check_allowed_name(f"setting of {method_name}", name, self.knobs)
+            for name in shown_knobs
+        ]
         if not first:
             first = list(self.knobs)[:6]
         shown_controls = [self.controls[name] for name in first]
@@ -79,7 +82,7 @@ class KnobControls:
 
     def set_knob(self, knob_name: str, value: SettingValue) -> None:
         """Set a knob by its name, plain or qualified."""
-        knob_name = choose(
+        knob_name = check_allowed_name(
             f"setting of {self.method}", knob_name.removeprefix(f"{self.method}."), self.knobs
         )
         self.controls[knob_name].value = self.knobs[knob_name].convert_and_check(self.method, value)
@@ -205,7 +208,7 @@ class MethodChooser:
     def value(self, method_names: Iterable[str]) -> None:
         if isinstance(method_names, str):
             method_names = [method_names]
-        chosen = [choose("method", name, self.boxes) for name in method_names]
+        chosen = [check_allowed_name("method", name, self.boxes) for name in method_names]
         for name, box in self.boxes.items():
             box.value = name in chosen
 

@@ -21,10 +21,10 @@ from ..data.files import ENDINGS
 from ..data.public import PublicChoice
 from ..errors import (
     UsageError,
+    check_allowed_name,
     check_and_list_unique_names,
     check_number,
     check_whole_number,
-    choose,
 )
 from ..methods import METHODS
 from ..plots.style import list_class_colours
@@ -339,7 +339,7 @@ class Controls:
             self.dataset.value = name
             return
         if not is_dataset_path(name):
-            choose("dataset", name, [*DATASETS, "PATH.npz", "PATH.csv"])
+            check_allowed_name("dataset", name, [*DATASETS, "PATH.npz", "PATH.csv"])
         self.path.value = name
         self.dataset.value = OWN_FILE
 
@@ -572,7 +572,9 @@ class Controls:
     def _find_control(self, setting_name: str) -> widgets.Widget:
         if setting_name not in self.named and self.knobs.has_knob(setting_name):
             return self.knobs[setting_name]
-        return self.named[choose("control", setting_name, (*self.named, *self.knobs.knobs))]
+        return self.named[
+            check_allowed_name("control", setting_name, (*self.named, *self.knobs.knobs))
+        ]
 
 
 def list_data_file_names() -> list[str]:

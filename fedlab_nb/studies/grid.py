@@ -30,9 +30,9 @@ from ..data import replace_objects_by_names_in_settings
 from ..declared import parse_toml
 from ..errors import (
     UsageError,
+    check_allowed_name,
     check_and_list_unique_names,
     check_whole_number,
-    choose,
     parse_if_number,
 )
 from ..files import expand_path
@@ -96,7 +96,7 @@ class Study:
             raise UsageError("A study needs at least one method; fedlab-nb list names them.")
         settings = replace_objects_by_names_in_settings(settings)
         for name in names:
-            choose("method", name, METHODS)
+            check_allowed_name("method", name, METHODS)
         first_seed = check_whole_number("seed", parse_if_number(settings.pop("seed", 0)), 0)
         fields = {}
         for name in names:
@@ -220,7 +220,7 @@ def find_methods_with_knob(
         shared_names = [*SHARED, "seed", "seeds"]
         for method, own_fields in knobs_by_method.items():
             shared_names += [f"{method}.{field}" for field in own_fields]
-        choose("setting of a study", knob_name, sorted(shared_names))
+        check_allowed_name("setting of a study", knob_name, sorted(shared_names))
     return owners
 
 

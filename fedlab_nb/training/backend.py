@@ -26,7 +26,7 @@ import torch
 from torch import nn
 from torch.backends import cudnn
 
-from ..errors import choose
+from ..errors import check_allowed_name
 from ..models import count_parameters
 from ..value_types import SampleShape, WithBlock
 from .loop import FinishedEpochCounts
@@ -81,7 +81,7 @@ def resolve_backend_choice(
     client_count: int,
 ) -> Backend:
     """The backend of that name; for "auto" the one that `find_fastest_backend` gives. UsageError for another name."""
-    choose("backend", backend_or_auto, BACKENDS)
+    check_allowed_name("backend", backend_or_auto, BACKENDS)
     if backend_or_auto == "auto":
         return find_fastest_backend(device_type, model, input_shape, client_count)
     return backend_or_auto

@@ -23,7 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from ..errors import choose
+from ..errors import check_allowed_name
 from ..tensor_types import Labels, Logits, LossPerSample, Samples, ScalarLoss
 from .local import EpochProgress, choose_curve_epochs
 from .optim import Gradients, clip_gradients_to_norm, make_optimizer
@@ -76,7 +76,7 @@ def choose_distillation_loss(
     name: LossName, temperature: float = 1.0
 ) -> TeacherStudentLossPerSample:
     """The named loss; `temperature` is for "kl" alone. UsageError for another name."""
-    choose("distillation loss", name, LOSSES)
+    check_allowed_name("distillation loss", name, LOSSES)
     if name == "kl":
         return functools.partial(compute_distillation_losses, temperature=temperature)
     if name == "l1":

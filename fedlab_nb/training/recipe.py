@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..errors import UsageError, check_number, check_whole_number, choose
+from ..errors import UsageError, check_allowed_name, check_number, check_whole_number
 from ..tensor_types import Images, SampleIndices
 
 CropsAndFlips = Tensor  # [N, 3]: first row and column of a crop, and 1 to mirror
@@ -80,10 +80,10 @@ class Recipe:
     def __post_init__(self) -> None:
         epochs = check_whole_number("epochs", self.epochs, 0, 100_000)
         batch_size = check_whole_number("batch_size", self.batch_size, 1, 1_000_000)
-        choose("optimizer", self.optimizer, OPTIMIZERS)
-        choose("schedule", self.schedule, SCHEDULES)
-        choose("augmentation", self.augmentation, AUGMENTATIONS)
-        choose("precision", self.precision, PRECISIONS)
+        check_allowed_name("optimizer", self.optimizer, OPTIMIZERS)
+        check_allowed_name("schedule", self.schedule, SCHEDULES)
+        check_allowed_name("augmentation", self.augmentation, AUGMENTATIONS)
+        check_allowed_name("precision", self.precision, PRECISIONS)
         lr = check_number("lr", self.lr, 0, 100, excludes_low=True)
         checked = {
             "epochs": epochs,

@@ -30,7 +30,7 @@ from ... import __version__
 from ...data import Dataset, federate, load
 from ...data.dataset import hash_to_content_id
 from ...data.federation import name_clients_by_index_lists
-from ...errors import UsageError, choose
+from ...errors import UsageError, check_allowed_name
 from ...methods import METHODS
 from ...models import (
     build_untrained_network_of_first_model,
@@ -306,7 +306,7 @@ class Case:
         self, method: str, knobs: Mapping[str, SettingValue]
     ) -> KnobTexts:
         """Return the settings as text, sorted by name. UsageError for one that cannot be set here."""
-        choose("method", method, METHODS)
+        check_allowed_name("method", method, METHODS)
         if method == "centralized":
             raise UsageError(
                 "Centralized training needs the clients' samples in one place, which "

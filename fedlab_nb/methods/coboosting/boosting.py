@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...errors import choose
+from ...errors import check_allowed_name
 from ...tensor_types import (
     ClassScores,
     ClientLogits,
@@ -96,7 +96,7 @@ def perturb_images(
     g = ∇_x uᵀf̄_w(x), every image by ε in L₂ norm (Eq. 10), on 3x32x32 55 times less. `directions [N, C]`; ε in
     the units of x. Where the gradient is 0 nothing moves. Not clipped to the range of pixels.
     """
-    choose("perturbation", perturbation, PERTURBATIONS)
+    check_allowed_name("perturbation", perturbation, PERTURBATIONS)
     images = images.detach()
     with torch.enable_grad():
         probe = images.clone().requires_grad_()

@@ -26,7 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ...errors import choose
+from ...errors import check_allowed_name
 from ...models import Network
 from ...models.build import initialise_parameters_in_place
 from ...models.network import Architecture
@@ -99,8 +99,8 @@ def compute_consensus(
     `temperature` divides the logits from which the weights are computed, and only those; it tempers overconfident
     clients. `weighting` is one of WEIGHTINGS, `normalise` one of NORMALISERS (UsageError otherwise).
     """
-    choose("weighting", weighting, WEIGHTINGS)
-    choose("normalise", normalise, NORMALISERS)
+    check_allowed_name("weighting", weighting, WEIGHTINGS)
+    check_allowed_name("normalise", normalise, NORMALISERS)
     outputs = client_logits.softmax(-1)
     if weighting == "uniform":
         weights = torch.full_like(outputs[..., 0], 1 / len(outputs))
@@ -187,7 +187,7 @@ class CommonHeadNetwork(Network):
     def __init__(
         self, base: Network, width: int, head: HeadKind = "mlp", *, generator: torch.Generator
     ) -> None:
-        choose("head", head, HEADS)
+        check_allowed_name("head", head, HEADS)
         name, input_shape, classes, base_width = base.architecture
         like = base.classifier.weight
         with torch.device("meta"):  # no draw from the global random state

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from ...errors import RunError, choose
+from ...errors import RunError, check_allowed_name
 from ...tensor_types import LayerMatrix
 from ...training.optim import Adam
 from ..parts.kronecker import LayerPosterior
@@ -51,7 +51,7 @@ def iterate_solver(
 
     Only "gd" and "adam" use `iterations`, only "gd" uses `step_rule` (one of STEPS; UsageError for another).
     """
-    choose("step of gradient descent", step_rule, STEPS)
+    check_allowed_name("step of gradient descent", step_rule, STEPS)
     if solver == "adam":
         return run_adam(system, iterations)
     start = system.solve_with_averaged_factors()

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from ...comm import Ledger, count_payload_bytes
-from ...errors import RunError, UsageError, choose
+from ...errors import RunError, UsageError, check_allowed_name
 from ...models.state import are_all_finite
 from ...tensor_types import (
     ClassScores,
@@ -149,7 +149,7 @@ def compute_weights_of_proxy_owners(
     proxies: ProxySamplesByOwner, batch_size: int, weighting: ClientWeighting
 ) -> WeightByOwner:
     """w_i of those with proxy samples, summing to 1. UsageError if nobody has any."""
-    choose("client weighting", weighting, CLIENT_WEIGHTS)
+    check_allowed_name("client weighting", weighting, CLIENT_WEIGHTS)
     most_samples = batch_size if weighting == "samples" else 1
     used = {}
     for owner, proxy in proxies.items():

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 import torch
 from torch import Tensor, nn
 
-from ...errors import UsageError, choose
+from ...errors import UsageError, check_allowed_name
 from ...models.state import ModelState
 from ...tensor_types import ClientShares, Labels, ParameterVector, Samples
 from ...value_types import ClientIndex
@@ -225,7 +225,7 @@ def take_server_optimizer_step(
 
     That is 0.1 * 0.1 / (sqrt(0.01) + 0.001).
     """
-    choose("server optimizer", optimizer, SERVER_OPTIMIZERS)
+    check_allowed_name("server optimizer", optimizer, SERVER_OPTIMIZERS)
     if optimizer == "fedavg":
         return ServerStep(
             _apply_to_each_tensor(lambda p, d: p + lr * d, parameters, mean_change), moments

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ...errors import choose
+from ...errors import check_allowed_name
 from ...models import Network, Normalise
 from ...models.state import copy_model
 from ...tensor_types import (
@@ -58,7 +58,7 @@ def make_client_weights(
 ) -> ClientShares:
     """`[M]`, summing to 1: 1/M ("uniform", FedENS) or n_k/N ("samples", DW-FedENS); device and
     dtype of `dtype_device_template`."""
-    choose("client weights", weighting, WEIGHTS)
+    check_allowed_name("client weights", weighting, WEIGHTS)
     counts = client_sample_counts if weighting == "samples" else [1] * len(client_sample_counts)
     weights = torch.tensor(counts, dtype=torch.float64)
     return (weights / weights.sum()).to(dtype_device_template.device, dtype_device_template.dtype)

@@ -16,7 +16,7 @@ import torch
 
 from ...data import Dataset, Federation, federate
 from ...data.dataset import hash_to_content_id
-from ...errors import choose
+from ...errors import check_allowed_name
 from ...methods.base import weighted_mean
 from ...methods.run_outputs import average_logits_or_log_mean_probabilities
 from ...models import Network, build, load_state
@@ -103,7 +103,7 @@ class ToyFederation:
     def __init__(self, alpha: float, seed: int = 0, start: ToyStart = "common") -> None:
         self.alpha = alpha
         self.seed = seed
-        self.start = choose("start", start, STARTS)
+        self.start = check_allowed_name("start", start, STARTS)
         self.federation: Federation = federate(
             make_toy_dataset(), alpha=alpha, clients=CLIENTS, seed=seed
         )
