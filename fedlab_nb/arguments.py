@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from . import __version__
 
-AddOption = Callable[..., Any]  # argparse's `add_argument` of one command
+AddOptionFunction = Callable[..., Any]  # argparse's `add_argument` of one command
 
 TABLE = "how the table is printed: text, markdown or latex"
 WORKERS = "processes on this machine (needs the optional dependencies 'cluster')"
@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.\n")
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_command_line_parser() -> argparse.ArgumentParser:
     """Make the parser of the command line, with all commands and their options."""
     about = "One-shot federated learning, learnt by doing. Without a command it opens the course."
     main = Parser(prog="fedlab-nb", description=about)
@@ -59,7 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     commands = main.add_subparsers(dest="command", parser_class=Parser)
 
-    def add_command(name: str, help: str) -> AddOption:
+    def add_command(name: str, help: str) -> AddOptionFunction:
         """Add a command; returns the function that adds an option to it."""
         return commands.add_parser(name, help=help).add_argument
 
@@ -314,7 +314,7 @@ def make_parser() -> argparse.ArgumentParser:
     return main
 
 
-def add_run_options(add_option: AddOption) -> None:
+def add_run_options(add_option: AddOptionFunction) -> None:
     """Add the options that a run and a grid have in common."""
     add_option(
         "--dataset",
@@ -340,14 +340,14 @@ def add_run_options(add_option: AddOption) -> None:
     )
 
 
-def add_set_field_option(add_option: AddOption, help: str) -> None:
+def add_set_field_option(add_option: AddOptionFunction, help: str) -> None:
     """Add the option --set, with this help."""
     add_option(
         "--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE", help=help
     )
 
 
-def add_force_option(add_option: AddOption) -> None:
+def add_force_option(add_option: AddOptionFunction) -> None:
     """Add the option --force."""
     add_option(
         "--force",
@@ -356,7 +356,7 @@ def add_force_option(add_option: AddOption) -> None:
     )
 
 
-def add_grid_options(add_option: AddOption) -> None:
+def add_grid_options(add_option: AddOptionFunction) -> None:
     """Add the options that every grid has."""
     add_option("--table", default="text", help=TABLE)
     add_option(

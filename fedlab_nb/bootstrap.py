@@ -49,8 +49,8 @@ def main(arguments: "list[str]") -> "int | str":
         return f"Unknown task {' '.join(arguments)!r}. Allowed: {', '.join(TASKS)} (open is the default)."
     extra, command = TASKS[task]
     try:
-        make_environment()
-        install_checkout_with_extra(extra)
+        make_virtual_environment_if_absent()
+        install_checkout_if_changed(extra)
     except NoSpaceError as error:
         return str(error)
     except subprocess.CalledProcessError:
@@ -62,7 +62,7 @@ def main(arguments: "list[str]") -> "int | str":
     os.execv(PYTHON, [str(PYTHON), *command])
 
 
-def make_environment() -> None:
+def make_virtual_environment_if_absent() -> None:
     """Make `.venv` with pip in it, unless it is there.
 
     A bare Debian python3 has no ensurepip; then pip is downloaded.
@@ -102,13 +102,13 @@ def download_and_install_pip() -> None:
         )
 
 
-def install_checkout_with_extra(extra: str) -> None:
+def install_checkout_if_changed(extra_in_brackets_or_empty: str) -> None:
     """Run `pip install -e .[extra]`, unless it was run here before with the same pyproject.toml."""
-    stamp = ENVIRONMENT / f"installed{extra}.txt"
+    stamp = ENVIRONMENT / f"installed{extra_in_brackets_or_empty}.txt"
     project_digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == project_digest:
         return
-    index = choose_torch_index_url()
+    index = choose_torch_index_url_or_empty()
     if not does_python_command_succeed("-c", "import torch"):
         is_cuda_build = sys.platform.startswith("linux") and not index
         check_free_disk_space(GIGABYTES_WITH_CUDA_BUILD if is_cuda_build else GIGABYTES_WITHOUT)
@@ -123,11 +123,13 @@ def install_checkout_with_extra(extra: str) -> None:
     else:
         print("Taking the PyTorch that pip finds (some gigabytes on Linux).", flush=True)
     print("Installing fedlab_nb: some minutes the first time ...", flush=True)
-    subprocess.check_call([str(PYTHON), "-m", "pip", "install", "-e", f".{extra}"], cwd=ROOT)
+    subprocess.check_call(
+        [str(PYTHON), "-m", "pip", "install", "-e", f".{extra_in_brackets_or_empty}"], cwd=ROOT
+    )
     stamp.write_text(project_digest)
 
 
-def choose_torch_index_url(
+def choose_torch_index_url_or_empty(
     platform: str = sys.platform,
     driver_path: str = "/proc/driver/nvidia",
     open_url: Callable = urllib.request.urlopen,
@@ -148,12 +150,12 @@ def choose_torch_index_url(
     return CPU_BUILDS
 
 
-def check_free_disk_space(gigabytes: float) -> None:
+def check_free_disk_space(needed_gigabytes: float) -> None:
     """Raise NoSpaceError if the environment's disk has less free space; pip would fail only after long downloads."""
     free_gigabytes = shutil.disk_usage(ENVIRONMENT).free / 1e9
-    if free_gigabytes < gigabytes:
+    if free_gigabytes < needed_gigabytes:
         raise NoSpaceError(
-            f"The installation takes about {gigabytes} GB, and {free_gigabytes:.1f} GB are free "
+            f"The installation takes about {needed_gigabytes} GB, and {free_gigabytes:.1f} GB are free "
             f"where {ENVIRONMENT} is: make room there, or move the checkout to a larger disk."
         )
 

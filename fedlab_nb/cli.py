@@ -16,19 +16,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import make_parser
+from .arguments import make_command_line_parser
 from .errors import (
     FedlabError,
     RunError,
     UsageError,
+    check_allowed_name,
     check_number,
-    choose,
-    format_error,
+    format_error_on_one_line,
     parse_assignments,
     parse_if_number,
 )
 from .files import check_replaceable, expand_path, write_file
-from .value_types import ExitCode
+from .value_types import ExitCode, SettingsByName, SettingValue, TextByName
 
 if TYPE_CHECKING:
     from .methods.base import Knob
@@ -37,13 +37,15 @@ if TYPE_CHECKING:
     from .studies.store import EntryFolder
 
 
-def parse_set_options(assignments: Sequence[str]) -> dict[str, str]:
+def parse_set_options(field_equals_value_texts: Sequence[str]) -> TextByName:
     """Parse the FIELD=VALUE pairs of --set: {field: value}."""
-    values = parse_assignments(assignments, "--set takes FIELD=VALUE, for example --set rounds=100")
+    values = parse_assignments(
+        field_equals_value_texts, "--set takes FIELD=VALUE, for example --set rounds=100"
+    )
     return {name.replace("-", "_"): value for name, value in values.items()}
 
 
-def collect_settings(options: Namespace) -> dict[str, Any]:
+def collect_given_settings(options: Namespace) -> SettingsByName:
     """Collect the settings on the command line, including those of --set."""
     from .studies.settings import list_setting_names
 
@@ -62,8 +64,8 @@ def handle_run(options: Namespace) -> ExitCode:
     warnings.simplefilter("once", StoreWarning)
     # A warning is a sentence, without a line of the source.
     warnings.formatwarning = lambda text, *_: f"fedlab-nb: {text}\n"
-    settings = collect_settings(options)
-    print_column_roles_to_stderr(str(settings.get("dataset")))
+    settings = collect_given_settings(options)
+    print_column_roles_of_table_to_stderr(str(settings.get("dataset")))
     has_one_method = len(options.methods) == 1 and options.methods != ["all"]
     is_one_run = has_one_method and parse_if_number(options.seeds) == 1
     if options.save:
@@ -77,30 +79,30 @@ def handle_run(options: Namespace) -> ExitCode:
         if event.outcome is not None:
             if not is_partition_known:
                 is_partition_known = True
-                print_note_on_natural_clients_to_stderr(event.outcome.settings)
+                print_note_to_stderr_if_natural_clients(event.outcome.settings)
             print_outcome(event.outcome, as_json=options.json, with_confusion_matrix=is_one_run)
             if options.save:
                 event.outcome.save(options.save, force=options.force)
         if event.error is not None:
             errors.append(event.error)
-            text = format_error(event.error)
+            text = format_error_on_one_line(event.error)
             print(f"fedlab-nb: {event.method} failed: {text}", file=sys.stderr)
     if not errors:
         return 0
     return 2 if all(isinstance(error, UsageError) for error in errors) else 1
 
 
-def print_column_roles_to_stderr(dataset: str) -> None:
+def print_column_roles_of_table_to_stderr(dataset_name_or_path: str) -> None:
     """Print on standard error which column of a table is used for what, so that a reader can object."""
     from .data import load
     from .data.files import is_table_path
 
-    if is_table_path(dataset):
-        table = load(dataset)
+    if is_table_path(dataset_name_or_path):
+        table = load(dataset_name_or_path)
         print(f"fedlab-nb: {table.name}: {table.note}", file=sys.stderr)
 
 
-def print_note_on_natural_clients_to_stderr(settings: Settings) -> None:
+def print_note_to_stderr_if_natural_clients(settings: Settings) -> None:
     """Print on standard error that the clients which a data set names are used, without being asked for."""
     if settings.partition == "natural":
         print(
@@ -115,7 +117,7 @@ def print_outcome(outcome: Outcome, *, as_json: bool, with_confusion_matrix: boo
     if as_json:
         print(json.dumps(outcome.to_json()), flush=True)
         return
-    print(format_outcome(outcome), flush=True)
+    print(format_outcome_as_line(outcome), flush=True)
     if with_confusion_matrix and outcome.has_unequal_classes:
         print(f"\nHow many samples of each class got which answer:\n{outcome.confusion()}")
 
@@ -185,10 +187,9 @@ def handle_plan(options: Namespace) -> ExitCode:
     from .papers.overview import plan
 
     preset = options.preset
-    options.preset = (
-        None  # `plan` has it as its first argument, so it must not be among the settings, too
-    )
-    print(plan(preset, options.methods or None, **collect_settings(options)))
+    # `plan` has it as its first argument, so it must not be among the settings, too.
+    options.preset = None
+    print(plan(preset, options.methods or None, **collect_given_settings(options)))
     return 0
 
 
@@ -205,7 +206,7 @@ def handle_sweep(options: Namespace) -> ExitCode:
     """Run a grid of methods, alphas and numbers of clients from the command line's lists."""
     from .studies.results import COLUMNS
 
-    settings = collect_settings(options)
+    settings = collect_given_settings(options)
     if options.alphas is not None:
         settings["alpha"] = split_at_commas(options.alphas)
     if options.clients is not None:
@@ -224,20 +225,22 @@ def run_grid_and_print_table(
     options: Namespace,
     method_names_or_grid_toml: list[str] | Path,
     csv_columns: Sequence[str] = (),
-    seed_count_or_list: int | str = 1,
-    **settings: Any,
+    seed_count: int | str = 1,
+    **settings_unless_from_toml: SettingValue,
 ) -> ExitCode:
     """Run a grid, print its table, say where its files are; exit code 1 if a cell failed.
 
-    method_names_or_grid_toml: the names, or the TOML file that describes the whole grid
+    method_names_or_grid_toml: the names, or the TOML file that describes the whole grid, seeds and settings included
     csv_columns: those of results.csv; none: all
+    seed_count: how many seeds, a number or its text
+    settings_unless_from_toml: of the runs; a list is an axis of the grid. UsageError for settings beside a TOML file
     """
     from .papers import overview
     from .studies import engine
     from .studies.text_tables import FORMATS
 
-    choose("form of a table", options.table, FORMATS)
-    study = engine.make_study(method_names_or_grid_toml, seed_count_or_list, settings)
+    check_allowed_name("form of a table", options.table, FORMATS)
+    study = engine.make_study(method_names_or_grid_toml, seed_count, settings_unless_from_toml)
     if options.plot:
         check_plot_is_drawable(options.plot, study.axes)  # before the runs
     if options.dry_run:
@@ -279,7 +282,7 @@ def check_plot_is_drawable(plot_option: str, study_axes: Sequence[str]) -> None:
     if len(plotted_axes) == 1:
         setting_axes += ["bytes", "differences"]
     for axis in plotted_axes:
-        choose("axis to draw against", axis, setting_axes)
+        check_allowed_name("axis to draw against", axis, setting_axes)
 
 
 def handle_reproduce(options: Namespace) -> ExitCode:
@@ -307,9 +310,9 @@ def handle_store(options: Namespace) -> ExitCode:
     entries = store.list_entries_oldest_first()
     if options.task == "list":
         for entry in entries:
-            print(format_store_entry(entry))
+            print(format_store_entry_as_line(entry))
     elif options.task == "size":
-        print_store_size(entries)
+        print_store_sizes_by_kind(entries)
     elif options.task == "verify":
         damaged = store.find_damaged_entries()
         for entry in damaged:
@@ -317,11 +320,11 @@ def handle_store(options: Namespace) -> ExitCode:
         print(f"{len(entries) - len(damaged)} of {len(entries)} entries are not damaged.")
         return 1 if damaged else 0
     else:
-        prune_store(options)
+        delete_stored_results_by_options(options)
     return 0
 
 
-def format_store_entry(entry: EntryFolder) -> str:
+def format_store_entry_as_line(entry: EntryFolder) -> str:
     """Format a line about a stored result: its kind, key, day and size, and what was run."""
     from .studies.text_tables import format_data_size
 
@@ -336,7 +339,7 @@ def format_store_entry(entry: EntryFolder) -> str:
     return f"{entry.kind:8s} {key}  {day:%Y-%m-%d %H:%M}  {size:>9s}  {run}".rstrip()
 
 
-def print_store_size(entries: Sequence[EntryFolder]) -> None:
+def print_store_sizes_by_kind(entries: Sequence[EntryFolder]) -> None:
     """Print how many results of each kind are stored and how large they are."""
     from .studies import store
     from .studies.text_tables import format_data_size
@@ -349,7 +352,7 @@ def print_store_size(entries: Sequence[EntryFolder]) -> None:
     )
 
 
-def prune_store(options: Namespace) -> None:
+def delete_stored_results_by_options(options: Namespace) -> None:
     """Delete the stored results that --days, --version and --size name."""
     from .studies import store
     from .studies.text_tables import format_data_size
@@ -418,28 +421,34 @@ def handle_capstone_leaderboard(options: Namespace) -> ExitCode:
     from .course.capstone import leaderboard
     from .studies.text_tables import FORMATS
 
-    print(leaderboard(*options.paths, form=choose("form of a table", options.table, FORMATS)))
+    print(
+        leaderboard(
+            *options.paths, form=check_allowed_name("form of a table", options.table, FORMATS)
+        )
+    )
     return 0
 
 
 def handle_voila(options: Namespace) -> ExitCode:
     """Serve a panel as a page of its own until Ctrl-C."""
-    from .voila import open_page
+    from .voila import serve_panel_until_stopped
 
     settings: dict[str, Any] = {}
     for name, text in parse_set_options(options.settings).items():
         is_list = name in ("methods", "hide")
         settings[name] = split_at_commas(text) if is_list else parse_if_number(text)
     browser = not (options.no_browser or options.page_alone)
-    return open_page(options.panel, options.theme, browser, settings) or 0
+    return serve_panel_until_stopped(options.panel, options.theme, browser, settings) or 0
 
 
-def format_outcome(outcome: Outcome) -> str:
+def format_outcome_as_line(outcome: Outcome) -> str:
     """Format a line about an outcome: name, accuracy, bytes, seconds, and what is special about it."""
-    from .methods import choose_method_label, shorten_title
+    from .methods import choose_method_label, shorten_method_title
     from .studies.text_tables import format_data_size
 
-    title = shorten_title(choose_method_label(outcome.method, outcome.options, outcome.method))
+    title = shorten_method_title(
+        choose_method_label(outcome.method, outcome.options, outcome.method)
+    )
     balanced = ""
     if outcome.has_unequal_classes:
         balanced = f"balanced accuracy {outcome.balanced_accuracy:6.1%}   "
@@ -453,14 +462,14 @@ def format_outcome(outcome: Outcome) -> str:
         parts.append(f"clients trained on {1 - outcome.plan.share_held_out_of_local_training:.0%}")
     if outcome.cached:
         parts.append("(cached)")
-    for title, accuracy in outcome.report.others().items():
+    for title, accuracy in outcome.report.get_accuracies_under_other_rules().items():
         parts.append(f"{title} {accuracy:.1%}")
     for client, accuracy in outcome.unseen.items():
         parts.append(f"unseen client {client} {accuracy:.1%}")
     return "   ".join(parts)
 
 
-def describe_allowed_values(knob: Knob) -> str:
+def describe_allowed_values_in_brackets(knob: Knob) -> str:
     """Describe the values that a hyper-parameter may have, such as "(0 to 1)"; "" if its type allows any."""
     if knob.model:
         return "(auto, or a model's name or name:width)"
@@ -505,7 +514,7 @@ def handle_list(options: Namespace) -> ExitCode:
             print("  (hyper-parameters of a method, for --set:)")
             for name, cls in METHODS.items():
                 for knob in cls.fields():
-                    allowed = describe_allowed_values(knob)
+                    allowed = describe_allowed_values_in_brackets(knob)
                     line = f"    {name}.{knob.name} = {knob.default}   {knob.help} {allowed}"
                     print(line.rstrip())
     return 0
@@ -577,9 +586,9 @@ def print_doctor_line(name: str, text: str) -> None:
 
 def handle_course(options: Namespace) -> ExitCode:
     """Open the course in JupyterLab, which waits until it ends."""
-    from .jupyter import open_course
+    from .jupyter import serve_course_until_stopped
 
-    return open_course(options.folder, browser=not options.no_browser) or 0
+    return serve_course_until_stopped(options.folder, opens_browser=not options.no_browser) or 0
 
 
 HANDLERS: dict[str, Callable[[Namespace], int]] = {
@@ -614,13 +623,13 @@ def main(arguments: Sequence[str] | None = None) -> ExitCode:
     """Entry point; returns the exit code."""
     make_output_replace_unprintable_characters()
     try:
-        options = make_parser().parse_args(arguments)
+        options = make_command_line_parser().parse_args(arguments)
     except SystemExit as leave:
         return int(leave.code or 0)
     try:
         return HANDLERS[options.command or "course"](options)
     except FedlabError as error:
-        print(f"fedlab-nb: {format_error(error)}", file=sys.stderr)
+        print(f"fedlab-nb: {format_error_on_one_line(error)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         print(

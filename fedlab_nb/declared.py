@@ -13,12 +13,15 @@ ROOT = Path(__file__).parent
 _toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 
-def parse_toml(text: str) -> dict[str, Any]:
+TomlTable = dict[str, Any]  # {key: a number, a text, a truth value, a date, a list or a table}
+
+
+def parse_toml(text: str) -> TomlTable:
     """Parse the text of a TOML file. ValueError, with the place, if it is not valid."""
     return _toml.loads(text)
 
 
 @functools.cache
-def read_toml(path_in_package: str) -> dict[str, Any]:
+def read_toml(path_in_package: str) -> TomlTable:
     """Read a file of the package, such as "panels/controls.toml". Callers must not change what it returns."""
     return parse_toml((ROOT / path_in_package).read_text(encoding="utf-8"))

@@ -10,7 +10,7 @@ import numbers
 from collections.abc import Iterable
 from typing import TypeGuard
 
-from fedlab_nb.value_types import SettingValue
+from fedlab_nb.value_types import SettingValue, TextByName
 
 
 class FedlabError(Exception):
@@ -29,7 +29,7 @@ class RunError(FedlabError, RuntimeError):
 SAMPLES = {1: "feature rows", 2: "recordings", 3: "images"}
 
 
-def format_error(error: Exception | None) -> str:
+def format_error_on_one_line(error: Exception | None) -> str:
     """Format an error on one line, "" for None. An error of other code has its type before its message."""
     if error is None:
         return ""
@@ -44,12 +44,14 @@ FEW = 12  # the most names that a sentence lists
 LISTED = ("method", "dataset", "model", "setting")
 
 
-def choose(kind_of_thing: str, chosen_name: object, allowed_names: Iterable[str]) -> str:
+def check_allowed_name(
+    kind_of_thing: str, chosen_name: object, allowed_names: Iterable[str]
+) -> str:
     """Return `chosen_name` if it is one of `allowed_names`.
 
     Otherwise raise UsageError with the nearest names, three at most.
 
-    >>> choose("method", "fens", ["fens", "fedlpa"])
+    >>> check_allowed_name("method", "fens", ["fens", "fedlpa"])
     'fens'
     """
     allowed_names = list(allowed_names)
@@ -67,31 +69,34 @@ def choose(kind_of_thing: str, chosen_name: object, allowed_names: Iterable[str]
     raise UsageError(f"{sentence}; {advice}.")
 
 
-def check_name_list(setting: str, names: object) -> list[str]:
-    """Return `names` as a list without repetitions; UsageError unless it is one name or several.
+def check_and_list_unique_names(setting_name: str, name_or_names: object) -> list[str]:
+    """Return `name_or_names` as a list without repetitions; UsageError unless it is one name or several.
 
-    setting: what the names are given for, as the error says it
+    setting_name: what the names are given for, as the error says it
 
-    >>> check_name_list("methods", "fens"), check_name_list("methods", ("fens", "local", "fens"))
-    (['fens'], ['fens', 'local'])
+    >>> check_and_list_unique_names("methods", "fens")
+    ['fens']
+    >>> check_and_list_unique_names("methods", ("fens", "local", "fens"))
+    ['fens', 'local']
     """
-    if isinstance(names, str):
-        return [names]
-    listed = list(names) if isinstance(names, Iterable) else [names]
+    if isinstance(name_or_names, str):
+        return [name_or_names]
+    listed = list(name_or_names) if isinstance(name_or_names, Iterable) else [name_or_names]
     if any(not isinstance(name, str) for name in listed):
         raise UsageError(
-            f'{setting} is {names!r}, but it must be a name or a list of names, such as ["fens", "fedavg"].'
+            f"{setting_name} is {name_or_names!r}, but it must be a name or a list of names, such as "
+            '["fens", "fedavg"].'
         )
     return list(dict.fromkeys(listed))
 
 
-def parse_assignments(assignments: Iterable[str], advice_in_error: str) -> dict[str, str]:
+def parse_assignments(name_equals_value_texts: Iterable[str], advice_in_error: str) -> TextByName:
     """Parse `["rounds=100"]` as `{"rounds": "100"}`.
 
     UsageError for a text that is not NAME=VALUE; its sentence ends with `advice_in_error`.
     """
     settings = {}
-    for pair in assignments:
+    for pair in name_equals_value_texts:
         name, equals, value = pair.partition("=")
         name = name.strip()
         value = value.strip()
@@ -115,7 +120,7 @@ def parse_if_number(value_or_text: SettingValue) -> SettingValue:
 
 
 def check_number(
-    name: str,
+    setting_name: str,
     value: object,
     low: float | None = None,
     high: float | None = None,
@@ -128,20 +133,25 @@ def check_number(
 
     NaN, infinities, booleans and text are refused, also where no bound is given.
     """
-    if not is_finite_number(value) or not is_within(value, low, high, excludes_low):
+    if not is_finite_number(value) or not is_within_bounds(value, low, high, excludes_low):
         allowed = describe_allowed_range("number", low, high, excludes_low)
-        raise make_value_error(name, value, allowed, hint)
+        raise make_value_error(setting_name, value, allowed, hint)
     return float(value)
 
 
 def check_whole_number(
-    name: str, value: object, low: float | None = None, high: float | None = None, *, hint: str = ""
+    setting_name: str,
+    value: object,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    hint: str = "",
 ) -> int:
     """Return `value` as an int within `[low, high]`, or raise UsageError; as `check_number` does."""
     is_whole = is_finite_number(value) and float(value).is_integer()
-    if not is_whole or not is_within(value, low, high):
+    if not is_whole or not is_within_bounds(value, low, high):
         allowed = describe_allowed_range("whole number", low, high)
-        raise make_value_error(name, value, allowed, hint)
+        raise make_value_error(setting_name, value, allowed, hint)
     return int(value)
 
 
@@ -152,7 +162,7 @@ def is_finite_number(value: object) -> TypeGuard[float]:
     return math.isfinite(value)
 
 
-def is_within(
+def is_within_bounds(
     value: float, lowest: float | None, highest: float | None, excludes_lowest: bool = False
 ) -> bool:
     """Whether a number is from `lowest` to `highest`; None is no bound, and `excludes_lowest` excludes `lowest`."""
@@ -162,28 +172,32 @@ def is_within(
 
 
 def describe_allowed_range(
-    kind: str, lowest: float | None, highest: float | None, excludes_lowest: bool = False
+    kind_of_number: str, lowest: float | None, highest: float | None, excludes_lowest: bool = False
 ) -> str:
     """Describe the allowed values: "a whole number from 1 to 10"."""
     if lowest is None and highest is None:
-        return f"a finite {kind}"
+        return f"a finite {kind_of_number}"
     if lowest is None:
-        return f"a {kind} of at most {highest:g}"
+        return f"a {kind_of_number} of at most {highest:g}"
     if highest is None and excludes_lowest:
-        return f"a {kind} above {lowest:g}"
+        return f"a {kind_of_number} above {lowest:g}"
     if highest is None:
-        return f"a {kind} of at least {lowest:g}"
+        return f"a {kind_of_number} of at least {lowest:g}"
     if excludes_lowest:
-        return f"a {kind} above {lowest:g} and up to {highest:g}"
-    return f"a {kind} from {lowest:g} to {highest:g}"
+        return f"a {kind_of_number} above {lowest:g} and up to {highest:g}"
+    return f"a {kind_of_number} from {lowest:g} to {highest:g}"
 
 
-def make_value_error(setting: str, value: object, allowed: str, hint: str) -> UsageError:
+def make_value_error(
+    setting_name: str, value: object, allowed_values_in_words: str, hint_or_empty: str
+) -> UsageError:
     """Make the error for a value that is not allowed.
 
-    allowed: a description of the allowed values
-    hint:    what else to say, "" for nothing
+    allowed_values_in_words: such as "a number from 0 to 1"
+    hint_or_empty: what else to say, "" for nothing
     """
     shown = repr(value) if isinstance(value, str) else value
-    advice = f"; {hint}" if hint else ""
-    return UsageError(f"{setting} is {shown}, but it must be {allowed}{advice}.")
+    advice = f"; {hint_or_empty}" if hint_or_empty else ""
+    return UsageError(
+        f"{setting_name} is {shown}, but it must be {allowed_values_in_words}{advice}."
+    )

@@ -21,15 +21,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .errors import UsageError
+from .value_types import HexDigest
 
+TemporaryPath = Path
 NOTES = "written"
 # The number of digests that a note keeps. More than one, because a process that is killed before it renames the file
 # leaves the file that was there before, whose digest is not the newest one.
 MOST_NOTES = 8
 BLOCK = 1 << 20  # bytes that are read at once
-_written: dict[
-    Path, list[str]
-] = {}  # by path, the digests of what this process has written, newest last
+# By path, the digests of what this process has written, newest last.
+_written: dict[Path, list[HexDigest]] = {}
 
 
 def expand_path(path: str | os.PathLike) -> Path:
@@ -58,7 +59,9 @@ def find_store_folder() -> Path:
 
 # -------------------------------------------------------------------------------------------------------- writing
 @contextmanager
-def replace_file_at_end_of_block(path: str | os.PathLike, *, force: bool = False) -> Iterator[Path]:
+def replace_file_at_end_of_block(
+    path: str | os.PathLike, *, force: bool = False
+) -> Iterator[TemporaryPath]:
     """Yield a temporary path to write to; afterwards it is renamed to `path`, unless an exception was raised.
 
     A link stays a link: the file that it points to is replaced. A device or a pipe is written to directly. UsageError
@@ -107,14 +110,14 @@ def copy_file_if_absent(source: Path, target: Path) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- whose it is
-def check_replaceable(paths: Iterable[str | os.PathLike], *, force: bool = False) -> None:
-    """Raise UsageError if there is a file at one of `paths` that the package did not write, unless `force`.
+def check_replaceable(paths_to_write: Iterable[str | os.PathLike], *, force: bool = False) -> None:
+    """Raise UsageError if there is a file at one of `paths_to_write` that the package did not write, unless `force`.
 
     Code that takes long calls this before it begins.
     """
     if force:
         return
-    for path in map(expand_path, paths):
+    for path in map(expand_path, paths_to_write):
         if path.is_file() and not is_unchanged_since_written(path):
             raise UsageError(
                 f"{path} is there already and fedlab_nb did not write it, or somebody has changed it "
@@ -125,11 +128,11 @@ def check_replaceable(paths: Iterable[str | os.PathLike], *, force: bool = False
 def is_unchanged_since_written(path: Path) -> bool:
     """Whether the file at `path` is what the package wrote there, to the last byte."""
     target = Path(os.path.realpath(path))
-    digests = _read_written_digests(target)
+    digests = _read_written_digests_newest_last(target)
     return bool(digests) and compute_file_sha256(target) in digests
 
 
-def compute_file_sha256(path: Path) -> str:
+def compute_file_sha256(path: Path) -> HexDigest:
     """Compute the SHA-256 of a file's bytes, in hexadecimal."""
     digest = hashlib.sha256()
     with open(path, "rb") as content:
@@ -138,24 +141,24 @@ def compute_file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _find_digest_file(target: Path) -> Path:
+def _make_digest_file_path(target: Path) -> Path:
     """Return the path of the note on `target`: the file with the digests of what was written there."""
     name = hashlib.sha256(os.fsencode(target)).hexdigest()
     return find_store_folder() / NOTES / name
 
 
-def _read_written_digests(target: Path) -> list[str]:
+def _read_written_digests_newest_last(target: Path) -> list[HexDigest]:
     """Read the digests of what the package wrote to `target` last, newest last; [] if there are none."""
     with suppress(OSError, UnicodeDecodeError):
-        return _find_digest_file(target).read_text(encoding="ascii").split()
+        return _make_digest_file_path(target).read_text(encoding="ascii").split()
     return _written.get(target, [])
 
 
-def _record_written_digest(target: Path, digest: str) -> None:
+def _record_written_digest(target: Path, digest: HexDigest) -> None:
     """Append the digest of what is about to be written to `target` to its note."""
-    digests = [*_read_written_digests(target), digest][-MOST_NOTES:]
+    digests = [*_read_written_digests_newest_last(target), digest][-MOST_NOTES:]
     _written[target] = digests
-    note = _find_digest_file(target)
+    note = _make_digest_file_path(target)
     with suppress(OSError):  # if the store cannot be written to, the digests stay in memory
         note.parent.mkdir(parents=True, exist_ok=True)
         handle, part = tempfile.mkstemp(prefix=".part-", dir=note.parent)

@@ -7,15 +7,16 @@
 import json
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlparse
 from urllib.request import url2pathname
+
+from fedlab_nb.value_types import JsonObject
 
 DISTRIBUTION = "fedlab-nb"
 PACKAGE = Path(__file__).resolve().parent
 
 
-def find_checkout() -> Path | None:
+def find_checkout_folder() -> Path | None:
     """Find the folder of the checkout that the package is imported from; None for an installed wheel."""
     folder = PACKAGE.parent
     project = folder / "pyproject.toml"
@@ -24,7 +25,7 @@ def find_checkout() -> Path | None:
     return None
 
 
-def find_pip_source_address() -> str:
+def find_pip_source_address_or_empty() -> str:
     """Find the address that pip installed the package from, such as `git+https://…`; "" for a package index.
 
     pip records it in `direct_url.json` (PEP 610). A wheel file that has been deleted since cannot be
@@ -36,10 +37,10 @@ def find_pip_source_address() -> str:
         return ""
     if not record:
         return ""
-    return format_pip_source_address(json.loads(record))
+    return format_pip_source_address_or_empty(json.loads(record))
 
 
-def format_pip_source_address(direct_url_record: dict[str, Any]) -> str:
+def format_pip_source_address_or_empty(direct_url_record: JsonObject) -> str:
     """Write the address in a `direct_url.json` as pip takes it; "" for a file that does not exist any more."""
     url = str(direct_url_record.get("url", ""))
     address = urlparse(url)
@@ -63,11 +64,11 @@ def format_install_command(
     command_folder:     the folder in which the command will be typed; None: the present one
     pip_source_address: where pip installed the package from, "" for a package index
 
-    If neither checkout nor origin is given, both are found.
+    If neither `checkout` nor `pip_source_address` is given, both are found.
     """
     if checkout is None and pip_source_address is None:
-        checkout = find_checkout()
-        pip_source_address = find_pip_source_address()
+        checkout = find_checkout_folder()
+        pip_source_address = find_pip_source_address_or_empty()
     if checkout is not None:
         is_in_checkout = (command_folder or Path.cwd()).resolve() == checkout.resolve()
         install_target = "." if is_in_checkout else str(checkout)

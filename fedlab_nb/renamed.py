@@ -38,22 +38,22 @@ FUNCTION = re.compile(r"^def (\w+)\(", re.MULTILINE)
 UNWRITTEN = re.compile(r"^ +return \.\.\.$", re.MULTILINE)  # the last line of a stub
 
 
-def find_current_name(old_name: str) -> str | None:
+def find_current_lesson_name(old_name_or_number: str) -> str | None:
     """Find today's name of a lesson from its old name or its old two-digit number; None if it is neither.
 
-    >>> find_current_name("03_fens"), find_current_name("10"), find_current_name("3")
+    >>> find_current_lesson_name("03_fens"), find_current_lesson_name("10"), find_current_lesson_name("3")
     ('3_fens', '4_closed_form', None)
     """
-    is_old_number = old_name.isdigit() and len(old_name) == 2
+    is_old_number = old_name_or_number.isdigit() and len(old_name_or_number) == 2
     for old, new in RENAMED.items():
-        if old_name == old:
+        if old_name_or_number == old:
             return new
-        if is_old_number and old.startswith(f"{old_name}_"):
+        if is_old_number and old.startswith(f"{old_name_or_number}_"):
             return new
     return None
 
 
-def move_old_notebooks(course_copy: Path) -> list[Path]:
+def move_renamed_notebooks_to_earlier_folder(course_copy: Path) -> list[Path]:
     """Move a reader's notebooks with old names to `earlier/`, and copy the answers in them to the new notebooks.
 
     course_copy: the reader's own copy of the course, which has the new notebooks already
@@ -74,20 +74,20 @@ def move_old_notebooks(course_copy: Path) -> list[Path]:
     return moved
 
 
-def lay_lessons_beside_outdated_copies(course_copy: Path, course_source: Path) -> list[Path]:
-    """Lay today's lesson beside each notebook of a reader that calls functions which do not exist any more.
+def copy_lessons_beside_outdated_copies(course_copy: Path, course_source: Path) -> list[Path]:
+    """Copy today's lesson beside each notebook of a reader that calls functions which do not exist any more.
 
     course_copy: the reader's own copy of the course
     course_source: today's course, in the package
 
-    The functions that the reader has written are copied to the new notebook, as in `move_old_notebooks`. The reader's
+    The functions that the reader has written are copied to the new notebook (`copy_answers_to_stubs`). The reader's
     notebooks stay as they are, and nothing is overwritten. Returns the new notebooks.
     """
     laid = []
     for lesson in sorted(course_source.rglob("*.ipynb")):
         copy = course_copy / lesson.relative_to(course_source)
         beside = copy.with_name(f"{copy.stem}_today.ipynb")
-        if not copy.is_file() or beside.exists() or not find_missing_names(copy):
+        if not copy.is_file() or beside.exists() or not find_names_missing_in_course_modules(copy):
             continue
         copy_file_if_absent(lesson, beside)
         copy_answers_to_stubs(copy, beside)
@@ -95,30 +95,30 @@ def lay_lessons_beside_outdated_copies(course_copy: Path, course_source: Path) -
     return laid
 
 
-def find_missing_names(notebook: Path) -> list[str]:
+def find_names_missing_in_course_modules(notebook_file: Path) -> list[str]:
     """Find the names that a notebook uses of the course's modules and that these do not have, such as "day.chart".
 
     Nothing is run or imported, so it takes milliseconds. A cell that is not Python is skipped.
     """
     modules: dict[str, Path] = {}  # {name of a module in the notebook: its file or folder}
     missing = []
-    for tree in parse_code_cells(notebook):
+    for tree in parse_code_cells(notebook_file):
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
                 modules.update(find_imported_course_modules(node))
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 module = modules.get(node.value.id)
                 name = f"{node.value.id}.{node.attr}"
-                is_missing = module is not None and node.attr not in list_module_names(module)
+                is_missing = module is not None and node.attr not in list_names_in_module(module)
                 if is_missing and name not in missing:
                     missing.append(name)
     return missing
 
 
-def parse_code_cells(notebook: Path) -> list[ast.Module]:
+def parse_code_cells(notebook_file: Path) -> list[ast.Module]:
     """Parse the code cells of a notebook as syntax trees; [] if it cannot be read."""
     try:
-        cells = json.loads(notebook.read_text(encoding="utf-8")).get("cells", [])
+        cells = json.loads(notebook_file.read_text(encoding="utf-8")).get("cells", [])
     except (OSError, ValueError, AttributeError):
         return []
     trees = []
@@ -146,13 +146,13 @@ def find_imported_course_modules(statement: ast.ImportFrom) -> dict[str, Path]:
     return modules
 
 
-def list_module_names(module: Path) -> set[str]:
+def list_names_in_module(module_file_or_folder: Path) -> set[str]:
     """List the names that a module defines or imports; those of a package include its modules."""
     names = set()
-    file = module
-    if module.is_dir():
-        file = module / "__init__.py"
-        names.update(part.stem for part in module.iterdir())
+    file = module_file_or_folder
+    if module_file_or_folder.is_dir():
+        file = module_file_or_folder / "__init__.py"
+        names.update(part.stem for part in module_file_or_folder.iterdir())
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
@@ -163,18 +163,21 @@ def list_module_names(module: Path) -> set[str]:
     return names
 
 
-def copy_answers_to_stubs(old_notebook: Path, new_notebook: Path) -> None:
-    """Copy the functions that a reader has written in `old_notebook` to the stubs of the same names in `new_notebook`.
+def copy_answers_to_stubs(old_notebook_file: Path, new_notebook_file: Path) -> None:
+    """Copy the functions that a reader has written in an old notebook to the stubs of the same names in a new one.
 
-    A stub is a function that returns `...`. A file that is not a notebook is left alone.
+    A stub is a function that returns `...`. The new file is changed, and the old one only read. A file that is not a
+    notebook is left alone.
     """
     try:
-        answers = find_cells_by_function(json.loads(old_notebook.read_text(encoding="utf-8")))
-        notebook = json.loads(new_notebook.read_text(encoding="utf-8"))
+        answers = map_function_names_to_cells(
+            json.loads(old_notebook_file.read_text(encoding="utf-8"))
+        )
+        notebook = json.loads(new_notebook_file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return
     has_changed = False
-    for name, cell in find_cells_by_function(notebook).items():
+    for name, cell in map_function_names_to_cells(notebook).items():
         answer = answers.get(name)
         if answer is None or is_unanswered_stub(answer) or not is_unanswered_stub(cell):
             continue
@@ -183,12 +186,12 @@ def copy_answers_to_stubs(old_notebook: Path, new_notebook: Path) -> None:
         has_changed = True
     if has_changed:
         text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
-        write_file(new_notebook, text, force=True)
+        write_file(new_notebook_file, text, force=True)
 
 
-def find_cells_by_function(notebook: Any) -> dict[str, Cell]:
+def map_function_names_to_cells(notebook_json: Any) -> dict[str, Cell]:
     """Find {name of a function: the code cell that defines it}; if several cells define it, the last one."""
-    cells = notebook.get("cells", []) if isinstance(notebook, dict) else []
+    cells = notebook_json.get("cells", []) if isinstance(notebook_json, dict) else []
     functions = {}
     for cell in cells:
         if cell.get("cell_type") == "code":

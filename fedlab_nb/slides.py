@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .errors import RunError, choose, format_error
+from .errors import RunError, check_allowed_name, format_error_on_one_line
 from .files import check_replaceable, expand_path, write_file
-from .jupyter import find_course_source
-from .renamed import find_current_name
+from .jupyter import find_course_source_folder
+from .renamed import find_current_lesson_name
 
 if TYPE_CHECKING:
     from .plots import Picture
@@ -43,10 +43,11 @@ ANSWER = "Shows an answer: open it after the guess."
 
 
 PictureForm = Literal["png", "svg"]
+HeadingAndCell = tuple[str, Cell]
 
 
 @dataclass(frozen=True)
-class Slide:
+class LessonPicture:
     """One picture of a lesson.
 
     name:     of its file, "" as long as it has none
@@ -65,25 +66,37 @@ class Slide:
     data: bytes
 
 
-def write_slides(
-    lesson: str, out: str | Path | None = None, form: PictureForm = "png", *, force: bool = False
-) -> tuple[Path, list[Slide]]:
-    """Write the pictures of `lesson` to the folder `out` (default: `slides_` and the lesson's name).
+FolderAndPictures = tuple[Path, list[LessonPicture]]
 
-    lesson: its number or name, such as "3", "3_fens", "fens" or "fed_et"; an old name does too
-    form: "png" or "svg"
+
+def write_slides(
+    lesson_number_or_name: str,
+    folder_or_default: str | Path | None = None,
+    picture_form: PictureForm = "png",
+    *,
+    force: bool = False,
+) -> FolderAndPictures:
+    """Write the pictures of a lesson to a folder.
+
+    lesson_number_or_name: such as "3", "3_fens", "fens" or "fed_et"; an old name does too
+    folder_or_default: None for `slides_` and the lesson's name
+    picture_form: "png" or "svg"
 
     Returns the folder and the slides. Raises UsageError for an unknown lesson or form, or if the folder has a file of
     somebody else's with one of these names, unless `force`; RunError for a lesson without pictures, a cell that fails,
     or a folder that cannot be written to.
     """
-    choose("format", form, ("png", "svg"))
-    path = find_notebook(lesson)
-    folder = expand_path(f"slides_{path.stem}" if out is None else out)
+    check_allowed_name("format", picture_form, ("png", "svg"))
+    path = find_lesson_notebook(lesson_number_or_name)
+    folder = expand_path(f"slides_{path.stem}" if folder_or_default is None else folder_or_default)
     check_replaceable([folder / INDEX], force=force)  # before the cells of the lesson are run
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    pictures = read_stored_pictures(cells) if form == "png" else draw_pictures(cells, path.stem)
-    slides = add_file_names(pictures, path.stem, form)
+    pictures = (
+        read_stored_pictures(cells)
+        if picture_form == "png"
+        else run_cells_and_draw_svg_pictures(cells, path.stem)
+    )
+    slides = name_pictures_without_repeats(pictures, path.stem, picture_form)
     if not slides:
         raise RunError(
             f"The stored notebook of lesson {path.stem} has no pictures; run it once and save it, "
@@ -95,7 +108,7 @@ def write_slides(
         folder.mkdir(parents=True, exist_ok=True)
         for slide in slides:
             write_file(folder / slide.name, slide.data, force=force)
-        write_file(folder / INDEX, make_index_page(title, slides), force=force)
+        write_file(folder / INDEX, make_html_index_page(title, slides), force=force)
     except OSError as error:
         reason = error.strerror or error
         raise RunError(
@@ -104,28 +117,30 @@ def write_slides(
     return folder, slides
 
 
-def add_file_names(pictures: Iterable[Slide], lesson: str, form: PictureForm) -> list[Slide]:
+def name_pictures_without_repeats(
+    pictures: Iterable[LessonPicture], lesson_name: str, picture_form: PictureForm
+) -> list[LessonPicture]:
     """Give the pictures names for their files; a picture that a lesson shows twice is returned once."""
-    slides: dict[tuple[str, str], Slide] = {}
+    slides: dict[tuple[str, str], LessonPicture] = {}
     for picture in pictures:
         content = (picture.alt, picture.sentence)
         if content not in slides:
-            suffix = "svg" if picture.data.startswith(b"<svg") else form
-            name = f"{lesson}_{len(slides) + 1:02d}.{suffix}"
+            suffix = "svg" if picture.data.startswith(b"<svg") else picture_form
+            name = f"{lesson_name}_{len(slides) + 1:02d}.{suffix}"
             slides[content] = replace(picture, name=name)
     return list(slides.values())
 
 
-def find_notebook(lesson: str) -> Path:
+def find_lesson_notebook(number_or_name: str) -> Path:
     """Find the notebook of a lesson by its number or name. The name may be without number or folder, or an old one.
 
     UsageError for an unknown lesson.
     """
-    folder = find_course_source()
+    folder = find_course_source_folder()
     names = [path.stem for path in sorted(folder.glob("*.ipynb"))]
     names += [f"shelf/{path.stem}" for path in sorted(folder.glob("shelf/*.ipynb"))]
-    word = lesson.strip().removesuffix(".ipynb")
-    word = find_current_name(word) or word
+    word = number_or_name.strip().removesuffix(".ipynb")
+    word = find_current_lesson_name(word) or word
     for name in names:
         stem = name.removeprefix("shelf/")
         accepted = [name, stem]
@@ -134,11 +149,11 @@ def find_notebook(lesson: str) -> Path:
             accepted += [number, stem_without_number]
         if word in accepted:
             return folder / f"{name}.ipynb"
-    return folder / f"{choose('lesson', word, names)}.ipynb"
+    return folder / f"{check_allowed_name('lesson', word, names)}.ipynb"
 
 
 # -------------------------------------------------------------------------------------------------------- the pictures
-def iterate_code_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, Cell]]:
+def iterate_headings_and_code_cells(cells: Sequence[Cell]) -> Iterator[HeadingAndCell]:
     """Yield each code cell with the last heading above it: (heading, cell)."""
     heading = ""
     for cell in cells:
@@ -150,9 +165,9 @@ def iterate_code_cells(cells: Sequence[Cell]) -> Iterator[tuple[str, Cell]]:
             yield heading, cell
 
 
-def read_stored_pictures(cells: Sequence[Cell]) -> Iterator[Slide]:
+def read_stored_pictures(cells: Sequence[Cell]) -> Iterator[LessonPicture]:
     """Yield the pictures among the outputs of a notebook, without file names: as PNG, or SVG if they were shown so."""
-    for section, cell in iterate_code_cells(cells):
+    for section, cell in iterate_headings_and_code_cells(cells):
         for output in cell["outputs"]:
             data = {}
             for kind, value in output.get("data", {}).items():
@@ -163,14 +178,16 @@ def read_stored_pictures(cells: Sequence[Cell]) -> Iterator[Slide]:
             is_answer = sentence != text
             for alt, image in IMAGE.findall(data.get("text/html", "")):
                 content = base64.b64decode(image)
-                yield Slide("", section, sentence, html.unescape(alt), is_answer, content)
+                yield LessonPicture("", section, sentence, html.unescape(alt), is_answer, content)
             if "image/png" in data:
                 alt = output.get("metadata", {}).get("image/png", {}).get("alt", text)
                 content = base64.b64decode(data["image/png"])
-                yield Slide("", section, text, alt, False, content)
+                yield LessonPicture("", section, text, alt, False, content)
 
 
-def draw_pictures(cells: Sequence[Cell], lesson: str) -> Iterator[Slide]:
+def run_cells_and_draw_svg_pictures(
+    cells: Sequence[Cell], lesson_name: str
+) -> Iterator[LessonPicture]:
     """Run the cells of a lesson, and yield the pictures that their last lines return as SVG, without file names.
 
     RunError if a cell fails, unless it has the tag raises-exception.
@@ -178,51 +195,55 @@ def draw_pictures(cells: Sequence[Cell], lesson: str) -> Iterator[Slide]:
     from .plots import render_picture_svg
 
     names: dict[str, Any] = {"__name__": "__main__"}
-    for number, (section, cell) in enumerate(iterate_code_cells(cells)):
+    for number, (section, cell) in enumerate(iterate_headings_and_code_cells(cells)):
         try:
             value = run_cell_and_return_last_value(
-                "".join(cell["source"]), names, f"<{lesson}, cell {number}>"
+                "".join(cell["source"]), names, f"<{lesson_name}, cell {number}>"
             )
         except Exception as error:
             if "raises-exception" in cell.get("metadata", {}).get("tags", []):
                 continue
             raise RunError(
-                f"Cell {number + 1} of lesson {lesson} failed, so its pictures cannot be drawn again: "
-                f"{format_error(error)}; take the stored ones with --format png."
+                f"Cell {number + 1} of lesson {lesson_name} failed, so its pictures cannot be drawn again: "
+                f"{format_error_on_one_line(error)}; take the stored ones with --format png."
             ) from error
         is_answer = not getattr(value, "is_settled", True) and hasattr(value, "after")
-        for picture in find_pictures_in_value(value):
-            yield Slide(
+        for picture in find_pictures_in_cell_value(value):
+            yield LessonPicture(
                 "", section, picture.sentence, picture.alt, is_answer, render_picture_svg(picture)
             )
 
 
-def run_cell_and_return_last_value(code: str, variables: dict[str, Any], file_name: str) -> Any:
+def run_cell_and_return_last_value(
+    code: str, global_variables: dict[str, Any], cell_name_in_tracebacks: str
+) -> Any:
     """Run a cell's code with these global variables; returns the value of its last line, if that is an expression.
 
-    file_name: the cell's name in tracebacks
+    cell_name_in_tracebacks: the cell's name in tracebacks
     """
     lines = code.splitlines(keepends=True)
     # A method that a lesson defines is known by its source, which `inspect` looks up here.
-    linecache.cache[file_name] = (len(code), None, lines, file_name)
-    tree = ast.parse(code, file_name)
+    linecache.cache[cell_name_in_tracebacks] = (len(code), None, lines, cell_name_in_tracebacks)
+    tree = ast.parse(code, cell_name_in_tracebacks)
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr):
         last = tree.body.pop()
-    exec(compile(tree, file_name, "exec"), variables)
+    exec(compile(tree, cell_name_in_tracebacks, "exec"), global_variables)
     if last is None:
         return None
-    return eval(compile(ast.Expression(last.value), file_name, "eval"), variables)
+    return eval(
+        compile(ast.Expression(last.value), cell_name_in_tracebacks, "eval"), global_variables
+    )
 
 
-def find_pictures_in_value(value: Any) -> list[Picture]:
+def find_pictures_in_cell_value(cell_value: Any) -> list[Picture]:
     """Find the pictures in the value of a cell's last line: a panel, a snapshot, a sheet of pictures, or a picture."""
-    if hasattr(value, "still"):
-        value = value.still()
+    if hasattr(cell_value, "still"):
+        cell_value = cell_value.still()
     else:
-        value = getattr(value, "shown", value)
-    sheet = getattr(value, "pictures", None)
-    pictures = list(sheet.values()) if isinstance(sheet, Mapping) else [value]
+        cell_value = getattr(cell_value, "shown", cell_value)
+    sheet = getattr(cell_value, "pictures", None)
+    pictures = list(sheet.values()) if isinstance(sheet, Mapping) else [cell_value]
     found = []
     for picture in pictures:
         has_figure = getattr(picture, "figure", None) is not None
@@ -231,7 +252,7 @@ def find_pictures_in_value(value: Any) -> list[Picture]:
     return found
 
 
-def make_index_page(title: str, slides: Sequence[Slide]) -> str:
+def make_html_index_page(title: str, slides: Sequence[LessonPicture]) -> str:
     """Make the list of the pictures, as an HTML page that opens in any browser."""
     lines = []
     section = ""
@@ -239,14 +260,14 @@ def make_index_page(title: str, slides: Sequence[Slide]) -> str:
         if slide.section != section:
             lines.append(f"<h2>{html.escape(slide.section)}</h2>")
             section = slide.section
-        lines.append(format_slide(slide))
+        lines.append(format_slide_as_html(slide))
     title = html.escape(title)
     head = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
     body = "\n".join(lines)
     return f"{head}<style>{STYLE}</style></head>\n<body><h1>{title}</h1>\n{body}\n</body></html>\n"
 
 
-def format_slide(slide: Slide) -> str:
+def format_slide_as_html(slide: LessonPicture) -> str:
     """Format a picture with its file name, its sentence and its alt text as HTML; an answer is folded."""
     name = html.escape(slide.name)
     alt = html.escape(slide.alt)

@@ -1,7 +1,7 @@
 """Reads the course's table of symbols, `notation.md` beside the notebooks: the name and meaning of each symbol.
 
 find_symbols("λ_damp")                 # [Symbol(…)]; also find_symbols("lambda")
-explain_label("η_w M", "Co-Boosting")  # 'η_w: step of a weight in ensemble enhancement'
+explain_symbols_in_label("η_w M", "Co-Boosting")  # 'η_w: step of a weight in ensemble enhancement'
 """
 
 import re
@@ -10,21 +10,20 @@ from functools import cache
 from typing import NamedTuple
 
 from .errors import UsageError
-from .jupyter import find_course_source
+from .jupyter import find_course_source_folder
 
 NAMES = "alpha beta gamma delta varepsilon zeta eta theta kappa lambda mu xi pi rho sigma tau varphi omega"
 GREEK = dict(zip(f"{NAMES} Theta Lambda Sigma".split(), "αβγδεζηθκλμξπρστφωΘΛΣ", strict=True))
 WORDS = {"star": "*", "top": "ᵀ", "partial": "∂", "dots": "…", "mathrm": "", "text": ""}
 SCRIPT = {"K": "𝒦", "L": "ℒ", "N": "𝒩", "P": "𝒫", "E": "𝔼"}  # letters in \\mathcal and \\mathbb
 ACCENTS = {"bar": "\u0304", "hat": "\u0302"}
-DIGITS = str.maketrans(
-    {"₀": "_0", "₁": "_1", "₂": "_2", "⁰": "^0"}
-)  # as labels of controls write them
+# Small digits as labels of controls write them: their form in the table.
+DIGITS = str.maketrans({"₀": "_0", "₁": "_1", "₂": "_2", "⁰": "^0"})
 # The methods that alone use a symbol, at the beginning of its meaning: "FENS: ", "Co-Boosting, FedLPA: ".
 OWNER = re.compile(r"([A-Z][\w-]*|matching|merging changes)(?:[, ][\w, -]*)?: ")
 
 
-def replace_formulas(text: str) -> str:
+def replace_latex_formulas_by_text(text: str) -> str:
     r"""Write the formulas of a text in plain letters: r'weight of $\theta_k$' -> 'weight of θ_k'."""
     text = re.sub(r"\$([^$]*)\$", lambda match: convert_latex_to_text(match[1]), text)
     return text.replace("`", "")
@@ -86,12 +85,12 @@ class Symbol:
     @property
     def first_meaning(self) -> str:
         """The first part of its meaning in plain letters, for a tooltip."""
-        return re.split(r"; |\. ", replace_formulas(self.meaning))[0].rstrip(".")
+        return re.split(r"; |\. ", replace_latex_formulas_by_text(self.meaning))[0].rstrip(".")
 
 
 def read_notation_text() -> str:
     """The text of `notation.md`."""
-    return (find_course_source() / "notation.md").read_text(encoding="utf-8")
+    return (find_course_source_folder() / "notation.md").read_text(encoding="utf-8")
 
 
 @cache
@@ -106,12 +105,12 @@ def read_symbols() -> tuple[Symbol, ...]:
     return tuple(rows)
 
 
-def find_symbols(name: str) -> list[Symbol]:
+def find_symbols(symbol_or_word: str) -> list[Symbol]:
     """Find the rows of a symbol, written 'λ', 'lambda' or '\\lambda'; first its own, then those of related symbols.
 
-    If there is none, find the rows whose meaning contains `name`. UsageError if there is none either.
+    If there is none, find the rows whose meaning contains `symbol_or_word`. UsageError if there is none either.
     """
-    symbol_name = convert_latex_to_text(str(name).strip().strip("$"))
+    symbol_name = convert_latex_to_text(str(symbol_or_word).strip().strip("$"))
     greek_names = re.compile(r"(?<![A-Za-z])(" + "|".join(GREEK) + r")(?![A-Za-z])")
     symbol_name = greek_names.sub(lambda match: GREEK[match[1]], symbol_name)
     spellings = {symbol_name, SCRIPT.get(symbol_name)}
@@ -124,34 +123,39 @@ def find_symbols(name: str) -> list[Symbol]:
             exact.append(row)
         elif has_index or symbol_name in row.other_symbols:
             related.append(row)
-        if len(symbol_name) > 2 and symbol_name.lower() in replace_formulas(row.meaning).lower():
+        if (
+            len(symbol_name) > 2
+            and symbol_name.lower() in replace_latex_formulas_by_text(row.meaning).lower()
+        ):
             described.append(row)
     rows = exact + related or described
     if not rows:
         raise UsageError(
-            f"No symbol or word of the table is {name!r}. fl.notation() shows the whole table."
+            f"No symbol or word of the table is {symbol_or_word!r}. fl.notation() shows the whole table."
         )
     return rows
 
 
-def explain_label(label: str, owner: str = "") -> str:
+def explain_symbols_in_label(control_label: str, method_title: str = "") -> str:
     """Explain the symbols of a control's label, such as 'λ_damp' or 'η_w M'; '' if none of them is in the table.
 
-    owner: title of the method whose control it is; meanings that a symbol has in other methods are left out
+    method_title: title of the method whose control it is; meanings that a symbol has in other methods are left out
     """
     meanings = []
-    for token in re.findall(r"[^\s|0-9=,.()][^\s|=,.()]*", label):
+    for token in re.findall(r"[^\s|0-9=,.()][^\s|=,.()]*", control_label):
         name = token.translate(DIGITS)
-        candidates = [rank_meaning_in_row(row, name, owner) for row in read_symbols()]
+        candidates = [find_ranked_meaning_in_row(row, name, method_title) for row in read_symbols()]
         ranked = [meaning for meaning in candidates if meaning is not None]
         if ranked:
             meanings.append(f"{token}: {min(ranked).text}")
     return "; ".join(dict.fromkeys(meanings))
 
 
-def add_symbol_meanings(tooltip: str, label: str, owner: str = "") -> str:
-    """Append the meanings of a label's symbols to a control's tooltip; see `explain_label`."""
-    meaning = explain_label(label, owner)
+def append_symbol_meanings_to_tooltip(
+    tooltip: str, control_label: str, method_title: str = ""
+) -> str:
+    """Append the meanings of a label's symbols to a control's tooltip; see `explain_symbols_in_label`."""
+    meaning = explain_symbols_in_label(control_label, method_title)
     return f"{tooltip.rstrip('.')}. {meaning}." if meaning else tooltip
 
 
@@ -162,33 +166,37 @@ class RankedMeaning(NamedTuple):
     text: str
 
 
-def rank_meaning_in_row(row: Symbol, name: str, owner: str) -> RankedMeaning | None:
-    """Find what a row says of the symbol `name` in the method with the title `owner`; None if nothing.
+def find_ranked_meaning_in_row(
+    row: Symbol, symbol_name: str, method_title: str
+) -> RankedMeaning | None:
+    """Find what a row says of the symbol `symbol_name` in the method with the title `method_title`; None if nothing.
 
     Rank 0: the row is the symbol's own and names the method. 1: another symbol's row names both. 2: the row is the
     symbol's own, and speaks of no single method. 3: another symbol's row explains it.
     """
-    is_row_of_name = row.name_before_brackets in (name, SCRIPT.get(name))
-    if not is_row_of_name and name not in row.other_symbols:
+    is_row_of_name = row.name_before_brackets in (symbol_name, SCRIPT.get(symbol_name))
+    if not is_row_of_name and symbol_name not in row.other_symbols:
         return None
-    parts = replace_formulas(row.meaning).split("; ")
+    parts = replace_latex_formulas_by_text(row.meaning).split("; ")
     for part in parts:
         owners, colon, explanation = part.partition(": ")
-        if not colon or not has_title_of_owner(owner, owners):
+        if not colon or not is_title_among_owners(method_title, owners):
             continue  # it does not speak of this method
-        begins_with_name = explanation.startswith(f"{name} ")
-        begins_with_indexed_name = explanation.startswith(f"{name}_")
+        begins_with_name = explanation.startswith(f"{symbol_name} ")
+        begins_with_indexed_name = explanation.startswith(f"{symbol_name}_")
         if begins_with_name or (is_row_of_name and not begins_with_indexed_name):
             rank = 0 if is_row_of_name else 1
-            return RankedMeaning(rank, explanation.removeprefix(f"{name} "))
+            return RankedMeaning(rank, explanation.removeprefix(f"{symbol_name} "))
     if is_row_of_name:
         return None if OWNER.match(parts[0]) else RankedMeaning(2, parts[0])
     for part in parts[1:]:
-        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", part) and not OWNER.match(part):
-            return RankedMeaning(3, part.removeprefix(f"{name} ").split(": ")[0])
+        if re.search(rf"(?<!\w){re.escape(symbol_name)}(?!\w)", part) and not OWNER.match(part):
+            return RankedMeaning(3, part.removeprefix(f"{symbol_name} ").split(": ")[0])
     return None
 
 
-def has_title_of_owner(title: str, owners: str) -> bool:
+def is_title_among_owners(method_title: str, owners_joined_by_commas: str) -> bool:
     """Whether a method's title begins with one of these names, which are joined by ', '."""
-    return bool(title) and any(title.startswith(owner) for owner in owners.split(", "))
+    return bool(method_title) and any(
+        method_title.startswith(owner) for owner in owners_joined_by_commas.split(", ")
+    )

@@ -2,9 +2,9 @@
 
 A person's own `torch.set_default_dtype(torch.float64)`, default device, autocast, `no_grad`, deterministic flags or
 matmul precision would change the result of a run. The store would then return this result also where nothing was set.
-So each step of a run stands within `use_default_switches()`. If nothing was set, it does nothing.
+So each step of a run stands within `use_default_torch_switches()`. If nothing was set, it does nothing.
 
-    with use_default_switches():
+    with use_default_torch_switches():
         ...                       # float32, CPU unless a device is named, gradients on, no autocast
 """
 
@@ -13,20 +13,19 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Generator
-from typing import Any
+from typing import Any, Literal
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.value_types import WithBlock
 
 _lock = threading.Lock()
 _inside = 0  # how many nested blocks the main thread is in
-_before: dict[
-    str, Any
-] = {}  # the values of the process's switches before the outermost block, if they were changed
+# The values that the process's switches had before the outermost block; only of those that were changed.
+_before: dict[str, Any] = {}
 
 
 @contextlib.contextmanager
-def use_default_switches() -> WithBlock:
+def use_default_torch_switches() -> WithBlock:
     """Within the block, all switches of PyTorch have their default values. May also decorate a function.
 
     Default number type, deterministic flags and matmul precision are those of the whole process, so other threads are
@@ -39,7 +38,7 @@ def use_default_switches() -> WithBlock:
     with contextlib.ExitStack() as stack:
         if is_main:
             _set_process_switches()
-            stack.callback(_reset_process_switches)
+            stack.callback(_restore_process_switches)
         else:
             check_process_switches_are_default()
         if torch.empty(0).device.type != "cpu":
@@ -48,20 +47,21 @@ def use_default_switches() -> WithBlock:
             stack.enter_context(torch.inference_mode(False))
         if not torch.is_grad_enabled():
             stack.enter_context(torch.enable_grad())
-        for device in ("cpu", "cuda"):
+        device_types: tuple[Literal["cpu", "cuda"], ...] = ("cpu", "cuda")
+        for device in device_types:
             if is_autocast_on(device):
                 stack.enter_context(torch.autocast(device, enabled=False))
         yield
 
 
-def is_autocast_on(device: str) -> bool:
+def is_autocast_on(device_type: Literal["cpu", "cuda"]) -> bool:
     """Whether autocast is on for a kind of device."""
     import torch
 
     try:
-        return bool(torch.is_autocast_enabled(device))
+        return bool(torch.is_autocast_enabled(device_type))
     except TypeError:  # before torch 2.4 each kind of device had a function of its own
-        if device == "cpu":
+        if device_type == "cpu":
             return bool(torch.is_autocast_cpu_enabled())
         return bool(torch.is_autocast_enabled())
 
@@ -105,7 +105,7 @@ def _set_process_switches() -> None:
             torch.set_float32_matmul_precision("highest")
 
 
-def _reset_process_switches() -> None:
+def _restore_process_switches() -> None:
     """At the end of the outermost block, set the switches back to what they were before it."""
     global _inside
     import torch
@@ -123,16 +123,18 @@ def _reset_process_switches() -> None:
         _before.clear()
 
 
-def step_with_default_switches(steps: Generator[Any, None, Any]) -> Generator[Any, None, Any]:
+def iterate_with_default_torch_switches(
+    steps: Generator[Any, None, Any],
+) -> Generator[Any, None, Any]:
     """Yield what a generator yields. Its code runs with the default switches, the code that receives it does not."""
     try:
         while True:
-            with use_default_switches():
+            with use_default_torch_switches():
                 try:
                     item = next(steps)
                 except StopIteration as end:
                     return end.value
             yield item
     finally:
-        with use_default_switches():
+        with use_default_torch_switches():
             steps.close()

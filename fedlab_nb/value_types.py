@@ -15,8 +15,12 @@ SettingsByName = dict[str, SettingValue]
 # The return type of a function with `@contextmanager` that yields nothing.
 WithBlock = Iterator[None]
 ExitCode = int  # of a program: 0 if all went well
+TextByName = dict[str, str]
+HexDigest = str  # SHA-256 of some bytes, in hexadecimal
+ClientIndex = int  # from 0
 SampleShape = tuple[int, ...]  # (C, H, W), (C, T) or (D,)
 ImageShape = tuple[int, int, int]  # (C, H, W)
+RecordingShape = tuple[int, int]  # (C, T)
 HeightAndWidth = tuple[int, int]
 Accuracy0To1 = float  # the share of samples that are predicted right
 Bytes = int

@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from fedlab_nb.errors import RunError, UsageError, choose, format_error
+from fedlab_nb.errors import RunError, UsageError, check_allowed_name, format_error_on_one_line
 from fedlab_nb.files import write_file
 from fedlab_nb.front import join_front_modules
 from fedlab_nb.front.flight import describe_flight
 from fedlab_nb.front.vocabulary import choose_words_for_clients_and_samples
 from fedlab_nb.labs import find_lab_spec
 from fedlab_nb.methods import METHODS
-from fedlab_nb.methods.base import shorten_title
+from fedlab_nb.methods.base import shorten_method_title
 from fedlab_nb.plots.journey import (
     FLIGHTS,
     StoredFlight,
@@ -67,7 +67,7 @@ def draw_stills(flights: dict[str, StoredFlight]) -> dict[str, str]:
     tasks = []
     for method, stored in flights.items():
         people = choose_words_for_clients_and_samples(str(stored["settings"]["dataset"]), SAMPLES)
-        title = shorten_title(METHODS[method].info.title)
+        title = shorten_method_title(METHODS[method].info.title)
         tasks.append([title, stored["flight"], people, stored["colours"]])
     program = (
         f"const front = {join_front_modules('flight_stills')};"
@@ -118,7 +118,7 @@ def main(arguments: list[str] | None = None) -> int:
         return int(bool(stale))
     if not options.stored:
         for method in options.methods or METHODS:
-            stored = make_stored_flight(choose("method", method, METHODS))
+            stored = make_stored_flight(check_allowed_name("method", method, METHODS))
             if stored is not None:
                 flights[method] = stored
                 print(method, flush=True)
@@ -131,4 +131,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except (UsageError, RunError) as error:
-        sys.exit(format_error(error))
+        sys.exit(format_error_on_one_line(error))

@@ -33,9 +33,14 @@ import nbformat
 from PIL import Image
 
 from fedlab_nb.course import COURSE, get_lesson_label
-from fedlab_nb.renamed import find_current_name
-from fedlab_nb.slides import Slide, read_stored_pictures
-from fedlab_nb.symbols import Symbol, convert_latex_to_text, rank_meaning_in_row, read_symbols
+from fedlab_nb.renamed import find_current_lesson_name
+from fedlab_nb.slides import LessonPicture, read_stored_pictures
+from fedlab_nb.symbols import (
+    Symbol,
+    convert_latex_to_text,
+    find_ranked_meaning_in_row,
+    read_symbols,
+)
 
 FOLDER = Path(__file__).parent
 LESSONS = FOLDER.parent / "fedlab_nb" / "course"
@@ -115,7 +120,7 @@ def add_links(text: str, name: str) -> str:
             return match[0]
         linked_symbols.add(symbol)
         row = rows[symbol]
-        ranked = rank_meaning_in_row(row, symbol, METHODS.get(lesson, ""))
+        ranked = find_ranked_meaning_in_row(row, symbol, METHODS.get(lesson, ""))
         meaning = ranked[1] if ranked else row.first_meaning
         meaning = meaning.replace('"', "”")
         return f'[{match[0]}]({table}#{row.anchor} "{meaning}")'
@@ -239,7 +244,7 @@ def get_comparable_parts(cell: nbformat.NotebookNode) -> tuple:
 
 
 # ---------------------------------------------------------------------------------------------- the teachers' pictures
-def find_teacher_pictures(name: str) -> dict[str, Slide]:
+def find_teacher_pictures(name: str) -> dict[str, LessonPicture]:
     """{"3-1.png": picture} of the cells with the tag "teacher", in order, as they are stored in the notebook."""
     cells = nbformat.read(FOLDER / f"{name}.ipynb", 4).cells
     tagged_cells = [cell for cell in cells if "teacher" in cell.metadata.get("tags", [])]
@@ -290,7 +295,7 @@ def main() -> int:
         help="run nothing, make the pictures of the teachers' pages",
     )
     options = parser.parse_args()
-    starts = tuple(find_current_name(start) or start for start in options.names)
+    starts = tuple(find_current_lesson_name(start) or start for start in options.names)
     names = [
         name for name in COURSE if name.startswith(starts) or Path(name).name.startswith(starts)
     ]

@@ -1,14 +1,14 @@
 """How far two lists of networks are apart."""
 
-from fedlab_nb.models import model_state
+from fedlab_nb.models import copy_model_state
 
 
 def largest_difference(networks, others):
     """The largest difference of two numbers in the states of the networks, which are compared pair by pair."""
     differences = []
     for network, other in zip(networks, others, strict=True):
-        state = model_state(network)
-        other_state = model_state(other)
+        state = copy_model_state(network)
+        other_state = copy_model_state(other)
         for name in state:
             differences.append(float((state[name] - other_state[name]).abs().max()))
     return max(differences)

@@ -11,8 +11,8 @@ from fedlab_nb.methods.fedprox import FedProx
 from fedlab_nb.methods.moon import Moon
 from fedlab_nb.methods.parts.rounds import Rounds
 from fedlab_nb.methods.scaffold import Scaffold
-from fedlab_nb.models import model_state
-from fedlab_nb.rng import generator
+from fedlab_nb.models import copy_model_state
+from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import Recipe
 
@@ -54,7 +54,7 @@ def context(
 
 def finish(method, ctx):
     """Run a method to its end; returns the final state."""
-    return model_state(exhaust_generator(method.run(ctx)).module)
+    return copy_model_state(exhaust_generator(method.run(ctx)).module)
 
 
 def distance(state, other_state):
@@ -85,10 +85,10 @@ def local_steps(ctx, k, t, start, loss):
     sgd = torch.optim.SGD(
         model.parameters(), recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay
     )
-    stream = generator(0, "batches" if t == 0 else f"batches of round {t}", k)
+    stream = make_torch_generator(0, "batches" if t == 0 else f"batches of round {t}", k)
     for _ in range(recipe.epochs):
         for batch in torch.randperm(len(y), generator=stream).split(recipe.batch_size):
             sgd.zero_grad()
             loss(model, x[batch], y[batch]).backward()
             sgd.step()
-    return model_state(model)
+    return copy_model_state(model)

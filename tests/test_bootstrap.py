@@ -37,16 +37,16 @@ def test_installing_is_skipped_when_nothing_changed_and_a_failure_is_a_sentence(
 
     calls = []
     monkeypatch.setattr(bootstrap, "ENVIRONMENT", tmp_path)
-    monkeypatch.setattr(bootstrap, "choose_torch_index_url", lambda: "")
+    monkeypatch.setattr(bootstrap, "choose_torch_index_url_or_empty", lambda: "")
     monkeypatch.setattr(subprocess, "check_call", lambda command, **_: calls.append(command))
-    bootstrap.install_checkout_with_extra("")
-    bootstrap.install_checkout_with_extra("")
+    bootstrap.install_checkout_if_changed("")
+    bootstrap.install_checkout_if_changed("")
     assert len(calls) == 1
-    monkeypatch.setattr(bootstrap, "choose_torch_index_url", lambda: bootstrap.CPU_BUILDS)
-    bootstrap.install_checkout_with_extra("[test]")
+    monkeypatch.setattr(bootstrap, "choose_torch_index_url_or_empty", lambda: bootstrap.CPU_BUILDS)
+    bootstrap.install_checkout_if_changed("[test]")
     assert calls[1][-3:] == ["torch", "--index-url", bootstrap.CPU_BUILDS]
     assert calls[2][-1] == ".[test]"
-    monkeypatch.setattr(bootstrap, "make_environment", fail)
+    monkeypatch.setattr(bootstrap, "make_virtual_environment_if_absent", fail)
     assert bootstrap.main([]).startswith("The installation stopped")
 
 
@@ -68,9 +68,9 @@ def test_a_disk_without_room_gets_a_sentence_before_any_download(
     calls = []
     usage = SimpleNamespace(free=free_gigabytes * 1e9)
     monkeypatch.setattr(bootstrap, "ENVIRONMENT", tmp_path)
-    monkeypatch.setattr(bootstrap, "make_environment", lambda: None)
+    monkeypatch.setattr(bootstrap, "make_virtual_environment_if_absent", lambda: None)
     monkeypatch.setattr(sys, "platform", platform)
-    monkeypatch.setattr(bootstrap, "choose_torch_index_url", lambda: index)
+    monkeypatch.setattr(bootstrap, "choose_torch_index_url_or_empty", lambda: index)
     monkeypatch.setattr(bootstrap, "does_python_command_succeed", lambda *command: has_torch)
     monkeypatch.setattr(bootstrap.shutil, "disk_usage", lambda folder: usage)
     monkeypatch.setattr(subprocess, "check_call", lambda command, **_: calls.append(command))
@@ -97,14 +97,14 @@ def test_without_a_driver_and_with_a_reachable_index_the_cpu_build_is_taken(tmp_
     monkeypatch.setattr(bootstrap.shutil, "which", lambda name: None)
     monkeypatch.setattr(bootstrap, "PYTHON", tmp_path / "none")  # no torch in this environment yet
     machine = {"platform": "linux", "driver_path": tmp_path / "nvidia", "open_url": answer}
-    assert bootstrap.choose_torch_index_url(**machine) == bootstrap.CPU_BUILDS
+    assert bootstrap.choose_torch_index_url_or_empty(**machine) == bootstrap.CPU_BUILDS
     assert requests == [(f"{bootstrap.CPU_BUILDS}/torch/", bootstrap.SECONDS)]
-    assert bootstrap.choose_torch_index_url(**{**machine, "platform": "darwin"}) == ""
-    assert bootstrap.choose_torch_index_url(**{**machine, "open_url": time_out}) == ""
-    assert bootstrap.choose_torch_index_url(**{**machine, "driver_path": tmp_path}) == ""
+    assert bootstrap.choose_torch_index_url_or_empty(**{**machine, "platform": "darwin"}) == ""
+    assert bootstrap.choose_torch_index_url_or_empty(**{**machine, "open_url": time_out}) == ""
+    assert bootstrap.choose_torch_index_url_or_empty(**{**machine, "driver_path": tmp_path}) == ""
     assert len(requests) == 1
     monkeypatch.setattr(bootstrap.shutil, "which", lambda name: f"/usr/bin/{name}")
-    assert bootstrap.choose_torch_index_url(**machine) == ""
+    assert bootstrap.choose_torch_index_url_or_empty(**machine) == ""
     assert len(requests) == 1
 
 
@@ -130,7 +130,7 @@ def test_an_environment_is_made_without_ensurepip(tmp_path, monkeypatch):
     monkeypatch.setattr(bootstrap, "PYTHON", environment / "bin/python")
     monkeypatch.setitem(sys.modules, "ensurepip", None)
     try:
-        bootstrap.make_environment()
+        bootstrap.make_virtual_environment_if_absent()
     except SystemExit as stopped:
         pytest.skip(f"the package index was not reached: {stopped}")
     assert bootstrap.does_python_command_succeed("-m", "pip", "--version")

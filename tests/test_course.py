@@ -6,7 +6,7 @@ import shlex
 import pytest
 from lessons import LESSONS, NOTEBOOKS, SOURCES, import_lesson
 
-from fedlab_nb.cli import make_parser
+from fedlab_nb.cli import make_command_line_parser
 from fedlab_nb.course import get_lesson_label
 from fedlab_nb.declared import read_toml
 
@@ -73,7 +73,7 @@ def list_commands():
 
 @pytest.mark.parametrize("words", list_commands(), ids=" ".join)
 def test_each_command_of_the_page_can_be_typed(words):
-    assert make_parser().parse_args(words).command == words[0]
+    assert make_command_line_parser().parse_args(words).command == words[0]
 
 
 def test_each_link_within_the_page_has_its_heading():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedlab_nb.errors import FEW, UsageError, choose
+from fedlab_nb.errors import FEW, UsageError, check_allowed_name
 
 MANY = [f"name{k}" for k in range(FEW)] + ["alpha", "gamma"]
 
@@ -24,6 +24,6 @@ MANY = [f"name{k}" for k in range(FEW)] + ["alpha", "gamma"]
 )
 def test_an_unknown_name_gets_the_nearest_ones(kind, name, allowed, present, missing):
     with pytest.raises(UsageError) as caught:
-        choose(kind, name, allowed)
+        check_allowed_name(kind, name, allowed)
     text = str(caught.value)
     assert all(word in text for word in present) and not any(word in text for word in missing)

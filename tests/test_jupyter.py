@@ -73,7 +73,7 @@ def test_wrong_folders(tmp_path, monkeypatch):
 
 
 def test_the_server_is_private():
-    command = jupyter.make_server_command(1234)
+    command = jupyter.make_jupyterlab_command(1234)
     assert {"--ServerApp.ip=127.0.0.1", "--ServerApp.open_browser=False"} <= set(command)
     # Other users can read a command line.
     assert not any("token" in part.lower() for part in command)
@@ -111,7 +111,7 @@ def test_no_graphical_browser_without_a_display(monkeypatch):
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    assert not jupyter.has_browser()
+    assert not jupyter.can_open_graphical_browser()
 
 
 @pytest.mark.slow
@@ -170,8 +170,8 @@ def test_a_server_that_our_connection_does_not_fit_runs_without_it(monkeypatch):
         read_toml("servers.toml")["voila"]
     )
     monkeypatch.setenv("JUPYTER_GATEWAY_URL", "http://kernels.example")
-    assert not any("sockets" in option for option in jupyter.make_server_command(1234))
+    assert not any("sockets" in option for option in jupyter.make_jupyterlab_command(1234))
     monkeypatch.delenv("JUPYTER_GATEWAY_URL")
     monkeypatch.setitem(sys.modules, "fedlab_nb.sockets", None)
-    assert not any("sockets" in option for option in jupyter.make_server_command(1234))
+    assert not any("sockets" in option for option in jupyter.make_jupyterlab_command(1234))
     assert "--Voila.ip=127.0.0.1" in jupyter.make_server_options("voila", port=1, theme="light")

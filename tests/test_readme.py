@@ -61,7 +61,7 @@ def test_the_commands_in_the_text_are_commands():
     words = re.findall(r"`fedlab-nb ([^`]+)`", README.read_text("utf-8"))
     assert len(words) >= 2
     for line in words:
-        cli.make_parser().parse_args(shlex.split(line))
+        cli.make_command_line_parser().parse_args(shlex.split(line))
 
 
 @pytest.mark.parametrize("page", [README, *sorted(GUIDE.glob("*.md"))], ids=lambda page: page.stem)

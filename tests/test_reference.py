@@ -90,7 +90,7 @@ def test_the_commands_that_end_run_as_they_stand(empty_folder, capsys):
 
 def test_the_page_has_a_line_for_every_command():
     named = {words[0] for block in (0, 1) for words in list_commands(block)}
-    parser = cli.make_parser()
+    parser = cli.make_command_line_parser()
     (group,) = (action for action in parser._actions if action.dest == "command")
     assert set(group.choices) <= named
     for words in list_commands(1):

@@ -42,7 +42,7 @@ def test_each_old_name_has_a_lesson_of_today():
 
 def test_an_answer_saved_under_the_old_name_stands_in_the_new_notebook(course):
     write_notebook(course / "03_fens.ipynb", NOTE, ANSWER)
-    (moved_notebook,) = renamed.move_old_notebooks(course)
+    (moved_notebook,) = renamed.move_renamed_notebooks_to_earlier_folder(course)
     assert moved_notebook == course / "earlier" / "03_fens.ipynb"
     assert read_sources(moved_notebook) == [NOTE, ANSWER]
     assert read_sources(course / "3_fens.ipynb") == ["panel", ANSWER]
@@ -51,7 +51,7 @@ def test_an_answer_saved_under_the_old_name_stands_in_the_new_notebook(course):
 
 def test_an_unwritten_answer_replaces_nothing(course):
     write_notebook(course / "03_fens.ipynb", STUB.replace("The answers", "Older words"))
-    renamed.move_old_notebooks(course)
+    renamed.move_renamed_notebooks_to_earlier_folder(course)
     assert read_sources(course / "3_fens.ipynb") == ["panel", STUB]
 
 
@@ -59,23 +59,23 @@ def test_an_answer_that_is_in_the_new_notebook_already_is_not_replaced(course):
     newer = ANSWER.replace(".sum(0)", ".sum(axis=0)")
     write_notebook(course / "3_fens.ipynb", newer)
     write_notebook(course / "03_fens.ipynb", ANSWER)
-    renamed.move_old_notebooks(course)
+    renamed.move_renamed_notebooks_to_earlier_folder(course)
     assert read_sources(course / "3_fens.ipynb") == [newer]
 
 
 def test_nothing_is_overwritten_and_a_second_call_does_nothing(course):
     write_notebook(course / "03_fens.ipynb", ANSWER)
-    assert len(renamed.move_old_notebooks(course)) == 1
-    assert renamed.move_old_notebooks(course) == []
+    assert len(renamed.move_renamed_notebooks_to_earlier_folder(course)) == 1
+    assert renamed.move_renamed_notebooks_to_earlier_folder(course) == []
     write_notebook(course / "03_fens.ipynb", NOTE)  # a reader puts it back: both stay
-    assert renamed.move_old_notebooks(course) == []
+    assert renamed.move_renamed_notebooks_to_earlier_folder(course) == []
     assert read_sources(course / "earlier" / "03_fens.ipynb") == [ANSWER]
     assert read_sources(course / "03_fens.ipynb") == [NOTE]
 
 
 def test_a_file_that_is_no_notebook_is_moved_as_it_is(course):
     (course / "03_fens.ipynb").write_text("not JSON")
-    (moved_notebook,) = renamed.move_old_notebooks(course)
+    (moved_notebook,) = renamed.move_renamed_notebooks_to_earlier_folder(course)
     assert moved_notebook.read_text() == "not JSON"
     assert read_sources(course / "3_fens.ipynb") == ["panel", STUB]
 
@@ -102,7 +102,7 @@ NEW_CALL = "from fedlab_nb.course import Snapshot, day\n\nSnapshot(day.draw_accu
 
 @pytest.mark.parametrize("name", COURSE)
 def test_a_lesson_of_today_calls_nothing_that_is_gone(name):
-    assert renamed.find_missing_names(NOTEBOOKS / f"{name}.ipynb") == []
+    assert renamed.find_names_missing_in_course_modules(NOTEBOOKS / f"{name}.ipynb") == []
 
 
 def test_each_way_to_import_a_course_module_is_followed(tmp_path):
@@ -114,7 +114,7 @@ def test_each_way_to_import_a_course_module_is_followed(tmp_path):
         "from fedlab_nb.course.heterogeneity import story\nstory.draw_patients_by_hospital()",
         "lesson.case('A'), lesson.luck(), day.chart('fens'), day.chart('afl'), other.chart",
     )
-    assert renamed.find_missing_names(notebook) == ["lesson.luck", "day.chart"]
+    assert renamed.find_names_missing_in_course_modules(notebook) == ["lesson.luck", "day.chart"]
 
 
 def test_an_outdated_copy_gets_today_s_lesson_beside_it(tmp_path):
@@ -123,13 +123,13 @@ def test_an_outdated_copy_gets_today_s_lesson_beside_it(tmp_path):
     write_notebook(source / "shelf" / "fed_et.ipynb", NEW_CALL)
     write_notebook(course / "3_fens.ipynb", OLD_CALL, NOTE, ANSWER)
     write_notebook(course / "shelf" / "fed_et.ipynb", NEW_CALL, NOTE)
-    new_lessons = renamed.lay_lessons_beside_outdated_copies(course, source)
+    new_lessons = renamed.copy_lessons_beside_outdated_copies(course, source)
     assert new_lessons == [course / "3_fens_today.ipynb"]
     assert read_sources(new_lessons[0]) == [NEW_CALL, ANSWER]
     assert read_sources(course / "3_fens.ipynb") == [OLD_CALL, NOTE, ANSWER]
     assert read_sources(course / "shelf" / "fed_et.ipynb") == [NEW_CALL, NOTE]
     assert not (course / "shelf" / "fed_et_today.ipynb").exists()
-    assert renamed.lay_lessons_beside_outdated_copies(course, source) == []
+    assert renamed.copy_lessons_beside_outdated_copies(course, source) == []
 
 
 def test_a_file_that_lies_beside_already_stays(tmp_path):
@@ -137,14 +137,14 @@ def test_a_file_that_lies_beside_already_stays(tmp_path):
     write_notebook(source / "3_fens.ipynb", NEW_CALL)
     write_notebook(course / "3_fens_today.ipynb", NOTE)
     write_notebook(course / "3_fens.ipynb", OLD_CALL)
-    assert renamed.lay_lessons_beside_outdated_copies(course, source) == []
+    assert renamed.copy_lessons_beside_outdated_copies(course, source) == []
     assert read_sources(course / "3_fens_today.ipynb") == [NOTE]
 
 
 @pytest.mark.parametrize("content", ["not JSON", "[]", '{"cells": [1, {"cell_type": "code"}]}'])
 def test_a_damaged_copy_is_passed_over_in_silence(tmp_path, content):
     (tmp_path / "3_fens.ipynb").write_text(content)
-    assert renamed.find_missing_names(tmp_path / "3_fens.ipynb") == []
+    assert renamed.find_names_missing_in_course_modules(tmp_path / "3_fens.ipynb") == []
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def course(tmp_path, monkeypatch):
     """A course with pictures in lesson 3 and on a page, and none in Fed-ET's; returns a function that adds lessons."""
     folder = tmp_path / "course"
     (folder / "shelf").mkdir(parents=True)
-    monkeypatch.setattr(slides, "find_course_source", lambda: folder)
+    monkeypatch.setattr(slides, "find_course_source_folder", lambda: folder)
 
     def write_lesson(name, *cells):
         nbformat.write(new_notebook(cells=list(cells)), folder / f"{name}.ipynb")
@@ -95,7 +95,7 @@ def test_stored_pictures_are_files_with_their_alt_texts(course, tmp_path):
 def test_a_picture_that_the_lesson_shows_as_svg_is_an_svg_file(tmp_path, monkeypatch):
     folder = tmp_path / "course"
     folder.mkdir()
-    monkeypatch.setattr(slides, "find_course_source", lambda: folder)
+    monkeypatch.setattr(slides, "find_course_source_folder", lambda: folder)
     data, _ = journey("fens")._repr_mimebundle_()
     cells = [new_markdown_cell("# FENS"), new_code_cell("1", outputs=[])]
     cells[1].outputs = [
@@ -107,21 +107,21 @@ def test_a_picture_that_the_lesson_shows_as_svg_is_an_svg_file(tmp_path, monkeyp
     assert (first.name, second.name) == ("3_fens_01.svg", "3_fens_02.png")
     assert (tmp_path / "out" / first.name).read_bytes() == journey("fens").svg.encode()
     assert first.alt == journey("fens").alt and first.sentence == journey("fens").text
-    assert slides.find_pictures_in_value(Snapshot(journey("fens"))) == [journey("fens")]
+    assert slides.find_pictures_in_cell_value(Snapshot(journey("fens"))) == [journey("fens")]
 
 
 def test_a_lesson_is_named_by_number_or_name(course, tmp_path):
     for name in ("3", "3_fens", "fens", "3_fens.ipynb"):
-        assert slides.find_notebook(name).name == "3_fens.ipynb"
+        assert slides.find_lesson_notebook(name).name == "3_fens.ipynb"
     for name in ("fed_et", "shelf/fed_et", "shelf/fed_et.ipynb"):
-        assert slides.find_notebook(name).parts[-2:] == ("shelf", "fed_et.ipynb")
+        assert slides.find_lesson_notebook(name).parts[-2:] == ("shelf", "fed_et.ipynb")
 
 
 def test_an_old_name_leads_to_the_new_one(course):
     for name in ("03", "03_fens", "03_fens.ipynb"):
-        assert slides.find_notebook(name).name == "3_fens.ipynb"
+        assert slides.find_lesson_notebook(name).name == "3_fens.ipynb"
     for name in ("04", "04_fed_et"):
-        assert slides.find_notebook(name).name == "fed_et.ipynb"
+        assert slides.find_lesson_notebook(name).name == "fed_et.ipynb"
 
 
 def test_a_page_without_a_number_has_pictures_too(course, tmp_path):

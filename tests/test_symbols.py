@@ -10,12 +10,12 @@ from fedlab_nb.panels.choices import KnobControls
 from fedlab_nb.panels.controls import make_alpha_slider
 from fedlab_nb.panels.theme import make_widget
 from fedlab_nb.symbols import (
-    add_symbol_meanings,
+    append_symbol_meanings_to_tooltip,
     convert_latex_to_text,
-    explain_label,
+    explain_symbols_in_label,
     find_symbols,
     read_symbols,
-    replace_formulas,
+    replace_latex_formulas_by_text,
 )
 
 KNOBS = [(cls.info.title, knob) for cls in METHODS.values() for knob in cls.fields() if knob.symbol]
@@ -33,7 +33,7 @@ def test_formulas_in_plain_letters(latex, text):
 def test_each_row_has_a_plain_meaning_and_a_place_of_its_own():
     for row in read_symbols():
         assert row.name_in_plain_letters and not set(
-            row.name_in_plain_letters + replace_formulas(row.meaning)
+            row.name_in_plain_letters + replace_latex_formulas_by_text(row.meaning)
         ) & set("$\\{}"), row.latex
         assert row.first_meaning and "; " not in row.first_meaning
     anchors = [row.anchor for row in read_symbols()]
@@ -59,7 +59,7 @@ def test_a_letter_finds_all_symbols_with_it_and_a_word_the_rows_that_have_it():
 
 def test_notation_shows_the_rows_that_are_asked_for():
     table = fl.notation("α")
-    assert repr(table) == f"α: {replace_formulas(find_symbols('α')[0].meaning)}"
+    assert repr(table) == f"α: {replace_latex_formulas_by_text(find_symbols('α')[0].meaning)}"
     assert table.data.count("\n") == 2
     assert "<input" not in table._repr_html_() and table._repr_html_().count("<tr") == 2
     whole = fl.notation()
@@ -70,22 +70,22 @@ def test_notation_shows_the_rows_that_are_asked_for():
 
 @pytest.mark.parametrize("title, knob", KNOBS, ids=lambda value: getattr(value, "symbol", value))
 def test_the_symbol_of_every_knob_is_in_the_table(title, knob):
-    assert explain_label(knob.symbol, title), (
+    assert explain_symbols_in_label(knob.symbol, title), (
         f"give {knob.symbol} of {title} a row in notebooks/notation.md"
     )
 
 
 def test_a_letter_has_the_meaning_of_the_method():
-    assert explain_label("ρ", "AFL").startswith("ρ: ")
-    assert explain_label("ρ", "FENS") == explain_label("ψ") == ""
-    assert explain_label("255 ε", "Co-Boosting").startswith("ε: ")
-    assert explain_label("ε", "Co-Boosting") != explain_label("ε", "AFL")
-    assert explain_label("λ₂", "DENSE").startswith("λ₂: ")
+    assert explain_symbols_in_label("ρ", "AFL").startswith("ρ: ")
+    assert explain_symbols_in_label("ρ", "FENS") == explain_symbols_in_label("ψ") == ""
+    assert explain_symbols_in_label("255 ε", "Co-Boosting").startswith("ε: ")
+    assert explain_symbols_in_label("ε", "Co-Boosting") != explain_symbols_in_label("ε", "AFL")
+    assert explain_symbols_in_label("λ₂", "DENSE").startswith("λ₂: ")
 
 
 def test_tooltips_say_what_a_symbol_means():
-    meaning = explain_label("λ_damp", "FedLPA")
-    assert add_symbol_meanings("Help.", "λ_damp", "FedLPA") == f"Help. {meaning}."
+    meaning = explain_symbols_in_label("λ_damp", "FedLPA")
+    assert append_symbol_meanings_to_tooltip("Help.", "λ_damp", "FedLPA") == f"Help. {meaning}."
     assert meaning in KnobControls("fedlpa")["damping"].tooltip
     # T is no Greek letter, and may be a word.
     assert make_widget(Button, label="Rounds T", help="Help").tooltip == "Help"

@@ -9,7 +9,7 @@ import torch
 import fedlab_nb as fl
 from fedlab_nb.data import federate, load
 from fedlab_nb.errors import UsageError
-from fedlab_nb.torch_switches import use_default_switches
+from fedlab_nb.torch_switches import use_default_torch_switches
 
 METHODS = ["local", "fedavg", "ensemble", "afl", "fedlpa", "fens"]
 SMALL = {"clients": 3, "epochs": 1, "seed": 11}
@@ -118,11 +118,11 @@ def test_a_run_in_another_thread_is_refused_while_a_switch_of_the_process_is_on(
 
 def test_blocks_with_default_switches_may_be_nested():
     with SWITCHES["float64"]():
-        with use_default_switches():
-            with use_default_switches():
+        with use_default_torch_switches():
+            with use_default_torch_switches():
                 assert torch.get_default_dtype() == torch.float32
             assert torch.get_default_dtype() == torch.float32
         assert torch.get_default_dtype() == torch.float64
-        with pytest.raises(ZeroDivisionError), use_default_switches():
+        with pytest.raises(ZeroDivisionError), use_default_torch_switches():
             _ = 1 / 0
         assert torch.get_default_dtype() == torch.float64

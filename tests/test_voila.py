@@ -28,9 +28,9 @@ def served_page(monkeypatch):
         return SimpleNamespace(poll=lambda: None, wait=lambda: 0, terminate=lambda: None)
 
     monkeypatch.setattr(jupyter.subprocess, "Popen", start)
-    monkeypatch.setattr(jupyter, "wait_for_server", lambda port, server: None)
+    monkeypatch.setattr(jupyter, "wait_until_server_answers_or_ends", lambda port, server: None)
     monkeypatch.setattr(jupyter.signal, "signal", lambda *_: None)  # signals of this process
-    monkeypatch.setattr(voila, "has_browser", lambda: False)
+    monkeypatch.setattr(voila, "can_open_graphical_browser", lambda: False)
     monkeypatch.setattr(voila, "find_spec", lambda name: name)
     return page
 
@@ -71,7 +71,7 @@ def test_the_playground_and_its_settings(served_page):
     [("compare", "fl.comparison("), ("race", "fl.race("), ("fedov", "fl.lab('fedov', ")],
 )
 def test_compare_race_and_the_lab_of_a_method(served_page, panel, call):
-    voila.open_page(panel, settings={"alpha": 0.5})
+    voila.serve_panel_until_stopped(panel, settings={"alpha": 0.5})
     assert served_page["notebook"].cells[0].source.endswith(call + "**{'alpha': 0.5})")
 
 
@@ -95,7 +95,7 @@ def test_wrong_arguments_get_a_sentence_and_nothing_is_served(
 def test_the_browser_gets_the_token_by_a_file(tmp_path, monkeypatch):
     addresses = []
     monkeypatch.setattr(voila.webbrowser, "open", addresses.append)
-    voila.open_in_browser("http://127.0.0.1:1/?token=secret", tmp_path)
+    voila.open_address_through_private_file("http://127.0.0.1:1/?token=secret", tmp_path)
     assert addresses == [(tmp_path / "open.html").as_uri()]
     assert "url=http://127.0.0.1:1/?token=secret" in (tmp_path / "open.html").read_text()
 
@@ -103,6 +103,6 @@ def test_the_browser_gets_the_token_by_a_file(tmp_path, monkeypatch):
 def test_the_template_loads_nothing_from_elsewhere():
     assert json.loads((TEMPLATE / "conf.json").read_text()) == {"base_template": "lab"}
     assert not re.search(r"https?://|//cdn", (TEMPLATE / "index.html.j2").read_text())
-    assert str(TEMPLATE.parents[2]) in jupyter.make_server_environment_variables("t")[
-        "JUPYTER_PATH"
-    ].split(os.pathsep)
+    assert str(TEMPLATE.parents[2]) in jupyter.make_server_environment("t")["JUPYTER_PATH"].split(
+        os.pathsep
+    )

@@ -26,7 +26,7 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 import fedlab_nb
-from fedlab_nb.arguments import make_parser
+from fedlab_nb.arguments import make_command_line_parser
 from fedlab_nb.plots import Picture
 
 ROOT = Path(__file__).parents[1]
@@ -68,7 +68,7 @@ class CommandsDirective(SphinxDirective):
     """Each command in a section: its help, its usage, its arguments."""
 
     def run(self) -> list[nodes.Node]:
-        main = make_parser()
+        main = make_command_line_parser()
         sections = [self.section("fedlab-nb", main.description, main)]
         for name, command, help_text in subcommands(main):
             sections.append(self.section(f"fedlab-nb {name}", help_text, command))

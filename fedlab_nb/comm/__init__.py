@@ -2,7 +2,7 @@
 codecs."""
 
 from .codec import (
-    Quantised,
+    QuantisedTensor,
     dequantise_state,
     pack_upper_triangle,
     quantise,

@@ -43,7 +43,7 @@ class CodesAndScale(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Quantised:
+class QuantisedTensor:
     """A tensor as packed codes of `bits` bits: `ceil(n * bits / 8)` bytes, plus 4 for the scale.
 
     `codes` is uint8 of that length, `scale` a float32 number as a 0-dimensional tensor. `bits` and the
@@ -65,14 +65,14 @@ class Quantised:
         """The decoded tensor s (code - L), of the original shape and dtype."""
         dtype = choose_dtype_for_rounding(self.dtype)
         codes = unpack_bits(self.codes, self.bits, math.prod(self.shape)).to(dtype)
-        values = (codes - compute_largest_code(self.bits)) * self.scale.to(dtype)
+        values = (codes - count_levels_on_either_side(self.bits)) * self.scale.to(dtype)
         return values.to(self.dtype).reshape(self.shape)
 
 
-QuantisedState = dict[str, Tensor | Quantised]
+QuantisedState = dict[str, Tensor | QuantisedTensor]
 
 
-def compute_largest_code(bits: int) -> int:
+def count_levels_on_either_side(bits: int) -> int:
     """L = 2^(bits-1) - 1, the number of levels on either side of 0: 127 at 8 bits."""
     return 2 ** (bits - 1) - 1
 
@@ -82,7 +82,7 @@ def choose_dtype_for_rounding(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
-def quantise(tensor: Tensor, bits: int = 8) -> Quantised:
+def quantise(tensor: Tensor, bits: int = 8) -> QuantisedTensor:
     """Round `tensor` to `bits` bits; each number is off by at most half a step s.
 
     s = max|w| / L, w^ = s clip(round(w/s), -L, L). UsageError: not floating point, NaN or infinite
@@ -97,7 +97,7 @@ def quantise(tensor: Tensor, bits: int = 8) -> Quantised:
             f"A tensor of {tensor.dtype} cannot be quantised: only floating-point tensors can."
         )
     values = tensor.detach().reshape(-1).to(choose_dtype_for_rounding(tensor.dtype))
-    level = compute_largest_code(bits)
+    level = count_levels_on_either_side(bits)
     if values.numel():
         magnitude = values.abs().max()
     else:
@@ -112,7 +112,7 @@ def quantise(tensor: Tensor, bits: int = 8) -> Quantised:
         )
     codes = (values / scale.to(values.dtype)).round().clamp(-level, level) + level
     packed = pack_bits(codes.to(torch.uint8), bits)
-    return Quantised(packed, scale, bits, tuple(tensor.shape), tensor.dtype)
+    return QuantisedTensor(packed, scale, bits, tuple(tensor.shape), tensor.dtype)
 
 
 def quantise_state(state: Mapping[str, Tensor], bits: int = 8) -> QuantisedState:
@@ -120,7 +120,7 @@ def quantise_state(state: Mapping[str, Tensor], bits: int = 8) -> QuantisedState
 
     Biases, batch norm's tensors and integers stay as they are.
     """
-    quantised: dict[str, Tensor | Quantised] = {}
+    quantised: dict[str, Tensor | QuantisedTensor] = {}
     for name, tensor in state.items():
         is_weight = tensor.is_floating_point() and tensor.ndim >= 2
         if is_weight:
@@ -130,11 +130,11 @@ def quantise_state(state: Mapping[str, Tensor], bits: int = 8) -> QuantisedState
     return quantised
 
 
-def dequantise_state(state: Mapping[str, Tensor | Quantised]) -> TensorsByName:
+def dequantise_state(state: Mapping[str, Tensor | QuantisedTensor]) -> TensorsByName:
     """Undo `quantise_state`: a state that a model can load."""
     dequantised = {}
     for name, tensor in state.items():
-        if isinstance(tensor, Quantised):
+        if isinstance(tensor, QuantisedTensor):
             tensor = tensor.dequantise()
         dequantised[name] = tensor
     return dequantised
@@ -230,33 +230,35 @@ class SparseMessage(SparsePositions, total=False):
     values: Tensor
 
 
-def count_kept_entries(entry_count: int, share_kept: float) -> int:
-    """The number of entries in a message that keeps `share_kept` (0–1) of `entry_count`; at least 1."""
-    return max(1, round(share_kept * entry_count))
+def count_kept_entries(entry_count: int, share_kept_0_to_1: float) -> int:
+    """The number of entries in a message that keeps `share_kept_0_to_1` (0–1) of `entry_count`; at least 1."""
+    return max(1, round(share_kept_0_to_1 * entry_count))
 
 
-def choose_golomb_remainder_bits(share_kept: float) -> int:
-    """b, the bits of a remainder, of the Golomb code for positions kept with probability `share_kept`."""
-    if share_kept >= 1:
+def choose_golomb_remainder_bits(share_kept_0_to_1: float) -> int:
+    """b, the bits of a remainder, of the Golomb code for positions kept with probability `share_kept_0_to_1`."""
+    if share_kept_0_to_1 >= 1:
         return 0
     golden = (1 + math.sqrt(5)) / 2
-    return max(0, 1 + math.floor(math.log2(math.log(golden - 1) / math.log1p(-share_kept))))
+    return max(0, 1 + math.floor(math.log2(math.log(golden - 1) / math.log1p(-share_kept_0_to_1))))
 
 
-def pack_largest_entries(tensor: Vector, share_kept: float, *, ternary: bool) -> SparseMessage:
-    """The message with the largest entries by magnitude of a float `tensor [d]`, the share `share_kept`."""
-    share_kept = check_number("keep", share_kept, 0, 1, excludes_low=True)
-    d = tensor.numel()
-    b = choose_golomb_remainder_bits(share_kept)
-    positions = tensor.abs().topk(count_kept_entries(d, share_kept)).indices.sort().values
-    largest = tensor[positions]
+def pack_largest_entries(
+    vector: Vector, share_kept_0_to_1: float, *, ternary: bool
+) -> SparseMessage:
+    """The message with the largest entries by magnitude of a float `vector [d]`, the share `share_kept_0_to_1`."""
+    share_kept_0_to_1 = check_number("keep", share_kept_0_to_1, 0, 1, excludes_low=True)
+    d = vector.numel()
+    b = choose_golomb_remainder_bits(share_kept_0_to_1)
+    positions = vector.abs().topk(count_kept_entries(d, share_kept_0_to_1)).indices.sort().values
+    largest = vector[positions]
     before_first = positions.new_tensor([-1])
     behind_last = positions.new_tensor([d])
     gaps = positions.diff(prepend=before_first, append=behind_last) - 1
     quotients = gaps >> b
     # Each quotient is so many ones; a zero follows each but the last, that of the gap behind the last kept entry.
     length = int(quotients.sum()) + len(positions)
-    unary = torch.ones(length, dtype=torch.uint8, device=tensor.device)
+    unary = torch.ones(length, dtype=torch.uint8, device=vector.device)
     unary[(quotients[:-1] + 1).cumsum(0) - 1] = 0
     quotient_bits = pack_bits(unary, 1)
     message = SparseMessage(d=d, count=len(positions), b=b, quotients=quotient_bits)

@@ -11,22 +11,22 @@ FLOAT = 4  # bytes of a float32 number
 MIB = 2**20
 
 
-def count_model_bytes_one_way(parameter_count: int) -> int:
+def count_model_bytes_one_way(model_parameters: int) -> int:
     """S = 4 d: one model in float32, one way."""
-    return FLOAT * parameter_count
+    return FLOAT * model_parameters
 
 
-def count_one_shot_bytes_per_client(parameter_count: int) -> int:
+def count_one_shot_bytes_per_client(model_parameters: int) -> int:
     """2 S: the initial model comes down, the trained one goes up. FENS calls this OFL."""
-    return 2 * count_model_bytes_one_way(parameter_count)
+    return 2 * count_model_bytes_one_way(model_parameters)
 
 
-def count_iterative_bytes_per_client(parameter_count: int, rounds: int) -> int:
-    """2 S T: in each of T `rounds` one message of a model's size goes each way.
+def count_iterative_bytes_per_client(model_parameters: int, round_count: int) -> int:
+    """2 S T: in each of T `round_count` one message of a model's size goes each way.
 
     So do FedAvg and FedAdam; SCAFFOLD sends two such messages each way.
     """
-    return 2 * count_model_bytes_one_way(parameter_count) * rounds
+    return 2 * count_model_bytes_one_way(model_parameters) * round_count
 
 
 def count_fens_bytes_per_client(

@@ -1,10 +1,10 @@
 """The link between clients and server: everything that crosses it is copied, and counted in bytes.
 
-    received = link.up(k, model_state(model), phase="models")     # client k -> server
+    received = link.up(k, copy_model_state(model), phase="models")     # client k -> server
     received = link.down(k, quantise_state(state), phase="ensemble")
     link.ledger.by_phase()                                        # {"models": (up, down), ...}
 
-A payload is a tensor, a `Quantised` tensor, None, or dicts, lists and tuples of those. Its body is
+A payload is a tensor, a `QuantisedTensor`, None, or dicts, lists and tuples of those. Its body is
 counted: each tensor's numbers at the size of its own dtype (float32: 4 bytes, float64: 8, int64: 8,
 bool: 1) and each quantised tensor's packed codes with its scale. Its header is not counted: names
 and shapes, and Python ints, strings and booleans inside the payload (such as a count or the name of
@@ -21,11 +21,11 @@ from typing import Any, Literal, NamedTuple, TypedDict
 import torch
 
 from ..errors import UsageError, check_whole_number
-from ..value_types import Bytes, JsonObject, JsonValue
-from .codec import Quantised
+from ..value_types import Bytes, ClientIndex, JsonObject, JsonValue
+from .codec import QuantisedTensor
 
 Direction = Literal["up", "down"]  # from a client to the server, from the server to a client
-# A tensor, a `Quantised` tensor, None, or dicts, lists and tuples of those (see above).
+# A tensor, a `QuantisedTensor`, None, or dicts, lists and tuples of those (see above).
 Payload = Any
 BytesAndMessages = list[int]  # two numbers: how many bytes, and how many messages
 
@@ -33,7 +33,7 @@ BytesAndMessages = list[int]  # two numbers: how many bytes, and how many messag
 class LedgerRow(TypedDict):
     """The bytes and the number of messages of one client in one direction and one phase."""
 
-    client: int
+    client: ClientIndex
     direction: Direction
     phase: str
     bytes: int
@@ -51,14 +51,14 @@ class Link:
         self.clients = clients
         self.ledger = Ledger(clients + absent)
 
-    def up(self, client: int, payload: Payload, *, phase: str) -> Payload:
+    def up(self, client: ClientIndex, payload: Payload, *, phase: str) -> Payload:
         """Send from client to server.
 
         Returns what the server receives: a deep copy without gradient history.
         """
         return self._record_bytes_and_copy(client, payload, "up", phase)
 
-    def down(self, client: int, payload: Payload, *, phase: str) -> Payload:
+    def down(self, client: ClientIndex, payload: Payload, *, phase: str) -> Payload:
         """Send from server to client.
 
         Returns what the client receives: a deep copy without gradient history.
@@ -81,7 +81,7 @@ class Link:
         return received
 
     def _record_bytes_and_copy(
-        self, client: int, payload: Payload, direction: Direction, phase: str
+        self, client: ClientIndex, payload: Payload, direction: Direction, phase: str
     ) -> Payload:
         received = _copy_payload(payload)  # first, so that a refused payload leaves no entry
         self.ledger.add(client, direction, phase, count_payload_bytes(payload))
@@ -94,7 +94,7 @@ class UpDown(NamedTuple):
     up: int
     down: int
 
-    def add(self, direction: Direction, byte_count: int) -> UpDown:
+    def with_added_bytes(self, direction: Direction, byte_count: int) -> UpDown:
         """The sums after `byte_count` more bytes in `direction`."""
         if direction == "up":
             return UpDown(self.up + byte_count, self.down)
@@ -124,7 +124,12 @@ class Ledger:
         return self.up + self.down
 
     def add(
-        self, client: int, direction: Direction, phase: str, byte_count: int, message_count: int = 1
+        self,
+        client: ClientIndex,
+        direction: Direction,
+        phase: str,
+        byte_count: int,
+        message_count: int = 1,
     ) -> None:
         """Record `byte_count` bytes. UsageError for an unknown client or direction, or an empty phase."""
         entry = self._find_entry(client, direction, phase)
@@ -137,7 +142,9 @@ class Ledger:
         else:
             self.down += byte_count
 
-    def _find_entry(self, client: int, direction: Direction, phase: str) -> BytesAndMessages | None:
+    def _find_entry(
+        self, client: ClientIndex, direction: Direction, phase: str
+    ) -> BytesAndMessages | None:
         """The entry of this triple; None if there is none yet. Needs no check: entries were checked when made."""
         # True == 1 and 1.0 == 1 as keys: only the exact types may find an entry.
         if type(client) is int and type(direction) is str and type(phase) is str:
@@ -145,7 +152,7 @@ class Ledger:
         return None
 
     def _find_or_make_checked_entry(
-        self, client: int, direction: Direction, phase: str
+        self, client: ClientIndex, direction: Direction, phase: str
     ) -> BytesAndMessages:
         """A new entry, or the existing one if only the types differ (numpy's 2). UsageError as in `add`."""
         client = check_whole_number("client", client, 0, self.clients - 1)
@@ -160,14 +167,14 @@ class Ledger:
         """{client: bytes up and down} of every client; 0 and 0 for one without a message."""
         sums = dict.fromkeys(range(self.clients), UpDown(0, 0))
         for (client, direction, _phase), (count, _messages) in self._entries.items():
-            sums[client] = sums[client].add(direction, count)
+            sums[client] = sums[client].with_added_bytes(direction, count)
         return sums
 
     def by_phase(self) -> BytesByPhase:
         """{phase: bytes up and down} of all clients together; phases in order of first appearance."""
         sums: dict[str, UpDown] = {}
         for (_client, direction, phase), (count, _messages) in self._entries.items():
-            sums[phase] = sums.get(phase, UpDown(0, 0)).add(direction, count)
+            sums[phase] = sums.get(phase, UpDown(0, 0)).with_added_bytes(direction, count)
         return sums
 
     def rows(self) -> list[LedgerRow]:
@@ -232,7 +239,7 @@ def _iterate_tensors(payload: Payload) -> Iterator[torch.Tensor]:
                 f"{payload.layout} on {payload.device}."
             )
         yield payload
-    elif isinstance(payload, Quantised):
+    elif isinstance(payload, QuantisedTensor):
         yield from payload.codes_and_scale
     elif isinstance(payload, dict):
         for name, item in payload.items():
@@ -253,7 +260,7 @@ def _copy_payload(payload: Payload) -> Payload:
     """A copy of a payload whose tensors share no memory and no gradient history with the original's."""
     if isinstance(payload, torch.Tensor):
         return payload.detach().clone(memory_format=torch.contiguous_format)
-    if isinstance(payload, Quantised):
+    if isinstance(payload, QuantisedTensor):
         codes = _copy_payload(payload.codes)
         scale = _copy_payload(payload.scale)
         return dataclasses.replace(payload, codes=codes, scale=scale)

@@ -56,7 +56,7 @@ from fedlab_nb.data.input_types import ArrayLike, ArraysByName, FileOptions, Ind
 from fedlab_nb.data.pictures import ColourMode, PixelScale, find_pixel_scale
 from fedlab_nb.data.schema import FEATURES, IMAGES, RECORDINGS, InputSchema, SampleKind
 from fedlab_nb.data.sums import MeanAndDeviation, sum_rows_in_fixed_order
-from fedlab_nb.errors import UsageError, choose
+from fedlab_nb.errors import UsageError, check_allowed_name
 from fedlab_nb.value_types import SampleShape
 
 if TYPE_CHECKING:
@@ -337,7 +337,7 @@ def make_dataset_from_arrays(
     arrays = {}
     for key, value in arrays_by_name.items():
         if value is not None:
-            arrays[choose("array", key, names)] = value
+            arrays[check_allowed_name("array", key, names)] = value
     is_unsplit = "x" in arrays and "y" in arrays
     lacking = [key for key in REQUIRED if key not in arrays]
     if lacking and not is_unsplit:

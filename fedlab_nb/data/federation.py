@@ -41,9 +41,15 @@ from fedlab_nb.data.partition import (
     partition_by_fonts,
     partition_samples,
 )
-from fedlab_nb.errors import UsageError, check_number, check_whole_number, choose, parse_if_number
-from fedlab_nb.rng import generator, make_numpy_generator
-from fedlab_nb.torch_switches import use_default_switches
+from fedlab_nb.errors import (
+    UsageError,
+    check_allowed_name,
+    check_number,
+    check_whole_number,
+    parse_if_number,
+)
+from fedlab_nb.rng import make_numpy_generator, make_torch_generator
+from fedlab_nb.torch_switches import use_default_torch_switches
 from fedlab_nb.value_types import SettingsByName, SettingValue
 
 if TYPE_CHECKING:
@@ -277,12 +283,14 @@ class Federation:
                 numbers[name] = k
         for k, name in self.edits.client_names.items():
             numbers[name] = k
-        return numbers[choose("client", client, numbers)]
+        return numbers[check_allowed_name("client", client, numbers)]
 
     def find_label_index(self, label: int | str) -> int:
         """The index of a class, from its name or its index."""
         if isinstance(label, str):
-            return self.dataset.class_names.index(choose("class", label, self.dataset.class_names))
+            return self.dataset.class_names.index(
+                check_allowed_name("class", label, self.dataset.class_names)
+            )
         return int(check_whole_number("label", label, 0, self.classes - 1))
 
     def settings(self) -> SettingsByName:
@@ -339,7 +347,7 @@ class Federation:
         )
 
 
-@use_default_switches()
+@use_default_torch_switches()
 def federate(
     dataset: DatasetSource,
     *,
@@ -468,7 +476,7 @@ def federate(
     origin["spurious"] = marked_clients
     origin["absent"] = absent
     origin["unseen"] = unseen
-    choose("cue", cue, CUES)
+    check_allowed_name("cue", cue, CUES)
     if marked_clients:
         marked_samples = torch.cat([shards[k] for k in marked_clients])
         dataset = copy_dataset_with_cue(dataset, marked_samples, cue, tint, seed)
@@ -512,7 +520,7 @@ def choose_partition(
     Raises UsageError for an unknown partition, and for settings that natural clients cannot have.
     """
     if chosen_partition is not None:
-        choose("partition", chosen_partition, PARTITIONS)
+        check_allowed_name("partition", chosen_partition, PARTITIONS)
         partition = chosen_partition
     elif named_client_count:
         partition = "natural"
@@ -710,7 +718,7 @@ def copy_dataset_with_cue(
         options: dict[str, Any] = {}  # the tint draws nothing at random
         version: tuple[object, ...] = ("tint", TINT_VERSION)
     else:
-        options = {"generator": generator(seed, "cue", cue)}
+        options = {"generator": make_torch_generator(seed, "cue", cue)}
         version = (cue, seed)
     x[sample_indices] = CUES[cue](
         x[sample_indices], y[sample_indices], cue_strength, class_count=dataset.classes, **options

@@ -27,7 +27,7 @@ from fedlab_nb.data.cells import convert_columns_to_numbers_or_texts, is_plain_n
 from fedlab_nb.data.columns import ColumnKind
 from fedlab_nb.data.dataset import shorten_error_text
 from fedlab_nb.data.input_types import FileOptions
-from fedlab_nb.errors import UsageError, choose
+from fedlab_nb.errors import UsageError, check_allowed_name
 from fedlab_nb.installation import format_install_command
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def convert_file_options_to_texts(
     """Convert options to texts; lists are joined by commas. Raises UsageError for an unknown option."""
     checked = {}
     for name, value in options.items():
-        choose(f"option of {option_owner}", name, allowed)
+        check_allowed_name(f"option of {option_owner}", name, allowed)
         if value is None:
             value = ""
         if isinstance(value, list | tuple | set):

@@ -46,7 +46,7 @@ from fedlab_nb.data.array_types import (
 )
 from fedlab_nb.data.dataset import Dataset, Description, hash_to_content_id
 from fedlab_nb.data.schema import make_image_schema
-from fedlab_nb.errors import UsageError, check_whole_number, choose
+from fedlab_nb.errors import UsageError, check_allowed_name, check_whole_number
 from fedlab_nb.rng import derive_stream_seed
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def parse_glyphs_name(name: str) -> GlyphsOptions:
     >>> parse_glyphs_name("glyphs:28"), parse_glyphs_name("glyphs:16g"), parse_glyphs_name("glyphs")
     ({'size': 28, 'channels': 3}, {'size': 16, 'channels': 1}, {})
     """
-    short_name = choose("name of glyphs", name, NAMES).partition(":")[2]
+    short_name = check_allowed_name("name of glyphs", name, NAMES).partition(":")[2]
     if not short_name:
         return {}
     if short_name.endswith("g"):
@@ -175,7 +175,7 @@ def check_glyphs_options_and_add_defaults(
     """
     options_of_name = parse_glyphs_name(name)
     for option in options:
-        choose("option of glyphs", option, OPTIONS)
+        check_allowed_name("option of glyphs", option, OPTIONS)
         if option in options_of_name:
             raise UsageError(
                 f"Dataset {name!r} has its {option} in its name; leave {option} out, or name the "
@@ -187,7 +187,9 @@ def check_glyphs_options_and_add_defaults(
     checked["n_public"] = check_whole_number("n_public", checked["n_public"], 0)
     checked["size"] = check_whole_number("size", checked["size"], 8, 128)
     checked["seed"] = check_whole_number("seed", checked["seed"])
-    checked["channels"] = int(choose("number of channels", str(checked["channels"]), ("1", "3")))
+    checked["channels"] = int(
+        check_allowed_name("number of channels", str(checked["channels"]), ("1", "3"))
+    )
     return checked
 
 

@@ -45,7 +45,13 @@ from fedlab_nb.data.array_types import (
     Shares,
 )
 from fedlab_nb.declared import read_toml
-from fedlab_nb.errors import RunError, UsageError, check_number, check_whole_number, choose
+from fedlab_nb.errors import (
+    RunError,
+    UsageError,
+    check_allowed_name,
+    check_number,
+    check_whole_number,
+)
 
 PARTITIONS: dict[str, str] = read_toml("data/datasets.toml")["partitions"]
 RULES = {name: text for name, text in PARTITIONS.items() if name not in ("fonts", "natural")}
@@ -157,8 +163,8 @@ def partition_samples(
     [array([0, 1]), array([2, 3])]
     """
     n = len(labels)
-    choose("partition", partition, RULES)
-    choose("repair", repair, REPAIRS)
+    check_allowed_name("partition", partition, RULES)
+    check_allowed_name("repair", repair, REPAIRS)
     alpha = check_number("alpha", alpha, 0, excludes_low=True, hint=ALPHA_HINT)
     client_count = check_whole_number(
         "clients", client_count, 1, n, hint="every client needs one training sample or more"

@@ -23,7 +23,7 @@ import numpy as np
 
 from fedlab_nb.data import registry
 from fedlab_nb.data.dataset import Dataset, Description, hash_to_content_id
-from fedlab_nb.errors import UsageError, check_number, choose, parse_if_number
+from fedlab_nb.errors import UsageError, check_allowed_name, check_number, parse_if_number
 from fedlab_nb.rng import make_numpy_generator
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def convert_and_check_public_choice(
         )
     if not registry.is_dataset_path(value):
         allowed = (OWN, *registry.DATASETS, "a share from 0 to 0.9", "PATH.npz")
-        choose("public data", value, allowed)
+        check_allowed_name("public data", value, allowed)
     check_can_be_public_dataset(value, description)
     return value
 

@@ -26,8 +26,8 @@ from fedlab_nb.data.files import (
 )
 from fedlab_nb.data.input_types import DatasetOptions, DatasetOptionValue, DatasetSource
 from fedlab_nb.declared import read_toml
-from fedlab_nb.errors import UsageError, choose
-from fedlab_nb.torch_switches import use_default_switches
+from fedlab_nb.errors import UsageError, check_allowed_name
+from fedlab_nb.torch_switches import use_default_torch_switches
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ _lock = threading.Lock()  # protects the two dicts above
 _added: dict[str, Dataset | Path] = {}  # by the name that `add_dataset` gave it
 
 
-@use_default_switches()
+@use_default_torch_switches()
 def load(source: DatasetSource, **options: DatasetOptionValue) -> Dataset:
     """Load the dataset of that name, or data of your own: the path of a table, of arrays or of a
     folder of pictures, a DataFrame, or a dict of arrays. The last few data sets stay in memory.
@@ -331,7 +331,7 @@ def resolve_data_source(source: DatasetSource, options: DatasetOptions) -> Resol
         raise UsageError(f"There is no file {name!r}; give the path of {ENDINGS}.")
     if isinstance(name, str) and name not in HOMES:
         unlisted = [name_of_home for name_of_home in HOMES if name_of_home not in DATASETS]
-        choose("dataset", name, [*DATASETS, *unlisted, "PATH.npz", "PATH.csv"])
+        check_allowed_name("dataset", name, [*DATASETS, *unlisted, "PATH.npz", "PATH.csv"])
     module = HOMES.get(name, arrays)
     if options and module is not glyphs:
         raise UsageError(

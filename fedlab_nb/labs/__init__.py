@@ -10,7 +10,7 @@ import pkgutil
 from collections.abc import Iterable
 from typing import Any
 
-from ..errors import choose
+from ..errors import check_allowed_name
 from ..methods import METHODS
 from ..panels import LabPanel, LabSpec, Panel
 from .coboosting.images import DATA_FREE, make_data_free_lab_spec
@@ -28,7 +28,9 @@ def lab(method: str, *, methods: Iterable[str] | None = None, **options: Any) ->
 
     Raises UsageError for a name or value that no control takes.
     """
-    return LabPanel(find_lab_spec(choose("method", method, METHODS)), methods=methods, **options)
+    return LabPanel(
+        find_lab_spec(check_allowed_name("method", method, METHODS)), methods=methods, **options
+    )
 
 
 def find_lab_spec(method: str) -> LabSpec:

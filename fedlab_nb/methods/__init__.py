@@ -14,10 +14,10 @@ from .base import (
     METHODS,
     Method,
     choose_method_label,
-    group_methods_by_kind,
+    group_method_names,
     knob,
     register,
-    shorten_title,
+    shorten_method_title,
 )
 from .run_outputs import EnsembleModel, GlobalModel, NetworkModel, Progress, Report
 

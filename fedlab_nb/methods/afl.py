@@ -41,7 +41,7 @@ from ..data.array_types import FeatureArray, LabelArray
 from ..errors import UsageError, check_whole_number
 from ..methods.run_outputs import SentenceOnPrivacy
 from ..tensor_types import ClassifierWeights, ClassScores, Features, Labels, Samples
-from ..value_types import Accuracy0To1
+from ..value_types import Accuracy0To1, ClientIndex
 from .base import Context, Progress, Report, Steps, knob, register
 from .memory import SquareMatricesInMemory
 from .parts.frozen import FrozenFeatures, FrozenMethod, HeadModel
@@ -49,7 +49,7 @@ from .parts.kronecker import add_to_diagonal, make_inverse_multiplier
 from .parts.privacy import find_smallest_noise_sigma, send_and_sum_masked_vectors
 from .parts.ridge import WAYS, RidgeSelection, RidgeSums, choose_ridge
 from .run_outputs import AccuracyByRule
-from .traffic import FLOAT, FederationSizes, TrafficBytes, count_upper_triangle_entries
+from .traffic import FLOAT, FederationSizes, RunBytesBothWays, count_upper_triangle_entries
 
 ClassifierWeightArray = np.ndarray  # [D, C]
 ClientClassifierWeightArray = np.ndarray  # [M, D, C]
@@ -83,10 +83,12 @@ def solve_classifier_weights(
     return make_inverse_multiplier(add_to_diagonal(moments, ridge))(summed_client_sums.classes)
 
 
-def compute_linear_scores(features: Features, weights: ClassifierWeights) -> ClassScores:
+def compute_linear_scores(
+    features: Features, weights_with_bias_row: ClassifierWeights
+) -> ClassScores:
     """`(φ, 1)ᵀ W` `[N, C]` of `features [N, d - 1]`, in their dtype."""
-    weights = weights.to(features)
-    return features @ weights[:-1] + weights[-1]
+    weights_with_bias_row = weights_with_bias_row.to(features)
+    return features @ weights_with_bias_row[:-1] + weights_with_bias_row[-1]
 
 
 # ---------------------------------------------------------------------------------------------------------------- model
@@ -127,12 +129,12 @@ class AflReport(Report):
     align: float | None = None
     own_fits: float | None = None
 
-    def others(self) -> AccuracyByRule:
+    def get_accuracies_under_other_rules(self) -> AccuracyByRule:
         if self.own_fits is None:
             return {}
         return {OWN_FITS: self.own_fits}
 
-    def get_client_sums(self, client: int) -> RidgeSums:
+    def get_client_sums(self, client: ClientIndex) -> RidgeSums:
         """Client k's sums; UsageError if the server has only the total."""
         if self.moments is None or self.classes is None:
             raise UsageError(
@@ -161,7 +163,7 @@ class AflReport(Report):
 
 
 def solve_classifier_weights_without_client(
-    report: AflReport, client: int
+    report: AflReport, client: ClientIndex
 ) -> ClassifierWeightArray:
     """The weights `[d, C]` as if client k had never taken part: its sums are subtracted, and the fit solved again.
 
@@ -194,10 +196,10 @@ def solve_classifier_weights_without_client(
 
 
 def compute_accuracy_of_classifier_weights(
-    weights: ClassifierWeightArray, features: FeatureArray, labels: LabelArray
+    weights_with_bias_row: ClassifierWeightArray, features: FeatureArray, labels: LabelArray
 ) -> Accuracy0To1:
-    """Share of samples with `features [N, d - 1]` that `weights [d, C]` put into their class `labels [N]`."""
-    scores = features @ weights[:-1] + weights[-1]
+    """Share of samples with `features [N, d - 1]` that the weights `[d, C]` put into their class `labels [N]`."""
+    scores = features @ weights_with_bias_row[:-1] + weights_with_bias_row[-1]
     return float((scores.argmax(1) == labels).mean())
 
 
@@ -219,7 +221,7 @@ class AflModel(HeadModel):
             report,
         )
 
-    def measured(self, samples: Samples, labels: Labels) -> Report:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> Report:
         """With the accuracy of the mean of the clients' own fits, where the server has their sums without noise."""
         report = self.report
         assert isinstance(report, AflReport)
@@ -266,15 +268,15 @@ class AFL(FrozenMethod):
 
     report = AflReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         d = self.count_features_before_run(sizes)
         sums = count_upper_triangle_entries(d + 1) + (d + 1) * sizes.classes
         if self.features not in SENT_AS_A_SEED or self.send_body or self.align or self.epsilon:
-            return TrafficBytes(sizes.count_bytes_from_all_clients(sums), is_exact=False)
+            return RunBytesBothWays(sizes.count_bytes_from_all_clients(sums), is_exact=False)
         seed = 0 if self.features == "pixels" else 8
         if self.secure:  # numbers of 64 bits, and a key of 32 bytes for each pair of clients
-            return TrafficBytes(sizes.clients * (8 * sums + 32 * sizes.clients + seed))
-        return TrafficBytes(sizes.clients * (FLOAT * sums + seed))
+            return RunBytesBothWays(sizes.clients * (8 * sums + 32 * sizes.clients + seed))
+        return RunBytesBothWays(sizes.clients * (FLOAT * sums + seed))
 
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)
@@ -369,15 +371,15 @@ class AFL(FrozenMethod):
             return AflModel(features, weights, report)
 
     def _copy_report_with_client_sums_if_small(
-        self, report: AflReport, received: Sequence[RidgeSums]
+        self, report: AflReport, received_sums: Sequence[RidgeSums]
     ) -> AflReport:
         """The report with each client's sums, unless they are too large."""
-        triangles = [pack_upper_triangle(sums.moments) for sums in received]
-        numbers = len(received) * (triangles[0].numel() + received[0].classes.numel())
+        triangles = [pack_upper_triangle(sums.moments) for sums in received_sums]
+        numbers = len(received_sums) * (triangles[0].numel() + received_sums[0].classes.numel())
         if numbers > MOST_NUMBERS:
             return report
         moments = torch.stack(triangles).cpu().numpy()
-        classes = torch.stack([sums.classes for sums in received]).cpu().numpy()
+        classes = torch.stack([sums.classes for sums in received_sums]).cpu().numpy()
         return replace(report, moments=moments, classes=classes)
 
     def _send_and_sum_masked_client_sums(

@@ -20,9 +20,15 @@ import torch
 from torch import Tensor
 
 from ..declared import read_toml
-from ..errors import UsageError, check_number, check_whole_number, choose, parse_if_number
+from ..errors import (
+    UsageError,
+    check_allowed_name,
+    check_number,
+    check_whole_number,
+    parse_if_number,
+)
 from ..models import MODELS
-from ..models.build import check_names_one_model
+from ..models.build import check_model_text_names_one
 from ..models.state import ModelState
 from ..training import Recipe
 from ..value_types import MeanPassesPerClient, SettingValue
@@ -39,7 +45,7 @@ from .run_outputs import (  # noqa: F401
     Steps,
     report_progress,
 )
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, RunBytesBothWays
 
 # ---------------------------------------------------------------------------------------------------------------- knobs
 # A method's hyper-parameters. Each has a label, a range and a help text, and is checked when it is set.
@@ -81,16 +87,18 @@ class Knob:
         """
         name = f"{method_name}.{self.name}"
         if self.model:
-            return check_names_one_model(cast(str, value))
+            return check_model_text_names_one(cast(str, value))
         if self.options:
-            return choose(name, value, self.options)
+            return check_allowed_name(name, value, self.options)
         if isinstance(self.default, bool):
             text = str(value).lower()
             if text in _TRUE:
                 return True
             if text in _FALSE:
                 return False
-            return choose(name, text, ("true", "false"))  # raises the UsageError: text is neither
+            return check_allowed_name(
+                name, text, ("true", "false")
+            )  # raises the UsageError: text is neither
         if self.endless and parse_if_number(value) == math.inf:
             return 0.0
         if isinstance(self.default, int):
@@ -131,9 +139,9 @@ def make_server_model_knob() -> KnobField:
 ClientWeighting = Literal["samples", "uniform"]
 
 
-def make_client_weights_knob(symbol: str) -> KnobField:
+def make_client_weights_knob(papers_symbol: str) -> KnobField:
     """Make the field `weights` of the methods that average clients by sample counts, or equally."""
-    return knob("samples", "Weights", symbol=symbol, options=("samples", "uniform"))
+    return knob("samples", "Weights", symbol=papers_symbol, options=("samples", "uniform"))
 
 
 NEEDS = {
@@ -248,7 +256,7 @@ class Method:
         """
         return float(recipe.epochs)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         """Compute the bytes of a whole run before it begins: of all clients, in both directions.
 
         By default this is an estimate: one model down to each client, and one up. It assumes that no client is absent
@@ -256,7 +264,7 @@ class Method:
         """
         return sizes.one_shot_bytes.as_estimate
 
-    def check_poison(self, ctx: Context) -> None:
+    def check_poison_applies_to_method(self, ctx: Context) -> None:
         """Raise UsageError if clients are poisoned in a way that does not apply to this method's
         clients.
         """
@@ -310,7 +318,7 @@ class Method:
         values = {k.name: k.default for k in knobs.values()}
         checked = {}
         for name, value in given.items():
-            choose(f"setting of {cls.info.name}", name, knobs)
+            check_allowed_name(f"setting of {cls.info.name}", name, knobs)
             checked[name] = knobs[name].convert_and_check(cls.info.name, value)
             if knobs[name].model and checked[name] != "auto":
                 model = str(checked[name]).partition(":")[0]
@@ -327,36 +335,40 @@ InfoValue = str | bool | Iterable[str] | Mapping[str, str]
 
 
 def choose_method_label(
-    method: str, settings: Mapping[str, SettingValue] | None = None, default_title: str = ""
+    method_name: str,
+    settings: Mapping[str, SettingValue] | None = None,
+    other_default_title: str = "",
 ) -> str:
     """Choose the name of a method's runs in pictures and tables: its title, or the title for a
     value of a knob.
 
     settings: {knob: its value}, with or without "METHOD." before the name of a knob
-    default_title: replaces the method's own title
+    other_default_title: replaces the method's own title
     """
-    if method not in METHODS:
-        return default_title or method
-    cls = METHODS[method]
+    if method_name not in METHODS:
+        return other_default_title or method_name
+    cls = METHODS[method_name]
     settings = settings or {}
     for condition, title in cls.info.titles.items():
         name, _, title_value = condition.partition("=")
         value = settings.get(name, getattr(cls, name))
-        value = settings.get(f"{method}.{name}", value)
+        value = settings.get(f"{method_name}.{name}", value)
         if str(value) == title_value:
             return title
-    return default_title or cls.info.title
+    return other_default_title or cls.info.title
 
 
-def shorten_title(title: str) -> str:
+def shorten_method_title(method_title: str) -> str:
     """Shorten a title for narrow places.
 
-    >>> [shorten_title(title) for title in ("FedAvg, one round", "FedENS: mean of logits", "fens (rounds = 10)")]
+    >>> [shorten_method_title(title) for title in ("FedAvg, one round", "FedENS: mean of logits", "fens (rounds = 10)")]
     ['FedAvg', 'FedENS', 'fens']
-    >>> shorten_title("mean of probabilities")
+    >>> shorten_method_title("mean of probabilities")
     'mean of prob.'
     """
-    return re.sub(r" \(.*|, (one|run) .*|: mean .*", "", title).replace("probabilities", "prob.")
+    return re.sub(r" \(.*|, (one|run) .*|: mean .*", "", method_title).replace(
+        "probabilities", "prob."
+    )
 
 
 def register(name: str, **info: InfoValue) -> MethodDecorator:
@@ -404,21 +416,21 @@ def _make_info(name: str, cls: type[Method], given_fields: Mapping[str, InfoValu
         group = ONE_SHOT if info.get("rounds", "one-shot") == "one-shot" else ROUNDS
     needs = frozenset(info.get("needs", ()))
     assert needs <= set(NEEDS), needs
-    info |= {"help": help, "group": choose("group", group, GROUPS), "needs": needs}
+    info |= {"help": help, "group": check_allowed_name("group", group, GROUPS), "needs": needs}
     return Info(name, **info)
 
 
-MethodsByKind = dict[str, list[str]]  # {group of GROUPS: names of methods}
+MethodNamesByGroup = dict[str, list[str]]  # {group of GROUPS: names of methods}
 
 
-def group_methods_by_kind(methods: Iterable[str]) -> MethodsByKind:
-    """Group `methods` as {group: their names}, in the order of GROUPS and of METHODS, without empty
+def group_method_names(method_names: Iterable[str]) -> MethodNamesByGroup:
+    """Group `method_names` as {group: their names}, in the order of GROUPS and of METHODS, without empty
     groups.
     """
-    methods = set(methods)
+    method_names = set(method_names)
     groups: dict[str, list[str]] = {group: [] for group in GROUPS}
     for name, cls in METHODS.items():
-        if name in methods:
+        if name in method_names:
             groups[cls.info.group].append(name)
     return {group: names for group, names in groups.items() if names}
 

@@ -20,25 +20,24 @@ from ..errors import SAMPLES, RunError
 from ..models import (
     Network,
     build,
+    copy_model_state,
     load_state,
-    model_state,
     parse_architecture,
     prepend_input_normalisation_in_place,
 )
 from ..models.build import choose_default_width
 from ..models.network import Architecture
 from ..models.state import ModelState, are_all_finite, copy_model
-from ..rng import draw_laplace_noise, generator
+from ..rng import draw_laplace_noise_of_scale_1, make_torch_generator
 from ..tensor_types import SampleIndices
-from ..training import ClientModels, EpochProgress, Recipe, train_clients
+from ..training import ClientModels, EpochProgress, Recipe, train_clients_in_place
 from ..training.backend import BackendChoice
 from ..training.local import TrainingOption
 from ..training.loop import LabelledSamples, Shard
-from ..value_types import WithBlock
+from ..value_types import ClientIndex, WithBlock
 from .poison import Poison
 from .run_outputs import ClientsAlone, Progress, Steps, report_progress
 
-ClientIndex = int  # from 0
 StateByClient = Mapping[ClientIndex, ModelState]
 SampleCountPerClient = list[int]  # n_k of each client
 # A requirement of a method.
@@ -75,11 +74,15 @@ class PrivateData:
         samples = federation.dataset.x_train
         if data_noise:
             assert stream is not None
-            samples = samples.double() + data_noise * draw_laplace_noise(samples.shape, stream)
+            samples = samples.double() + data_noise * draw_laplace_noise_of_scale_1(
+                samples.shape, stream
+            )
         self._x = samples.to(device, dtype)
         labels = federation.dataset.y_train.to(device)
         poisoned_shards = [federation.shards[k] for k in poisoned]
-        self._y = poison.flip_labels_of_shards(labels, poisoned_shards, federation.classes)
+        self._y = poison.copy_labels_with_shards_flipped(
+            labels, poisoned_shards, federation.classes
+        )
         self._train = []
         self._held_out = []
         for train_rows, held_out_rows in federation.split(holdout):
@@ -94,14 +97,14 @@ class PrivateData:
         sample_indices = sample_indices.to(self._y.device)
         return LabelledSamples(self._x[sample_indices], self._y[sample_indices])
 
-    def train(self, client: int) -> LabelledSamples:
+    def train(self, client: ClientIndex) -> LabelledSamples:
         return self._select_samples(self._train[client])
 
-    def held_out(self, client: int) -> LabelledSamples:
+    def held_out(self, client: ClientIndex) -> LabelledSamples:
         self.held_out_used = True
         return self._select_samples(self._held_out[client])
 
-    def everything(self, client: int) -> LabelledSamples:
+    def everything(self, client: ClientIndex) -> LabelledSamples:
         self.held_out_used = True
         rows = torch.cat([self._train[client], self._held_out[client]])
         return self._select_samples(rows.sort().values)
@@ -196,7 +199,7 @@ class Context:
 
     def generator(self, *names: str | int) -> torch.Generator:
         """Make the random stream `names` of this run's seed."""
-        return generator(self.seed, *names)
+        return make_torch_generator(self.seed, *names)
 
     @contextmanager
     def server(self) -> WithBlock:
@@ -210,7 +213,7 @@ class Context:
 
     # ------------------------------------------------------------------ models
     def initial_model(
-        self, client: int = 0, architecture: Architecture | None = None, *stream_names: str
+        self, client: ClientIndex = 0, architecture: Architecture | None = None, *stream_names: str
     ) -> Network:
         """Return the untrained model of `client`: the server's common one, or, with
         init="different", its own.
@@ -283,11 +286,11 @@ class Context:
         if self.init != "same":
             return models
         for k, model in enumerate(models):
-            load_state(model, self.link.down(k, model_state(model), phase="initial model"))
+            load_state(model, self.link.down(k, copy_model_state(model), phase="initial model"))
         for k, kind in enumerate(self._absent_architectures, self.clients_count):
             if architectures:
                 kind = architectures[0]
-            state = model_state(self.initial_model(0, kind, *stream_names))
+            state = copy_model_state(self.initial_model(0, kind, *stream_names))
             self.link.down(k, state, phase="initial model")
         return models
 
@@ -325,13 +328,13 @@ class Context:
     ) -> Iterator[EpochProgress]:
         """Train every client alone, by the run's recipe. `models` are changed in place.
 
-        options: arguments of `train_clients` in place of the run's
+        options: arguments of `train_clients_in_place` in place of the run's
         """
         options.setdefault("recipe", self.recipe)
         options.setdefault("seed", self.seed)
         options.setdefault("ids", self.ids)
         options.setdefault("backend", self.backend)
-        return train_clients(models, shards, **options)
+        return train_clients_in_place(models, shards, **options)
 
     def further_training(
         self, phase: str, models: Sequence[Network], **options: TrainingOption
@@ -350,7 +353,7 @@ class Context:
         """
         if not self.poison.changes_models:
             return {}
-        return {k: model_state(models[k]) for k in self.poisoned}
+        return {k: copy_model_state(models[k]) for k in self.poisoned}
 
     def replace_poisoned_models(
         self, clients: ClientModels, initial_states: StateByClient
@@ -370,17 +373,17 @@ class Context:
         return clients.with_states(states)
 
     def make_upload(
-        self, client: int, start_state: Mapping[str, Tensor], model: nn.Module
+        self, client: ClientIndex, start_state: Mapping[str, Tensor], trained_model: nn.Module
     ) -> ModelState:
-        """Make the state that `client` sends: that of its trained `model`, or a poisoned one.
+        """Make the state that `client` sends: that of its `trained_model`, or a poisoned one.
 
         start_state: the model's state before the training
         """
-        end = model_state(model)
+        end = copy_model_state(trained_model)
         if client not in self.poisoned or not self.poison.changes_models:
             return end
-        parameters = [name for name, _ in model.named_parameters()]
-        return self.poison.poison_state(start_state, end, parameters)
+        parameters = [name for name, _ in trained_model.named_parameters()]
+        return self.poison.make_poisoned_state(start_state, end, parameters)
 
     def collect(
         self, step_name: str, make_message: Callable[[int], Payload], phase: str = ""
@@ -420,15 +423,17 @@ class Context:
             return
         rate = f"lr={self.recipe.lr:g}"
         for k, module in enumerate(clients.modules):
-            check_finite(module.parameters(), f"Local training of client {k}", rate)
+            check_training_is_finite(module.parameters(), f"Local training of client {k}", rate)
 
 
-def check_finite(numbers: Iterable[Tensor], training_name: str, learning_rate_text: str) -> None:
-    """Raise RunError if `numbers` are not all finite.
+def check_training_is_finite(
+    numbers_to_check: Iterable[Tensor], training_name: str, learning_rate_text: str
+) -> None:
+    """Raise RunError if `numbers_to_check` are not all finite.
 
     The message says that `training_name` diverged with `learning_rate_text`, such as "lr=0.1".
     """
-    if not are_all_finite(numbers):
+    if not are_all_finite(numbers_to_check):
         raise RunError(
             f"{training_name} diverged with {learning_rate_text}: its numbers are no longer "
             "finite; use a smaller rate."

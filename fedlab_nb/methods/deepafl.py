@@ -31,12 +31,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..rng import generator
+from ..rng import make_torch_generator
 from ..tensor_types import (
     ClassifierWeights,
     ClassScores,
     Features,
-    LayerMatrix,
     Samples,
     SquareMatrix,
 )
@@ -44,12 +43,13 @@ from .base import Context, Progress, Report, Steps, knob, register
 from .parts.frozen import FrozenFeatures, FrozenMethod, HeadModel
 from .parts.kronecker import add_to_diagonal, make_inverse_multiplier
 from .parts.ridge import RidgeSums
-from .traffic import FederationSizes, TrafficBytes, count_upper_triangle_entries
+from .traffic import FederationSizes, RunBytesBothWays, count_upper_triangle_entries
 
 FeatureClassProducts = Tensor  # [D, C], features times errors of the classes, summed
+ResidualMatrix = Tensor  # [h, d], Ω: from a layer's h random features to d changes of its input
 
 # B [i, o] and b [o] of random features σ(x B + b); a plain tuple, as saved models have it.
-RandomLayer = tuple[Tensor, Tensor]
+RandomWeightAndBias = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,16 +63,20 @@ class DeepAflReport(Report):
 
 
 def draw_random_layer(
-    seed: int, layer_index: int, input_size: int, output_size: int, dtype_device_template: Tensor
-) -> RandomLayer:
+    seed: int,
+    layer_index_from_0: int,
+    input_size: int,
+    output_size: int,
+    dtype_device_template: Tensor,
+) -> RandomWeightAndBias:
     """The numbers of a layer, the same on every device."""
-    stream = generator(seed, "deepafl", layer_index)
+    stream = make_torch_generator(seed, "deepafl", layer_index_from_0)
     weight = torch.randn(input_size, output_size, generator=stream) / input_size**0.5
     bias = torch.randn(output_size, generator=stream) / 2
     return weight.to(dtype_device_template), bias.to(dtype_device_template)
 
 
-def compute_random_features(samples: Features, random_layer: RandomLayer) -> Features:
+def compute_random_features(samples: Features, random_layer: RandomWeightAndBias) -> Features:
     """σ(x B + b) `[n, o]` of `samples [n, i]`."""
     weight, bias = random_layer
     return torch.tanh(torch.addmm(bias.to(samples), samples, weight.to(samples)))
@@ -82,12 +86,12 @@ def solve_residual_layer(
     feature_moments: SquareMatrix,
     feature_error_products: FeatureClassProducts,
     classifier_weights: ClassifierWeights,
-    gamma: float,
-) -> LayerMatrix:
-    """Ω `[h, d]` from FᵀF `[h, h]`, FᵀR `[h, C]` and W `[d, C]`."""
+    ridge: float,
+) -> ResidualMatrix:
+    """Solve for Ω `[h, d]` from FᵀF `[h, h]`, FᵀR `[h, C]` and W `[d, C]`; `ridge` is γ."""
     feature_values, u = torch.linalg.eigh(feature_moments)
     weight_values, v = torch.linalg.eigh(classifier_weights @ classifier_weights.T)
-    scale = feature_values.clamp(min=0)[:, None] * weight_values.clamp(min=0) + gamma
+    scale = feature_values.clamp(min=0)[:, None] * weight_values.clamp(min=0) + ridge
     return u @ (u.T @ feature_error_products @ (classifier_weights.T @ v) / scale) @ v.T
 
 
@@ -100,8 +104,8 @@ class DeepModel(HeadModel):
     def __init__(
         self,
         frozen: FrozenFeatures,
-        first: RandomLayer,
-        layers: Sequence[tuple[RandomLayer, Tensor]],
+        first: RandomWeightAndBias,
+        layers: Sequence[tuple[RandomWeightAndBias, Tensor]],
         weights: Tensor,
         report: DeepAflReport = DeepAflReport(),  # noqa: B008  (frozen)
     ) -> None:
@@ -121,7 +125,7 @@ class DeepModel(HeadModel):
         return features
 
 
-class ProductSums(NamedTuple):
+class MomentsAndProducts(NamedTuple):
     """The sums over all clients of XᵀX `[d, d]` and XᵀT `[d, C]`."""
 
     moments: Tensor
@@ -149,12 +153,12 @@ class DeepAFL(FrozenMethod):
     rho: float = knob(10.0, "Ridge of the weights", symbol="ρ", low=1e-9, high=1e6, log=True)
     gamma: float = knob(1.0, "Ridge of a layer", symbol="γ", low=1e-9, high=1e6, log=True)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         width, random, classes = self.width, self.random, sizes.classes
         heads = (self.layers + 1) * (count_upper_triangle_entries(width) + width * classes)
         blocks = self.layers * (count_upper_triangle_entries(random) + random * classes)
         down = self.layers * width * (classes + random)
-        return TrafficBytes(
+        return RunBytesBothWays(
             sizes.count_bytes_from_all_clients(heads + blocks + down) + 8 * sizes.clients
         )
 
@@ -172,11 +176,11 @@ class DeepAFL(FrozenMethod):
             x, y = ctx.private.train(k)
             phi.append(compute_random_features(client_features[k](x).double(), first))
             labels.append(F.one_hot(y, ctx.classes).double())
-        layers: list[tuple[RandomLayer, Tensor]] = []
+        layers: list[tuple[RandomWeightAndBias, Tensor]] = []
         objective: list[float] = []
         for t in range(self.layers + 1):
             # Clients, link: ΦᵀΦ and ΦᵀY up. Server: the ridge.
-            moments, classes = self.send_and_sum_client_products(ctx, phi, labels, "sums")
+            moments, classes = self.send_and_sum_moments_and_products(ctx, phi, labels, "sums")
             with ctx.server():
                 weights = make_inverse_multiplier(add_to_diagonal(moments, self.rho))(classes)
                 objective.append(1 - float((classes * weights).sum()) / sum(ctx.sizes))  # ‖Y‖² = N
@@ -190,7 +194,7 @@ class DeepAFL(FrozenMethod):
             layer_map = draw_random_layer(seed, t + 1, self.width, self.random, like)
             new_features = [compute_random_features(phi[k], layer_map) for k in clients]
             residuals = [labels[k] - phi[k] @ weights for k in clients]
-            moments, errors = self.send_and_sum_client_products(
+            moments, errors = self.send_and_sum_moments_and_products(
                 ctx, new_features, residuals, "layer's sums"
             )
             # Server: Ω; down. Clients: one layer more.
@@ -201,13 +205,13 @@ class DeepAFL(FrozenMethod):
             phi = [phi[k] + new_features[k] @ omega for k in clients]
         raise AssertionError  # the loop returns
 
-    def send_and_sum_client_products(
+    def send_and_sum_moments_and_products(
         self,
         ctx: Context,
         client_features: Sequence[Features],
         client_targets: Sequence[ClassScores],
-        phase: str,
-    ) -> ProductSums:
+        phase_in_ledger: str,
+    ) -> MomentsAndProducts:
         """Clients and link: the sums over all clients of XᵀX `[d, d]` and XᵀT `[d, C]`.
 
         `client_features`: each client's X `[n, d]`; `client_targets`: its T `[n, C]`.
@@ -215,6 +219,6 @@ class DeepAFL(FrozenMethod):
         received = []
         for k, (x, target) in enumerate(zip(client_features, client_targets, strict=True)):
             upload = RidgeSums(x.T @ x, x.T @ target).make_message(ctx.dtype)
-            received.append(RidgeSums.from_message(ctx.link.up(k, upload, phase=phase)))
+            received.append(RidgeSums.from_message(ctx.link.up(k, upload, phase=phase_in_ledger)))
         total = sum(received[1:], received[0])
-        return ProductSums(total.moments, total.classes)
+        return MomentsAndProducts(total.moments, total.classes)

@@ -44,7 +44,7 @@ from .parts.synthesis import (
     make_gradient_clip_knob,
     make_teacher_weights_knob,
 )
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, RunBytesBothWays
 
 AugmentChoice = Literal["none", "crop", "crop+flip"]
 AUGMENT: tuple[AugmentChoice, ...] = get_args(AugmentChoice)
@@ -78,25 +78,25 @@ class Dense(GeneratorKnobs):
     reset: bool = knob(False, "Fresh generator")
     weights: ClientWeighting = make_teacher_weights_knob()
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         return sizes.one_shot_bytes
 
     def compute_generator_loss(
         self,
         images: Images,
-        labels: Labels,
+        intended_labels: Labels,
         ensemble: FrozenEnsemble,
         student: nn.Module,
         client_weights: ClientWeights | None = None,
     ) -> ScalarLoss:
-        """L_CE + λ₁ L_BN + λ₂ L_div of `images [b, ...]` with intended `labels [b]`."""
+        """L_CE + λ₁ L_BN + λ₂ L_div of `images [b, ...]` with `intended_labels [b]`."""
         view = ensemble.compute_outputs(images, with_batch_norm_loss=self.bn_weight > 0)
         teacher = self.combine_client_logits_into_teacher(view.logits, client_weights)
-        similarity = F.cross_entropy(teacher, labels)
+        similarity = F.cross_entropy(teacher, intended_labels)
         boundary = compute_boundary_loss(teacher, student(images), self.div_temperature)
         return similarity + self.bn_weight * view.batch_norm + self.div_weight * boundary
 
-    def augment_images(self, images: Images, stream: torch.Generator) -> Images:
+    def augment_images_if_chosen(self, images: Images, stream: torch.Generator) -> Images:
         """Generated images as the loss reads them."""
         if self.augment == "none" or images.dim() < 4:
             return images
@@ -116,7 +116,9 @@ class Dense(GeneratorKnobs):
             server = GeneratorServer(self, ctx, uploaded)
 
             def image_loss(x: Tensor, *others: Any) -> Tensor:
-                return self.compute_generator_loss(self.augment_images(x, server.stream), *others)
+                return self.compute_generator_loss(
+                    self.augment_images_if_chosen(x, server.stream), *others
+                )
 
             for t in range(self.epochs):
                 # (a) Images that the ensemble understands and the student does not.

@@ -32,7 +32,7 @@ import torch
 from ..models import Network
 from ..models.state import copy_model
 from ..tensor_types import ClientProbabilities, Probabilities
-from ..training import Recipe, run_in_chunks, train_clients
+from ..training import Recipe, run_in_chunks, train_clients_in_place
 from ..training.loop import Shard
 from ..value_types import MeanPassesPerClient
 from .base import (
@@ -45,9 +45,9 @@ from .base import (
     knob,
     register,
 )
-from .context import check_finite
+from .context import check_training_is_finite
 from .parts.rounds import PHASE
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, RunBytesBothWays
 
 
 @register(
@@ -75,10 +75,10 @@ class DSFL(Method):
     temperature: float = knob(0.1, "Temperature", symbol="τ", low=0.01, high=10, log=True)
     share_images: bool = knob(True, "Send public images")
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         answers = sizes.classes * (2 * self.rounds - 1)
         images = sizes.numbers if self.share_images else 0
-        return TrafficBytes(
+        return RunBytesBothWays(
             sizes.count_bytes_from_all_clients(sizes.public_samples * (answers + images))
         )
 
@@ -102,57 +102,62 @@ class DSFL(Method):
         distil_epochs = max(1, round(self.distil_steps / public_batches))
         for t in range(self.rounds):
             # Clients: train, then predict the public images.
-            yield from self._train_for_epochs(ctx, t, "local", models, shards, local_epochs)
+            yield from self._train_in_place_for_epochs(
+                ctx, t, "local", models, shards, local_epochs
+            )
             received = []
             for k in all_clients:
                 probabilities = run_in_chunks(models[k], client_x).softmax(1)
                 received.append(ctx.link.up(k, probabilities, phase=PHASE))
             # Server: aggregate, and distil into its own model.
             with ctx.server():
-                q = aggregate_probabilities(
+                q = aggregate_client_probabilities(
                     torch.stack(received), self.aggregation, self.temperature
                 )
-                yield from self._train_for_epochs(
+                yield from self._train_in_place_for_epochs(
                     ctx, t, "server", [student], [(x, q)], distil_epochs
                 )
-                check_finite(student.parameters(), f"Round {t + 1}", f"lr={ctx.recipe.lr:g}")
+                check_training_is_finite(
+                    student.parameters(), f"Round {t + 1}", f"lr={ctx.recipe.lr:g}"
+                )
                 snapshot = NetworkModel(copy_model(student))  # later rounds do not change it
             yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=snapshot)
             # Clients: distil what comes down.
             if t + 1 < self.rounds:
                 q = ctx.link.broadcast(q, phase=PHASE)
                 public = [(client_x, q)] * ctx.clients_count
-                yield from self._train_for_epochs(ctx, t, "clients", models, public, distil_epochs)
+                yield from self._train_in_place_for_epochs(
+                    ctx, t, "clients", models, public, distil_epochs
+                )
         return snapshot
 
-    def _train_for_epochs(
+    def _train_in_place_for_epochs(
         self,
         ctx: Context,
         round_index: int,
-        role: Literal["local", "server", "clients"],
+        role_in_stream_name: Literal["local", "server", "clients"],
         models: Sequence[Network],
         shards: Sequence[Shard],
-        epochs: int,
+        epoch_count: int,
     ) -> Steps[None]:
-        """`epochs` on (x, y), or on (x, soft labels).
-
-        `role`: "local", "server" or "clients"; it names the random stream.
-        """
-        recipe = replace(ctx.recipe, epochs=epochs)
-        if role != "local":  # the soft labels belong to the images as they are
+        """Train `models` in place for `epoch_count` epochs, each on its shard: (x, labels) or (x, soft labels)."""
+        recipe = replace(ctx.recipe, epochs=epoch_count)
+        if role_in_stream_name != "local":  # the soft labels belong to the images as they are
             recipe = replace(recipe, augmentation="none")
-        stream = f"dsfl {role} {round_index}"
-        for _ in train_clients(
+        stream = f"dsfl {role_in_stream_name} {round_index}"
+        for _ in train_clients_in_place(
             models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=stream
         ):
             yield Progress(PHASE, round_index, self.rounds)
 
 
-def aggregate_probabilities(
-    probabilities: ClientProbabilities, aggregation: Literal["era", "mean"], temperature: float
+def aggregate_client_probabilities(
+    client_probabilities: ClientProbabilities,
+    aggregation: Literal["era", "mean"],
+    temperature: float,
 ) -> Probabilities:
     """q `[N, C]` from the clients' probabilities `[M, N, C]`: their mean, for "era" as the logits of a softmax at τ."""
-    mean = probabilities.mean(0)
+    mean = client_probabilities.mean(0)
     if aggregation == "era":
         return (mean / temperature).softmax(1)
     return mean

@@ -41,8 +41,8 @@ from ..tensor_types import ClassScores, ClientLogits, Labels, Logits, Samples
 from ..training import ClientModels, run_in_chunks
 from ..training.calibration import ScoreKind
 from ..training.evaluate import CachedFunction, compute_accuracy
+from ..value_types import ClientIndex
 from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
-from .context import ClientIndex
 from .parts import averages
 from .parts.byzantine import (
     are_predictions_safe_from_liars,
@@ -54,12 +54,12 @@ from .parts.frozen_ensemble import (
     compute_client_shares,
     send_class_counts_and_compute_class_shares,
 )
-from .run_outputs import AccuracyByRule, EnsembleRule, average_client_logits
-from .traffic import FederationSizes, TrafficBytes
+from .run_outputs import AccuracyByRule, EnsembleRule, average_logits_or_log_mean_probabilities
+from .traffic import FederationSizes, RunBytesBothWays
 
 AccuracyAndSampleCount = Tensor  # [2]
 VectorPerClient = Tensor  # [M, D]
-ClusterPerClient = Tensor  # int64 [M], the number of a client's cluster
+ClusterIndexPerClient = Tensor  # int64 [M], the number of a client's cluster
 
 # ----------------------------------------------------------------------------------------------------------- predictive
 # β-predictive Bayes: from a mixture of the clients' predictions (β = 0) to their product (β = 1).
@@ -76,12 +76,14 @@ ClusterPerClient = Tensor  # int64 [M], the number of a client's cluster
 GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 
 
-def blend_mean_and_product_of_probabilities(client_logits: ClientLogits, beta: float) -> Logits:
+def blend_mean_and_product_of_probabilities(
+    client_logits: ClientLogits, share_of_product: float
+) -> Logits:
     """Compute log p_β `[N, C]` from the clients' logits `[M, N, C]`. Its exponentials sum to 1."""
     log_p = client_logits.log_softmax(-1)
     product = log_p.sum(0)
     mixture = log_p.logsumexp(0)
-    return (beta * product + (1 - beta) * mixture).log_softmax(-1)
+    return (share_of_product * product + (1 - share_of_product) * mixture).log_softmax(-1)
 
 
 class ChosenBeta(NamedTuple):
@@ -98,10 +100,10 @@ class HeldOutLosses(TypedDict):
     samples: int
 
 
-def exchange_held_out_losses(
+def exchange_models_and_held_out_losses(
     ctx: Context, uploaded_models: ClientModels, beta_grid: tuple[float, ...] = GRID
 ) -> list[HeldOutLosses]:
-    """Run one more round: the uploaded models go down to every client, the NLL sums go up, 4 bytes
+    """Run one more round: the uploaded models go down to every client, and its sums of NLL go up, 4 bytes
     for each β.
 
     Call it outside `ctx.server()`.
@@ -166,43 +168,45 @@ PASSES = 50  # of k-means, at most
 def select_uploading_clients(
     ctx: Context,
     clients: ClientModels,
-    client_count: int,
+    client_count_or_0_for_all: int,
     criterion: ClientCriterion,
     stream_name: str,
 ) -> list[ClientIndex]:
     """Let clients send what `criterion` needs, and return the numbers of those that may upload, in
     ascending order.
 
-    client_count: how many clients may upload; 0 for all
+    client_count_or_0_for_all: how many clients may upload; 0 for all
     stream_name: name of the random stream
 
     Call it outside `ctx.server()`.
     """
     count = ctx.clients_count
-    if not 0 < client_count < count:
+    if not 0 < client_count_or_0_for_all < count:
         return list(range(count))
     if criterion == "random":
         with ctx.server():
             order = torch.randperm(count, generator=ctx.generator(stream_name, "selection"))
-            chosen = order[:client_count].tolist()
+            chosen = order[:client_count_or_0_for_all].tolist()
     else:
         # Clients: accuracy and sample count; also the last layer, if it is clustered.
         received = []
         for k in range(count):
-            upload: CriterionUpload = {"scores": measure_accuracy_and_sample_count(ctx, clients, k)}
+            upload: CriterionUpload = {
+                "scores": measure_held_out_accuracy_and_sample_count(ctx, clients, k)
+            }
             if criterion == "diversity":
                 upload["last layer"] = list(clients.module(k).classifier.state_dict().values())
             received.append(ctx.link.up(k, upload, phase="scores"))
         # Server: the choice.
         with ctx.server():
-            chosen = choose_clients_by_criterion(received, client_count, criterion)
+            chosen = choose_clients_by_criterion(received, client_count_or_0_for_all, criterion)
     for k in range(count):
         ctx.link.down(k, k in chosen, phase="scores")
     return sorted(chosen)
 
 
-def measure_accuracy_and_sample_count(
-    ctx: Context, clients: ClientModels, client: int
+def measure_held_out_accuracy_and_sample_count(
+    ctx: Context, clients: ClientModels, client: ClientIndex
 ) -> AccuracyAndSampleCount:
     """Client side: measure the model's accuracy on the client's held-out samples, 0–1, and n_k;
     `[2]`, float32.
@@ -229,20 +233,20 @@ def choose_clients_by_criterion(
     for upload in received_scores:
         vectors.append(torch.cat([tensor.flatten() for tensor in upload["last layer"]]))
     clusters = assign_to_k_means_clusters(torch.stack(vectors), client_count, ranked[0])
-    return choose_best_client_of_each_cluster(clusters, ranked, client_count)
+    return choose_best_of_clusters_then_next_best(clusters, ranked, client_count)
 
 
 def assign_to_k_means_clusters(
-    vectors: VectorPerClient, cluster_count: int, first_centre: int
-) -> ClusterPerClient:
+    vectors: VectorPerClient, cluster_count: int, first_centre_row: int
+) -> ClusterIndexPerClient:
     """Run k-means on `vectors [M, D]`, and return the cluster of each, `[M]`, 0 … cluster_count -
     1. Some clusters may be empty.
 
-    The first centre is row `first_centre`; each further one is the row farthest from all centres so
+    The first centre is row `first_centre_row`; each further one is the row farthest from all centres so
     far. So nothing is drawn at random.
     """
     vectors = vectors.double()
-    starts = vectors[[first_centre]]
+    starts = vectors[[first_centre_row]]
     while len(starts) < cluster_count:
         farthest = torch.cdist(vectors, starts).min(1).values.argmax()
         starts = torch.cat([starts, vectors[farthest][None]])
@@ -260,18 +264,20 @@ def assign_to_k_means_clusters(
     return clusters
 
 
-def choose_best_client_of_each_cluster(
-    clusters: ClusterPerClient, clients_by_rank: Sequence[int], client_count: int
+def choose_best_of_clusters_then_next_best(
+    cluster_of_each_client: ClusterIndexPerClient,
+    clients_best_first: Sequence[int],
+    client_count: int,
 ) -> list[ClientIndex]:
     """Choose the best client of each cluster, then the next best ones until there are
     `client_count`.
     """
-    cluster_of = clusters.tolist()
+    cluster_of = cluster_of_each_client.tolist()
     best: list[int] = []
-    for k in clients_by_rank:
+    for k in clients_best_first:
         if cluster_of[k] not in [cluster_of[j] for j in best]:
             best.append(k)
-    others = [k for k in clients_by_rank if k not in best]
+    others = [k for k in clients_best_first if k not in best]
     return (best + others)[:client_count]
 
 
@@ -306,7 +312,7 @@ class EnsembleReport(Report):
     members: list[int] | None = None
     certified: float | None = None
 
-    def others(self) -> AccuracyByRule:
+    def get_accuracies_under_other_rules(self) -> AccuracyByRule:
         accuracies = self.accuracy_by_rule or {}
         return {TITLES[rule]: share for rule, share in accuracies.items() if rule != self.rule}
 
@@ -355,14 +361,14 @@ class RuledEnsemble(EnsembleModel):
         size = choose_lie_logit(lie, rule in READS_PROBABILITIES)
         self.client_logits = CachedFunction(
             lambda x: replace_answers_of_liars(
-                self.combine_client_logits, clients.logits(x), liars, size
+                self.apply_rule_to_client_logits, clients.logits(x), liars, size
             )
         )
 
-    def measured(self, samples: Samples, labels: Labels) -> EnsembleReport:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> EnsembleReport:
         shares: dict[str, float] = {
             rule: compute_accuracy(
-                self.compute_scores_of_plain_mean(samples, rule).argmax(1), labels
+                self.compute_scores_of_plain_mean_with_liars(samples, rule).argmax(1), labels
             )
             for rule in PLAIN
         }
@@ -375,22 +381,24 @@ class RuledEnsemble(EnsembleModel):
         return replace(report, certified=float(is_certified.double().mean()))
 
     def logits(self, samples: Samples) -> Logits:
-        return self.combine_client_logits(self.client_logits(samples))
+        return self.apply_rule_to_client_logits(self.client_logits(samples))
 
-    def compute_scores_of_plain_mean(self, samples: Samples, rule: EnsembleRule) -> ClassScores:
+    def compute_scores_of_plain_mean_with_liars(
+        self, samples: Samples, rule: EnsembleRule
+    ) -> ClassScores:
         """Compute the scores `[N, C]` of a plain mean. Liars give the answers that harm this mean
         most.
         """
         if not self.liars:
-            return average_client_logits(self.client_logits(samples), rule)
+            return average_logits_or_log_mean_probabilities(self.client_logits(samples), rule)
         size = choose_lie_logit(self.lie, rule in READS_PROBABILITIES)
-        mean = partial(average_client_logits, rule=rule)
+        mean = partial(average_logits_or_log_mean_probabilities, rule=rule)
         return mean(replace_answers_of_liars(mean, self.clients.logits(samples), self.liars, size))
 
-    def combine_client_logits(self, client_logits: ClientLogits) -> ClassScores:
+    def apply_rule_to_client_logits(self, client_logits: ClientLogits) -> ClassScores:
         """Compute the rule's scores `[N, C]` from the clients' logits `[M, N, C]`."""
         if self.rule in PLAIN:
-            return average_client_logits(client_logits, self.rule)
+            return average_logits_or_log_mean_probabilities(client_logits, self.rule)
         if self.rule in ROBUST:
             p = client_logits.softmax(-1)
             mean = averages.compute_trimmed_mean(p, self.cut) + TIE * p.mean(0)
@@ -431,7 +439,7 @@ class Ensemble(Method):
             self, "holds_out", self.is_beta_chosen_on_held_out_samples or scores_clients
         )
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         sends_models_alone = self.rule in ("probabilities", "logits", "votes") and not self.keep
         return sizes.one_shot_bytes if sends_models_alone else sizes.one_shot_bytes.as_estimate
 
@@ -489,7 +497,7 @@ class Ensemble(Method):
             report_fields["members"] = members
         beta = self.beta if self.rule == "beta" else None
         if self.is_beta_chosen_on_held_out_samples:
-            held_out_losses = exchange_held_out_losses(ctx, uploaded)
+            held_out_losses = exchange_models_and_held_out_losses(ctx, uploaded)
             with ctx.server():
                 beta, nll = choose_beta_of_lowest_loss(held_out_losses)
             report_fields |= {"grid": list(GRID), "held_out_nll": nll}

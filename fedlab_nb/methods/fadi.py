@@ -32,7 +32,7 @@ from .base import ClientWeighting, Context, GlobalModel, Progress, Steps, knob, 
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import optimise_images
 from .parts.synthesis import DistillationServer, ServerKnobs, make_teacher_weights_knob
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, RunBytesBothWays
 
 BETAS = (0.9, 0.999)  # Adam's, for pixels
 
@@ -77,30 +77,34 @@ class FAdi(ServerKnobs):
     adaptive: float = knob(1.0, "Adaptive", symbol="λ_c", low=0, high=1000)
     weights: ClientWeighting = make_teacher_weights_knob()
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         return sizes.one_shot_bytes
 
     def compute_pixel_loss(
         self,
         pixels_from_minus_one_to_one: Images,
-        images: Images,
-        labels: Labels,
+        same_images_from_0_to_1: Images,
+        intended_labels: Labels,
         ensemble: FrozenEnsemble,
         student: nn.Module,
         client_weights: ClientWeights | None = None,
     ) -> ScalarLoss:
-        """L of pixels `pixels_from_minus_one_to_one [b, C, H, W]` in [-1, 1] with `labels [b]`;
-        `images`: the same as the networks read them."""
-        view = ensemble.compute_outputs(images, with_batch_norm_loss=self.bn_weight > 0)
+        """L of pixels `[b, C, H, W]` with `intended_labels [b]`; the networks read the same images in [0, 1]."""
+        view = ensemble.compute_outputs(
+            same_images_from_0_to_1, with_batch_norm_loss=self.bn_weight > 0
+        )
         teacher = self.combine_client_logits_into_teacher(view.logits, client_weights)
         value = (
-            F.cross_entropy(teacher, labels)
+            F.cross_entropy(teacher, intended_labels)
             + self.tv * compute_total_variation(pixels_from_minus_one_to_one)
             + self.l2 * pixels_from_minus_one_to_one.norm()
         )
         if self.adaptive:
             value = value + self.adaptive * (
-                1 - compute_mean_jensen_shannon_divergence(teacher / 3, student(images) / 3)
+                1
+                - compute_mean_jensen_shannon_divergence(
+                    teacher / 3, student(same_images_from_0_to_1) / 3
+                )
             )
         return value + self.bn_weight * view.batch_norm
 
@@ -119,8 +123,10 @@ class FAdi(ServerKnobs):
                 yield from server.distil_student_for_one_epoch(t)
             return self.make_global_model(server)
 
-    def optimise_pixels(self, server: DistillationServer, epoch: int) -> Steps[LabelledSamples]:
-        """(a) of `epoch`: the images `[b, ...]` of the lowest loss and their intended labels `[b]`."""
+    def optimise_pixels(
+        self, server: DistillationServer, epoch_from_0: int
+    ) -> Steps[LabelledSamples]:
+        """(a) of an epoch: the images `[b, ...]` of the lowest loss, in [0, 1], and their intended labels `[b]`."""
         ctx = server.ctx
         stream = server.stream
         reach = max(1, min(ctx.input_shape[1:]) // 16)
@@ -144,6 +150,6 @@ class FAdi(ServerKnobs):
             adam_betas=BETAS,
             maximum_gradient_norm=None,
             project_parameters=lambda: u.clamp_(-1, 1),
-            progress_of_each_step=Progress("synthesis", epoch, self.epochs),
+            progress_of_each_step=Progress("synthesis", epoch_from_0, self.epochs),
         )
         return LabelledSamples((1 + best) / 2, y)

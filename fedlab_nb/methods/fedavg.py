@@ -16,8 +16,8 @@ import torch
 from torch import nn
 
 from ..errors import UsageError
-from ..models import model_state
-from ..rng import generator
+from ..models import copy_model_state
+from ..rng import make_torch_generator
 from .base import (
     ClientWeighting,
     Context,
@@ -37,7 +37,7 @@ from .parts.averages import (
     make_average_rule_knob,
 )
 from .parts.lora import LoraAdapters
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, RunBytesBothWays
 
 
 @register(
@@ -57,7 +57,7 @@ class FedAvg(Method):
     assumed: int = make_assumed_liars_knob()
     rank: int = knob(0, "Rank", low=0, high=4096)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         return sizes.one_shot_bytes.as_estimate if self.rank else sizes.one_shot_bytes
 
     def refuse(self, ctx: Context) -> None:
@@ -92,8 +92,8 @@ class FedAvg(Method):
         # Link: the first network and the seed of A down.
         models = ctx.send_initial_models()
         seed = int(ctx.link.broadcast(torch.tensor([ctx.seed]), phase="seed of A"))
-        start = model_state(models[0])
-        adapters = LoraAdapters(models[0], self.rank, generator(seed, "lora"))
+        start = copy_model_state(models[0])
+        adapters = LoraAdapters(models[0], self.rank, make_torch_generator(seed, "lora"))
         # Clients: steps on B and on the last layer; these go up.
         recipe = replace(ctx.recipe, weight_decay=0)  # which would move the numbers that stay
         trained = yield from ctx.further_training(

@@ -33,7 +33,7 @@ from .parts.averages import (
     split_vector_into_tensors,
 )
 from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, subtract_states
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, RunBytesBothWays
 
 
 @register("fedavg_multi", **ROUNDS, title="FedAvg, T rounds", paper="McMahan et al., AISTATS 2017")
@@ -45,10 +45,10 @@ class FedAvgMulti(Iterative):
     assumed: int = make_assumed_liars_knob()
     keep: float = knob(0.04, "Kept share", symbol="p", low=0.001, high=1, log=True)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         if self.compression == "none":
             return super().bytes_sent(sizes)
-        return TrafficBytes(self.rounds * sizes.models_up, is_exact=False)
+        return RunBytesBothWays(self.rounds * sizes.models_up, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)
@@ -82,19 +82,21 @@ class FedAvgMulti(Iterative):
             messages = []
             for k, end in enumerate(rounds.copy_participant_states_with_poison()):
                 change = subtract_states(end, client_state)
-                messages.append(pack_model_change(change, rounds.names, client_sparsifiers[k]))
+                messages.append(
+                    sparsify_and_pack_change(change, rounds.names, client_sparsifiers[k])
+                )
             received = rounds.upload_from_participants(messages)
             # Server: the mean change, compressed again. All, the server included, go on from the compressed change.
             with ctx.server():
                 changes = [
-                    unpack_model_change(message, state, rounds.names) for message in received
+                    unpack_sparse_change(message, state, rounds.names) for message in received
                 ]
                 mean = average_states(changes, ctx.sizes, self.average, self.assumed)
-                answer = pack_model_change(mean, rounds.names, server_sparsifier)
-                state = add_states(state, unpack_model_change(answer, state, rounds.names))
+                answer = sparsify_and_pack_change(mean, rounds.names, server_sparsifier)
+                state = add_states(state, unpack_sparse_change(answer, state, rounds.names))
             if t + 1 < self.rounds:
                 received_answer = ctx.link.broadcast(answer, phase=PHASE)
-                change = unpack_model_change(received_answer, client_state, rounds.names)
+                change = unpack_sparse_change(received_answer, client_state, rounds.names)
                 client_state = add_states(client_state, change)
             yield rounds.make_progress(t, state)
         return rounds.result
@@ -107,25 +109,27 @@ class ChangeMessage(TypedDict):
     rest: dict[str, Tensor]
 
 
-def pack_model_change(
-    change: State, parameter_names: list[str], sparsifier: SparsifierWithResidual
+def sparsify_and_pack_change(
+    change: State, names_to_sparsify: list[str], sparsifier: SparsifierWithResidual
 ) -> ChangeMessage:
-    """A change as it is sent: the parameters (`parameter_names`) as one sparse vector, everything else as it is."""
-    other_tensors = {name: tensor for name, tensor in change.items() if name not in parameter_names}
+    """A change as it is sent: the parameters (`names_to_sparsify`) as one sparse vector, everything else as it is."""
+    other_tensors = {
+        name: tensor for name, tensor in change.items() if name not in names_to_sparsify
+    }
     return ChangeMessage(
-        sparse=sparsifier(flatten_state_into_vector(change, parameter_names)), rest=other_tensors
+        sparse=sparsifier(flatten_state_into_vector(change, names_to_sparsify)), rest=other_tensors
     )
 
 
-def unpack_model_change(
-    message: ChangeMessage, template_state: State, parameter_names: list[str]
+def unpack_sparse_change(
+    message: ChangeMessage, template_state: State, sparsified_names: list[str]
 ) -> State:
-    """The change given to `pack_model_change`, as far as it was sent.
+    """The change given to `sparsify_and_pack_change`, as far as it was sent.
 
     `template_state` gives names, shapes and dtype.
     """
-    values = unpack_largest_entries(message["sparse"], template_state[parameter_names[0]].dtype)
-    change = split_vector_into_tensors(values, template_state, parameter_names) | message["rest"]
+    values = unpack_largest_entries(message["sparse"], template_state[sparsified_names[0]].dtype)
+    change = split_vector_into_tensors(values, template_state, sparsified_names) | message["rest"]
     return {name: change[name] for name in template_state}
 
 

@@ -27,10 +27,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..data import apportion_total_by_counts
-from ..models import load_state, model_state
+from ..models import copy_model_state, load_state
 from ..models.build import make_initialised_layer
 from ..tensor_types import Labels, LossPerClient, LossPerSample, Noise, OneHotLabels, Samples
-from ..training import Recipe, train_clients
+from ..training import Recipe, train_clients_in_place
 from ..training.loop import LabelledSamples, Shard
 from ..training.optim import Adam
 from ..training.stack import Stack
@@ -46,8 +46,8 @@ from .base import (
     register,
     report_progress,
 )
-from .context import check_finite
-from .traffic import FederationSizes, TrafficBytes
+from .context import check_training_is_finite
+from .traffic import FederationSizes, RunBytesBothWays
 
 FlatSamples = Tensor  # [..., D]
 
@@ -89,7 +89,7 @@ class Cvae(nn.Module):
 
 
 @torch.no_grad()
-def generate_samples(
+def generate_samples_of_labels(
     decoder: nn.Module,
     labels: Labels,
     latent_size: int,
@@ -122,15 +122,13 @@ def train_cvaes_in_place(
     batch_size: int,
     lr: float,
 ) -> Iterator[LossPerClient]:
-    """`steps` steps of Adam for every client, in place; yields the mean loss `[M]` of each step's
-    batches.
+    """Train every client's CVAE by `steps` steps of Adam; yield the mean losses `[M]` of each step's batches.
 
-    `shards[k]` is `(x [n_k, ...], y [n_k])`. A batch is `batch_size` samples drawn with
-    replacement, so that clients of every size take the same steps. Networks are up to date when the
-    generator has ended.
+    `shards[k]` is `(x [n_k, ...], y [n_k])`. A batch is `batch_size` samples drawn with replacement, so
+    that clients of every size take the same steps. The networks are changed only when the generator has ended.
     """
     input_shape = cvaes[0].input_shape
-    images = len(input_shape) == 3
+    are_images = len(input_shape) == 3
     encoders = Stack([cvae.encoder for cvae in cvaes])
     decoders = Stack([cvae.decoder for cvae in cvaes])
     leaves = [
@@ -162,7 +160,12 @@ def train_cvaes_in_place(
         batch_x = x[rows[i]]
         batch_classes = one_hot[rows[i]]
         sample_losses = compute_negative_elbo_per_sample(
-            encoders.forward, decoders.forward, batch_x, batch_classes, noise[i], are_pixels=images
+            encoders.forward,
+            decoders.forward,
+            batch_x,
+            batch_classes,
+            noise[i],
+            are_pixels=are_images,
         )
         losses = sample_losses.mean(1)
         optimizer.step(torch.autograd.grad(losses.sum(), leaves))
@@ -180,8 +183,9 @@ def compute_negative_elbo_per_sample(
     *,
     are_pixels: bool,
 ) -> LossPerSample:
-    """The loss above of flat `samples [..., D]`, classes `[..., C]`, with z = mean + noise *
-    deviation; `[...]`.
+    """Compute the loss above, `[...]`, of flat `samples [..., D]` and one-hot labels `[..., C]`.
+
+    z = mean + noise * deviation.
     """
     codes = encode_into_mean_and_log_variance(torch.cat([samples, one_hot_labels], -1))
     mean, log_variance = codes.chunk(2, -1)
@@ -233,10 +237,10 @@ class FedCVAE(Method):
     server_epochs: int = knob(15, "Server epochs", low=1, high=1000)
     server_lr: float = knob(3e-3, "Server rate", low=1e-6, high=1.0, log=True)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         first_layer = (self.latent + sizes.classes + 1) * self.hidden
         last_layer = (self.hidden + 1) * sizes.numbers
-        return TrafficBytes(
+        return RunBytesBothWays(
             sizes.count_bytes_from_all_clients(first_layer + last_layer + sizes.classes)
         )
 
@@ -260,15 +264,17 @@ class FedCVAE(Method):
         received = []
         for k in all_clients:
             counts = torch.bincount(shards[k][1], minlength=ctx.classes).int()
-            upload = DecoderMessage(decoder=model_state(cvaes[k].decoder), counts=counts)
+            upload = DecoderMessage(decoder=copy_model_state(cvaes[k].decoder), counts=counts)
             received.append(ctx.link.up(k, upload, phase="decoders"))
         # Server: draw samples from the decoders, then train a classifier on them.
         with ctx.server():
             x, y = self._generate_labelled_samples(ctx, received)
-            check_finite([x], "A client's VAE", f"vae_lr={self.vae_lr:g}")
+            check_training_is_finite([x], "A client's VAE", f"vae_lr={self.vae_lr:g}")
             student = ctx.initial_model()
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
-            ticks = train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="fedcvae")
+            ticks = train_clients_in_place(
+                [student], [(x, y)], recipe, seed=ctx.seed, stream="fedcvae"
+            )
             return (
                 yield from report_progress("server training", ticks, lambda: NetworkModel(student))
             )
@@ -292,7 +298,9 @@ class FedCVAE(Method):
             y = torch.arange(ctx.classes).repeat_interleave(sample_counts[k]).to(ctx.device)
             stream = ctx.generator("fedcvae", "samples", k)
             xs.append(
-                generate_samples(decoder, y, self.latent, ctx.input_shape, ctx.classes, stream)
+                generate_samples_of_labels(
+                    decoder, y, self.latent, ctx.input_shape, ctx.classes, stream
+                )
             )
             ys.append(y)
         return LabelledSamples(torch.cat(xs), torch.cat(ys))

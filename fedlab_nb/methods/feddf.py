@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..errors import UsageError
-from ..models import Network, count_parameters, load_state, model_state
+from ..models import Network, copy_model_state, count_parameters, load_state
 from ..models.network import Architecture
 from ..tensor_types import Logits
 from ..training import ClientModels, Recipe
@@ -44,13 +44,13 @@ from .base import (
     report_progress,
     weighted_mean,
 )
-from .context import Context, check_finite
+from .context import Context, check_training_is_finite
 from .parts.frozen_ensemble import FrozenEnsemble, combine_client_logits, compute_client_shares
 from .parts.images import CLIP, copy_student_as_model, make_student_network, make_student_recipe
 from .parts.rounds import PHASE, draw_participants_of_round
 from .parts.synthesis import ServerKnobs, make_teacher_weights_knob
 from .run_outputs import should_record_curve_point
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, RunBytesBothWays
 
 
 @register(
@@ -81,11 +81,11 @@ class FedDF(Method):
 
     convolutional = ServerKnobs.convolutional
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         if self.rounds == 1:
             return sizes.one_shot_bytes
         share = min(self.per_round or sizes.clients, sizes.clients) / sizes.clients
-        return TrafficBytes(2 * self.rounds * share * sizes.models_up, is_exact=share == 1)
+        return RunBytesBothWays(2 * self.rounds * share * sizes.models_up, is_exact=share == 1)
 
     def local_passes(
         self, recipe: Recipe, client_sample_counts: Sequence[float]
@@ -124,7 +124,7 @@ class FedDF(Method):
             loss = choose_distillation_loss("kl", self.temperature)
             stream = ctx.generator("feddf", "batches")
             ticks = distil_student_in_place(
-                student, ctx.public, teacher, recipe, loss, stream, clip=CLIP
+                student, ctx.public, teacher, recipe, loss, stream, largest_gradient_norm=CLIP
             )
             return (
                 yield from report_progress(
@@ -165,11 +165,17 @@ class FedDF(Method):
                     recipe = make_student_recipe(self.epochs, self.batch, self.server_lr)
                     loss = choose_distillation_loss("kl", self.temperature)
                     for _ in distil_student_in_place(
-                        student, ctx.public, teacher, recipe, loss, stream, clip=CLIP
+                        student,
+                        ctx.public,
+                        teacher,
+                        recipe,
+                        loss,
+                        stream,
+                        largest_gradient_norm=CLIP,
                     ):
                         yield Progress(PHASE, t, self.rounds)
                     rate = f"server_lr={self.server_lr:g}"
-                    check_finite(student.parameters(), f"Round {t + 1}", rate)
+                    check_training_is_finite(student.parameters(), f"Round {t + 1}", rate)
             point = (
                 copy_student_as_model(largest)
                 if should_record_curve_point(t + 1, self.rounds)
@@ -183,7 +189,7 @@ class FedDF(Method):
         ctx: Context,
         round_index: int,
         chosen_clients: Sequence[int],
-        models_by_architecture: dict[Architecture, Network],
+        server_models_by_architecture: dict[Architecture, Network],
     ) -> Steps[ClientModels]:
         """Train the chosen clients for E epochs, and return their models as the server receives
         them.
@@ -193,7 +199,9 @@ class FedDF(Method):
         for k in chosen_clients:
             model = ctx.initial_model(k)
             start = ctx.link.down(
-                k, model_state(models_by_architecture[ctx.architectures[k]]), phase=PHASE
+                k,
+                copy_model_state(server_models_by_architecture[ctx.architectures[k]]),
+                phase=PHASE,
             )
             load_state(model, start)
             models.append(model)

@@ -35,20 +35,20 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import UsageError
-from ..models import Network, load_state, model_state
+from ..models import Network, copy_model_state, load_state
 from ..models.build import make_initialised_layer
 from ..models.state import copy_model
 from ..tensor_types import Labels, Logits, Samples
 from ..training import ClientModels, run_in_chunks
 from ..training.distill import compute_distillation_losses
-from ..training.loop import ClientLoss, Shard
+from ..training.loop import ClientLossPerSample, Shard
 from .base import Context, Progress, Steps, knob, register
-from .context import check_finite
+from .context import check_training_is_finite
 from .fusefl.blocks import ClientBlocks, make_network_of_layers
 from .local import LocalModels, LocalReport
 from .parts.rounds import PHASE, Iterative, Rounds, make_local_epochs_knob
 from .run_outputs import should_record_curve_point
-from .traffic import FLOAT, FederationSizes, TrafficBytes
+from .traffic import FLOAT, FederationSizes, RunBytesBothWays
 
 
 @register(
@@ -74,11 +74,11 @@ class FedGKT(Iterative):
     weight: float = knob(0.1, "Weight of answers", symbol="α", low=0, high=100)
     temperature: float = knob(3.0, "Temperature", symbol="τ", low=0.1, high=100, log=True)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         down = sizes.classes * (self.rounds - 1)
         up = self.rounds * (sizes.numbers + sizes.classes) + 1
         total = sizes.models_down / 2 + FLOAT * sizes.samples * (down + up)
-        return TrafficBytes(total, is_exact=False)
+        return RunBytesBothWays(total, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)
@@ -97,7 +97,7 @@ class FedGKT(Iterative):
                 copy_lower_half_with_new_classifier(model, ctx.generator("fedgkt", "classifier"))
             )
         rounds.models = edges
-        start = model_state(edges[0])
+        start = copy_model_state(edges[0])
         server = copy_upper_half(ctx.initial_model())
         loss = make_transfer_loss(self.temperature)
         labels: dict[int, Tensor] = {}
@@ -148,9 +148,9 @@ class FedGKT(Iterative):
             parameters = list(server.parameters())
             for k in participants:
                 parameters += edges[k].parameters()
-            check_finite(parameters, f"Round {t + 1}", rate)
+            check_training_is_finite(parameters, f"Round {t + 1}", rate)
             if should_record_curve_point(t + 1, self.rounds):
-                networks = ClientModels([join_halves(edge, server) for edge in edges])
+                networks = ClientModels([copy_and_join_halves(edge, server) for edge in edges])
                 snapshot = LocalModels(networks, ctx.largest_client)
                 yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=snapshot)
         return snapshot
@@ -165,14 +165,19 @@ class Upload(NamedTuple):
 
 
 def make_shard_with_logits(
-    samples: Samples, labels: Labels, other_logits: Logits, weight: float
+    samples: Samples, labels: Labels, other_logits: Logits, weight_of_other_logits: float
 ) -> Shard:
     """A shard for `make_transfer_loss`: samples, labels, and for each sample the other side's logits and their
     weight."""
-    return samples, labels, other_logits, other_logits.new_full((len(labels),), weight)
+    return (
+        samples,
+        labels,
+        other_logits,
+        other_logits.new_full((len(labels),), weight_of_other_logits),
+    )
 
 
-def make_transfer_loss(temperature: float) -> ClientLoss:
+def make_transfer_loss(temperature: float) -> ClientLossPerSample:
     """CE + α τ² KL(softmax(others / τ) ‖ softmax(logits / τ)) of every sample, `[n]`; `others [n, C]`, `weight [n]`."""
 
     def loss(
@@ -206,7 +211,7 @@ def copy_upper_half(network: Network) -> Network:
     return client.make_network_from_block_upwards(1, [nn.Unflatten(1, shape)])
 
 
-def join_halves(lower: Network, upper: Network) -> Network:
+def copy_and_join_halves(lower: Network, upper: Network) -> Network:
     """A client's half and the server's as one network, copied."""
     lower = copy_model(lower)
     upper = copy_model(upper)

@@ -20,7 +20,7 @@ Counts do not say how sure a model is.
 from collections.abc import Sequence
 
 from ..errors import UsageError
-from ..models import load_state, model_state
+from ..models import copy_model_state, load_state
 from ..training import Recipe
 from ..training.distill import LOSSES, LossName, choose_distillation_loss, distil_student_in_place
 from ..value_types import MeanPassesPerClient
@@ -43,7 +43,7 @@ from .parts.frozen_ensemble import (
 )
 from .parts.images import copy_student_as_model, make_student_network
 from .parts.rounds import PHASE, Rounds
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, RunBytesBothWays
 
 
 @register(
@@ -70,13 +70,13 @@ class FedKD(Method):
     local_epochs: int = knob(2, "Epochs per round", symbol="E", low=1, high=1000)
     server_model: str = make_server_model_knob()
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         rounds = self.rounds_before + self.rounds_after
         if rounds:
-            return TrafficBytes(
+            return RunBytesBothWays(
                 sizes.one_shot_bytes.bytes + 2 * rounds * sizes.models_up, is_exact=False
             )
-        return TrafficBytes(
+        return RunBytesBothWays(
             sizes.one_shot_bytes.bytes + sizes.count_bytes_from_all_clients(sizes.classes)
         )
 
@@ -123,7 +123,7 @@ class FedKD(Method):
         if not self.rounds_after:
             return copy_student_as_model(student)
         rounds = self._make_fedavg_rounds(ctx, self.rounds_after)
-        yield from rounds.run_all_rounds(model_state(student))
+        yield from rounds.run_all_rounds(copy_model_state(student))
         return rounds.result
 
     def _make_fedavg_rounds(self, ctx: Context, round_count: int) -> Rounds:

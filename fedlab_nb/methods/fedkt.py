@@ -35,13 +35,13 @@ from torch import Tensor
 
 from ..errors import UsageError
 from ..methods.run_outputs import SentenceOnPrivacy
-from ..models import Network, model_state
+from ..models import Network, copy_model_state
 from ..models.state import copy_model
-from ..rng import draw_laplace_noise
+from ..rng import draw_laplace_noise_of_scale_1
 from ..tensor_types import Labels, Samples
-from ..training import ClientModels, EpochProgress, Recipe, run_in_chunks, train_clients
+from ..training import ClientModels, EpochProgress, Recipe, run_in_chunks, train_clients_in_place
 from ..training.loop import Shard
-from ..value_types import MeanPassesPerClient
+from ..value_types import ClientIndex, MeanPassesPerClient
 from .base import (
     Context,
     Method,
@@ -53,7 +53,7 @@ from .base import (
     register,
     report_progress,
 )
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, RunBytesBothWays
 
 TeacherLogits = Tensor  # [t, T, C] of a client's t teachers for T queries
 StudentLogits = Tensor  # [M, s, T, C] of each client's s students for T queries
@@ -130,18 +130,20 @@ def bound_probability_of_changed_winner(
 
 
 def compute_data_dependent_log_moments(
-    change_probability: ProbabilityPerQuery, epsilon_per_query: float, orders: MomentOrders = ORDERS
+    bound_on_changed_winner: ProbabilityPerQuery,
+    epsilon_per_query: float,
+    orders: MomentOrders = ORDERS,
 ) -> LogMoments:
     """Compute α(l) `[T, L]` of queries whose answer changes with probability q `[T]` at most (PATE,
     theorem 3).
     """
-    change_probability = change_probability[:, None]
+    bound_on_changed_winner = bound_on_changed_winner[:, None]
     e = math.exp(min(epsilon_per_query, 700.0))  # e^ε_0, which must not overflow
     if e > 1:
-        applies = change_probability < (e - 1) / (e * e - 1)
+        applies = bound_on_changed_winner < (e - 1) / (e * e - 1)
     else:
-        applies = torch.zeros_like(change_probability, dtype=torch.bool)
-    small = torch.where(applies, change_probability, 0.0)
+        applies = torch.zeros_like(bound_on_changed_winner, dtype=torch.bool)
+    small = torch.where(applies, bound_on_changed_winner, 0.0)
     log_stays = (1 - small).log() + orders * ((1 - small).log() - (1 - e * small).log())
     alpha = torch.logaddexp(log_stays, small.log() + epsilon_per_query * orders)
     worst_case = compute_worst_case_log_moments(epsilon_per_query, orders)
@@ -192,7 +194,7 @@ class SamplesOfTeachers(NamedTuple):
     for one teacher.
     """
 
-    client: int
+    client: ClientIndex
     student: int
     parts: list[Shard]
 
@@ -232,8 +234,8 @@ class FedKT(Method):
 
     report = FedKTReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
-        return TrafficBytes(self.students * sizes.models_up)
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+        return RunBytesBothWays(self.students * sizes.models_up)
 
     def refuse(self, ctx: Context) -> None:
         most_partitions = MOST_STUDENTS // ctx.clients_count
@@ -272,9 +274,9 @@ class FedKT(Method):
                     )
                 )
                 shards.append(part)
-        starts = self._copy_models_of_poisoned_clients(ctx, teachers)
+        starts = self._copy_models_if_clients_poison(ctx, teachers)
         yield from report_progress(
-            "teachers", self._train_networks(ctx, "teachers", teachers, shards)
+            "teachers", self._train_networks_in_place(ctx, "teachers", teachers, shards)
         )
         # Clients: the teachers' votes, and the students that learn these.
         labels = []
@@ -294,15 +296,15 @@ class FedKT(Method):
                         ctx, "student", partition.student, partition.client
                     )
                 )
-            starts = self._copy_models_of_poisoned_clients(ctx, students)
+            starts = self._copy_models_if_clients_poison(ctx, students)
             shards = [(x, y) for y in labels]
-            ticks = self._train_networks(ctx, "students", students, shards, self.epochs)
+            ticks = self._train_networks_in_place(ctx, "students", students, shards, self.epochs)
             yield from report_progress("students", ticks)
         ctx.check_finite(ClientModels(students))
         # Link: s students of each client.
         received = []
         for partition, start, student in zip(partitions, starts, students, strict=True):
-            state = ctx.make_upload(partition.client, model_state(start), student)
+            state = ctx.make_upload(partition.client, copy_model_state(start), student)
             received.append(ctx.link.up(partition.client, state, phase="students"))
         # Server: count the students' votes, label, learn.
         with ctx.server():
@@ -311,7 +313,7 @@ class FedKT(Method):
             y, report = self.label_queries_by_noisy_student_votes(ctx, logits)
             architecture = ctx.server_architecture(self.server_model)
             final = ctx.build(architecture, ctx.generator("fedkt", "server"))
-            ticks = self._train_networks(ctx, "final", [final], [(x, y)], self.epochs)
+            ticks = self._train_networks_in_place(ctx, "final", [final], [(x, y)], self.epochs)
             return (
                 yield from report_progress(
                     "distillation", ticks, lambda: NetworkModel(final, report)
@@ -330,7 +332,7 @@ class FedKT(Method):
         return ctx.public[rows.to(ctx.device)]
 
     def _split_client_samples_among_teachers(
-        self, ctx: Context, client: int
+        self, ctx: Context, client: ClientIndex
     ) -> list[SamplesOfTeachers]:
         """Partition the client's samples into t parts, or into fewer if it has fewer, once for each
         of its students.
@@ -356,7 +358,9 @@ class FedKT(Method):
         """
         votes = F.one_hot(teacher_logits.argmax(-1), teacher_logits.shape[-1]).sum(0)
         if self.privacy == "client":
-            noise = (draw_laplace_noise(votes.shape, stream) / self.gamma).to(teacher_logits)
+            noise = (draw_laplace_noise_of_scale_1(votes.shape, stream) / self.gamma).to(
+                teacher_logits
+            )
             return (votes + noise).argmax(1)
         # Ties go to the higher mean probability.
         return (votes + teacher_logits.softmax(-1).mean(0)).argmax(1)
@@ -365,21 +369,19 @@ class FedKT(Method):
         self,
         ctx: Context,
         role: Literal["teacher", "student"],
-        network_index: int,
-        client: int,
-        *stream_names: int,
+        student_index: int,
+        client: ClientIndex,
+        *further_stream_names: int,
     ) -> Network:
         """Make a network of the client's architecture, with initial weights of its own, for its
         student `index`.
         """
         return ctx.build(
             ctx.architectures[client],
-            ctx.generator("fedkt", role, network_index, client, *stream_names),
+            ctx.generator("fedkt", role, student_index, client, *further_stream_names),
         )
 
-    def _copy_models_of_poisoned_clients(
-        self, ctx: Context, models: list[Network]
-    ) -> list[Network]:
+    def _copy_models_if_clients_poison(self, ctx: Context, models: list[Network]) -> list[Network]:
         """Return copies of the untrained models if clients poison theirs, since this needs them
         after the training; else the models themselves.
         """
@@ -387,22 +389,22 @@ class FedKT(Method):
             return [copy_model(model) for model in models]
         return models
 
-    def _train_networks(
+    def _train_networks_in_place(
         self,
         ctx: Context,
         role: Literal["teachers", "students", "final"],
         models: list[Network],
         shards: list[Shard],
-        epochs: int = 0,
+        public_epochs_or_0_for_recipe: int = 0,
     ) -> Iterator[EpochProgress]:
         """Train all networks together, as a stack if that is faster.
 
-        epochs: number of epochs on public samples; 0 for that of the recipe, on private samples
+        public_epochs_or_0_for_recipe: number of epochs on public samples; 0 for that of the recipe, on private samples
         """
         recipe = ctx.recipe
-        if epochs:  # the votes are on the samples as they are
-            recipe = replace(recipe, epochs=epochs, augmentation="none")
-        return train_clients(
+        if public_epochs_or_0_for_recipe:  # the votes are on the samples as they are
+            recipe = replace(recipe, epochs=public_epochs_or_0_for_recipe, augmentation="none")
+        return train_clients_in_place(
             models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=f"fedkt {role}"
         )
 
@@ -430,7 +432,7 @@ class FedKT(Method):
         if self.privacy == "server":
             per_query = per_query * students
             stream = ctx.generator("fedkt", "server noise")
-            noise = draw_laplace_noise(votes.shape, stream) / self.gamma
+            noise = draw_laplace_noise_of_scale_1(votes.shape, stream) / self.gamma
             noisy_labels = (votes + noise.to(votes.device)).argmax(1)
             changed = float((noisy_labels != labels).double().mean())
             labels = noisy_labels

@@ -43,9 +43,8 @@ class FedNova(Iterative):
 
         def server(state: State, ends: list[State]) -> State:
             w = rounds.participant_shares
-            a = [
-                count_effective_steps(n, rounds.recipe) for n in rounds.participant_sample_counts
-            ]  # ‖a_k‖₁
+            # ‖a_k‖₁
+            a = [count_effective_steps(n, rounds.recipe) for n in rounds.participant_sample_counts]
             j_eff = sum(w_k * a_k for w_k, a_k in zip(w, a, strict=True))
             new_state = rounds.average_client_states(state, ends)
             for name in momentum:

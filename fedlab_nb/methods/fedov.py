@@ -48,7 +48,7 @@ from .base import (
     knob,
     register,
 )
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, RunBytesBothWays
 
 # ------------------------------------------------------------------------------------------------------------- outliers
 # Samples that a client should not recognise, made by destroying its own: FedOV's "unknown" class.
@@ -68,40 +68,40 @@ def make_outlier_images(images: Images, stream: torch.Generator) -> Images:
     generator).
     """
     if images.dim() < 4:
-        return _shuffle_each_column(images.flatten(1), stream).view_as(images)
+        return _draw_each_column_from_random_rows(images.flatten(1), stream).view_as(images)
     ways = torch.randint(len(WAYS), (len(images),), generator=stream).tolist()
     if not len(images):
         return images
     outliers = []
-    for i, make_outlier in enumerate(ways):
-        destroy = WAYS[make_outlier]
-        outliers.append(destroy(images, i, stream))
+    for i, way in enumerate(ways):
+        make_outlier = WAYS[way]
+        outliers.append(make_outlier(images, i, stream))
     return torch.stack(outliers)
 
 
 def move_outliers_towards_known_classes(
     model: nn.Module,
-    images: Images,
-    unknown_class: int,
-    steps: int,
+    outliers_to_move: Images,
+    unknown_class_index: int,
+    step_count: int,
     step_size: float = STEP,
     chunk_size: int = 1024,
 ) -> Images:
-    """Outliers `images [n, ...]`, made harder: less unknown to the model.
+    """Return outliers `[n, ...]` made harder: less unknown to the model.
 
-    They are moved `steps` times by `step_size` along the sign of the gradient of the cross-entropy
-    to class `unknown_class`: each number by steps * step_size at most. The model runs in eval mode and
-    is left as it was.
+    They are moved `step_count` times by `step_size` along the sign of the gradient of the cross-entropy
+    to class `unknown_class_index`: each number by step_count * step_size at most. The model runs in eval
+    mode and is left as it was.
     """
-    if not len(images):
-        return images
+    if not len(outliers_to_move):
+        return outliers_to_move
     was_training = model.training
     model.eval()
     chunks = []
-    for outliers in images.split(chunk_size):
+    for outliers in outliers_to_move.split(chunk_size):
         outliers = outliers.clone()
-        labels = torch.full((len(outliers),), unknown_class, device=images.device)
-        for _ in range(steps):
+        labels = torch.full((len(outliers),), unknown_class_index, device=outliers_to_move.device)
+        for _ in range(step_count):
             outliers.requires_grad_()
             with torch.enable_grad():
                 loss = F.cross_entropy(model(outliers), labels, reduction="sum")
@@ -112,17 +112,21 @@ def move_outliers_towards_known_classes(
     return torch.cat(chunks)
 
 
-def cut_and_paste_patch(images: Images, image_index: int, stream: torch.Generator) -> SingleImage:
+def copy_image_with_patch_pasted(
+    images: Images, image_index: int, stream: torch.Generator
+) -> SingleImage:
     """A patch of the image, copied to another place in it."""
     top, left, height, width = _draw_patch_position(images, stream)
-    new_top, new_left = _draw_corner(images, height, width, stream)
+    new_top, new_left = _draw_patch_corner(images, height, width, stream)
     patch = images[image_index, :, top : top + height, left : left + width]
     image = images[image_index].clone()
     image[:, new_top : new_top + height, new_left : new_left + width] = patch
     return image
 
 
-def erase_patch(images: Images, image_index: int, stream: torch.Generator) -> SingleImage:
+def copy_image_with_patch_erased(
+    images: Images, image_index: int, stream: torch.Generator
+) -> SingleImage:
     """A patch replaced by noise, uniform over the image's own range."""
     top, left, height, width = _draw_patch_position(images, stream)
     image = images[image_index].clone()
@@ -133,8 +137,10 @@ def erase_patch(images: Images, image_index: int, stream: torch.Generator) -> Si
     return image
 
 
-def shuffle_quarters(images: Images, image_index: int, stream: torch.Generator) -> SingleImage:
-    """The four quarters in another order; an odd last row or column stays."""
+def copy_image_with_quarters_rotated(
+    images: Images, image_index: int, stream: torch.Generator
+) -> SingleImage:
+    """The four quarters moved on by one, two or three places; an odd last row or column stays."""
     height, width = (side // 2 for side in images.shape[2:])
     corners = [(0, 0), (0, width), (height, 0), (height, width)]
     shift = int(torch.randint(1, 4, (), generator=stream))
@@ -148,7 +154,9 @@ def shuffle_quarters(images: Images, image_index: int, stream: torch.Generator) 
     return image
 
 
-def join_image_halves(images: Images, image_index: int, stream: torch.Generator) -> SingleImage:
+def copy_image_with_half_of_another(
+    images: Images, image_index: int, stream: torch.Generator
+) -> SingleImage:
     """The upper (or left) half of the image, and the other half of another of the client's images,
     upside down.
     """
@@ -164,7 +172,12 @@ def join_image_halves(images: Images, image_index: int, stream: torch.Generator)
     return image
 
 
-WAYS = (cut_and_paste_patch, erase_patch, shuffle_quarters, join_image_halves)
+WAYS = (
+    copy_image_with_patch_pasted,
+    copy_image_with_patch_erased,
+    copy_image_with_quarters_rotated,
+    copy_image_with_half_of_another,
+)
 
 
 class PatchPosition(NamedTuple):
@@ -181,7 +194,7 @@ def _draw_patch_position(images: Images, stream: torch.Generator) -> PatchPositi
     shares = (SMALLEST + (LARGEST - SMALLEST) * torch.rand(2, generator=stream)).tolist()
     height = max(1, round(shares[0] * images.shape[2]))
     width = max(1, round(shares[1] * images.shape[3]))
-    top, left = _draw_corner(images, height, width, stream)
+    top, left = _draw_patch_corner(images, height, width, stream)
     return PatchPosition(top, left, height, width)
 
 
@@ -192,14 +205,16 @@ class PatchCorner(NamedTuple):
     left: int
 
 
-def _draw_corner(images: Images, height: int, width: int, stream: torch.Generator) -> PatchCorner:
+def _draw_patch_corner(
+    images: Images, patch_height: int, patch_width: int, stream: torch.Generator
+) -> PatchCorner:
     """Top and left of a random place for a patch of that size."""
-    top = int(torch.randint(images.shape[2] - height + 1, (), generator=stream))
-    left = int(torch.randint(images.shape[3] - width + 1, (), generator=stream))
+    top = int(torch.randint(images.shape[2] - patch_height + 1, (), generator=stream))
+    left = int(torch.randint(images.shape[3] - patch_width + 1, (), generator=stream))
     return PatchCorner(top, left)
 
 
-def _shuffle_each_column(samples: Samples, stream: torch.Generator) -> Samples:
+def _draw_each_column_from_random_rows(samples: Samples, stream: torch.Generator) -> Samples:
     """Rows `[n, d]` whose numbers come each from a random row of the same column."""
     n, d = samples.shape
     rows = torch.randint(max(n, 1), (n, d), generator=stream).to(samples.device)
@@ -252,9 +267,9 @@ class FedOV(Method):
     adversarial: int = knob(0, "Adversarial steps", low=0, high=100)
     voters: int = knob(0, "Voters", symbol="m", low=0)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         one_output_more = sizes.count_bytes_from_all_clients(sizes.features + 1)
-        return TrafficBytes(2 * (sizes.models_up + one_output_more))
+        return RunBytesBothWays(2 * (sizes.models_up + one_output_more))
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: the architecture with one output more; own samples and outliers made from them.
@@ -263,7 +278,7 @@ class FedOV(Method):
             architectures.append((name, shape, classes + 1, width))
         models = ctx.send_initial_models(architectures, "fedov")
         starts = ctx.copy_initial_states_of_poisoned_clients(models)
-        yield from self._train_with_outliers(ctx, models)
+        yield from self._train_with_outliers_in_place(ctx, models)
         clients = ClientModels(models)
         ctx.check_finite(clients)
         # Link, then server: the models vote.
@@ -271,7 +286,7 @@ class FedOV(Method):
         with ctx.server():
             return OpenSetVote(uploaded, self.voters)
 
-    def _train_with_outliers(self, ctx: Context, models: list[Network]) -> Steps[None]:
+    def _train_with_outliers_in_place(self, ctx: Context, models: list[Network]) -> Steps[None]:
         """All epochs with the same outliers, or one epoch after the other, each with new ones."""
         epochs = ctx.recipe.epochs
         streams = [ctx.generator("fedov", "outliers", k) for k in range(ctx.clients_count)]
@@ -280,7 +295,7 @@ class FedOV(Method):
                 ctx, models, streams, 0, len(models)
             )
             for tick in ctx.train(models, shards, stream="fedov"):
-                snapshot = self._make_snapshot(models) if tick.has_current_models else None
+                snapshot = self._make_open_set_vote(models) if tick.has_current_models else None
                 yield Progress("open-set training", tick.done, epochs, model=snapshot)
             return
         for epoch in range(epochs):
@@ -297,7 +312,7 @@ class FedOV(Method):
             stream = f"fedov, epoch {epoch}"
             for tick in ctx.train(models, shards, recipe=recipe, stream=stream):
                 has_point = tick.has_current_models and epoch + 1 in choose_curve_epochs(epochs)
-                snapshot = self._make_snapshot(models) if has_point else None
+                snapshot = self._make_open_set_vote(models) if has_point else None
                 yield Progress("open-set training", epoch + tick.done, epochs, model=snapshot)
 
     def _make_shards_with_outliers(
@@ -324,5 +339,5 @@ class FedOV(Method):
             yield Progress("outliers", progress_done + k + 1, progress_total)
         return shards
 
-    def _make_snapshot(self, models: list[Network]) -> OpenSetVote:
+    def _make_open_set_vote(self, models: list[Network]) -> OpenSetVote:
         return OpenSetVote(ClientModels(models), self.voters)

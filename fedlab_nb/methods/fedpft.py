@@ -31,11 +31,12 @@ from ..models.state import allocate_uninitialised_parameters_on_cpu
 from ..tensor_types import Features
 from ..training import Recipe
 from ..training.distill import choose_distillation_loss, distil_student_in_place
+from ..value_types import ClientIndex
 from .base import Context, GlobalModel, Steps, knob, register, report_progress
-from .gauss import split_rows_by_class
+from .gauss import group_features_by_class
 from .memory import SquareMatricesInMemory
 from .parts.frozen import FrozenFeatures, FrozenMethod, HeadModel
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, RunBytesBothWays
 
 LogDensities = Tensor  # [N, K], of each of K components
 Responsibilities = Tensor  # [N, K], the share of each component in a sample
@@ -72,7 +73,7 @@ class FeatureMixture:
     means: Tensor
     spread: Tensor
 
-    def compute_log_densities(self, features: Features) -> LogDensities:
+    def compute_weighted_log_densities(self, features: Features) -> LogDensities:
         """log of weight times density of every component at `features [n, d]`, `[n, K]`; not for
         kind "none"."""
         components: Distribution
@@ -85,13 +86,13 @@ class FeatureMixture:
             components = Independent(Normal(self.means, spread.sqrt()), 1)
         return self.weights.log() + components.log_prob(features[:, None])
 
-    def draw_features(self, count: int, stream: torch.Generator) -> Features:
-        """`count` samples `[count, d]`; `stream` (a CPU generator) picks components and draws the
+    def draw_features(self, vector_count: int, stream: torch.Generator) -> Features:
+        """`vector_count` samples `[count, d]`; `stream` (a CPU generator) picks components and draws the
         noise."""
         weights = self.weights.cpu()
-        components = torch.multinomial(weights, count, replacement=True, generator=stream)
+        components = torch.multinomial(weights, vector_count, replacement=True, generator=stream)
         components = components.to(self.means.device)
-        size = (count, self.means.shape[1])
+        size = (vector_count, self.means.shape[1])
         noise = torch.randn(size, generator=stream, dtype=torch.float64).to(self.means)
         means = self.means[components]
         if self.kind == "none":
@@ -115,17 +116,19 @@ class FeatureMixture:
         return message
 
     @classmethod
-    def from_message(cls, message: FeatureMixtureMessage, kind: SpreadKind) -> FeatureMixture:
+    def from_message(
+        cls, message: FeatureMixtureMessage, spread_kind: SpreadKind
+    ) -> FeatureMixture:
         """The mixture that `make_message` was made from, in float64."""
         weights = message["weights"].double()
         means = message["means"].double()
-        if kind == "none":
+        if spread_kind == "none":
             spread = means.new_zeros(0)
         else:
             spread = message["spread"].double()
-        if kind == "full":
+        if spread_kind == "full":
             spread = unpack_upper_triangle(spread)
-        return cls(kind, weights / weights.sum(), means, spread)
+        return cls(spread_kind, weights / weights.sum(), means, spread)
 
 
 def fit_gaussian_mixture(
@@ -149,7 +152,7 @@ def fit_gaussian_mixture(
     mixture = fit_mixture_to_responsibilities(features, shares, fitted_kind)
     if k > 1:
         for _ in range(em_steps):
-            shares = mixture.compute_log_densities(features).softmax(1)
+            shares = mixture.compute_weighted_log_densities(features).softmax(1)
             mixture = fit_mixture_to_responsibilities(features, shares, fitted_kind)
     if spread_kind == "none":
         mixture = FeatureMixture(spread_kind, mixture.weights, mixture.means, features.new_zeros(0))
@@ -224,11 +227,11 @@ class FedPFT(FrozenMethod):
     epochs: int = knob(30, "Head's epochs", low=1, high=1000)
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         d = self.count_features_before_run(sizes)
         classes_held = 0.45 * sizes.classes  # a guess: it depends on the skew
         floats = sizes.classes + classes_held * (1 + 2 * d) * self.components
-        return TrafficBytes(sizes.count_bytes_from_all_clients(floats), is_exact=False)
+        return RunBytesBothWays(sizes.count_bytes_from_all_clients(floats), is_exact=False)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
         """With full covariances those of a class's components, while its mixture is fitted."""
@@ -257,13 +260,13 @@ class FedPFT(FrozenMethod):
             return (yield from report_progress("head training", ticks, lambda: model))
 
     def fit_and_pack_client_mixtures(
-        self, ctx: Context, client: int, frozen: FrozenFeatures
+        self, ctx: Context, client: ClientIndex, frozen: FrozenFeatures
     ) -> MixtureMessage:
         """Fit a mixture to each of client k's classes that has samples enough."""
         x, y = ctx.private.train(client)
         counts = torch.zeros(ctx.classes, dtype=torch.int32)
         mixtures = {}
-        for c, rows in split_rows_by_class(frozen(x).double(), y).items():
+        for c, rows in group_features_by_class(frozen(x).double(), y).items():
             if len(rows) < self.smallest:
                 continue
             counts[c] = len(rows)

@@ -11,7 +11,7 @@ client makes E epochs.
 import torch
 from torch import Tensor
 
-from ..training.loop import GradientAdjustment
+from ..training.loop import InPlaceGradientAdjustment
 from .base import Context, GlobalModel, Steps, knob, register
 from .parts.rounds import ROUNDS, Iterative, Rounds, State
 
@@ -37,14 +37,22 @@ class FedProx(Iterative):
         return rounds.result
 
 
-def make_proximal_adjustment(mu: float, anchor: State) -> GradientAdjustment:
-    """g ← g + λ_prox (θ - θ_t), the gradient of (λ_prox/2) ‖θ - θ_t‖²; `anchor` is θ_t, parameters only."""
+def make_proximal_adjustment(
+    pull: float, round_start_parameters: State
+) -> InPlaceGradientAdjustment:
+    """g ← g + λ_prox (θ - θ_t), the gradient of (λ_prox/2) ‖θ - θ_t‖².
+
+    λ_prox is `pull`, and θ_t `round_start_parameters`, without buffers.
+    """
 
     def adjust(
         clients: tuple[int, ...], parameters: dict[str, Tensor], gradients: list[Tensor]
     ) -> None:
-        anchors = [anchor[name].expand_as(parameter) for name, parameter in parameters.items()]
+        anchors = [
+            round_start_parameters[name].expand_as(parameter)
+            for name, parameter in parameters.items()
+        ]
         differences = torch._foreach_sub(list(parameters.values()), anchors)
-        torch._foreach_add_(gradients, differences, alpha=mu)
+        torch._foreach_add_(gradients, differences, alpha=pull)
 
     return adjust

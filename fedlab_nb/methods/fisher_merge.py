@@ -31,7 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..errors import choose
+from ..errors import check_allowed_name
 from ..models.state import ModelState, copy_model
 from ..tensor_types import FeatureMaps, Labels, LayerMatrix, Samples, TensorsByName
 from ..training.evaluate import run_in_chunks
@@ -53,7 +53,7 @@ from .parts.kronecker import (
     flatten_output_gradients,
     iterate_layer_inputs_and_gradients,
 )
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, RunBytesBothWays
 
 NORMS = (nn.BatchNorm2d, nn.GroupNorm)
 LabelSource = Literal["model", "true"]
@@ -80,9 +80,9 @@ class FisherMerge(Method):
 
     labels: LabelSource = knob("model", "Labels", options=LABELS)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         fisher = sizes.clients * sizes.parameter_bytes
-        return TrafficBytes(sizes.one_shot_bytes.bytes + fisher)
+        return RunBytesBothWays(sizes.one_shot_bytes.bytes + fisher)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone; one more pass for the Fisher diagonal; upload both.
@@ -103,14 +103,14 @@ class FisherMerge(Method):
             states = [upload["state"] for upload in received]
             fishers = [upload["fisher"] for upload in received]
             return NetworkModel(
-                ctx.new_model(merge_by_fisher(states, fishers, ctx.sizes, self.damping))
+                ctx.new_model(average_states_by_fisher(states, fishers, ctx.sizes, self.damping))
             )
 
 
 NamedTensors = Mapping[str, Tensor]
 
 
-def merge_by_fisher(
+def average_states_by_fisher(
     client_states: Sequence[NamedTensors],
     client_fishers: Sequence[NamedTensors],
     client_weights: Sequence[float],
@@ -156,7 +156,7 @@ def compute_diagonal_fisher(
     own gradient is needed. It is computed from what passes through each layer: a sample's gradient
     of a layer's weights is the sum, over the layer's positions, of output gradient times input.
     """
-    choose("labels of the Fisher", label_source, LABELS)
+    check_allowed_name("labels of the Fisher", label_source, LABELS)
     kinds = (nn.Linear, nn.Conv2d, *NORMS)
     find_layers_with_kronecker_factors(
         module
@@ -168,7 +168,7 @@ def compute_diagonal_fisher(
         total[name] = torch.zeros_like(append_bias_column(layer.weight, layer.bias).detach())
     passes: Iterable[tuple[Tensor, Tensor | None]] = [(true_labels, None)]
     if label_source == "model":
-        passes = _iterate_labels_of_all_samples_by_class(module, samples, stream, batch_size)
+        passes = _iterate_labels_and_model_probabilities(module, samples, stream, batch_size)
     for target, probability in passes:
         # Squared gradients are to be weighted by p, so the gradients are multiplied by √p.
         roots = None
@@ -180,7 +180,7 @@ def compute_diagonal_fisher(
                 if roots is not None:
                     other_axes = [1] * (gradient.dim() - 1)
                     gradient = gradient * roots[i].view(-1, *other_axes)
-                total[name] += _sum_squared_gradients(layers[name], inputs, gradient)
+                total[name] += _sum_squared_sample_gradients(layers[name], inputs, gradient)
     means = {name: squares / len(samples) for name, squares in total.items()}
     parameters = {name: parameter.detach() for name, parameter in module.named_parameters()}
     fisher = copy_state_with_layers(parameters, means)
@@ -197,7 +197,7 @@ class LabelsAndProbabilities(NamedTuple):
 
 
 @torch.no_grad()
-def _iterate_labels_of_all_samples_by_class(
+def _iterate_labels_and_model_probabilities(
     module: nn.Module, samples: Samples, stream: torch.Generator | None, batch_size: int
 ) -> Iterator[LabelsAndProbabilities]:
     """Labels `[n]` and their probabilities `[n]` under the model's own prediction of `samples [n,
@@ -208,7 +208,7 @@ def _iterate_labels_of_all_samples_by_class(
     """
     frozen = copy_model(module).eval()
     probabilities = run_in_chunks(
-        lambda chunk: frozen(chunk).softmax(1), samples, chunk_size=batch_size
+        lambda chunk: frozen(chunk).softmax(1), samples, samples_per_chunk=batch_size
     )
     classes = probabilities.shape[1]
     if classes > MOST:
@@ -223,7 +223,7 @@ def _iterate_labels_of_all_samples_by_class(
             yield LabelsAndProbabilities(labels, probabilities[:, c])
 
 
-def _sum_squared_gradients(
+def _sum_squared_sample_gradients(
     layer: nn.Module, layer_inputs: FeatureMaps, output_gradient: FeatureMaps
 ) -> LayerMatrix:
     """Σ over the batch of the squared gradient of each sample's loss, as a matrix `[o, i]`."""

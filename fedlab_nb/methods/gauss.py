@@ -43,13 +43,12 @@ from ..tensor_types import (
     Covariance,
     Features,
     Labels,
-    Vector,
 )
 from .base import Context, GlobalModel, Report, Steps, knob, register
 from .memory import SquareMatricesInMemory
 from .parts.fisher import TRAINED, train_fisher_head
 from .parts.frozen import FrozenMethod, HeadModel
-from .traffic import FederationSizes, TrafficBytes, count_upper_triangle_entries
+from .traffic import FederationSizes, RunBytesBothWays, count_upper_triangle_entries
 
 FeaturesByClass = dict[int, Tensor]  # class -> features [n_c, D] of its samples
 
@@ -66,6 +65,8 @@ FeaturesByClass = dict[int, Tensor]  # class -> features [n_c, D] of its samples
 # - "pooled": one matrix Σ f fᵀ of all classes together, `[d, d]`;
 # - "full": such a matrix for every class, `[C, d, d]`.
 
+LogPriorPerClass = Tensor  # [C]
+CountColumn = Tensor  # [C, 1]
 MomentKind = Literal["none", "diagonal", "pooled", "full"]
 MOMENTS: tuple[MomentKind, ...] = get_args(MomentKind)
 BY_CLASS = ("diagonal", "full")
@@ -92,20 +93,22 @@ class ClassSums:
     @property
     def means(self) -> ClassMeans:
         """μ_c `[C, d]`; zeros for a class without samples."""
-        return self.sums / self._counts_of_at_least_one
+        return self.sums / self._column_of_counts_at_least_one
 
     @property
-    def log_priors(self) -> Vector:
+    def log_priors(self) -> LogPriorPerClass:
         """log(N_c/N) `[C]`; -inf for a class without samples."""
         return (self.counts / self.counts.sum()).log()
 
     def compute_class_variances(self) -> ClassVariances:
         """v_c `[C, d]` of kind "diagonal": each feature's mean square around its class mean."""
-        return (self.second / self._counts_of_at_least_one - self.means.square()).clamp(min=0)
+        return (self.second / self._column_of_counts_at_least_one - self.means.square()).clamp(
+            min=0
+        )
 
     def compute_class_covariances(self) -> ClassCovariances:
         """Σ_c `[C, d, d]` of kind "full": S_c/N_c - μ_c μ_cᵀ."""
-        squares = self.second / self._counts_of_at_least_one[..., None]
+        squares = self.second / self._column_of_counts_at_least_one[..., None]
         return squares - self.means[:, :, None] * self.means[:, None, :]
 
     def compute_within_covariance(self) -> Covariance:
@@ -125,12 +128,12 @@ class ClassSums:
         return (self.second - torch.outer(sums, sums) / count) / (count - 1).clamp(min=1)
 
     @property
-    def _counts_of_at_least_one(self) -> Vector:
-        """`[C, 1]`, 1 for a class without samples."""
+    def _column_of_counts_at_least_one(self) -> CountColumn:
+        """The counts as a column `[C, 1]` to divide by, 1 for a class without samples."""
         return self.counts.clamp(min=1)[:, None]
 
 
-def split_rows_by_class(features: Features, labels: Labels) -> FeaturesByClass:
+def group_features_by_class(features: Features, labels: Labels) -> FeaturesByClass:
     """The rows `[n_c, ...]` of `features [n, ...]` class by class, for the classes that `labels
     [n]` has, in order.
     """
@@ -153,7 +156,7 @@ def measure_class_sums(
     else:
         shapes = {"none": (0,), "diagonal": (class_count, d), "full": (class_count, d, d)}
         second = features.new_zeros(shapes[moment_kind])
-    for c, rows in split_rows_by_class(features, labels).items():
+    for c, rows in group_features_by_class(features, labels).items():
         counts[c] += len(rows)
         sums[c] = rows.sum(0)
         if moment_kind == "diagonal":
@@ -239,7 +242,7 @@ FLOOR = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class ClassScorer:
     """Discriminants of C classes.
 
     Linear heads have `slopes [d, C]`. The others have `means [C, d]` and `whitening`, which brings a class to unit
@@ -263,34 +266,40 @@ class Scores:
         return self.constants - torch.stack(distances, 1) / 2
 
     @property
-    def parameters(self) -> int:
+    def parameter_count(self) -> int:
         """Numbers that predict."""
         tensors = (self.constants, self.slopes, self.means, self.whitening)
         return sum(tensor.numel() for tensor in tensors if tensor is not None)
 
 
-def make_class_scorer(sums: ClassSums, head: GaussHead, shrinkage: float) -> Scores:
-    """The `head` (see HEADS) of the summed statistics; `shrinkage`: s."""
-    means = sums.means
-    log_priors = sums.log_priors
+def make_class_scorer(
+    summed_client_sums: ClassSums, head: GaussHead, shrinkage_0_to_1: float
+) -> ClassScorer:
+    """The `head` (see HEADS) of all clients' statistics together; `shrinkage_0_to_1`: s."""
+    means = summed_client_sums.means
+    log_priors = summed_client_sums.log_priors
     if head == "means":
-        exists = torch.where(sums.counts > 0, 0.0, -torch.inf)
-        return Scores(exists - means.square().sum(1) / 2, slopes=means.T)
+        exists = torch.where(summed_client_sums.counts > 0, 0.0, -torch.inf)
+        return ClassScorer(exists - means.square().sum(1) / 2, slopes=means.T)
     if head in ("lda", "fedcgs"):
         covariance = (
-            sums.compute_within_covariance() if head == "lda" else sums.compute_total_covariance()
+            summed_client_sums.compute_within_covariance()
+            if head == "lda"
+            else summed_client_sums.compute_total_covariance()
         )
         values, axes = torch.linalg.eigh(covariance)
-        values = shrink_variances(values[None], values.new_ones(1), shrinkage)
+        values = shrink_variances(values[None], values.new_ones(1), shrinkage_0_to_1)
         slopes = axes @ ((means @ axes) / values).T
-        return Scores(log_priors - (means.T * slopes).sum(0) / 2, slopes=slopes)
+        return ClassScorer(log_priors - (means.T * slopes).sum(0) / 2, slopes=slopes)
     if head == "nb":
-        variances = shrink_variances(sums.compute_class_variances(), log_priors.exp(), shrinkage)
+        variances = shrink_variances(
+            summed_client_sums.compute_class_variances(), log_priors.exp(), shrinkage_0_to_1
+        )
         constants = log_priors - variances.log().sum(1) / 2
-        return Scores(constants, means=means, whitening=variances.rsqrt())
-    variances, axes = compute_class_spectra(sums, shrinkage)
+        return ClassScorer(constants, means=means, whitening=variances.rsqrt())
+    variances, axes = compute_shrunk_class_spectra(summed_client_sums, shrinkage_0_to_1)
     constants = log_priors - variances.log().sum(1) / 2
-    return Scores(constants, means=means, whitening=axes * variances.rsqrt()[:, None])
+    return ClassScorer(constants, means=means, whitening=axes * variances.rsqrt()[:, None])
 
 
 class ClassSpectra(NamedTuple):
@@ -302,14 +311,18 @@ class ClassSpectra(NamedTuple):
     axes: Tensor
 
 
-def compute_class_spectra(sums: ClassSums, shrinkage: float) -> ClassSpectra:
+def compute_shrunk_class_spectra(
+    summed_client_sums: ClassSums, shrinkage_0_to_1: float
+) -> ClassSpectra:
     """Variances `[C, d]` along the axes `[C, d, d]` (columns) of each class's covariance, shrunk."""
-    variances, axes = torch.linalg.eigh(sums.compute_class_covariances())
-    return ClassSpectra(shrink_variances(variances, sums.log_priors.exp(), shrinkage), axes)
+    variances, axes = torch.linalg.eigh(summed_client_sums.compute_class_covariances())
+    return ClassSpectra(
+        shrink_variances(variances, summed_client_sums.log_priors.exp(), shrinkage_0_to_1), axes
+    )
 
 
 def shrink_variances(
-    variances: ClassVariances, class_shares: ClassShares, shrinkage: float
+    variances: ClassVariances, class_shares: ClassShares, shrinkage_0_to_1: float
 ) -> ClassVariances:
     """Variances `[G, d]`, of features or along the axes of a covariance, moved towards the mean of
     their row.
@@ -319,16 +332,18 @@ def shrink_variances(
     """
     mean = variances.mean(1, keepdim=True)
     lower_bound = FLOOR * (class_shares @ mean).clamp(min=FLOOR)
-    return torch.maximum((1 - shrinkage) * variances + shrinkage * mean, lower_bound)
+    return torch.maximum((1 - shrinkage_0_to_1) * variances + shrinkage_0_to_1 * mean, lower_bound)
 
 
-def whiten_differences(differences_from_mean: Features, whitening_matrices: Tensor) -> Features:
+def whiten_differences(
+    differences_from_mean: Features, whitening_factors_or_matrix: Tensor
+) -> Features:
     """Differences from the mean `[n, d]`, brought to unit spread by factors `[d]` or a matrix `[d,
     d]`.
     """
-    if whitening_matrices.ndim == 1:
-        return differences_from_mean * whitening_matrices
-    return differences_from_mean @ whitening_matrices
+    if whitening_factors_or_matrix.ndim == 1:
+        return differences_from_mean * whitening_factors_or_matrix
+    return differences_from_mean @ whitening_factors_or_matrix
 
 
 # --------------------------------------------------------------------------------------------------------------- method
@@ -379,12 +394,12 @@ class Gauss(FrozenMethod):
     epochs: int = knob(10, "Head's epochs", low=1, high=1000)
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         d = self.count_features_before_run(sizes)
         spread = count_upper_triangle_entries(d) if self.head == "qda" else d
         classes_held = 0.45 * sizes.classes  # a guess: it depends on the skew
         floats = sizes.classes + classes_held * (d + spread)
-        return TrafficBytes(sizes.count_bytes_from_all_clients(floats), is_exact=False)
+        return RunBytesBothWays(sizes.count_bytes_from_all_clients(floats), is_exact=False)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
         """Second moments as the server has received them: one per client, or one for each of its
@@ -413,7 +428,7 @@ class Gauss(FrozenMethod):
             total = sum(client_sums[1:], client_sums[0])
             report = make_gauss_report(client_sums, total, self.head)
             if self.head == "fishermix" or self.head == "protohyper":
-                variances, axes = compute_class_spectra(total, self.shrinkage)
+                variances, axes = compute_shrunk_class_spectra(total, self.shrinkage)
                 covariances = axes * variances[:, None] @ axes.mT
                 head = yield from train_fisher_head(
                     ctx,
@@ -428,27 +443,27 @@ class Gauss(FrozenMethod):
                 numbers = sum(tensor.numel() for tensor in head.state_dict().values())
                 return HeadModel(features, head, numbers, report)
             scores = make_class_scorer(total, self.head, self.shrinkage)
-            return HeadModel(features, scores, scores.parameters, report)
+            return HeadModel(features, scores, scores.parameter_count, report)
 
 
 def make_gauss_report(
-    client_sums: Sequence[ClassSums], total: ClassSums, head: GaussHead
+    client_sums: Sequence[ClassSums], summed_client_sums: ClassSums, head: GaussHead
 ) -> GaussReport:
     """The statistics that the server knows, for pictures."""
     fields = {
         "counts": torch.stack([sums.counts for sums in client_sums]).int(),
         "client_means": torch.stack([sums.means for sums in client_sums]),
-        "means": total.means,
+        "means": summed_client_sums.means,
     }
     if head == "nb":
-        fields["deviations"] = total.compute_class_variances().sqrt()
+        fields["deviations"] = summed_client_sums.compute_class_variances().sqrt()
     elif head != "means":
         if head == "lda":
-            covariances = total.compute_within_covariance()[None]
+            covariances = summed_client_sums.compute_within_covariance()[None]
         elif head == "fedcgs":
-            covariances = total.compute_total_covariance()[None]
+            covariances = summed_client_sums.compute_total_covariance()[None]
         else:
-            covariances = total.compute_class_covariances()
+            covariances = summed_client_sums.compute_class_covariances()
         fields["covariances"] = covariances
         fields["deviations"] = covariances.diagonal(dim1=1, dim2=2).clamp(min=0).sqrt()
     arrays = {}

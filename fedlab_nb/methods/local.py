@@ -26,8 +26,8 @@ from .base import (
     register,
     report_progress,
 )
-from .run_outputs import Tested
-from .traffic import FLOAT, FederationSizes, TrafficBytes
+from .run_outputs import ResultsOnTestSamples
+from .traffic import FLOAT, FederationSizes, RunBytesBothWays
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class LocalModels(NetworkModel):
         self.best = best
         self.client_logits = CachedFunction(clients.logits)  # [M, N, C]
 
-    def measured(self, samples: Samples, labels: Labels) -> LocalReport:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> LocalReport:
         accuracies = self.compute_accuracy_of_each_client(samples, labels)
         return LocalReport(self.best, accuracies, accuracies[self.best])
 
@@ -64,13 +64,13 @@ class LocalModels(NetworkModel):
         """Accuracy of every client's own model, `[M]`."""
         return (self.client_logits(samples).argmax(-1) == labels).double().mean(1).tolist()
 
-    def tested(self, samples: Samples, labels: Labels) -> Tested:
+    def compute_test_results(self, samples: Samples, labels: Labels) -> ResultsOnTestSamples:
         """Compute the scores of the best model. Accuracy and calibration are those of all models
         together.
         """
         logits = self.client_logits(samples)
         calibrated = measure_calibration(logits, labels, self.score_kind)
-        return Tested(
+        return ResultsOnTestSamples(
             logits[self.best], self.accuracy(samples, labels), calibrated, logits.argmax(-1)
         )
 
@@ -95,8 +95,8 @@ class Local(Method):
     report = LocalReport
     sends_models = False
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
-        return TrafficBytes(sizes.models_down)
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+        return RunBytesBothWays(sizes.models_down)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()
@@ -134,9 +134,9 @@ class Centralized(Method):
     trains_locally = False
     sends_models = False
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         sample_bytes = FLOAT * sizes.numbers + 8  # the label is a whole number of 64 bits
-        return TrafficBytes(sizes.samples * sample_bytes)
+        return RunBytesBothWays(sizes.samples * sample_bytes)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         received = []

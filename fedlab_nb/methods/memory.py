@@ -25,30 +25,30 @@ ADVICE = (
 
 @dataclass(frozen=True)
 class SquareMatricesInMemory:
-    """`count` matrices `[side, side]` of numbers of `width` bytes that a method holds at the same
-    time.
-    """
+    """`count` matrices `[side, side]` that a method holds at the same time."""
 
     count: int
     side: int
-    width: int = 8
+    bytes_per_number: int = 8
 
     @property
     def bytes(self) -> Bytes:
-        return self.count * self.side**2 * self.width
+        return self.count * self.side**2 * self.bytes_per_number
 
 
 def check_matrices_fit_in_memory(
-    method_title: str, matrices: Iterable[SquareMatricesInMemory], device: torch.device
+    method_title: str,
+    matrices_held_together: Iterable[SquareMatricesInMemory],
+    device: torch.device,
 ) -> None:
-    """Raise UsageError if `matrices` do not fit into the free memory of `device`. If that is not
-    known, do nothing.
+    """Raise UsageError if the matrices do not fit into the free memory of `device`.
+
+    Do nothing if that is not known.
     """
-    held = sorted(matrices, key=lambda part: -part.bytes)
+    held = sorted(matrices_held_together, key=lambda part: -part.bytes)
     # While a triangle is sent, its indices take as much memory as another matrix of 8 bytes a number.
-    needed = sum(part.bytes for part in held) + max(
-        (8 * part.side**2 for part in held if part.count), default=0
-    )
+    index_bytes = [8 * part.side**2 for part in held if part.count]
+    needed = sum(part.bytes for part in held) + max(index_bytes, default=0)
     free = get_free_memory_in_bytes(device) if needed else None
     if free is None or needed <= free:
         return
@@ -66,11 +66,8 @@ def make_run_error_if_out_of_memory(
     """Make the error for a run that was out of memory; None for an error of another kind."""
     text = str(error)
     match = re.search(r"tried to allocate ([\d.]+ ?\w+)", text)
-    full = (
-        isinstance(error, MemoryError | torch.cuda.OutOfMemoryError)
-        or "DefaultCPUAllocator" in text
-    )
-    if not full:
+    is_memory_error = isinstance(error, MemoryError | torch.cuda.OutOfMemoryError)
+    if not is_memory_error and "DefaultCPUAllocator" not in text:
         return None
     size = match[1] if match else "more"
     if size.endswith("bytes"):
@@ -84,16 +81,12 @@ def get_free_memory_in_bytes(device: torch.device) -> int | None:
     """Return the bytes that can still be allocated on `device`; None if the system does not tell."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    bounds = [
-        bound
-        for bound in (
-            read_available_system_bytes(),
-            read_free_address_space_bytes(),
-            read_free_container_bytes(),
-        )
-        if bound is not None
-    ]
-    return min(bounds, default=None)
+    bounds = (
+        read_available_system_bytes(),
+        read_free_address_space_bytes(),
+        read_free_container_bytes(),
+    )
+    return min((bound for bound in bounds if bound is not None), default=None)
 
 
 def read_available_system_bytes() -> int | None:
@@ -118,15 +111,15 @@ def read_free_address_space_bytes() -> int | None:
     return None
 
 
-def read_free_container_bytes(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
+def read_free_container_bytes(cgroup_folder: Path = Path("/sys/fs/cgroup")) -> int | None:
     """Read what is left of a container's limit (cgroup v2, as in Docker and on Binder). Its file
     cache counts as free.
     """
     with suppress(OSError, ValueError):
-        limit = int((folder / "memory.max").read_text(encoding="ascii"))  # "max": no bound
-        used = int((folder / "memory.current").read_text(encoding="ascii"))
+        limit = int((cgroup_folder / "memory.max").read_text(encoding="ascii"))  # "max": no bound
+        used = int((cgroup_folder / "memory.current").read_text(encoding="ascii"))
         stat = dict(
-            line.split() for line in (folder / "memory.stat").read_text("ascii").splitlines()
+            line.split() for line in (cgroup_folder / "memory.stat").read_text("ascii").splitlines()
         )
         return max(0, limit - used + int(stat.get("inactive_file", 0)))
     return None

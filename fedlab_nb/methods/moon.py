@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..training.loop import ClientLoss
+from ..training.loop import ClientLossPerSample
 from .base import Context, GlobalModel, Steps, knob, register, weighted_mean
 from .parts.rounds import ROUNDS, Iterative, Rounds
 
@@ -64,7 +64,7 @@ class Moon(Iterative):
         return rounds.result
 
 
-def make_contrastive_loss(mu: float, temperature: float) -> ClientLoss:
+def make_contrastive_loss(mu: float, temperature: float) -> ClientLossPerSample:
     """The loss of the module docstring; `pairs [n, 2, D]` are (z_glob, z_prev) of each sample."""
 
     def loss(features: Tensor, logits: Tensor, labels: Tensor, pairs: Tensor) -> Tensor:

@@ -31,9 +31,15 @@ import torch
 from torch import Tensor
 
 from ..data.input_types import ClientIndices
-from ..errors import UsageError, check_number, check_whole_number, choose, parse_if_number
+from ..errors import (
+    UsageError,
+    check_allowed_name,
+    check_number,
+    check_whole_number,
+    parse_if_number,
+)
 from ..models.state import ModelState
-from ..rng import generator
+from ..rng import make_torch_generator
 from ..tensor_types import Labels, SampleIndices
 
 PoisonKind = Literal["labels", "sign", "scaled", "lie"]
@@ -58,14 +64,14 @@ class Poison:
 
     @classmethod
     def parse(cls, text: str, client_count: int) -> Poison:
-        """The attack that `text` describes. UsageError for another text, or for more than `client_count`
-        clients.
+        """Parse the setting `poison`, such as "labels:2". UsageError for another text, or for more than
+        `client_count` clients.
         """
         if str(text).strip() == "none":
             return cls()
         kind, *parts = (part.strip() for part in str(text).split(":"))
         if kind not in KINDS:
-            choose("poison", kind, ("none", *(f"{name}:COUNT" for name in KINDS)))
+            check_allowed_name("poison", kind, ("none", *(f"{name}:COUNT" for name in KINDS)))
         known_kind = cast(PoisonKind, kind)
         may_have_size = kind in ("scaled", "lie")
         if len(parts) != 1 and not (len(parts) == 2 and may_have_size):
@@ -126,15 +132,19 @@ class Poison:
         return self.count > 0 and self.kind == "lie"
 
     def choose_poisoned_clients(self, client_count: int, seed: int) -> ClientIndices:
-        """The poisoned ones of so many clients, in ascending order."""
-        order = torch.randperm(client_count, generator=generator(seed, "poisoned clients"))
+        """Draw which of `client_count` clients are poisoned: their indices, ascending, from the run's `seed`."""
+        order = torch.randperm(
+            client_count, generator=make_torch_generator(seed, "poisoned clients")
+        )
         return tuple(sorted(order[: self.count].tolist()))
 
-    def flip_labels_of_shards(
+    def copy_labels_with_shards_flipped(
         self, labels: Labels, shards_of_poisoned_clients: Iterable[SampleIndices], class_count: int
     ) -> Labels:
-        """`labels [N]` with those of the poisoned clients' `shards_of_poisoned_clients` (rows)
-        flipped; the same tensor if none are."""
+        """Copy `labels [N]`, with y flipped to C - 1 - y in the poisoned clients' shards (indices of samples).
+
+        Returns `labels` itself if no labels are poisoned.
+        """
         if self.kind != "labels" or not self.count:
             return labels
         changed = labels.clone()
@@ -143,19 +153,19 @@ class Poison:
             changed[rows] = class_count - 1 - labels[rows]
         return changed
 
-    def poison_state(
+    def make_poisoned_state(
         self,
         start_state: Mapping[str, Tensor],
         trained_state: ModelState,
-        parameter_names: Iterable[str],
+        names_to_change: Iterable[str],
     ) -> ModelState:
         """The state that a poisoned client sends in place of its `trained_state`.
 
         start_state: where its training began
-        parameter_names: the entries that are changed
+        names_to_change: the entries that are changed
         """
         changed = dict(trained_state)
-        for name in parameter_names:
+        for name in names_to_change:
             changed[name] = start_state[name] + self.factor * (
                 trained_state[name] - start_state[name]
             )

@@ -49,7 +49,7 @@ from .parts.kronecker import (
     list_kronecker_factor_sizes,
     make_inverse_multiplier,
 )
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, RunBytesBothWays
 
 
 @register(
@@ -70,9 +70,9 @@ class RegMean(Method):
     ridge: float = knob(1e-2, "Ridge", symbol="λ_damp", low=0, high=1e3)
     off_diagonal: float = knob(1.0, "Off the diagonal", symbol="ξ", low=0, high=1)
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         moments = sizes.count_bytes_from_all_clients(sizes.input_triangles)
-        return TrafficBytes(sizes.one_shot_bytes.bytes + moments)
+        return RunBytesBothWays(sizes.one_shot_bytes.bytes + moments)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
         """The input moments of every layer, one of each per client."""
@@ -108,11 +108,13 @@ class RegMean(Method):
             return NetworkModel(ctx.new_model(copy_state_with_layers(average, matrices)))
 
 
-def shrink_off_diagonal(moments: SquareMatrix, factor: float) -> SquareMatrix:
-    """A `[i, i]` with its off-diagonal entries times `factor`."""
-    if factor == 1:
-        return moments
-    return factor * moments + (1 - factor) * torch.diag(moments.diag())
+def shrink_off_diagonal(input_moments: SquareMatrix, off_diagonal_factor: float) -> SquareMatrix:
+    """A `[i, i]` with its off-diagonal entries times `off_diagonal_factor`."""
+    if off_diagonal_factor == 1:
+        return input_moments
+    return off_diagonal_factor * input_moments + (1 - off_diagonal_factor) * torch.diag(
+        input_moments.diag()
+    )
 
 
 def merge_layer_by_regmean(

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar, overload
 import numpy as np
 from torch import Tensor, nn
 
-from ..errors import choose
+from ..errors import check_allowed_name
 from ..models import Network, count_parameters
 from ..tensor_types import ClassScores, ClientLogits, Features, Labels, Logits, Predictions, Samples
 from ..training import ClientModels, EpochProgress, run_in_chunks, run_in_chunks_with_cache
@@ -44,18 +44,18 @@ class Report:
     method can leave out what is not known yet.
     """
 
-    def others(self) -> AccuracyByRule:
+    def get_accuracies_under_other_rules(self) -> AccuracyByRule:
         """Return {rule: test accuracy 0–1} of the same run under other rules. Comparisons show
         them, too.
         """
         return {}
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def get_array_fields(self) -> dict[str, np.ndarray]:
         """Return the fields that hold an array."""
         values = self.get_fields_that_are_not_none().items()
         return {name: value for name, value in values if isinstance(value, np.ndarray)}
 
-    def numbers(self) -> JsonObject:
+    def get_plain_fields(self) -> JsonObject:
         """Return the fields that hold plain values. `run --json` prints them."""
         values = self.get_fields_that_are_not_none().items()
         return {name: value for name, value in values if not isinstance(value, np.ndarray)}
@@ -66,21 +66,21 @@ class Report:
         return {name: value for name, value in values.items() if value is not None}
 
 
-def check_report_type_and_copy_arrays(report: Report, declared: type[Report]) -> Report:
+def check_report_type_and_copy_arrays(report: Report, declared_type: type[Report]) -> Report:
     """Return `report` with copies of its arrays, since a slice of a larger array would keep all of
     it in memory.
 
-    It must have the type that its method has `declared`. A model without a report gets an empty
-    one.
+    TypeError unless it is of the type that its method has declared. A model without a report gets
+    an empty one.
     """
     if type(report) is Report:
-        return declared()
-    if type(report) is not declared:
+        return declared_type()
+    if type(report) is not declared_type:
         raise TypeError(
             f"The model's report is a {type(report).__name__}; its method declares "
-            f"{declared.__name__}."
+            f"{declared_type.__name__}."
         )
-    copies = {name: array.copy() for name, array in report.arrays().items()}
+    copies = {name: array.copy() for name, array in report.get_array_fields().items()}
     return replace(report, **copies)
 
 
@@ -133,15 +133,18 @@ def report_progress(
     return make_model()
 
 
-def should_record_curve_point(steps_done: int, total_steps: int, point_count: int = 20) -> bool:
-    """Whether the live curve has a point at a step, counted from 1: it has about `point_count`, one
-    at the last step.
-    """
-    return steps_done == total_steps or steps_done % max(1, total_steps // point_count) == 0
+def should_record_curve_point(
+    steps_done_from_1: int, total_steps: int, about_point_count: int = 20
+) -> bool:
+    """Whether the live curve has a point at a step, counted from 1. The last step always has one."""
+    return (
+        steps_done_from_1 == total_steps
+        or steps_done_from_1 % max(1, total_steps // about_point_count) == 0
+    )
 
 
 @dataclass(frozen=True)
-class Tested:
+class ResultsOnTestSamples:
     """The results of one pass over test samples: `scores [N, C]`, `accuracy` 0–1, and the
     calibration.
 
@@ -171,7 +174,7 @@ class GlobalModel:
     score_kind: ScoreKind = "logits"
     report: Report = Report()
 
-    def measured(self, samples: Samples, labels: Labels) -> Report:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> Report:
         """Complete the report by what needs test `samples [N, ...], labels [N]`. Called once, at
         the end of a run.
         """
@@ -193,13 +196,15 @@ class GlobalModel:
         """Compute the share of `samples [N, ...]` that are classified as `labels [N]`, 0–1."""
         return compute_accuracy(self.predict(samples), labels)
 
-    def tested(self, samples: Samples, labels: Labels) -> Tested:
+    def compute_test_results(self, samples: Samples, labels: Labels) -> ResultsOnTestSamples:
         """Compute scores, accuracy and calibration on `samples [N, ...], labels [N]` in one pass of
         the model.
         """
         scores = self.logits(samples)
         share_right = compute_accuracy(scores.argmax(1), labels)
-        return Tested(scores, share_right, measure_calibration(scores, labels, self.score_kind))
+        return ResultsOnTestSamples(
+            scores, share_right, measure_calibration(scores, labels, self.score_kind)
+        )
 
 
 class NetworkModel(GlobalModel):
@@ -221,7 +226,9 @@ class NetworkModel(GlobalModel):
         return run_in_chunks_with_cache(self.module.features, samples)
 
 
-def average_client_logits(client_logits: ClientLogits, rule: EnsembleRule) -> ClassScores:
+def average_logits_or_log_mean_probabilities(
+    client_logits: ClientLogits, rule: EnsembleRule
+) -> ClassScores:
     """Average client logits `[M, N, C]`, or take the logarithm of their mean probabilities; `[N,
     C]`.
     """
@@ -245,14 +252,14 @@ class EnsembleModel(GlobalModel):
 
     def __init__(self, clients: ClientModels, rule: EnsembleRule = "logits") -> None:
         self.clients = clients
-        choose("rule", rule, self.RULES)
+        check_allowed_name("rule", rule, self.RULES)
         self.rule: Any = rule
         self.score_kind = "logits" if rule == "logits" else "log-probabilities"
         self.parameters = sum(clients.parameters)
         self.client_logits = CachedFunction(clients.logits)
 
     def logits(self, samples: Samples) -> ClassScores:
-        return average_client_logits(self.client_logits(samples), self.rule)
+        return average_logits_or_log_mean_probabilities(self.client_logits(samples), self.rule)
 
     def features(self, samples: Samples) -> Features:
         return self.client_logits(samples).transpose(0, 1).flatten(1)

@@ -31,7 +31,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..training.loop import GradientAdjustment
+from ..training.loop import InPlaceGradientAdjustment
 from .base import (
     ClientWeighting,
     Context,
@@ -51,7 +51,7 @@ from .parts.rounds import (
     make_local_epochs_knob,
     subtract_states,
 )
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, RunBytesBothWays
 
 LEAKS = "each client's model, sample count and mean gradient, every round"
 SENDS = {"sends": "its network + mean gradient", "back": "the new network + mean gradient"}
@@ -69,10 +69,9 @@ class Scaffold(Iterative):
     eta_s: float = knob(1.0, "Server rate", symbol="η_s", low=0.01, high=2)
     weights: ClientWeighting = make_client_weights_knob("w_k")
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
-        return TrafficBytes(
-            2 * super().bytes_sent(sizes).bytes
-        )  # with each model a control variate
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+        # A control variate goes with each model.
+        return RunBytesBothWays(2 * super().bytes_sent(sizes).bytes)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
@@ -89,13 +88,14 @@ class Scaffold(Iterative):
             start, common_c = rounds.broadcast_to_participants((state, c))
             rounds.load_state_into_participants(start)
             corrections = [subtract_states(common_c, client_c[k]) for k in participants]
-            yield from rounds.train_participants(t, adjust=make_gradient_correction(corrections))
+            yield from rounds.train_participants(
+                t, adjust=make_control_variate_adjustment(corrections)
+            )
             ends = rounds.copy_participant_states_with_poison()
             changes = []
             for k, end in zip(participants, ends, strict=True):
-                reach = (
-                    count_effective_steps(ctx.sizes[k], rounds.recipe) * rounds.recipe.lr
-                )  # ‖a_k‖₁ η_l
+                # ‖a_k‖₁ η_l
+                reach = count_effective_steps(ctx.sizes[k], rounds.recipe) * rounds.recipe.lr
                 new_c = {}
                 for name in common_c:
                     mean_gradient = (start[name] - end[name]) / reach
@@ -118,8 +118,10 @@ class Scaffold(Iterative):
         return rounds.result
 
 
-def make_gradient_correction(client_corrections: Sequence[State]) -> GradientAdjustment:
-    """g ← g + (c - c_k), where `client_corrections[k]` is c - c_k."""
+def make_control_variate_adjustment(
+    server_minus_client_variates: Sequence[State],
+) -> InPlaceGradientAdjustment:
+    """g ← g + (c - c_k), where `server_minus_client_variates[k]` is c - c_k."""
     rows: dict[tuple[int, ...], list[Tensor]] = {}
 
     def adjust(
@@ -128,7 +130,9 @@ def make_gradient_correction(client_corrections: Sequence[State]) -> GradientAdj
         if clients not in rows:  # only a few sets occur: the stack shrinks as clients finish
             rows[clients] = []
             for name in parameters:
-                rows[clients].append(torch.stack([client_corrections[k][name] for k in clients]))
+                rows[clients].append(
+                    torch.stack([server_minus_client_variates[k][name] for k in clients])
+                )
         torch._foreach_add_(gradients, rows[clients])
 
     return adjust

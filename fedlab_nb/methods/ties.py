@@ -29,8 +29,9 @@ import torch
 
 from ..comm.codec import count_kept_entries, pack_largest_entries, unpack_largest_entries
 from ..errors import UsageError
-from ..models import model_state
+from ..models import Network, copy_model_state
 from ..tensor_types import ClientChanges, ClientShares, ParameterVector
+from ..value_types import ClientIndex
 from .base import (
     ClientWeighting,
     GlobalModel,
@@ -48,7 +49,7 @@ from .parts.averages import (
     flatten_state_into_vector,
     split_vector_into_tensors,
 )
-from .traffic import FederationSizes, TrafficBytes
+from .traffic import FederationSizes, RunBytesBothWays
 
 ChangeRule = Literal["ties", "task"]
 RULES: tuple[ChangeRule, ...] = get_args(ChangeRule)
@@ -92,11 +93,11 @@ class Ties(Method):
 
     report = TiesReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         if self.upload == "whole":
             return sizes.one_shot_bytes
         # A kept entry is a position and a value.
-        return TrafficBytes(sizes.models_down + 0.6 * sizes.models_up, is_exact=False)
+        return RunBytesBothWays(sizes.models_down + 0.6 * sizes.models_up, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         if ctx.init != "same":
@@ -109,73 +110,69 @@ class Ties(Method):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()
         network = ctx.initial_model()
-        start = model_state(network)
+        start = copy_model_state(network)
         names = [name for name, _ in network.named_parameters()]
-        origin = flatten_state_into_vector(start, names)
+        origin = flatten_state_into_vector(start, names)  # θ_0
+        # Clients: the model, or the largest entries of its change. Link: up.
         received = []
         for k in range(ctx.clients_count):
-            # Client: the model, or of its change (after dropping) the largest entries.
             upload: dict[str, Any] = clients.state(k)
             if self.upload == "trimmed":
-                change = self._drop_random_entries(
-                    flatten_state_into_vector(upload, names) - origin, ctx, k
-                )
-                other_tensors = {
-                    name: tensor for name, tensor in upload.items() if name not in names
-                }
-                upload = {
-                    "change": pack_largest_entries(change, self.keep, ternary=False),
-                    **other_tensors,
-                }
+                change = flatten_state_into_vector(upload, names) - origin
+                change = self._drop_random_entries_and_rescale(change, ctx, k)
+                for name in names:
+                    del upload[name]
+                upload["change"] = pack_largest_entries(change, self.keep, ternary=False)
             received.append(ctx.link.up(k, upload, phase="local models"))
         with ctx.server():
-            # Server: the changes; drop and trim where the clients have not; merge.
             sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
-            shares = (torch.tensor(sizes).double() / sum(sizes)).to(origin)
-            whole_changes = None
+            shares = (torch.tensor(sizes).double() / sum(sizes)).to(origin)  # w_k
+            # Server: the changes τ_k; drop and trim where the clients have not.
+            trained_changes = None
             if self.upload == "trimmed":
                 messages = [upload.pop("change") for upload in received]
                 changes = torch.stack(
                     [unpack_largest_entries(message, origin.dtype) for message in messages]
                 )
             else:
-                vectors = torch.stack(
-                    [flatten_state_into_vector(upload, names) for upload in received]
-                )
-                whole_changes = vectors - origin
-                dropped = [
-                    self._drop_random_entries(change, ctx, k)
-                    for k, change in enumerate(whole_changes)
-                ]
-                changes = torch.stack(dropped)
-                if self.rule == "ties":
-                    changes = keep_largest_changes(changes, self.keep)
+                vectors = [flatten_state_into_vector(upload, names) for upload in received]
+                trained_changes = torch.stack(vectors) - origin
+                changes = self._drop_and_trim(trained_changes, ctx)
+            # Server: elect signs and merge, or sum up.
             if self.rule == "ties":
                 merged = compute_sign_elected_mean(changes, shares)
             else:
                 merged = compute_weighted_mean_change(changes, shares)
+            # Server: θ_0 + λ τ̄; batch norm's statistics are averaged.
             mean_state = weighted_mean(received, sizes)
-            other_tensors = {
-                name: tensor for name, tensor in mean_state.items() if name not in names
-            }
-            network = ctx.new_model(
-                other_tensors
-                | split_vector_into_tensors(origin + self.scale * merged, start, names)
-            )
-            conflicts_left = compute_share_of_sign_conflicts(changes)
-            entries = float((changes != 0).double().mean())
-            report = TiesReport(conflicts_left=conflicts_left, kept=entries)
-            average = None
-            if whole_changes is not None:
-                mean_vector = origin + compute_weighted_mean_change(whole_changes, shares)
-                average = ctx.new_model(
-                    other_tensors | split_vector_into_tensors(mean_vector, start, names)
-                )
-                report = replace(report, conflicts=compute_share_of_sign_conflicts(whole_changes))
-            return MergedModel(network, report, average)
 
-    def _drop_random_entries(
-        self, change: ParameterVector, ctx: Context, client: int
+            def make_network(vector: ParameterVector) -> Network:
+                parameters = split_vector_into_tensors(vector, start, names)
+                return ctx.new_model(mean_state | parameters)
+
+            report = TiesReport(
+                conflicts_left=compute_share_of_sign_conflicts(changes),
+                kept=float((changes != 0).double().mean()),
+            )
+            average = None
+            if trained_changes is not None:
+                conflicts = compute_share_of_sign_conflicts(trained_changes)
+                report = replace(report, conflicts=conflicts)
+                mean_change = compute_weighted_mean_change(trained_changes, shares)
+                average = make_network(origin + mean_change)
+            return MergedModel(make_network(origin + self.scale * merged), report, average)
+
+    def _drop_and_trim(self, trained_changes: ClientChanges, ctx: Context) -> ClientChanges:
+        """DARE on each client's change, then TIES' trimming, if the rule has it."""
+        changes = []
+        for k, change in enumerate(trained_changes):
+            changes.append(self._drop_random_entries_and_rescale(change, ctx, k))
+        if self.rule == "ties":
+            return trim_to_largest_changes(torch.stack(changes), self.keep)
+        return torch.stack(changes)
+
+    def _drop_random_entries_and_rescale(
+        self, change: ParameterVector, ctx: Context, client: ClientIndex
     ) -> ParameterVector:
         """DARE on client k's `change [d]`."""
         if self.drop == 0:
@@ -192,7 +189,7 @@ def compute_weighted_mean_change(
     return (client_shares[:, None] * client_changes).sum(0)
 
 
-def keep_largest_changes(client_changes: ClientChanges, share_kept: float) -> ClientChanges:
+def trim_to_largest_changes(client_changes: ClientChanges, share_kept: float) -> ClientChanges:
     """Changes `[M, d]`; of each row only the share `share_kept` of largest magnitude, the rest 0."""
     largest = (
         client_changes.abs()

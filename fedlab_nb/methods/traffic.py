@@ -14,7 +14,7 @@ from ..comm.formulas import FLOAT
 from ..value_types import SampleShape
 
 
-class TrafficBytes(NamedTuple):
+class RunBytesBothWays(NamedTuple):
     """The bytes of a run.
 
     bytes: between clients and server, both ways, of all clients
@@ -25,9 +25,9 @@ class TrafficBytes(NamedTuple):
     is_exact: bool = True
 
     @property
-    def as_estimate(self) -> TrafficBytes:
+    def as_estimate(self) -> RunBytesBothWays:
         """The same as an estimate."""
-        return TrafficBytes(self.bytes, is_exact=False)
+        return RunBytesBothWays(self.bytes, is_exact=False)
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ class FederationSizes(NetworkSizes):
     models_down: int
 
     @property
-    def one_shot_bytes(self) -> TrafficBytes:
+    def one_shot_bytes(self) -> RunBytesBothWays:
         """The bytes of one initial model down to each client, and of one trained model up."""
-        return TrafficBytes(self.models_down + self.models_up)
+        return RunBytesBothWays(self.models_down + self.models_up)
 
-    def count_bytes_from_all_clients(self, floats_per_client: float) -> float:
+    def count_bytes_from_all_clients(self, float32_numbers_per_client: float) -> float:
         """Count the bytes if each client sends this many float32 numbers."""
-        return FLOAT * self.clients * floats_per_client
+        return FLOAT * self.clients * float32_numbers_per_client
 
 
 def count_upper_triangle_entries(side: int) -> int:

@@ -1,6 +1,6 @@
 """The client architectures: networks with `.features(x)` and `.classifier`, from a name and the shape of the input.
 
-    model = build("cnn", (1, 28, 28), classes=10, generator=rng.generator(seed, "init", k))
+    model = build("cnn", (1, 28, 28), classes=10, generator=rng.make_torch_generator(seed, "init", k))
     model(x)            # logits [N, C]
     model.features(x)   # what the classifier reads [N, D]
 
@@ -14,11 +14,11 @@ from .build import (
     MODELS,
     add_model,
     build,
-    build_first_network_from_text,
-    choose_default_model,
+    build_untrained_network_of_first_model,
+    choose_default_model_name,
     is_added_model,
     parse_architecture,
     parse_models,
 )
 from .network import Network, Normalise, prepend_input_normalisation_in_place
-from .state import count_parameters, load_state, model_state
+from .state import copy_model_state, count_parameters, load_state

@@ -19,6 +19,11 @@ from torch.nn import functional as F
 
 from ..tensor_types import ConvolutionKernel, FeatureMaps, Images, Noise, Vector
 
+BatchLastMaps = Tensor  # [1, channels, H, W, N]
+TapToPixelMatrix = Tensor  # [16, 9]
+NeighbourhoodColumns = Tensor  # [side² O, h w N], a column for each small pixel of each sample
+RowsByTap = Tensor  # [9, O C]
+
 # [place, tap]: in one dimension, which taps of the kernel carry a pixel of the small map to which places of the doubled
 # one. It reaches four places: the two that it becomes, the one before them and the one after them.
 REACH = (0, 0, 1), (0, 1, 1), (1, 1, 0), (1, 0, 0)
@@ -37,7 +42,7 @@ class UpConv2d(nn.Conv2d):
         return super().forward(nn.functional.interpolate(feature_maps, size=self.size))
 
 
-def are_divisible_by_four(sides: Iterable[int]) -> bool:
+def are_all_divisible_by_four(sides: Iterable[int]) -> bool:
     """True if an image generator, which doubles a quarter of each side twice, makes exactly these `sides`."""
     return all(side % 4 == 0 for side in sides)
 
@@ -54,7 +59,7 @@ def run_image_generator_layers(layers: Iterable[nn.Module], noise: Noise) -> Ima
             # Group norm's statistics are over one sample's pixels; here this one sample holds the whole batch.
             x = F.group_norm(x, layer.num_features, layer.weight, layer.bias, layer.eps)
         elif isinstance(layer, UpConv2d):
-            x = upsample_and_convolve(x, layer.weight)
+            x = double_and_convolve(x, layer.weight)
         elif isinstance(layer, nn.Conv2d):
             x = Convolution.apply(x, layer.weight, layer.bias)
         elif isinstance(layer, nn.LeakyReLU):
@@ -64,8 +69,8 @@ def run_image_generator_layers(layers: Iterable[nn.Module], noise: Noise) -> Ima
     return x[0].permute(3, 0, 1, 2).contiguous()
 
 
-def upsample_and_convolve(feature_maps: FeatureMaps, weight: ConvolutionKernel) -> FeatureMaps:
-    """Double the maps, then convolve them (`UpConvolution`), in pieces that fit into the cache."""
+def double_and_convolve(feature_maps: BatchLastMaps, weight: ConvolutionKernel) -> BatchLastMaps:
+    """Double the sides of the maps, then convolve them (`UpConvolution`), in pieces that fit into the cache."""
     pixels = feature_maps.numel() // feature_maps.shape[1]
     pieces = math.ceil(16 * len(weight) * pixels / PIECE)
     if pieces == 1:
@@ -85,8 +90,8 @@ class UpConvolution(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: FunctionCtx, feature_maps: FeatureMaps, weight: ConvolutionKernel
-    ) -> FeatureMaps:
+        ctx: FunctionCtx, feature_maps: BatchLastMaps, weight: ConvolutionKernel
+    ) -> BatchLastMaps:
         _, channels, high, wide, n = feature_maps.shape
         outputs = len(weight)
         taps = weight.permute(2, 3, 0, 1).reshape(9, -1)
@@ -103,7 +108,9 @@ class UpConvolution(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: BackwardCFunction, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(
+        ctx: BackwardCFunction, gradient: BatchLastMaps
+    ) -> tuple[BatchLastMaps, ConvolutionKernel]:
         saved_tensors: tuple[Tensor, ...] = ctx.saved_tensors
         x, kernel = saved_tensors
         channels = x.shape[1]
@@ -120,8 +127,8 @@ class Convolution(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: FunctionCtx, images: Images, weight: ConvolutionKernel, bias: Vector
-    ) -> FeatureMaps:
+        ctx: FunctionCtx, images: BatchLastMaps, weight: ConvolutionKernel, bias: Vector
+    ) -> BatchLastMaps:
         _, channels, high, wide, n = images.shape
         # [9 O, C]: one row for each of the 3x3 places that a pixel contributes to, and each output channel
         kernel = weight.flip(2, 3).permute(2, 3, 0, 1).reshape(-1, channels)
@@ -137,7 +144,9 @@ class Convolution(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: BackwardCFunction, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(
+        ctx: BackwardCFunction, gradient: BatchLastMaps
+    ) -> tuple[BatchLastMaps, ConvolutionKernel, Vector]:
         saved_tensors: tuple[Tensor, ...] = ctx.saved_tensors
         x, kernel = saved_tensors
         channels = x.shape[1]
@@ -151,15 +160,18 @@ class Convolution(torch.autograd.Function):
 
 
 @cache
-def make_kernel_tap_to_pixel_matrix(dtype: torch.dtype) -> Tensor:
+def make_kernel_tap_to_pixel_matrix(dtype: torch.dtype) -> TapToPixelMatrix:
     """The matrix `[16, 9]` that sums, for each of the 4x4 places, the taps of a 3x3 kernel that reach it."""
     row = torch.tensor(REACH, dtype=dtype)
     return torch.kron(row, row)
 
 
 def gather_pixel_neighbourhoods(
-    feature_maps: Tensor, neighbourhood_side: int, small_images_for_shape: Tensor, stride: int
-) -> Tensor:
+    feature_maps: BatchLastMaps,
+    neighbourhood_side: int,
+    small_images_for_shape: BatchLastMaps,
+    stride: int,
+) -> NeighbourhoodColumns:
     """Gather the square of places around each small pixel: `feature_maps [1, O, H, W, N]` -> `[side² O, h w N]`.
 
     The squares have `neighbourhood_side` pixels a side and start at every `stride`-th pixel of the maps, which are
@@ -170,12 +182,11 @@ def gather_pixel_neighbourhoods(
     place_strides = (row_stride, column_stride, map_stride)
     pixel_strides = (stride * row_stride, stride * column_stride, sample_stride)
     sizes = (neighbourhood_side, neighbourhood_side, len(padded), *small_images_for_shape.shape[2:])
-    places = padded.as_strided(
-        sizes, place_strides + pixel_strides
-    )  # a view; nothing is copied yet
+    # A view: nothing is copied yet.
+    places = padded.as_strided(sizes, place_strides + pixel_strides)
     return places.reshape(neighbourhood_side * neighbourhood_side * len(padded), -1)
 
 
-def reshape_taps_to_kernel(taps: Tensor, output_channels: int) -> ConvolutionKernel:
+def reshape_taps_to_kernel(rows_by_tap: RowsByTap, output_channels: int) -> ConvolutionKernel:
     """Rearrange one row of numbers for each tap, `[9, O C]`, as a convolution's weight: `[O, C, 3, 3]`."""
-    return taps.view(3, 3, output_channels, -1).permute(2, 3, 0, 1).contiguous()
+    return rows_by_tap.view(3, 3, output_channels, -1).permute(2, 3, 0, 1).contiguous()

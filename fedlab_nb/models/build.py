@@ -11,7 +11,7 @@ from torch import nn
 
 from .. import rng
 from ..declared import read_toml
-from ..errors import SAMPLES, UsageError, check_whole_number, choose, parse_if_number
+from ..errors import SAMPLES, UsageError, check_allowed_name, check_whole_number, parse_if_number
 from ..value_types import SampleShape
 from . import plain, resnet
 from .network import (
@@ -70,19 +70,20 @@ class Models(dict[str, ModelInfo]):
         layout = make_layout_with_replaced_batch_norm(info.layout, cast(NormReplacement, kind))
         return replace(info, title=title, layout=layout, batch_norm=False)
 
-    def check_name(self, name: str) -> str:
-        """`name` if there is such an architecture; else UsageError with the nearest match."""
+    def check_model_name(self, model_name: str) -> str:
+        """`model_name` if there is such an architecture; else UsageError with the nearest match."""
         try:
-            self[name]
+            self[model_name]
         except (KeyError, AttributeError):  # no such name, or not even text
-            choose("model", name, self)
-        return name
+            check_allowed_name("model", model_name, self)
+        return model_name
 
 
+# Each model NAME of models.toml has a function build_NAME_blocks here.
 LAYOUTS = vars(resnet) | vars(plain)
 MODELS = Models()
 for _name, _row in read_toml("models/models.toml").items():
-    MODELS[_name] = ModelInfo(layout=LAYOUTS[_name], **_row)
+    MODELS[_name] = ModelInfo(layout=LAYOUTS[f"build_{_name}_blocks"], **_row)
 
 # What menus suggest; every other name of MODELS can be typed.
 MENU = ("mlp", "cnn", "cnn1d", "lenet5", "cnn2", "cnn3", "resnet8", "resnet18")
@@ -114,13 +115,15 @@ def add_model(
     MODELS[name] = ModelInfo(title or name, help, layout, width, widths, images_only)
 
 
-def is_added_model(name: str) -> bool:
+def is_added_model(model_name: str) -> bool:
     """True if an architecture of that name was added with `add_model`."""
     package = __name__.partition(".")[0] + "."
-    return name in MODELS and not str(MODELS[name].layout.__module__).startswith(package)
+    return model_name in MODELS and not str(MODELS[model_name].layout.__module__).startswith(
+        package
+    )
 
 
-def choose_default_model(input_shape: SampleShape) -> str:
+def choose_default_model_name(input_shape: SampleShape) -> str:
     """The architecture for "auto".
 
     It is the cnn for images of 256 numbers or more (if the cnn can take them), the cnn1d for recordings of eight steps
@@ -142,8 +145,8 @@ class SizedModel(NamedTuple):
     width: int | None
 
 
-def parse_models(text: str, input_shape: SampleShape) -> list[SizedModel]:
-    """The models that `text` specifies: "mlp", "cnn:12", or several joined by commas.
+def parse_models(models_joined_by_commas: str, input_shape: SampleShape) -> list[SizedModel]:
+    """The models that `models_joined_by_commas` specifies: "mlp", "cnn:12", or several joined by commas.
 
     "auto" becomes the default for `input_shape`. UsageError for an unknown model.
 
@@ -151,53 +154,55 @@ def parse_models(text: str, input_shape: SampleShape) -> list[SizedModel]:
     [SizedModel(name='mlp', width=None), SizedModel(name='cnn', width=12)]
     """
     models = []
-    for part in str(text).split(","):
+    for part in str(models_joined_by_commas).split(","):
         name, _, width_text = part.strip().partition(":")
         if name != "auto":
-            MODELS.check_name(name)
+            MODELS.check_model_name(name)
         width = None
         if width_text:
             width = check_whole_number("width", parse_if_number(width_text), 1, 4096)
         if name == "auto":
-            name = choose_default_model(input_shape)
+            name = choose_default_model_name(input_shape)
         models.append(SizedModel(name, width))
     return models
 
 
-def check_names_one_model(text: str) -> str:
-    """`text` itself if it is "auto" or specifies one model, "cnn" or "cnn:12"; else UsageError."""
-    text = str(text).strip()
-    if text == "auto":
-        return text
-    models = parse_models(text, ())
+def check_model_text_names_one(model_text: str) -> str:
+    """`model_text` itself if it is "auto" or specifies one model, "cnn" or "cnn:12"; else UsageError."""
+    model_text = str(model_text).strip()
+    if model_text == "auto":
+        return model_text
+    models = parse_models(model_text, ())
     if len(models) != 1:
         raise UsageError(
-            f"server_model must be one model, such as 'cnn' or 'cnn:12', not {text!r}."
+            f"server_model must be one model, such as 'cnn' or 'cnn:12', not {model_text!r}."
         )
     name, width = models[0]
     if width is not None:
         check_whole_number(f"width of {name}", width, *MODELS[name].widths)
-    return text
+    return model_text
 
 
-def parse_architecture(text: str, input_shape: SampleShape, class_count: int) -> Architecture:
-    """(name, input_shape, classes, width) of the one model that `text` specifies, which must not be "auto".
+def parse_architecture(model_text: str, input_shape: SampleShape, class_count: int) -> Architecture:
+    """(name, input_shape, classes, width) of the one model that `model_text` specifies, which must not be "auto".
 
     UsageError if it cannot take such inputs.
     """
-    name, width = parse_models(check_names_one_model(text), input_shape)[0]
-    return name, check_input_shape(name, input_shape), class_count, width
+    name, width = parse_models(check_model_text_names_one(model_text), input_shape)[0]
+    return name, check_and_convert_input_shape(name, input_shape), class_count, width
 
 
-def build_first_network_from_text(text: str, input_shape: SampleShape, class_count: int) -> Network:
-    """The first model that `text` specifies, untrained."""
-    name, width = parse_models(text, input_shape)[0]
+def build_untrained_network_of_first_model(
+    models_joined_by_commas: str, input_shape: SampleShape, class_count: int
+) -> Network:
+    """The first model that `models_joined_by_commas` specifies, untrained."""
+    name, width = parse_models(models_joined_by_commas, input_shape)[0]
     return build(name, input_shape, class_count, width=width)
 
 
-def choose_default_width(name: str, input_shape: SampleShape) -> int:
-    """The width of architecture `name` where no other is set."""
-    return MODELS[name].default_width or plain.choose_mlp_width(input_shape)
+def choose_default_width(model_name: str, input_shape: SampleShape) -> int:
+    """The width of architecture `model_name` where no other is set."""
+    return MODELS[model_name].default_width or plain.choose_mlp_width(input_shape)
 
 
 def build(
@@ -221,8 +226,8 @@ def build(
     >>> build("cnn", (1, 28, 28), 10).features(torch.zeros(5, 1, 28, 28)).shape
     torch.Size([5, 84])
     """
-    info = MODELS[MODELS.check_name(name)]
-    input_shape = check_input_shape(name, input_shape)
+    info = MODELS[MODELS.check_model_name(name)]
+    input_shape = check_and_convert_input_shape(name, input_shape)
     classes = check_whole_number("classes", classes, 2)
     if width is None:
         width = choose_default_width(name, input_shape)
@@ -232,7 +237,7 @@ def build(
             f"dtype is {dtype}, but a model needs a floating-point type such as torch.float32."
         )
     if generator is None:
-        generator = rng.generator(0, "models", name)
+        generator = rng.make_torch_generator(0, "models", name)
     architecture = (name, input_shape, classes, width)
     if is_added_model(name):
         model = build_added_model(info.layout, architecture, generator).to(dtype)
@@ -246,16 +251,16 @@ def build(
 
 
 def build_added_model(
-    layout: LayoutFunction, architecture: Architecture, generator: torch.Generator
+    layout: LayoutFunction, architecture: Architecture, seed_source: torch.Generator
 ) -> Network:
     """A network from a layout that a person has added, on the CPU, with its layers' own initial weights.
 
-    The layers draw these from PyTorch's global random stream, which is seeded from `generator` here and
+    The layers draw these from PyTorch's global random stream, which is seeded from `seed_source` here and
     restored afterwards.
     """
     _, input_shape, _, width = architecture
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
-        torch.manual_seed(generator.initial_seed())
+        torch.manual_seed(seed_source.initial_seed())
         blocks, features = layout(input_shape, width)
         return Network(blocks, features, architecture)
 
@@ -295,8 +300,8 @@ def make_initialised_layer(
     return layer.to(dtype_device_template.device, dtype_device_template.dtype)
 
 
-def check_input_shape(name: str, input_shape: SampleShape) -> tuple[int, ...]:
-    """Return `input_shape`; UsageError if it is no shape of samples, or if architecture `name` cannot take it."""
+def check_and_convert_input_shape(model_name: str, input_shape: SampleShape) -> tuple[int, ...]:
+    """Return `input_shape`; UsageError if it is no shape of samples, or if architecture `model_name` cannot take it."""
     shape = tuple(check_whole_number("a side of input_shape", side, 1) for side in input_shape)
     if len(shape) not in SAMPLES:
         raise UsageError(
@@ -304,22 +309,22 @@ def check_input_shape(name: str, input_shape: SampleShape) -> tuple[int, ...]:
             "recordings, (D,) for feature rows."
         )
     kind = SAMPLES[len(shape)]
-    needs = MODELS[name].required_sample_kind
+    needs = MODELS[model_name].required_sample_kind
     if needs not in ("", kind):
         sides = "x".join(map(str, shape))
         raise UsageError(
-            f"Model {name!r} needs {needs}, not {kind} of {sides}; use {choose_default_model(shape)!r}."
+            f"Model {model_name!r} needs {needs}, not {kind} of {sides}; use {choose_default_model_name(shape)!r}."
         )
     if needs == "recordings" and shape[1] < SMALLEST_SIDE:
         raise UsageError(
-            f"Model {name!r} needs recordings of at least {SMALLEST_SIDE} steps, not {shape[1]}; use 'mlp'."
+            f"Model {model_name!r} needs recordings of at least {SMALLEST_SIDE} steps, not {shape[1]}; use 'mlp'."
         )
     if needs == "images" and shape[0] not in CHANNELS:
         raise UsageError(
-            f"Model {name!r} takes images of 1 or 3 channels, not {shape[0]}; use 'mlp'."
+            f"Model {model_name!r} takes images of 1 or 3 channels, not {shape[0]}; use 'mlp'."
         )
     if needs == "images" and min(shape[1:]) < SMALLEST_SIDE:
         raise UsageError(
-            f"Model {name!r} needs images of at least 8x8, not {shape[1]}x{shape[2]}; use 'mlp'."
+            f"Model {model_name!r} needs images of at least 8x8, not {shape[1]}x{shape[2]}; use 'mlp'."
         )
     return shape

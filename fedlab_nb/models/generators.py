@@ -78,7 +78,7 @@ def build_image_generator(input_shape: SampleShape, width: int, latent_size: int
         nn.LeakyReLU(SLOPE),
         nn.Conv2d(width, channels, 3, padding=1),
         nn.Sigmoid(),
-        batch_last=batch_last.are_divisible_by_four(sides),
+        batch_last=batch_last.are_all_divisible_by_four(sides),
     )
 
 

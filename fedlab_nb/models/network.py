@@ -22,9 +22,9 @@ from ..tensor_types import Features, Logits, Samples
 from ..value_types import SampleShape
 
 # The blocks of a network, and D, the length of the feature vector that they end in.
-NetworkLayout = tuple[Sequence[nn.Module], int]
+BlocksAndFeatureCount = tuple[Sequence[nn.Module], int]
 # (input_shape, width) -> the blocks, and D.
-LayoutFunction = Callable[[tuple[int, ...], int], NetworkLayout]
+LayoutFunction = Callable[[tuple[int, ...], int], BlocksAndFeatureCount]
 # (name, input_shape, classes, width); with a fifth element for the upper part of a network that was cut.
 Architecture = tuple
 # "nobn": no normalisation at all; "gn": group normalisation.
@@ -80,10 +80,10 @@ def prepend_input_normalisation_in_place(
 
 
 def compute_feature_map_side(
-    input_size: int, kernel_size: int, *, padding: int = 0, stride: int = 1
+    input_side: int, kernel_side: int, *, padding: int = 0, stride: int = 1
 ) -> int:
-    """The side of a convolution's or a pooling's output, for an input of side `input_size`."""
-    return (input_size + 2 * padding - kernel_size) // stride + 1
+    """The side of a convolution's or a pooling's output, for an input of side `input_side`."""
+    return (input_side + 2 * padding - kernel_side) // stride + 1
 
 
 KINDS: dict[str, str] = {"nobn": "without batch norm", "gn": "group norm for batch norm"}
@@ -91,10 +91,10 @@ SMALLEST_GROUP = 8
 MOST_GROUPS = 32
 
 
-def choose_group_count(channel_count: int) -> int:
+def choose_group_norm_group_count(channel_count: int) -> int:
     """The largest number of groups, up to 32, into which the channels divide evenly with at least 8 in each; else 1.
 
-    >>> [choose_group_count(c) for c in (8, 16, 20, 64, 512)]
+    >>> [choose_group_norm_group_count(c) for c in (8, 16, 20, 64, 512)]
     [1, 2, 2, 8, 32]
     """
     largest_count = max(1, min(MOST_GROUPS, channel_count // SMALLEST_GROUP))
@@ -109,7 +109,7 @@ def make_layout_with_replaced_batch_norm(
     With "nobn" each convolution gets a bias, which was superfluous in front of batch norm.
     """
 
-    def changed_layout(input_shape: SampleShape, width: int) -> NetworkLayout:
+    def changed_layout(input_shape: SampleShape, width: int) -> BlocksAndFeatureCount:
         blocks, features = layout(input_shape, width)
         changed_blocks = nn.ModuleList(blocks)
         for module in list(changed_blocks.modules()):
@@ -128,4 +128,4 @@ def _make_norm_replacement(norm: nn.BatchNorm2d, replacement: NormReplacement) -
     if replacement == "nobn":
         return nn.Identity()
     channels = norm.num_features
-    return nn.GroupNorm(choose_group_count(channels), channels)
+    return nn.GroupNorm(choose_group_norm_group_count(channels), channels)

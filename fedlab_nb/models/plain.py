@@ -11,8 +11,8 @@ from math import prod
 
 from torch import nn
 
-from ..value_types import ImageShape, SampleShape
-from .network import NetworkLayout, compute_feature_map_side
+from ..value_types import ImageShape, RecordingShape, SampleShape
+from .network import BlocksAndFeatureCount, compute_feature_map_side
 
 MLP_SMALL_INPUT = 256  # inputs of up to so many numbers get the small perceptron
 
@@ -22,7 +22,7 @@ def choose_mlp_width(input_shape: SampleShape) -> int:
     return 64 if prod(input_shape) <= MLP_SMALL_INPUT else 256
 
 
-def mlp(input_shape: SampleShape, width: int) -> NetworkLayout:
+def build_mlp_blocks(input_shape: SampleShape, width: int) -> BlocksAndFeatureCount:
     """Two hidden layers: `width` and `width // 2` for inputs of at most 256 numbers, else `width` and `width // 4`.
 
     The defaults are 64-32 and FedLPA's 256-64, which has 218,058 parameters for 28x28 images and 10 classes. (FedLPA's
@@ -36,13 +36,13 @@ def mlp(input_shape: SampleShape, width: int) -> NetworkLayout:
     return [first_layer, second_layer], second_width
 
 
-def mlp1(input_shape: SampleShape, width: int) -> NetworkLayout:
+def build_mlp1_blocks(input_shape: SampleShape, width: int) -> BlocksAndFeatureCount:
     """One hidden layer of `width` (32) units: 2,410 parameters for 64 inputs and 10 classes."""
     layer = nn.Sequential(nn.Flatten(1), nn.Linear(prod(input_shape), width), nn.ReLU())
     return [layer], width
 
 
-def cnn(input_shape: ImageShape, width: int) -> NetworkLayout:
+def build_cnn_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """FedLPA's CNN: conv5(6)-pool-conv5(16)-pool-fc120-fc84-fc, `width` (6) scales the other sizes too.
 
     44,426 parameters for 1x28x28 and 62,006 for 3x32x32, with 10 classes. Where a side is below 16, both convolutions
@@ -65,7 +65,7 @@ def cnn(input_shape: ImageShape, width: int) -> NetworkLayout:
     return blocks, fourth
 
 
-def cnn1d(input_shape: tuple[int, int], width: int) -> NetworkLayout:
+def build_cnn1d_blocks(input_shape: RecordingShape, width: int) -> BlocksAndFeatureCount:
     """Our own network for recordings [C, T]: three convolutions over 5 time steps, with w, 2w and 2w channels, each
     followed by a pool of 2 and ReLU; then the mean over time, so that a movement is recognised wherever it begins.
 
@@ -86,7 +86,7 @@ def cnn1d(input_shape: tuple[int, int], width: int) -> NetworkLayout:
     return blocks, channels
 
 
-def lenet5(input_shape: ImageShape, width: int) -> NetworkLayout:
+def build_lenet5_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """Co-Boosting's LeNet-5: conv5(6)-pool-conv5(16)-pool-conv5(120)-fc84-fc; `width` (6) scales the other sizes too.
 
     61,706 parameters for one channel and 10 classes, at every image size. The first convolution pads images below 32x32
@@ -113,7 +113,7 @@ def lenet5(input_shape: ImageShape, width: int) -> NetworkLayout:
     return blocks, fourth
 
 
-def cnn2(input_shape: ImageShape, width: int) -> NetworkLayout:
+def build_cnn2_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """DENSE's CNN for grey images: twice conv5, batch norm, ReLU, pool; `width` (16) channels, then twice as many.
 
     29,034 parameters for 1x28x28 and 10 classes; D = 32·7·7. It is the only small network here with batch norm, whose
@@ -134,7 +134,7 @@ def cnn2(input_shape: ImageShape, width: int) -> NetworkLayout:
     return blocks, channels * (height // 4) * (breadth // 4)
 
 
-def cnn3(input_shape: ImageShape, width: int) -> NetworkLayout:
+def build_cnn3_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """DENSE's and Co-Boosting's CNN for colour images: three conv3 of `width` (128) channels with ReLU, a pool after
     the first two; no normalisation, and no linear layer but the classifier.
 
@@ -155,7 +155,7 @@ def cnn3(input_shape: ImageShape, width: int) -> NetworkLayout:
     return blocks, width * prod(sides)
 
 
-def vgg9(input_shape: ImageShape, width: int) -> NetworkLayout:
+def build_vgg9_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """FedMA's VGG-9: three pairs of convolutions, of (w, 2w), (4w, 4w) and (8w, 8w) channels, each pair followed by a
     2x2 max-pool; then two linear layers of 16w units.
 
@@ -178,7 +178,7 @@ def vgg9(input_shape: ImageShape, width: int) -> NetworkLayout:
     return blocks, features
 
 
-def vgg11(input_shape: ImageShape, width: int) -> NetworkLayout:
+def build_vgg11_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """VGG-11 with batch norm and one linear layer: convolutions of w, 2w, 4w, 4w, 8w, 8w, 8w, 8w, five 2x2 max-pools.
 
     Width 64 is Co-Boosting's: 9,231,114 parameters for 3x32x32 images and 10 classes. A pool is left out if a later

@@ -20,7 +20,7 @@ from torch import nn
 
 from ..tensor_types import FeatureMaps
 from ..value_types import ImageShape
-from .network import NetworkLayout, compute_feature_map_side
+from .network import BlocksAndFeatureCount, compute_feature_map_side
 
 
 class Residual(nn.Module):
@@ -41,7 +41,7 @@ class Residual(nn.Module):
         return self.relu(self.main(feature_maps) + self.shortcut(feature_maps))
 
 
-def resnet8(input_shape: ImageShape, width: int) -> NetworkLayout:
+def build_resnet8_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """FENS' ResNet-8: conv3(w), basic blocks of w, 2w (stride 2), 4w (stride 2), average pool to 2x2, so D = 16 w.
 
     Width 128 is the paper's: 4,911,754 parameters for 10 classes. The paper counts 4,932,344, because its public code
@@ -60,7 +60,7 @@ def resnet8(input_shape: ImageShape, width: int) -> NetworkLayout:
     return [*blocks, nn.Sequential(pool, nn.Flatten(1))], 4 * channels
 
 
-def resnet18(input_shape: ImageShape, width: int) -> NetworkLayout:
+def build_resnet18_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """ResNet-18 with a 3x3 stem and no max-pool: two basic blocks each of w, 2w, 4w, 8w, global average pool, D = 8 w.
 
     Width 64 is the papers': 11,173,962 parameters for 3 channels and 10 classes. `body` has FuseFL's ten layer indices:
@@ -69,19 +69,19 @@ def resnet18(input_shape: ImageShape, width: int) -> NetworkLayout:
     return _build_four_stage_resnet(input_shape, width, blocks_per_stage=2)
 
 
-def resnet10(input_shape: ImageShape, width: int) -> NetworkLayout:
+def build_resnet10_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """ResNet-18 with one basic block a stage (FuseFL's small one): 4,903,242 parameters at 3x32x32, 10 classes."""
     return _build_four_stage_resnet(input_shape, width, blocks_per_stage=1)
 
 
-def resnet26(input_shape: ImageShape, width: int) -> NetworkLayout:
+def build_resnet26_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """ResNet-18 with three basic blocks a stage (FuseFL's large one): 17,444,682 parameters at 3x32x32, 10 classes."""
     return _build_four_stage_resnet(input_shape, width, blocks_per_stage=3)
 
 
 def _build_four_stage_resnet(
     input_shape: ImageShape, width: int, blocks_per_stage: int
-) -> NetworkLayout:
+) -> BlocksAndFeatureCount:
     stem = nn.Sequential(*_make_conv_norm(input_shape[0], width, 3, 1), nn.ReLU())
     widths = [width, 2 * width, 4 * width, 8 * width]
     blocks, _, channels = _make_stages(
@@ -100,12 +100,12 @@ class PreActivated(nn.Module):
         super().__init__()
         self.before = nn.Sequential(nn.BatchNorm2d(inputs), nn.ReLU())
         first_layers = _make_conv_norm(inputs, outputs, 3, stride)
-        second = _make_conv(outputs, outputs, 3, 1)
+        second = _make_conv_without_bias(outputs, outputs, 3, 1)
         self.main = nn.Sequential(*first_layers, nn.ReLU(), second)
         if inputs == outputs and stride == 1:
             self.shortcut: nn.Module = nn.Identity()
         else:
-            self.shortcut = _make_conv(inputs, outputs, 1, stride)
+            self.shortcut = _make_conv_without_bias(inputs, outputs, 1, stride)
 
     @property
     def keeps_shape(self) -> bool:
@@ -117,7 +117,7 @@ class PreActivated(nn.Module):
         return self.main(active) + self.shortcut(shortcut_input)
 
 
-def wrn16(input_shape: ImageShape, width: int) -> NetworkLayout:
+def build_wrn16_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """WRN-16-k, for `width` w = 16 k: conv3(16), three groups of two blocks with w, 2w and 4w channels, the last two
     groups with stride 2; then batch norm, ReLU and global average pool, so D = 4 w.
 
@@ -126,7 +126,7 @@ def wrn16(input_shape: ImageShape, width: int) -> NetworkLayout:
     return _build_wide_resnet(input_shape, width, 16)
 
 
-def wrn40(input_shape: ImageShape, width: int) -> NetworkLayout:
+def build_wrn40_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """WRN-40-k, for `width` w = 16 k: WRN-16-k with six blocks in each group.
 
     WRN-40-1 has 563,930 parameters at 3x32x32 with 10 classes, WRN-40-2 2,243,546.
@@ -134,9 +134,9 @@ def wrn40(input_shape: ImageShape, width: int) -> NetworkLayout:
     return _build_wide_resnet(input_shape, width, 40)
 
 
-def _build_wide_resnet(input_shape: ImageShape, width: int, depth: int) -> NetworkLayout:
+def _build_wide_resnet(input_shape: ImageShape, width: int, depth: int) -> BlocksAndFeatureCount:
     """WRN-`depth`-k, `width` = 16 k: (depth - 4) / 6 blocks in each of three groups."""
-    stem = _make_conv(input_shape[0], 16, 3, 1)
+    stem = _make_conv_without_bias(input_shape[0], 16, 3, 1)
     widths = [width, 2 * width, 4 * width]
     repeats = (depth - 4) // 6
     blocks, _, channels = _make_stages(PreActivated, stem, 16, input_shape[1:], widths, repeats)
@@ -183,7 +183,7 @@ def _make_stages(
     return Stages(blocks, input_sides, input_channels)
 
 
-def _make_conv(
+def _make_conv_without_bias(
     input_channels: int, output_channels: int, kernel_side: int, stride: int
 ) -> nn.Conv2d:
     """A convolution without bias, as the normalisation that follows would remove any bias again."""
@@ -202,7 +202,7 @@ def _make_conv_norm(
 ) -> list[nn.Module]:
     """A convolution and the batch norm behind it."""
     return [
-        _make_conv(input_channels, output_channels, kernel_side, stride),
+        _make_conv_without_bias(input_channels, output_channels, kernel_side, stride),
         nn.BatchNorm2d(output_channels),
     ]
 
@@ -210,7 +210,7 @@ def _make_conv_norm(
 HALVINGS = 5  # of a map, in MobileNetV3 and in ShuffleNetV2
 
 
-def mobilenet(input_shape: ImageShape, width: int) -> NetworkLayout:
+def build_mobilenet_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """MobileNetV3-small (Howard et al., ICCV 2019). D = 1024.
 
     width: channels of the first convolution, by default 16; all other layers scale with them, in multiples of 8
@@ -232,7 +232,7 @@ def mobilenet(input_shape: ImageShape, width: int) -> NetworkLayout:
     return [*net.features, end], features
 
 
-def shufflenet(input_shape: ImageShape, width: int) -> NetworkLayout:
+def build_shufflenet_blocks(input_shape: ImageShape, width: int) -> BlocksAndFeatureCount:
     """ShuffleNetV2 (Ma et al., ECCV 2018). D = 1024.
 
     width: half the channels of the first stage, 58 for the paper's 1.0x and 24 for 0.5x

@@ -23,7 +23,7 @@ def count_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def model_state(model: nn.Module) -> ModelState:
+def copy_model_state(model: nn.Module) -> ModelState:
     """Detached copies of all parameters and float buffers, by name, in the order of `state_dict`."""
     return {name: tensor.clone() for name, tensor in _view_float_tensors(model).items()}
 

@@ -10,13 +10,13 @@ import ipywidgets as widgets
 from ipywidgets.widgets.widget_bool import CheckboxStyle
 
 from ..declared import read_toml
-from ..errors import choose
-from ..methods import METHODS, group_methods_by_kind
+from ..errors import check_allowed_name
+from ..methods import METHODS, group_method_names
 from ..methods.base import Knob, KnobValue
 from ..methods.poison import Poison
 from ..models import MENU
 from ..plots.words import format_client_letters
-from ..symbols import add_symbol_meanings
+from ..symbols import append_symbol_meanings_to_tooltip
 from ..value_types import SettingValue
 from .sliders import FineSlider
 from .theme import make_widget, show_widgets_if
@@ -51,7 +51,10 @@ class KnobControls:
             for knob in METHODS[method_name].fields():
                 self.knobs[knob.name] = knob
                 self.controls[knob.name] = make_knob_control(knob, title)
-        first = [choose(f"setting of {method_name}", name, self.knobs) for name in shown_knobs]
+        first = [
+            check_allowed_name(f"setting of {method_name}", name, self.knobs)
+            for name in shown_knobs
+        ]
         if not first:
             first = list(self.knobs)[:6]
         shown_controls = [self.controls[name] for name in first]
@@ -79,7 +82,7 @@ class KnobControls:
 
     def set_knob(self, knob_name: str, value: SettingValue) -> None:
         """Set a knob by its name, plain or qualified."""
-        knob_name = choose(
+        knob_name = check_allowed_name(
             f"setting of {self.method}", knob_name.removeprefix(f"{self.method}."), self.knobs
         )
         self.controls[knob_name].value = self.knobs[knob_name].convert_and_check(self.method, value)
@@ -98,7 +101,7 @@ def make_knob_control(knob: Knob, method_title: str = "") -> widgets.Widget:
     Its tooltip has the knob's help, and the meaning that its symbol has in this method.
     """
     label = f"{knob.label} {knob.symbol}".strip()
-    help = add_symbol_meanings(f"{label}: {knob.help}", knob.symbol, method_title)
+    help = append_symbol_meanings_to_tooltip(f"{label}: {knob.help}", knob.symbol, method_title)
     same = {"value": knob.default, "description": label, "tooltip": help, "style": LABEL}
     if knob.model:  # suggestions, and any other with its width
         return widgets.Combobox(options=("auto", *MENU), continuous_update=False, **same)
@@ -168,7 +171,7 @@ class MethodChooser:
             )
             box.observe(lambda _: self._show_method_chips(), "value")
             self.boxes[name] = box
-        self.groups = group_methods_by_kind(self.boxes)
+        self.groups = group_method_names(self.boxes)
         self.headings = {
             title: make_widget(widgets.HTML, "fl-group", value=title) for title in self.groups
         }
@@ -205,7 +208,7 @@ class MethodChooser:
     def value(self, method_names: Iterable[str]) -> None:
         if isinstance(method_names, str):
             method_names = [method_names]
-        chosen = [choose("method", name, self.boxes) for name in method_names]
+        chosen = [check_allowed_name("method", name, self.boxes) for name in method_names]
         for name, box in self.boxes.items():
             box.value = name in chosen
 

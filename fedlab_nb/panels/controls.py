@@ -19,7 +19,13 @@ from ..data import (
 from ..data import federate as deal_out
 from ..data.files import ENDINGS
 from ..data.public import PublicChoice
-from ..errors import UsageError, check_name_list, check_number, check_whole_number, choose
+from ..errors import (
+    UsageError,
+    check_allowed_name,
+    check_and_list_unique_names,
+    check_number,
+    check_whole_number,
+)
 from ..methods import METHODS
 from ..plots.style import list_class_colours
 from ..plots.words import format_duration
@@ -285,7 +291,11 @@ class Controls:
         settings: values other than the defaults
         fixed_settings: the same, for controls that cannot be changed
         """
-        ticked = self.spec.companions if methods is None else check_name_list("methods", methods)
+        ticked = (
+            self.spec.companions
+            if methods is None
+            else check_and_list_unique_names("methods", methods)
+        )
         self.methods.value = [name for name in ticked if name != self.spec.method]
         self.hidden_settings = {}
         for name, value in settings.items():
@@ -329,7 +339,7 @@ class Controls:
             self.dataset.value = name
             return
         if not is_dataset_path(name):
-            choose("dataset", name, [*DATASETS, "PATH.npz", "PATH.csv"])
+            check_allowed_name("dataset", name, [*DATASETS, "PATH.npz", "PATH.csv"])
         self.path.value = name
         self.dataset.value = OWN_FILE
 
@@ -562,7 +572,9 @@ class Controls:
     def _find_control(self, setting_name: str) -> widgets.Widget:
         if setting_name not in self.named and self.knobs.has_knob(setting_name):
             return self.knobs[setting_name]
-        return self.named[choose("control", setting_name, (*self.named, *self.knobs.knobs))]
+        return self.named[
+            check_allowed_name("control", setting_name, (*self.named, *self.knobs.knobs))
+        ]
 
 
 def list_data_file_names() -> list[str]:

@@ -13,7 +13,7 @@ from ..comm.formulas import count_model_bytes_one_way
 from ..data import Federation
 from ..errors import SAMPLES
 from ..front.vocabulary import choose_words_for_clients_and_samples
-from ..models import build_first_network_from_text, model_state
+from ..models import build_untrained_network_of_first_model, copy_model_state
 from ..plots.words import format_count_and_noun, format_data_size, format_duration
 from ..studies.cost import Cost
 from ..value_types import SettingsByName
@@ -197,5 +197,7 @@ def describe_model_upload_bytes(federation: Federation, settings: SettingsByName
 @lru_cache(maxsize=64)
 def count_model_bytes(model_name: str, input_shape: tuple[int, ...], class_count: int) -> int:
     """Count the bytes of a model's state in float32. model_name: such as "mlp" or "mlp:32" """
-    state = model_state(build_first_network_from_text(model_name, input_shape, class_count))
+    state = copy_model_state(
+        build_untrained_network_of_first_model(model_name, input_shape, class_count)
+    )
     return count_model_bytes_one_way(sum(tensor.numel() for tensor in state.values()))

@@ -18,7 +18,7 @@ import ipywidgets as widgets
 
 from .. import studies as study
 from ..data import Edits, Federation, load, replace_objects_by_names_in_settings
-from ..errors import UsageError, choose
+from ..errors import UsageError, check_allowed_name
 from ..plots import Picture
 from ..plots.kit import make_blank_picture
 from ..plots.words import format_client_for_sentence, make_setting_caption
@@ -235,7 +235,7 @@ class Panel(saved.SavedPanel):
 
     def show(self, view: str) -> Picture | None:
         """Turn to a view by its name, wait until it is drawn, and return its Picture (None: there is none yet)."""
-        self.views.select_view(choose("view", view, self.views.views))
+        self.views.select_view(check_allowed_name("view", view, self.views.views))
         self.wait()
         return self.views[view].picture
 
@@ -251,17 +251,19 @@ class Panel(saved.SavedPanel):
             if isinstance(part, widgets.Widget) and hasattr(part, "value"):
                 names.append(name)
         for name, value in controls.items():
-            set_widget_value(parts[choose(f"control of {view}", name, names)], name, value)
+            set_widget_value(
+                parts[check_allowed_name(f"control of {view}", name, names)], name, value
+            )
         return self.show(view)
 
     def state(self, view: str) -> PanelState:
         """Return the state from which a view is drawn."""
-        return self._state.make_state_for_view(choose("view", view, self.views.views))
+        return self._state.make_state_for_view(check_allowed_name("view", view, self.views.views))
 
     def work(self, view: str) -> Picture | None:
         """Press the button of a lab's view, wait for the end, and return the view's Picture."""
         buttons = [name for name, each in self.views.views.items() if each.button is not None]
-        self.views.select_view(choose("view with a button", view, buttons))
+        self.views.select_view(check_allowed_name("view with a button", view, buttons))
         self._start_button_job(view)
         return self.show(view)
 

@@ -14,7 +14,7 @@ from ..front.flight import Flight, describe_flight
 from ..front.vocabulary import choose_words_for_clients_and_samples
 from ..plots import Series
 from ..plots.accuracy import LOCAL
-from ..plots.identity import shorten_title
+from ..plots.identity import shorten_method_title
 from ..plots.race import STEPS, RacePicture, find_byte_range, has_many_rounds
 from ..plots.series import CurvePoint
 from ..plots.style import darken_colour_until_readable
@@ -139,7 +139,7 @@ def describe_method_in_race(row: Row, method_results: Series) -> Racer:
         training = {"bytes": local_points[-1]["bytes"], "seconds": outcome.seconds_local}
     return {
         "name": method_results.name,
-        "short": shorten_title(method_results.label),
+        "short": shorten_method_title(method_results.label),
         "key": method_results.highlight_key,
         "colour": method_results.look.colour,
         "letterColour": darken_colour_until_readable(method_results.look.colour),

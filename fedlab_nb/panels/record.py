@@ -243,7 +243,7 @@ class Runs:
         """List the rows that pictures show, as plain data for `plots`.
 
         skips_other_classes: leave out rows whose data have other classes than the present run's
-        includes_other_rules: add the other rules of a method (`Report.others`) after its row; of these only the
+        includes_other_rules: add the other rules of a method (of its `Report`) after its row; of these only the
             accuracies are known
         """
         current = self.current_rows
@@ -297,10 +297,10 @@ def get_settings_with_epochs_and_dataset_name(row: Row) -> dict[str, SettingValu
 
 
 def make_series_of_other_rules(row: Row, detail_of_pinned_row: str = "") -> list[Series]:
-    """Make a series for each other rule of a row's runs (`Report.others`), with accuracies alone."""
+    """Make a series for each other rule of a row's runs (of their `Report`), with accuracies alone."""
     by_rule: dict[str, dict[int, float]] = {}
     for seed, outcome in row.outcomes.items():
-        for words, share in outcome.report.others().items():
+        for words, share in outcome.report.get_accuracies_under_other_rules().items():
             by_rule.setdefault(words, {})[seed] = share
     found = []
     for words, shares in by_rule.items():

@@ -37,13 +37,13 @@ from ..front.vocabulary import (
 from ..methods import choose_method_label
 from ..methods.base import GlobalModel
 from ..plots.array_types import ByteImages, ClientIndexPerSample, FeatureRows, SampleLabels
-from ..plots.identity import get_method_look, shorten_title
+from ..plots.identity import get_method_look, shorten_method_title
 from ..plots.style import list_class_colours
 from ..plots.vector import ThumbnailSheet
 from ..studies.outcome import Outcome
 from ..studies.statistics import compute_band
 from ..tensor_types import ClassScores, Images, OneSample, Samples
-from ..torch_switches import use_default_switches
+from ..torch_switches import use_default_torch_switches
 from ..training.calibration import SCORES
 from ..value_types import SettingsByName
 from .arithmetic import (
@@ -345,7 +345,7 @@ def list_method_descriptions_for_stage(methods: Sequence[str]) -> list[MethodDes
 
 def describe_method_for_stage(name: str, title: str) -> MethodDescription:
     """Describe a method by its names and its colour."""
-    short = SHORT_NAMES.get(name, shorten_title(title))
+    short = SHORT_NAMES.get(name, shorten_method_title(title))
     phrase = PHRASES.get(name, title)
     return {
         "name": name,
@@ -467,7 +467,7 @@ def get_logit_mean_accuracies_by_seed(row: Row) -> dict[int, float]:
     title = choose_method_label("ensemble", {"rule": "logits"})
     shares = {}
     for seed, outcome in row.outcomes.items():
-        share = outcome.report.others().get(title)
+        share = outcome.report.get_accuracies_under_other_rules().get(title)
         if share is not None:
             shares[seed] = share
     return shares
@@ -532,7 +532,7 @@ class QuickModels:
             if method in ("local", "ensemble") and self.clients is None:
                 self.clients = model.clients
 
-    @use_default_switches()
+    @use_default_torch_switches()
     @torch.no_grad()
     def predict(self, samples: Samples) -> ModelAnswers:
         """Predict the prepared `samples [N, …]` by all models."""
@@ -564,7 +564,7 @@ class QuickModels:
                 names.append(method)
         return names
 
-    @use_default_switches()
+    @use_default_torch_switches()
     @torch.no_grad()
     def explain_answer(self, answer_name: str, sample: OneSample) -> AnswerSum | None:
         """Explain an answer on one prepared `sample [1, …]` as a sum over clients; None if it is no sum."""

@@ -10,7 +10,7 @@ import ipywidgets as widgets
 
 from ..plots.style import DARK_STILLS, format_table_html
 from ..plots.words import TableRows
-from ..symbols import add_symbol_meanings
+from ..symbols import append_symbol_meanings_to_tooltip
 
 Slider = widgets.IntSlider | widgets.FloatSlider | widgets.FloatLogSlider | widgets.SelectionSlider
 W = TypeVar("W", bound=widgets.Widget)
@@ -104,7 +104,7 @@ def make_widget(
     if label:
         traits["description"] = label
     if help:
-        traits["tooltip"] = add_symbol_meanings(help, " ".join(GREEK.findall(label)))
+        traits["tooltip"] = append_symbol_meanings_to_tooltip(help, " ".join(GREEK.findall(label)))
     if width:
         traits["layout"] = {"width": format_pixels_or_css_length(width), **traits.get("layout", {})}
     has_label_before_it = widget_type is not widgets.Button  # a button's label is all of it

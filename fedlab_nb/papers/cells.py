@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..data import DATASETS
-from ..errors import UsageError, check_number, choose, parse_if_number
+from ..errors import UsageError, check_allowed_name, check_number, parse_if_number
 from ..methods import METHODS
 from ..methods.base import Knob
 from ..models import parse_architecture
@@ -179,7 +179,7 @@ def parse_scale(scale: object) -> Scale:
     """
     scale = parse_if_number(scale)
     if not isinstance(scale, int | float):
-        return choose("scale", scale, SCALES)
+        return check_allowed_name("scale", scale, SCALES)
     if scale == 1:
         return "paper"
     return check_number("scale", scale, 0, 1, excludes_low=True, hint="1 is the paper's own")

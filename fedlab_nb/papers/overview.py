@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from ..data import Description
-from ..errors import choose
+from ..errors import check_allowed_name
 from ..methods import METHODS
 from ..models import MODELS
 from ..studies.cost import estimate_seconds_of_runs
@@ -85,7 +85,7 @@ def plan(
     methods: None for those of the set-up's paper; for the classroom, for all methods
     Raises UsageError for everything that `fl.run` refuses.
     """
-    setup = SETUPS[choose("preset", preset, SETUPS)]
+    setup = SETUPS[check_allowed_name("preset", preset, SETUPS)]
     if isinstance(methods, str):
         names = [methods]
     else:

@@ -38,7 +38,7 @@ from typing import Any
 
 from ..data import DATASETS
 from ..declared import read_toml
-from ..errors import choose, parse_if_number
+from ..errors import check_allowed_name, parse_if_number
 from ..studies.statistics import Band, compute_welch_half_width, difference
 from .durations import (
     describe_duration,
@@ -280,7 +280,7 @@ def read_table_file(table_name: str) -> TableFields:
 @functools.cache
 def load_paper_table(name: str) -> PaperTable:
     """Load a table by its name, such as "fedlpa:1"; UsageError for an unknown one."""
-    content = read_table_file(choose("table of a paper", name, TABLES))
+    content = read_table_file(check_allowed_name("table of a paper", name, TABLES))
     for field_name in ("note", "remedy"):
         if field_name in content:
             text = insert_durations_into_text(content[field_name], name)

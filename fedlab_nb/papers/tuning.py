@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from ..data import Dataset
 from ..data import load as load_data
 from ..declared import read_toml
-from ..errors import choose
+from ..errors import check_allowed_name
 from ..rng import make_numpy_generator
 from ..studies.settings import Settings
 from ..studies.statistics import Band, compute_band
@@ -46,7 +46,7 @@ def read_tries_by_part(dataset: str = DIGITS) -> dict[str, KnobsOfTriesByMethod]
     The parts are in the order in which they are run: the recipe, the "methods", and one part for
     each variant of a method that was tuned by itself.
     """
-    study = STUDY[choose("data set of the tuning study", dataset, SETS)]
+    study = STUDY[check_allowed_name("data set of the tuning study", dataset, SETS)]
     recipe = study.get(RECIPE, {"judges": [], "tries": []})
     parts = {RECIPE: dict.fromkeys(recipe["judges"], recipe["tries"])}
     return parts | study.get("parts", {})
@@ -226,7 +226,7 @@ def choose_knobs(method: str, dataset: str = DIGITS, part_name: str = "methods")
     if part_name == RECIPE:
         methods = list(tries)
     else:
-        methods = [choose("method of the tuning study", method, tries)]
+        methods = [check_allowed_name("method of the tuning study", method, tries)]
     number = choose_try_number(load_tuning_rows(dataset), part_name, methods)
     return tries[methods[0]][number]
 

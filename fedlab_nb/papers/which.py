@@ -30,11 +30,11 @@ from ..data import Dataset, load
 from ..data.dataset import hash_to_content_id
 from ..data.registry import get_or_register_dataset_name, remove_dataset
 from ..declared import parse_toml
-from ..errors import UsageError, choose
+from ..errors import UsageError, check_allowed_name
 from ..methods import METHODS
 from ..plots import Picture, Series, render_picture_png
 from ..plots.frontier import BAND_SEEDS, Frontier, draw_frontiers
-from ..plots.identity import shorten_title
+from ..plots.identity import shorten_method_title
 from ..plots.vector import draw_svg
 from ..plots.words import describe_seeds, format_count_and_noun, format_dataset_name, join_with_and
 from ..rng import make_numpy_generator
@@ -125,7 +125,7 @@ class Candidate:
     @property
     def title(self) -> str:
         """Its name in pictures."""
-        title = shorten_title(METHODS[self.method].info.title)
+        title = shorten_method_title(METHODS[self.method].info.title)
         return f"{title} ({self.options})" if self.options else title
 
     @property
@@ -825,7 +825,7 @@ class Recommendation:
     def find(self, federation: str) -> StudiedFederation:
         """Find a federation by its name, such as "digits, α = 0.3". UsageError for an unknown name."""
         names = {each.name: each for each in self.federations}
-        return names[choose("federation", federation, names)]
+        return names[check_allowed_name("federation", federation, names)]
 
     def list_unbeaten(self, federation: str) -> list[str]:
         """List the methods that no other one beats in both accuracy and bytes, the cheapest first,

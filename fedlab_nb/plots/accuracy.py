@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..studies.statistics import difference
-from .identity import shorten_title
+from .identity import shorten_method_title
 from .kit import DOTS, AccuracyBars, describe_picture
 from .marks import attach_hover_text
 from .series import Series, join_setting_texts, select_series_with_results
@@ -163,7 +163,7 @@ def draw_fused_curves(
     text = f"{method_results.name}\n{format_percent(y[-1])} so far ({remark})"
     attach_hover_text(ax.lines[-1], text, method=method_results.highlight_key)
     return EndLabel(
-        y[-1], f"  {shorten_title(method_results.label)}", method_results.look.colour
+        y[-1], f"  {shorten_method_title(method_results.label)}", method_results.look.colour
     )  # beside its marker
 
 

@@ -122,8 +122,8 @@ def draw_tries_against_budget(
         text += f" On the test images {tested_try.name} gets {tested_try.accuracy_text} %."
     rows = []
     for s in finished_tries:
-        is_within = "yes" if s.total_bytes <= budget_bytes else "no"
-        rows.append((s.name, s.accuracy_text, round(s.total_bytes), is_within))
+        is_within_bounds = "yes" if s.total_bytes <= budget_bytes else "no"
+        rows.append((s.name, s.accuracy_text, round(s.total_bytes), is_within_bounds))
     table = build_table("try | validation accuracy, % | bytes | within the budget", rows)
     return describe_picture(
         figure,

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from .array_types import MapPoints, SampleIndices, SampleLabels
-from .identity import shorten_title
+from .identity import shorten_method_title
 from .kit import describe_picture
 from .marks import attach_hover_text
 from .style import (
@@ -194,7 +194,7 @@ def draw_map_titles(ax: Axes, feature_map: FeatureMap, columns: int, side_inches
     letters = max(MIN_LETTERS, int(side_inches * LETTERS_AN_INCH))
     lines = []
     for line in feature_map.label.split("\n"):
-        lines.append(line if len(line) <= letters else shorten_title(line))
+        lines.append(line if len(line) <= letters else shorten_method_title(line))
     write_axes_title(ax, "\n".join(shorten_labels(lines, letters)), 4, 10.5 if is_wide else 9.5)
     kind = "PCA, t-SNE follows" if feature_map.kind == "PCA" else feature_map.kind
     text = f"{kind} · neighbours {format_percent(feature_map.score)}"

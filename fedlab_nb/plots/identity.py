@@ -11,7 +11,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from ..declared import read_toml
-from ..methods import METHODS, choose_method_label, shorten_title
+from ..methods import METHODS, choose_method_label, shorten_method_title
 
 LINES = ("-", "--", "-.", ":")
 SHAPES = "*hd8H"
@@ -69,9 +69,9 @@ def resolve_method_name(name_or_title: str, declared_names: Collection[str]) -> 
     for method in reversed(METHODS):  # of methods with one title, the first keeps it
         for title in (choose_method_label(method), METHODS[method].info.title):
             method_by_title[title] = method
-            method_by_title[shorten_title(title)] = method
+            method_by_title[shorten_method_title(title)] = method
         method_by_title[method] = method
-    short_name = shorten_title(name_or_title)
+    short_name = shorten_method_title(name_or_title)
     if name_or_title in method_by_title:
         return method_by_title[name_or_title]
     if short_name in method_by_title:
@@ -110,4 +110,4 @@ def choose_distinct_looks(method_names: Iterable[str]) -> dict[str, Look]:
 
 def has_settings_in_brackets(method_name: str) -> bool:
     """Return whether a name has settings in brackets: 'fens (rounds = 10)'."""
-    return shorten_title(method_name) != method_name
+    return shorten_method_title(method_name) != method_name

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 from xml.etree import ElementTree
 
-from ..errors import choose
+from ..errors import check_allowed_name
 from ..front.flight import Flight
 from ..methods import METHODS
 from .kit import describe_picture
@@ -48,7 +48,7 @@ def journey(*methods: str) -> Picture:
 
     Raises UsageError for a name that is not a method's.
     """
-    names = [choose("method", name, METHODS) for name in methods or METHODS]
+    names = [check_allowed_name("method", name, METHODS) for name in methods or METHODS]
     if len(names) == 1 and names[0] in read_stored_flights_by_method():
         return read_stored_picture(names[0])
     picture = draw_method_map(names)

@@ -37,7 +37,7 @@ from .array_types import (
     Recording,
     SampleArray,
 )
-from .identity import Look, choose_distinct_looks, shorten_title
+from .identity import Look, choose_distinct_looks, shorten_method_title
 from .marks import attach_hover_text
 from .series import Series
 from .style import (
@@ -426,7 +426,7 @@ def shorten_or_wrap_label(name: str, max_letters: int) -> str:
     """
     if len(name) <= max_letters:
         return name
-    return textwrap.fill(shorten_title(name), max(max_letters, 8))
+    return textwrap.fill(shorten_method_title(name), max(max_letters, 8))
 
 
 # ------------------------------------------------------------------------------------------------------------- tables

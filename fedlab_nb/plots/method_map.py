@@ -15,7 +15,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from ..front.flight import name_resulting_model
 from ..methods import METHODS
-from ..methods.base import Info, group_methods_by_kind, shorten_title
+from ..methods.base import Info, group_method_names, shorten_method_title
 from .kit import describe_picture
 from .style import (
     ACCENT,
@@ -105,7 +105,7 @@ def group_methods_into_tiles(methods: Sequence[str]) -> list[list[Info]]:
     tile.
     """
     tiles = defaultdict(list)
-    for names in group_methods_by_kind(methods).values():
+    for names in group_method_names(methods).values():
         for name in names:
             info = METHODS[name].info
             tiles[info.group, get_upload_symbol_or_empty(info)].append(info)
@@ -230,7 +230,7 @@ def format_name_with_differences(info: Info, first_method: Info) -> str:
     """Format a method's short name and how it differs from `first_method`, the first method of its
     drawing: 'FedKD (+ class counts)'.
     """
-    name = shorten_title(info.title)
+    name = shorten_method_title(info.title)
     differences = []
     further_uploads = info.sends.removeprefix(first_method.sends).strip(", ")
     if further_uploads:

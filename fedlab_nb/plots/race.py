@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .accuracy import LOCAL
-from .identity import shorten_title
+from .identity import shorten_method_title
 from .kit import describe_picture
 from .marks import attach_hover_text
 from .series import CurvePoint, Series, join_setting_texts, select_series_with_results
@@ -63,7 +63,7 @@ class RacePicture:
                 track = RaceTrack(left, right, row, s, is_crowded=len(self.series) > 8)
                 self._tracks.append(track)
                 if track.points:
-                    ends.append((track.points[-1][1], shorten_title(s.name), s.look.colour))
+                    ends.append((track.points[-1][1], shorten_method_title(s.name), s.look.colour))
             draw_end_labels(left, ends, font_size=8.5)
 
     def show(self, budget_bytes: float) -> Picture:

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from ..studies.statistics import Band, compute_band
 from .accuracy import describe_best_method
-from .identity import shorten_title
+from .identity import shorten_method_title
 from .kit import AccuracyBars, describe_picture, draw_lines_with_bands
 from .marks import attach_hover_text
 from .series import Series, select_series_with_results
@@ -144,7 +144,7 @@ class StoredPlot:
         for title, by_alpha in self._bands.items():
             method_look = get_method_look(title)
             for y, _, colour in draw_lines_with_bands(ax, {title: by_alpha}, {title: method_look}):
-                end_labels.append((y, shorten_title(title), colour))
+                end_labels.append((y, shorten_method_title(title), colour))
             text = title
             for a, share in by_alpha.items():
                 text += f"\nα = {a:g}: {format_percent_band(share, 1)} %"

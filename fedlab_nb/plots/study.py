@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import UsageError, choose
+from ..errors import UsageError, check_allowed_name
 from ..studies.results import Results
 from ..studies.statistics import Band, compute_band, difference
 from .kit import describe_picture, draw_cost_points, draw_heat_map, draw_lines_with_bands
@@ -79,7 +79,7 @@ def plot_study(results: Results, against: str = "alpha", **options: Any) -> Pict
         across, down = against.split(" x ", 1)
         return draw_accuracy_heat_map(results, across, down, **options)
     allowed = [*results.shared_axes, "bytes", "differences"]
-    choose("axis to draw against", against, allowed)
+    check_allowed_name("axis to draw against", against, allowed)
     return draw_accuracy_along_axis(results, against, **options)
 
 
@@ -233,10 +233,12 @@ def draw_accuracy_heat_map(
 ) -> Picture:
     """Draw the mean accuracy of one method over two axes. method: by default the first one"""
     for axis in (column_axis, row_axis):
-        choose("axis of this study", axis, results.shared_axes)
+        check_allowed_name("axis of this study", axis, results.shared_axes)
     cells = make_results_frame(results)
     names = cells["method"].unique().tolist()
-    name = choose("method of this study", find_method_label(results, method or names[0]), names)
+    name = check_allowed_name(
+        "method of this study", find_method_label(results, method or names[0]), names
+    )
     means = cells[cells["method"] == name].pivot_table("accuracy", row_axis, column_axis)
     means = means.rename(columns=format_axis_value)
     with drawing() as (figure, ax):
@@ -269,7 +271,7 @@ def draw_differences(
     """
     means = average_accuracy_by_method_and_seed(results)
     first_method = next(iter(means))
-    name = choose(
+    name = check_allowed_name(
         "method of this study", find_method_label(results, reference or first_method), means
     )
     gaps = {}

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..data import add_dataset, find_dataset_in_memory
-from ..errors import FedlabError, RunError, UsageError, format_error
+from ..errors import FedlabError, RunError, UsageError, format_error_on_one_line
 from ..installation import format_install_command
-from ..training.backend import configure_torch
+from ..training.backend import use_torch_settings_for_run
 from .code_version import hash_core_code
 from .experiment import Run, iterate_events_of_plan, load_stored_outcome, restore_outcome
 from .grid import Cell, CellResult
@@ -171,7 +171,7 @@ def check_worker_versions(client: Client, resources: Mapping[str, int] | None) -
         versions = client.run(join_versions_of_package_code_and_torch)
     except Exception as error:  # most likely the package is not there
         raise UsageError(
-            f"A worker cannot run fedlab_nb ({format_error(error)}); install the same version there."
+            f"A worker cannot run fedlab_nb ({format_error_on_one_line(error)}); install the same version there."
         ) from None
     for address, version in versions.items():
         if version != version_here:
@@ -249,7 +249,7 @@ def get_result_or_error_of_cell(future: Future) -> CellEnd:
     try:
         return future.result()
     except Exception as failure:
-        return CellEnd(None, format_error(failure))
+        return CellEnd(None, format_error_on_one_line(failure))
 
 
 # ------------------------------------------------------------------------------------------------ on a worker
@@ -270,7 +270,7 @@ def load_or_train_clients(plan: Plan, use_store: bool) -> TrainedEntries:
         run = Run(plan, clients, use_store)
         with (
             suppress(FedlabError),
-            configure_torch(plan.settings.device, run.federation.dataset.input_shape),
+            use_torch_settings_for_run(plan.settings.device, run.federation.dataset.input_shape),
         ):
             run.prepare_context()
             for _ in run.iterate_and_time_phases(run.ctx.local_training()):
@@ -292,6 +292,6 @@ def run_plan_on_worker(plan: Plan, trained: TrainedEntries | None, use_store: bo
         entry = outcome.to_entry()  # type: ignore[union-attr]  # the last event has it
         return CellEnd(entry, "")
     except MemoryError:
-        return CellEnd(None, format_error(RunError("The worker has no memory left.")))
+        return CellEnd(None, format_error_on_one_line(RunError("The worker has no memory left.")))
     except Exception as error:
-        return CellEnd(None, format_error(error))
+        return CellEnd(None, format_error_on_one_line(error))

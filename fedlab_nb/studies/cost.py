@@ -23,24 +23,24 @@ from typing import NamedTuple
 import torch
 from torch.nn import functional as F
 
-from ..errors import FedlabError, check_name_list
+from ..errors import FedlabError, check_and_list_unique_names
 from ..methods.traffic import (
     FLOAT,
     FederationSizes,
     NetworkSizes,
-    TrafficBytes,
+    RunBytesBothWays,
     count_upper_triangle_entries,
 )
-from ..models import build, count_parameters, model_state
+from ..models import build, copy_model_state, count_parameters
 from ..models.network import Architecture
 from ..models.state import copy_model
 from ..training import Recipe
 from ..training.backend import (
     SMALL_INPUT,
-    choose_minimum_clients_for_stack,
-    configure_torch,
-    count_cores,
+    choose_minimum_client_count_for_stack,
+    count_usable_cores,
     find_fastest_backend,
+    use_torch_settings_for_run,
 )
 from ..training.optim import make_optimizer
 from ..training.stack import Stack
@@ -122,7 +122,9 @@ def estimate_cost(*calls: MethodsAndSettings) -> Cost | None:
             values.pop("cache", None)
             seeds = int(values.pop("seeds", 1))
             most_seeds = max(most_seeds, seeds)
-            for plan in make_plans(Settings.make(**values), check_name_list("methods", methods)):
+            for plan in make_plans(
+                Settings.make(**values), check_and_list_unique_names("methods", methods)
+            ):
                 traffic = estimate_traffic(plan)
                 total += seeds * traffic.bytes
                 per_seed += traffic.bytes
@@ -138,7 +140,7 @@ def estimate_cost(*calls: MethodsAndSettings) -> Cost | None:
 
 
 # ------------------------------------------------------------------------------------------------ bytes
-def estimate_traffic(plan: Plan) -> TrafficBytes:
+def estimate_traffic(plan: Plan) -> RunBytesBothWays:
     """Estimate the bytes of a run. They are exact if the method says so, and if all clients are
     alike and honest.
     """
@@ -178,7 +180,7 @@ def count_bytes_and_triangle_entries_of_network(architecture: Architecture) -> N
     """Build a network to count its bytes and the entries of its triangles."""
     name, shape, classes, width = architecture
     model = build(name, shape, classes, width=width)
-    state = model_state(model)
+    state = copy_model_state(model)
     coded = {name: tensor for name, tensor in state.items() if tensor.ndim > 1}
     inputs = 0
     outputs = 0
@@ -372,9 +374,9 @@ def estimate_local_training_seconds(
         per_client = max(0.0, relative_extra / (STACK - 1))  # of a step's time; none on a card
         longest = (peak * batches / members + 0.5) * (1 + stacks) / 2
         batches = longest * max(0.0, 1 - per_client) + batches * per_client
-        batches /= min(count_cores(), stacks)
+        batches /= min(count_usable_cores(), stacks)
     elif prod(about.input_shape) > SMALL_INPUT:
-        batches /= min(count_cores(), members)  # each client on a core of its own
+        batches /= min(count_usable_cores(), members)  # each client on a core of its own
     return OVERHEAD * passes_over_local_data * batches * batch_seconds
 
 
@@ -410,17 +412,17 @@ def measure_step_seconds_once(architecture: Architecture, device: str) -> StepSe
         slope = compute_weighted_cross_entropy_gradient(logits, y, weights)
         stack_optimizer.step(torch.autograd.grad((logits * slope).sum(), parameters))
 
-    with configure_torch(device, shape):
+    with use_torch_settings_for_run(device, shape):
         seconds = measure_fastest_seconds_per_call(train_alone, device)
         stacked = 0.0
         if find_fastest_backend(device, model, shape, 2) == "stacked":
             stack = Stack([copy_model(model) for _ in range(STACK)])
             parameters = list(stack.activate_first_models(STACK).values())
             stack_optimizer = make_optimizer(
-                stack.parameters.values(), Recipe(), stacked_model_count=STACK
+                stack.parameters.values(), Recipe(), stacked_model_count_or_none=STACK
             )
             stacked = measure_fastest_seconds_per_call(train_together, device)
-    least_stack = choose_minimum_clients_for_stack(model) if device == "cpu" else STACK**9
+    least_stack = choose_minimum_client_count_for_stack(model) if device == "cpu" else STACK**9
     return StepSeconds(seconds, stacked, least_stack)
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from .. import __version__
-from ..errors import UsageError, check_whole_number, format_error, parse_if_number
+from ..errors import UsageError, check_whole_number, format_error_on_one_line, parse_if_number
 from ..files import check_replaceable, expand_path
 from ..value_types import SettingsByName, SettingValue
 from .code_version import read_torch_version
@@ -188,7 +188,7 @@ def run_cells_in_this_process(
     ):
         watch(event)
         if event.outcome is not None or event.error is not None:
-            yield CellResult(next(remaining), event.outcome, format_error(event.error))
+            yield CellResult(next(remaining), event.outcome, format_error_on_one_line(event.error))
 
 
 def make_results_row_of_cell(cell: Cell, outcome: Outcome | None, error: str) -> ResultsRow:
@@ -207,7 +207,7 @@ def make_results_row_of_cell(cell: Cell, outcome: Outcome | None, error: str) ->
         for name in (*MEASURED, *QUALITY):
             row[name] = getattr(outcome, name)
         row["seconds_total"] = round(outcome.seconds_total, 4)
-        for rule, accuracy in outcome.report.others().items():
+        for rule, accuracy in outcome.report.get_accuracies_under_other_rules().items():
             row[f"{OTHER}{rule}"] = accuracy
         if outcome.unseen:
             row["accuracy_unseen"] = outcome.accuracy_unseen

@@ -15,7 +15,13 @@ import torch
 
 from ..data import Federation
 from ..data.array_types import IndexArray
-from ..errors import RunError, UsageError, check_name_list, check_whole_number, parse_if_number
+from ..errors import (
+    RunError,
+    UsageError,
+    check_and_list_unique_names,
+    check_whole_number,
+    parse_if_number,
+)
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
 from ..methods.memory import check_matrices_fit_in_memory, make_run_error_if_out_of_memory
@@ -30,7 +36,7 @@ from ..tensor_types import (
     ClientPredictions,
     Predictions,
 )
-from ..torch_switches import step_with_default_switches, use_default_switches
+from ..torch_switches import iterate_with_default_torch_switches, use_default_torch_switches
 from ..training import (
     ClientModels,
     EpochProgress,
@@ -38,9 +44,9 @@ from ..training import (
     compute_class_accuracies,
     compute_client_accuracies_from_class_accuracies,
     compute_group_accuracies,
-    train_clients,
+    train_clients_in_place,
 )
-from ..training.backend import choose_backend, configure_torch
+from ..training.backend import resolve_backend_choice, use_torch_settings_for_run
 from ..training.clients import group_clients_by_architecture
 from ..training.loop import LabelledSamples, Shard
 from ..value_types import SettingValue
@@ -201,7 +207,7 @@ class Run:
             seeds += [run.settings.seed] * len(models_of[run])
             ids += run.ctx.ids
         self.time_share = 1 / (1 + len(companions))
-        for tick in train_clients(
+        for tick in train_clients_in_place(
             all_models, all_shards, self.ctx.recipe, seed=seeds, ids=ids, backend=self.ctx.backend
         ):
             if tick.has_current_models:
@@ -224,7 +230,7 @@ class Run:
         if len(group_clients_by_architecture(models)) > 1:
             return []
         shape = self.ctx.input_shape
-        backend = choose_backend(
+        backend = resolve_backend_choice(
             self.ctx.backend, self.ctx.device.type, models[0], shape, len(models)
         )
         if backend != "stacked":
@@ -289,7 +295,7 @@ class Run:
         """The whole run: its events, and the outcome at the end."""
         self.prepare_context()
         self.plan.method.validate(self.ctx)
-        self.plan.method.check_poison(self.ctx)
+        self.plan.method.check_poison_applies_to_method(self.ctx)
         matrices = self.plan.method.square_matrices(self.ctx)
         check_matrices_fit_in_memory(self.plan.method_label, matrices, self.ctx.device)
         try:
@@ -357,14 +363,16 @@ class Run:
         federation = self.federation
         x = self.x_test
         y = self.y_test
-        tested = model.tested(x, y)
+        tested = model.compute_test_results(x, y)
         check_scores_are_finite(tested.scores, self.plan.method_label)
         predictions = tested.scores.argmax(1)
         per_class, per_client = self._compute_accuracies_by_class_and_client(
             predictions, tested.client_predictions
         )
         points = choose_test_indices_for_pictures(len(y))
-        report = check_report_type_and_copy_arrays(model.measured(x, y), self.plan.method.report)
+        report = check_report_type_and_copy_arrays(
+            model.complete_report_on_test_samples(x, y), self.plan.method.report
+        )
         validation_accuracy = None
         validation_on = ""
         validation = get_validation_samples_if_any(self.ctx, federation, self.plan.method.holds_out)
@@ -511,7 +519,7 @@ def iterate_events_of_plan(
         yield Event(plan.method_name, seed, "remembered", 1, 1, outcome=stored)
         return
     run = Run(plan, clients, use_store, next_plans)
-    with configure_torch(plan.settings.device, run.federation.dataset.input_shape):
+    with use_torch_settings_for_run(plan.settings.device, run.federation.dataset.input_shape):
         outcome = yield from run.run_and_yield_events()
     if use_store:
         Store("runs").store_entry_if_possible(plan.hash_settings_of_run(), *outcome.to_entry())
@@ -531,7 +539,7 @@ def are_clients_stored(plan: Plan) -> bool:
 
 def rerun_plan_from_stored_clients(plan: Plan) -> Outcome:
     """Repeat a stored run, from its stored clients."""
-    with use_default_switches():
+    with use_default_torch_switches():
         return exhaust_generator(Run(plan, _trained_clients, cache=True).run_and_yield_events())
 
 
@@ -567,10 +575,10 @@ def job(
     yielded, and the other methods are still run. If you close the generator, the work stops after the current step.
     Finished results stay in the store.
     """
-    names = check_name_list("methods", methods)
+    names = check_and_list_unique_names("methods", methods)
     if names == ["all"]:
         names = list(METHODS)
-    with use_default_switches():
+    with use_default_torch_switches():
         base = Settings.make(**settings)
     plans = []
     for i in range(check_whole_number("seeds", parse_if_number(seeds), 1, 1000)):
@@ -590,7 +598,7 @@ def iterate_events_of_plans(
     for i, plan in enumerate(plans):
         try:
             next_plans = plans[i + 1 :] if train_together else ()
-            yield from step_with_default_switches(
+            yield from iterate_with_default_torch_switches(
                 iterate_events_of_plan(plan, clients, use_store, next_plans)
             )
         except Exception as error:

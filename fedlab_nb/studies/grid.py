@@ -28,7 +28,13 @@ from typing import NamedTuple
 
 from ..data import replace_objects_by_names_in_settings
 from ..declared import parse_toml
-from ..errors import UsageError, check_name_list, check_whole_number, choose, parse_if_number
+from ..errors import (
+    UsageError,
+    check_allowed_name,
+    check_and_list_unique_names,
+    check_whole_number,
+    parse_if_number,
+)
 from ..files import expand_path
 from ..methods import METHODS
 from ..value_types import SettingsByName, SettingValue
@@ -83,14 +89,14 @@ class Study:
         seeds: the number of seeds, counted from `seed`, or a list of them
         Raises UsageError for an unknown name, an empty axis, and a grid of more than a million cells.
         """
-        names = check_name_list("methods", methods)
+        names = check_and_list_unique_names("methods", methods)
         if names == ["all"]:
             names = list(METHODS)
         if not names:
             raise UsageError("A study needs at least one method; fedlab-nb list names them.")
         settings = replace_objects_by_names_in_settings(settings)
         for name in names:
-            choose("method", name, METHODS)
+            check_allowed_name("method", name, METHODS)
         first_seed = check_whole_number("seed", parse_if_number(settings.pop("seed", 0)), 0)
         fields = {}
         for name in names:
@@ -214,7 +220,7 @@ def find_methods_with_knob(
         shared_names = [*SHARED, "seed", "seeds"]
         for method, own_fields in knobs_by_method.items():
             shared_names += [f"{method}.{field}" for field in own_fields]
-        choose("setting of a study", knob_name, sorted(shared_names))
+        check_allowed_name("setting of a study", knob_name, sorted(shared_names))
     return owners
 
 

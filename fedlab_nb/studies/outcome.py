@@ -313,7 +313,7 @@ class Outcome(saved.Predictor):
         if self.unseen:
             record["accuracy_unseen"] = self.accuracy_unseen
             record["unseen"] = self.unseen
-        record["extras"] = self.report.numbers()
+        record["extras"] = self.report.get_plain_fields()
         return record
 
     def to_entry(self) -> StoredEntry:
@@ -327,9 +327,9 @@ class Outcome(saved.Predictor):
         values["calibration"] = dataclasses.asdict(self.calibration)
         values["about"] = self.about()
         values["ledger"] = self.ledger.to_json()
-        values["report"] = self.report.numbers()
+        values["report"] = self.report.get_plain_fields()
         arrays = {name: getattr(self, name) for name in STORED_ARRAYS}
-        for name, array in self.report.arrays().items():
+        for name, array in self.report.get_array_fields().items():
             arrays[f"report.{name}"] = array
         return StoredEntry(values, arrays)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..errors import FedlabError, UsageError, choose
+from ..errors import FedlabError, UsageError, check_allowed_name
 from ..files import check_replaceable, expand_path, replace_file_at_end_of_block, write_file
 from ..methods import METHODS, choose_method_label
 from ..studies.statistics import ValuesBySeed
@@ -56,7 +56,7 @@ COLUMNS = (
 CONDITIONS = ("dataset", "partition", "alpha", "clients", "preset", "device")
 ALWAYS = ("method", "seed")
 FILES = ("results.csv", "results.json", "results.parquet")
-OTHER = "accuracy by "  # prefix of the columns of accuracies under another rule (`Report.others`)
+OTHER = "accuracy by "  # prefix of the columns of accuracies under another rule (of a `Report`)
 # {name of a method: {seed: value}}
 MethodValuesBySeed = dict[str, ValuesBySeed]
 Point = tuple[SettingValue, ...]  # a cell's values of the shared axes
@@ -103,7 +103,7 @@ class Results(Printable):
         """The rows whose columns have these values: `select(alpha=0.1, method="fens")`."""
         columns = sorted({name for row in self.rows for name in row})
         for name in values:
-            choose("column", name, columns)
+            check_allowed_name("column", name, columns)
         rows = []
         for row in self.rows:
             if all(row.get(name) == value for name, value in values.items()):
@@ -199,7 +199,9 @@ class Results(Printable):
         rows = []
         gaps = []
         for axes, methods in self.iterate_values_by_point():
-            reference_accuracies = methods[choose("method of this study", reference, methods)]
+            reference_accuracies = methods[
+                check_allowed_name("method of this study", reference, methods)
+            ]
             for name, accuracies in methods.items():
                 common_seeds = set(accuracies) & set(reference_accuracies)
                 if name == reference or not common_seeds:
@@ -236,7 +238,7 @@ class Results(Printable):
         The best value has the highest mean accuracy over seeds on validation images. Only the test
         accuracy of that value is shown.
         """
-        choose("axis", axis, self.axes)
+        check_allowed_name("axis", axis, self.axes)
         choices = []
         for other_values, options in self._group_rows_by_setting_and_axis_value(axis).items():
             validation = {}
@@ -277,7 +279,9 @@ class Results(Printable):
     # ------------------------------------------------------------------------------------------------ as text
     def table(self, form: Literal["text", "markdown", "latex"] = "text") -> str:
         """Means with bands, methods down and points across, as aligned text, Markdown or LaTeX."""
-        return FORMATS[choose("form of a table", form, FORMATS)](self._make_table_cells())
+        return FORMATS[check_allowed_name("form of a table", form, FORMATS)](
+            self._make_table_cells()
+        )
 
     def _make_table_cells(self) -> Grid:
         """The table's rows; the first one is its header."""
@@ -486,8 +490,8 @@ class Outcomes(Printable, list):
         for outcome in self:
             is_correct = outcome.test_predictions == outcome.test_labels
             scores.setdefault(outcome.method, {})[outcome.settings.seed] = is_correct.astype(float)
-        method_scores = scores[choose("method of this comparison", method, scores)]
-        minus_scores = scores[choose("method of this comparison", minus, scores)]
+        method_scores = scores[check_allowed_name("method of this comparison", method, scores)]
+        minus_scores = scores[check_allowed_name("method of this comparison", minus, scores)]
         seeds = sorted(set(method_scores) & set(minus_scores))
         if not seeds:
             raise UsageError(f"{method} and {minus} have no seed in common.")

@@ -43,17 +43,17 @@ from torch import Tensor, nn
 from ..data.array_types import FeatureArray
 from ..data.dataset import SampleShape
 from ..data.input_types import ArrayLike, RawSamples
-from ..errors import RunError, UsageError, format_error
+from ..errors import RunError, UsageError, format_error_on_one_line
 from ..files import check_replaceable, expand_path, replace_file_at_end_of_block
 from ..installation import format_install_command
 from ..methods import GlobalModel
 from ..methods.fens.model import Experts
-from ..methods.gauss import Scores
+from ..methods.gauss import ClassScorer
 from ..methods.parts.frozen import FrozenFeatures
 from ..models import build, is_added_model, parse_architecture
 from ..models.network import Architecture
 from ..tensor_types import Samples
-from ..torch_switches import use_default_switches
+from ..torch_switches import use_default_torch_switches
 from ..training import ClientModels
 from ..training.calibration import SCORES
 from ..value_types import JsonObject, JsonValue, WithBlock
@@ -119,7 +119,7 @@ class Predictor:
     @overload
     def predict(self, rows: RawSamples) -> DataFrame | np.ndarray: ...
 
-    @use_default_switches()
+    @use_default_torch_switches()
     @torch.no_grad()
     def predict(self, rows: Tensor | RawSamples) -> DataFrame | np.ndarray:
         """Predict the classes of `rows`.
@@ -157,7 +157,7 @@ class Predictor:
         """True if every array must be of prepared samples, because the model knows of no raw rows."""
         return self.inputs is None or self.inputs.schema is None or self.inputs.is_bundled
 
-    @use_default_switches()
+    @use_default_torch_switches()
     @torch.no_grad()
     def features(self, samples: ArrayLike) -> FeatureArray:
         """The feature vectors `[N, D]` that the last linear layer reads (for ensembles: the concatenated logits)."""
@@ -246,7 +246,7 @@ def find_loadable_model_classes_by_name() -> dict[str, type[GlobalModel | nn.Mod
         if cls.__module__.startswith(("torch.nn.modules.", "fedlab_nb.")):
             classes.append(cls)
     classes += walk_class_and_all_subclasses(GlobalModel)
-    classes += [ClientModels, Experts, FrozenFeatures, Scores]
+    classes += [ClientModels, Experts, FrozenFeatures, ClassScorer]
     classes_by_name = {cls.__name__: cls for cls in classes}
     for former, name in FORMER_NAMES.items():
         classes_by_name[former] = classes_by_name[name]
@@ -254,7 +254,7 @@ def find_loadable_model_classes_by_name() -> dict[str, type[GlobalModel | nn.Mod
 
 
 # Classes that were renamed: {the name in older files: the name now}.
-FORMER_NAMES = {"Represented": "CommonHeadNetwork"}
+FORMER_NAMES = {"Represented": "CommonHeadNetwork", "Scores": "ClassScorer"}
 
 
 def list_user_defined_architectures(plan: Plan) -> list[Architecture]:
@@ -475,7 +475,7 @@ def expand_and_check_path_for_saving(path: str | PathLike, *, force: bool = Fals
     return target
 
 
-@use_default_switches()
+@use_default_torch_switches()
 def save(outcome: Outcome, path: str | PathLike, *, force: bool = False) -> Path:
     """Write the outcome's model, with its origin, to a file.
 
@@ -515,7 +515,7 @@ def save(outcome: Outcome, path: str | PathLike, *, force: bool = False) -> Path
         raise
     except Exception as error:  # for a full disk safetensors has an exception class of its own
         raise RunError(
-            f"The model could not be written to {path}: {format_error(error)}."
+            f"The model could not be written to {path}: {format_error_on_one_line(error)}."
         ) from None
     return path
 
@@ -600,13 +600,13 @@ def save_onnx_and_spoil_model(
         raise
     except Exception as error:  # the exporter raises many kinds, for a layer or for a full disk
         raise RunError(
-            f"The model could not be written to {path}: {format_error(error)}; save it as "
+            f"The model could not be written to {path}: {format_error_on_one_line(error)}; save it as "
             ".safetensors."
         ) from None
     return path
 
 
-@use_default_switches()
+@use_default_torch_switches()
 def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
     """Load a model that `Outcome.save` wrote. It predicts as the saved one did.
 
@@ -630,7 +630,7 @@ def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
     except Exception as error:  # other kinds of files raise many kinds of errors
         raise UsageError(
-            f"{path} is damaged or is not a safetensors file ({format_error(error)}); save the "
+            f"{path} is damaged or is not a safetensors file ({format_error_on_one_line(error)}); save the "
             "model again."
         ) from None
     form, _, text = header.get(NAME, "").partition(" ")
@@ -657,9 +657,11 @@ def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
         model = restore_value_from_json_and_tensors(content["model"], tensors, own_layers)
         return SavedModel(model, content["about"], device, inputs)
     except UsageError as error:
-        raise UsageError(f"The model in {path} cannot be loaded: {format_error(error)}.") from None
+        raise UsageError(
+            f"The model in {path} cannot be loaded: {format_error_on_one_line(error)}."
+        ) from None
     except Exception as error:
         raise UsageError(
-            f"The model in {path} cannot be loaded ({format_error(error)}): a layer or a "
+            f"The model in {path} cannot be loaded ({format_error_on_one_line(error)}): a layer or a "
             "class in it is not known here; import the code that defines it first."
         ) from None

@@ -22,11 +22,17 @@ from ..data.cues import Cue
 from ..data.input_types import ClientIndices
 from ..data.partition import PartitionName, Repair
 from ..data.transform import InputScale
-from ..errors import UsageError, check_number, check_whole_number, choose, parse_if_number
+from ..errors import (
+    UsageError,
+    check_allowed_name,
+    check_number,
+    check_whole_number,
+    parse_if_number,
+)
 from ..methods import METHODS, Method, choose_method_label
 from ..methods.poison import Poison
-from ..models import MODELS, choose_default_model, parse_models
-from ..models.build import check_input_shape
+from ..models import MODELS, choose_default_model_name, parse_models
+from ..models.build import check_and_convert_input_shape
 from ..models.network import Architecture
 from ..training import BACKENDS, Recipe
 from ..training.backend import BackendChoice
@@ -199,7 +205,7 @@ class Settings:
             hint="smaller alpha means more label skew",
         )
         for name, allowed in ALLOWED.items():
-            choose(name, getattr(self, name), allowed)
+            check_allowed_name(name, getattr(self, name), allowed)
         holdout = check_number(
             "holdout",
             parse_if_number(self.holdout),
@@ -413,7 +419,9 @@ def find_settings_declared_by_preset(
     If none is chosen, the preset is `classroom`, and the data set and α are those of the preset.
     """
     setup = SETUPS[
-        choose("preset", chosen_preset_dataset_and_alpha.get("preset", CLASSROOM), SETUPS)
+        check_allowed_name(
+            "preset", chosen_preset_dataset_and_alpha.get("preset", CLASSROOM), SETUPS
+        )
     ]
     general = {
         "dataset": Settings.dataset,
@@ -438,7 +446,7 @@ def resolve_device(device: str) -> str:
     exist.
     """
     name, _, index = str(device).partition(":")
-    choose("device", name, ("auto", "cpu", "cuda"))
+    check_allowed_name("device", name, ("auto", "cpu", "cuda"))
     if name == "cpu":
         return "cpu"
     import torch
@@ -560,7 +568,7 @@ def make_plans(settings: Settings, methods: Sequence[str]) -> list[Plan]:
     method or recipe.
     """
     for name in methods:
-        choose("method", name, METHODS)
+        check_allowed_name("method", name, METHODS)
     if not methods:
         raise UsageError(f"No method was chosen; choose at least one of: {', '.join(METHODS)}.")
     overrides = dict(settings.overrides)
@@ -580,7 +588,7 @@ def check_override_names(override_names: Iterable[str], methods: Sequence[str]) 
             qualified.add(f"{method}.{knob}")
     for name in override_names:
         if name not in short | qualified:
-            choose("setting", name, sorted(short | qualified | list_setting_names()))
+            check_allowed_name("setting", name, sorted(short | qualified | list_setting_names()))
 
 
 def list_setting_names() -> set[str]:
@@ -689,7 +697,7 @@ def choose_client_model(
         return settings.model
     lines = setup.block.shared
     if "model" not in lines or len(data_description.input_shape) != 3:
-        return choose_default_model(data_description.input_shape)
+        return choose_default_model_name(data_description.input_shape)
     if "one_model" in lines and "one architecture" in method_class.info.needs:
         return lines["one_model"].value
     return lines["model"].value
@@ -707,7 +715,7 @@ def assign_architectures_to_clients(
         kinds.append(
             (
                 name,
-                check_input_shape(name, data_description.input_shape),
+                check_and_convert_input_shape(name, data_description.input_shape),
                 data_description.classes,
                 width,
             )

@@ -11,5 +11,5 @@ from .evaluate import (
     run_in_chunks,
     run_in_chunks_with_cache,
 )
-from .local import EpochProgress, train_clients, train_clients_to_end
+from .local import EpochProgress, train_clients_in_place, train_clients_in_place_to_end
 from .recipe import Recipe

@@ -26,7 +26,7 @@ import torch
 from torch import nn
 from torch.backends import cudnn
 
-from ..errors import choose
+from ..errors import check_allowed_name
 from ..models import count_parameters
 from ..value_types import SampleShape, WithBlock
 from .loop import FinishedEpochCounts
@@ -36,6 +36,7 @@ from .stack import can_stack_model
 BACKENDS = ("auto", "loop", "stacked")
 Backend = Literal["loop", "stacked"]
 BackendChoice = Literal["auto", "loop", "stacked"]
+DeviceType = str  # "cpu" or "cuda", `torch.device.type`
 
 # On a CPU the stack is faster than the loop up to this many numbers in the model and, with convolutions, this many
 # pixels in an image.
@@ -45,24 +46,24 @@ CPU_LINEAR_NUMBERS = 40_000
 # On a GPU the stack is faster than plain convolutions up to this many multiplications for a sample.
 CARD_MULTIPLY_ADDS = 5_000_000
 SMALL_INPUT = 1 * 16 * 16  # most numbers in a sample for which a run gets a single thread
-YIELD_INTERVAL = (
-    0.02  # seconds between two yields of parallel trainings, at which a caller can stop them
-)
+# Between two yields of parallel trainings, at which a caller can stop them.
+YIELD_INTERVAL_SECONDS = 0.02
 # Clients in the smallest stack that pays off; larger stacks take hardly less time for each client.
 SMALLEST_CONV_STACK = 5
 SMALLEST_LINEAR_STACK = 25
 
-_threads = threading.local()  # `cores`: torch's threads before `configure_torch` took them away
+# `cores`: torch's threads before `use_torch_settings_for_run` took them away.
+_threads = threading.local()
 _known_multiply_adds: dict[tuple, int] = {}
 
 
 def find_fastest_backend(
-    device: str, model: nn.Module, input_shape: SampleShape, client_count: int
+    device_type: DeviceType, model: nn.Module, input_shape: SampleShape, client_count: int
 ) -> Backend:
     """`loop` or `stacked` for `client_count` models like `model` on samples `(C, H, W)`, `(C, T)` or `(D,)`."""
     if client_count == 1 or not can_stack_model(model):
         return "loop"
-    if device != "cpu":
+    if device_type != "cpu":
         is_small = count_multiply_adds_per_sample(model, input_shape) <= CARD_MULTIPLY_ADDS
     elif is_convolutional(model):
         has_few_pixels = prod(input_shape[1:]) <= CPU_CONV_PIXELS
@@ -72,18 +73,18 @@ def find_fastest_backend(
     return "stacked" if is_small else "loop"
 
 
-def choose_backend(
-    backend: BackendChoice,
-    device: str,
+def resolve_backend_choice(
+    backend_or_auto: BackendChoice,
+    device_type: DeviceType,
     model: nn.Module,
     input_shape: SampleShape,
     client_count: int,
 ) -> Backend:
-    """`backend` itself; for "auto" the one that `find_fastest_backend` gives."""
-    choose("backend", backend, BACKENDS)
-    if backend == "auto":
-        return find_fastest_backend(device, model, input_shape, client_count)
-    return backend
+    """The backend of that name; for "auto" the one that `find_fastest_backend` gives. UsageError for another name."""
+    check_allowed_name("backend", backend_or_auto, BACKENDS)
+    if backend_or_auto == "auto":
+        return find_fastest_backend(device_type, model, input_shape, client_count)
+    return backend_or_auto
 
 
 def is_convolutional(model: nn.Module) -> bool:
@@ -91,7 +92,7 @@ def is_convolutional(model: nn.Module) -> bool:
     return any(isinstance(layer, nn.Conv2d) for layer in model.modules())
 
 
-def choose_minimum_clients_for_stack(model: nn.Module) -> int:
+def choose_minimum_client_count_for_stack(model: nn.Module) -> int:
     """The fewest clients for which a stack of networks like `model` pays off on a CPU."""
     return SMALLEST_CONV_STACK if is_convolutional(model) else SMALLEST_LINEAR_STACK
 
@@ -129,7 +130,7 @@ def count_multiply_adds_by_running_one_sample(model: nn.Module, input_shape: Sam
 
 
 def should_use_channels_last(
-    device: str, model: nn.Module, input_shape: SampleShape, precision: Precision
+    device_type: DeviceType, model: nn.Module, input_shape: SampleShape, precision: Precision
 ) -> bool:
     """True if the loop runs faster with channels-last images.
 
@@ -137,51 +138,51 @@ def should_use_channels_last(
     """
     if not is_convolutional(model):
         return False
-    if device != "cpu":
+    if device_type != "cpu":
         return precision == "bf16"
     has_batch_norm = any(isinstance(layer, nn.BatchNorm2d) for layer in model.modules())
     return has_batch_norm and prod(input_shape[1:]) > CPU_CONV_PIXELS
 
 
-def choose_parallel_part_count(
-    device: str, model: nn.Module, input_shape: SampleShape, client_count: int
+def choose_parallel_group_count(
+    device_type: DeviceType, model: nn.Module, input_shape: SampleShape, client_count: int
 ) -> int:
     """The number of parts into which `client_count` clients are split, to be trained at the same time.
 
     Several stacks, each of clients of similar sizes, need less padding than one for all. In the loop each client is a
     part of its own if there are several cores and steps are long enough.
     """
-    if device != "cpu":
+    if device_type != "cpu":
         return 1
-    if find_fastest_backend(device, model, input_shape, client_count) == "stacked":
-        return max(1, client_count // choose_minimum_clients_for_stack(model))
-    if prod(input_shape) > SMALL_INPUT and count_cores() > 1:
+    if find_fastest_backend(device_type, model, input_shape, client_count) == "stacked":
+        return max(1, client_count // choose_minimum_client_count_for_stack(model))
+    if prod(input_shape) > SMALL_INPUT and count_usable_cores() > 1:
         return client_count
     return 1
 
 
 @contextmanager
-def configure_torch(device: str, input_shape: SampleShape) -> WithBlock:
+def use_torch_settings_for_run(device_type: DeviceType, input_shape: SampleShape) -> WithBlock:
     """Inside the block torch's threads and convolutions are set for a run on samples of `input_shape`.
 
     On a CPU: one thread if a sample has at most SMALL_INPUT numbers. On a GPU: convolutions are deterministic and use
     float32 instead of the shorter TF32, so that the same call gives the same digits again.
     """
-    if device != "cpu":
+    if device_type != "cpu":
         with cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
             yield
     elif prod(input_shape) <= SMALL_INPUT:
-        with use_one_thread():
+        with use_one_torch_thread():
             yield
     else:
         yield
 
 
 @contextmanager
-def use_one_thread() -> WithBlock:
-    """Inside the block torch computes on one thread; `count_cores` still gives the number that there were before."""
+def use_one_torch_thread() -> WithBlock:
+    """Inside the block torch computes on one thread; `count_usable_cores` still gives the number before it."""
     threads_before = torch.get_num_threads()
-    _threads.cores = count_cores()
+    _threads.cores = count_usable_cores()
     torch.set_num_threads(1)
     try:
         yield
@@ -190,8 +191,8 @@ def use_one_thread() -> WithBlock:
         del _threads.cores
 
 
-def count_cores() -> int:
-    """The number of cores that a run may use: torch's threads, not counting a limit set by `configure_torch`."""
+def count_usable_cores() -> int:
+    """The number of cores that a run may use: torch's threads, without the limit of `use_torch_settings_for_run`."""
     return getattr(_threads, "cores", 0) or torch.get_num_threads()
 
 
@@ -225,7 +226,7 @@ def run_trainings_in_parallel_threads(
     def run_all(work: Callable[[int, int], None], target_epoch: int) -> Iterator[int]:
         waiting = {pool.submit(work, i, target_epoch) for i in range(len(trainings))}
         while waiting:
-            ended, waiting = wait(waiting, YIELD_INTERVAL, FIRST_COMPLETED)
+            ended, waiting = wait(waiting, YIELD_INTERVAL_SECONDS, FIRST_COMPLETED)
             for future in ended:
                 future.result()
             # `target_epoch` itself is yielded by the caller, when all trainings have reached it.

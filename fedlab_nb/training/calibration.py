@@ -80,15 +80,15 @@ class Calibration:
 
 
 def measure_calibration(
-    scores: ClassScores | ClientLogits, labels: Labels, kind: ScoreKind = "logits"
+    scores: ClassScores | ClientLogits, labels: Labels, score_kind: ScoreKind = "logits"
 ) -> Calibration:
     """The calibration of scores `[N, C]`, or of M models' `[M, N, C]` (all their answers together), for labels `[N]`.
 
-    `kind`: a key of SCORES. Computed in float64. A log-probability of -inf comes from a probability that is too small
-    for the scores' dtype; for the NLL it is replaced by the smallest that the dtype can hold.
+    Computed in float64. A log-probability of -inf comes from a probability that is too small for the scores' dtype; for
+    the NLL it is replaced by the smallest that the dtype can hold.
     """
-    if not SCORES[kind]:
-        return Calibration(kind, auc=compute_mean_auc_over_classes(scores.double(), labels))
+    if not SCORES[score_kind]:
+        return Calibration(score_kind, auc=compute_mean_auc_over_classes(scores.double(), labels))
     log_probabilities = scores.double().log_softmax(-1)
     labels_of_all = labels.expand(log_probabilities.shape[:-1])  # [N] or [M, N]
     true_class = log_probabilities.gather(-1, labels_of_all[..., None])[..., 0]
@@ -105,7 +105,7 @@ def measure_calibration(
     # One copy from the device for all numbers.
     *flat_sums, nll_value = torch.cat([sums.T.flatten(), nll[None]]).tolist()
     return Calibration(
-        scores=kind,
+        scores=score_kind,
         nll=nll_value,
         counts=tuple(int(count) for count in flat_sums[:BINS]),
         right=tuple(int(count) for count in flat_sums[BINS : 2 * BINS]),

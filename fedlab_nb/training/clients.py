@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from ..models import Network, count_parameters, load_state, model_state
+from ..models import Network, copy_model_state, count_parameters, load_state
 from ..models.network import Architecture
 from ..models.state import ModelState, copy_model
 from ..tensor_types import ClientFeatures, ClientLogits, Predictions, Samples
+from ..value_types import ClientIndex
 from .evaluate import run_in_chunks, run_in_chunks_with_cache
 
 ClientsByArchitecture = dict[Architecture, list[int]]  # numbers of the clients, from 0
@@ -39,17 +40,17 @@ class ClientModels:
     def __len__(self) -> int:
         return len(self.modules)
 
-    def module(self, client: int) -> Network:
+    def module(self, client: ClientIndex) -> Network:
         """A client's model; treat it as read-only, every method shares it."""
         return self.modules[client]
 
-    def state(self, client: int) -> ModelState:
+    def state(self, client: ClientIndex) -> ModelState:
         """Parameters and batch-norm statistics of a client, copied."""
-        return model_state(self.modules[client])
+        return copy_model_state(self.modules[client])
 
     def states(self) -> list[ModelState]:
         """`state(k)` of every client."""
-        return [model_state(module) for module in self.modules]
+        return [copy_model_state(module) for module in self.modules]
 
     @property
     def parameters(self) -> list[int]:

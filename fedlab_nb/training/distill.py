@@ -23,13 +23,13 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from ..errors import choose
+from ..errors import check_allowed_name
 from ..tensor_types import Labels, Logits, LossPerSample, Samples, ScalarLoss
 from .local import EpochProgress, choose_curve_epochs
 from .optim import Gradients, clip_gradients_to_norm, make_optimizer
 from .recipe import Recipe, make_autocast
 
-PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
+TeacherStudentLossPerSample = Callable[[Tensor, Tensor], Tensor]
 Teacher = Tensor | Callable[[Tensor], Tensor]
 
 
@@ -43,9 +43,8 @@ def compute_distillation_losses(
     The factor τ² keeps the gradient's size independent of τ: for large τ the gradient by the student's logits s tends
     to (s - mean s - t + mean t) / C, t being the teacher's. Differentiable with respect to both.
     """
-    if (
-        temperature != 1
-    ):  # a division by 1 would cost time: steps on small images consist of such small operations
+    # Not for 1: a division by 1 would cost time, since steps on small images consist of such small operations.
+    if temperature != 1:
         return temperature**2 * compute_distillation_losses(
             teacher_logits / temperature, student_logits / temperature
         )
@@ -60,12 +59,12 @@ def compute_logit_distance_losses(teacher_logits: Logits, student_logits: Logits
 
 
 def compute_cross_entropy_losses(
-    labels_or_logits: Labels | Logits, student_logits: Logits
+    labels_or_teacher_logits: Labels | Logits, student_logits: Logits
 ) -> LossPerSample:
     """Cross-entropy of every sample, `[N]`, to labels `[N]` or to the argmax of teacher logits `[N, C]`."""
-    labels = labels_or_logits
-    if labels_or_logits.dim() > 1:
-        labels = labels_or_logits.argmax(-1)
+    labels = labels_or_teacher_logits
+    if labels_or_teacher_logits.dim() > 1:
+        labels = labels_or_teacher_logits.argmax(-1)
     return F.cross_entropy(student_logits, labels, reduction="none")
 
 
@@ -73,9 +72,11 @@ LossName = Literal["kl", "l1", "ce"]
 LOSSES = ("kl", "l1", "ce")
 
 
-def choose_distillation_loss(name: LossName, temperature: float = 1.0) -> PerSampleLoss:
+def choose_distillation_loss(
+    name: LossName, temperature: float = 1.0
+) -> TeacherStudentLossPerSample:
     """The named loss; `temperature` is for "kl" alone. UsageError for another name."""
-    choose("distillation loss", name, LOSSES)
+    check_allowed_name("distillation loss", name, LOSSES)
     if name == "kl":
         return functools.partial(compute_distillation_losses, temperature=temperature)
     if name == "l1":
@@ -88,7 +89,12 @@ class StudentTrainer:
     """A student and its optimizer. `clip`: largest norm of a step's gradient (None: not clipped)."""
 
     def __init__(
-        self, student: nn.Module, recipe: Recipe, loss: PerSampleLoss, *, clip: float | None = None
+        self,
+        student: nn.Module,
+        recipe: Recipe,
+        loss: TeacherStudentLossPerSample,
+        *,
+        clip: float | None = None,
     ) -> None:
         self.student = student
         self.recipe = recipe
@@ -97,17 +103,20 @@ class StudentTrainer:
         trainable = [parameter for parameter in student.parameters() if parameter.requires_grad]
         self.optimizer = make_optimizer(trainable, recipe)
 
-    def set_learning_rate_of_epoch(self, epoch: int) -> None:
-        """Set the learning rate of `epoch` (from 0), by the recipe's schedule."""
-        self.optimizer.lr = self.recipe.compute_learning_rate(epoch)
+    def set_learning_rate_of_epoch(self, epoch_from_0: int) -> None:
+        """Set the learning rate of an epoch, by the recipe's schedule."""
+        self.optimizer.lr = self.recipe.compute_learning_rate(epoch_from_0)
 
-    def step(self, samples: Samples, target_logits: Logits) -> ScalarLoss:
-        """Take a step on a batch `samples [B, ...]`; returns the loss before the step, (1/B) Σ_i ℓ_i."""
+    def step(self, samples: Samples, teacher_logits_or_labels: Logits) -> ScalarLoss:
+        """Take a step on a batch `samples [B, ...]`; returns the loss before the step, (1/B) Σ_i ℓ_i.
+
+        teacher_logits_or_labels: what the loss compares with, `[B, C]` or `[B]`
+        """
         with make_autocast(self.recipe, samples.device):
             logits = self.student(samples)
         if logits.dtype == torch.bfloat16:
             logits = logits.float()
-        loss = self.loss(target_logits, logits).mean()
+        loss = self.loss(teacher_logits_or_labels, logits).mean()
         gradients: Gradients = torch.autograd.grad(loss, self.optimizer.parameters)
         if self.clip is not None:
             gradients = clip_gradients_to_norm(gradients, self.clip)
@@ -120,28 +129,28 @@ class StudentTrainer:
         teacher: Teacher,
         stream: Generator,
         *,
-        epoch: int,
-        steps: int | None = None,
-        prepare: Callable[[Samples], Samples] | None = None,
+        epoch_from_0: int,
+        most_steps_or_all: int | None = None,
+        prepare_batch: Callable[[Samples], Samples] | None = None,
     ) -> Iterator[ScalarLoss]:
         """One shuffled pass over `samples [N, ...]`; yields the loss of every step.
 
         stream: a CPU generator, which draws the order
-        steps: makes only so many steps; None: all
-        prepare: changes a batch before teacher and student see it (augmentation, perturbation); `teacher` must then be
-            a function
+        most_steps_or_all: None for all
+        prepare_batch: changes a batch before teacher and student see it (augmentation, perturbation); `teacher` must
+            then be a function
         """
-        self.set_learning_rate_of_epoch(epoch)
+        self.set_learning_rate_of_epoch(epoch_from_0)
         self.student.train()
         size = self.recipe.batch_size
         order = torch.randperm(len(samples), generator=stream).to(samples.device)
-        if steps is not None:
-            order = order[: steps * size]
+        if most_steps_or_all is not None:
+            order = order[: most_steps_or_all * size]
         try:
             for rows in order.split(size):
                 batch = samples[rows]
-                if prepare is not None:
-                    batch = prepare(batch)
+                if prepare_batch is not None:
+                    batch = prepare_batch(batch)
                 if isinstance(teacher, Tensor):
                     target = teacher[rows]
                 else:
@@ -157,18 +166,18 @@ def distil_student_in_place(
     samples: Samples,
     teacher: Teacher,
     recipe: Recipe,
-    loss: PerSampleLoss,
+    loss: TeacherStudentLossPerSample,
     stream: Generator,
-    clip: float | None = None,
+    largest_gradient_norm: float | None = None,
 ) -> Iterator[EpochProgress]:
     """Train `student` in place for `recipe.epochs` passes over `samples [N, ...]`; yields progress after every step.
 
     `EpochProgress.done` counts finished epochs; `has_current_models` marks the epochs at whose end a point of the
     curve is measured.
     """
-    learner = StudentTrainer(student, recipe, loss, clip=clip)
+    learner = StudentTrainer(student, recipe, loss, clip=largest_gradient_norm)
     curve_epochs = choose_curve_epochs(recipe.epochs)
     for epoch in range(recipe.epochs):
-        for _ in learner.train_one_pass(samples, teacher, stream, epoch=epoch):
+        for _ in learner.train_one_pass(samples, teacher, stream, epoch_from_0=epoch):
             yield EpochProgress(epoch, recipe.epochs)
         yield EpochProgress(epoch + 1, recipe.epochs, epoch + 1 in curve_epochs)

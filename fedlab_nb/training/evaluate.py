@@ -60,16 +60,17 @@ def count_first_conv_channels(network_or_method: TensorFunction) -> int:
 def run_in_chunks(
     function: TensorFunction,
     samples: Samples,
-    dim: int = 0,
-    chunk_size: int | None = None,
+    sample_axis_of_result: int = 0,
+    samples_per_chunk: int | None = None,
 ) -> Tensor:
-    """`function` over `samples` in chunks of samples, results joined along `dim` (the sample axis of the result)."""
-    chunk_size = chunk_size or choose_samples_per_chunk(function, samples)
-    if (
-        samples.shape[0] <= chunk_size
-    ):  # not len(), which would become a constant in an exported model
+    """`function` over `samples` in chunks of samples, results joined along `sample_axis_of_result`."""
+    samples_per_chunk = samples_per_chunk or choose_samples_per_chunk(function, samples)
+    # Not len(), which would become a constant in an exported model.
+    if samples.shape[0] <= samples_per_chunk:
         return function(samples)
-    return torch.cat([function(part) for part in samples.split(chunk_size)], dim=dim)
+    return torch.cat(
+        [function(part) for part in samples.split(samples_per_chunk)], dim=sample_axis_of_result
+    )
 
 
 # Within `cache_forward_passes`: {key: (function, x, result)}. The keys contain the ids of function and x; as the cache
@@ -93,18 +94,21 @@ def cache_forward_passes() -> WithBlock:
         _cache.reset(token)
 
 
-def run_in_chunks_with_cache(function: TensorFunction, samples: Samples, dim: int = 0) -> Tensor:
-    """Like `run_in_chunks`, but within `cache_forward_passes` computed only once for the same tensor object.
-
-    function: a network, or a method of one
-    """
+def run_in_chunks_with_cache(
+    network_or_method: TensorFunction, samples: Samples, sample_axis_of_result: int = 0
+) -> Tensor:
+    """Like `run_in_chunks`, but within `cache_forward_passes` computed only once for the same tensor object."""
     cache = _cache.get()
     if cache is None:
-        return run_in_chunks(function, samples, dim)
-    network = getattr(function, "__self__", function)
-    key = (id(network), getattr(function, "__name__", ""), id(samples), samples._version)
+        return run_in_chunks(network_or_method, samples, sample_axis_of_result)
+    network = getattr(network_or_method, "__self__", network_or_method)
+    key = (id(network), getattr(network_or_method, "__name__", ""), id(samples), samples._version)
     if key not in cache:
-        cache[key] = (function, samples, run_in_chunks(function, samples, dim))
+        cache[key] = (
+            network_or_method,
+            samples,
+            run_in_chunks(network_or_method, samples, sample_axis_of_result),
+        )
     _, _, result = cache[key]
     return result
 
@@ -150,17 +154,14 @@ def compute_class_accuracies(
 
 
 def compute_group_accuracies(
-    is_correct: BooleanPerSample, groups: GroupIndexPerSample, group_count: int
+    is_correct: BooleanPerSample, group_of_each_sample: GroupIndexPerSample, group_count: int
 ) -> AccuracyPerGroup:
-    """Share of correct predictions in each of `group_count` groups; `groups [N]` is the group of each sample.
-
-    Returns `[group_count]`, NaN for a group without samples.
-    """
-    groups = groups.cpu()
+    """Share of correct predictions in each group, `[group_count]`; NaN for a group without samples."""
+    group_of_each_sample = group_of_each_sample.cpu()
     sums = torch.zeros(group_count, dtype=torch.float64).index_add_(
-        0, groups, is_correct.double().cpu()
+        0, group_of_each_sample, is_correct.double().cpu()
     )
-    return sums / torch.bincount(groups, minlength=group_count)
+    return sums / torch.bincount(group_of_each_sample, minlength=group_count)
 
 
 def compute_client_accuracies_from_class_accuracies(

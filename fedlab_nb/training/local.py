@@ -9,29 +9,31 @@ from typing import Any
 import torch
 
 from ..models import Network
-from ..rng import generator
+from ..rng import make_torch_generator
 from .backend import (
     BackendChoice,
-    choose_backend,
-    choose_parallel_part_count,
-    count_cores,
+    choose_parallel_group_count,
+    count_usable_cores,
+    resolve_backend_choice,
     run_trainings_in_parallel_threads,
     should_use_channels_last,
 )
 from .clients import group_clients_by_architecture
 from .loop import (
-    ClientLoss,
+    ClientLossPerSample,
     FinishedEpochCounts,
-    GradientAdjustment,
+    InPlaceGradientAdjustment,
     Shard,
-    train_each_client_in_turn_every_epoch,
+    train_clients_in_place_in_turn_each_epoch,
 )
 from .recipe import Recipe
-from .stacked import train_clients_stacked
-from .streams import train_clients_on_cuda_streams
+from .stacked import train_client_stack_in_place
+from .streams import train_clients_in_place_on_cuda_streams
 
 CURVE_POINTS = 12
-TrainingOption = Any  # an argument of `train_clients`, such as `seed`, `ids`, `loss` or `adjust`
+TrainingOption = (
+    Any  # an argument of `train_clients_in_place`, such as `seed`, `ids`, `loss` or `adjust`
+)
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,16 @@ class EpochProgress:
     has_current_models: bool = False
 
 
-def choose_curve_epochs(epochs: int) -> list[int]:
+EpochsFrom1 = list[int]
+
+
+def choose_curve_epochs(epoch_count: int) -> EpochsFrom1:
     """The epochs (from 1) after which a training shows its models: at most CURVE_POINTS, the last among them."""
-    points = min(epochs, CURVE_POINTS)
-    return sorted({round((i + 1) * epochs / points) for i in range(points)})
+    points = min(epoch_count, CURVE_POINTS)
+    return sorted({round((i + 1) * epoch_count / points) for i in range(points)})
 
 
-def train_clients(
+def train_clients_in_place(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
@@ -62,8 +67,8 @@ def train_clients(
     backend: BackendChoice = "auto",
     ids: Sequence[int] | None = None,
     stream: str = "batches",
-    loss: ClientLoss | None = None,
-    adjust: GradientAdjustment | None = None,
+    loss: ClientLossPerSample | None = None,
+    adjust: InPlaceGradientAdjustment | None = None,
 ) -> Iterator[EpochProgress]:
     """Train `models[k]` on `shards[k]` in place, every client by the same `recipe`; yields
     `EpochProgress`s.
@@ -81,11 +86,11 @@ def train_clients(
     clients = range(len(models))
     ids = clients if ids is None else ids
     seeds = [seed] * len(models) if isinstance(seed, int) else seed
-    streams = [generator(seeds[k], stream, ids[k]) for k in clients]
+    streams = [make_torch_generator(seeds[k], stream, ids[k]) for k in clients]
     augmentation_streams = []
     if recipe.augmentation != "none":
         augmentation_streams = [
-            generator(seeds[k], stream, "augmentation", ids[k]) for k in clients
+            make_torch_generator(seeds[k], stream, "augmentation", ids[k]) for k in clients
         ]
     groups = group_clients_by_architecture(models)
     total = recipe.epochs * len(groups)
@@ -100,7 +105,7 @@ def train_clients(
             streams,
             group,
             backend=backend,
-            curve_epochs=curve_epochs,
+            epochs_with_current_models=curve_epochs,
             loss=loss,
             adjust=adjust,
             augmentation_streams=augmentation_streams,
@@ -109,7 +114,7 @@ def train_clients(
             epochs = trainings[0]
         else:
             epochs = run_trainings_in_parallel_threads(
-                trainings, curve_epochs or [recipe.epochs], count_cores()
+                trainings, curve_epochs or [recipe.epochs], count_usable_cores()
             )
         last_shown = 0
         # Since Python 3.12 a generator that is closed does not close those that it reads.
@@ -125,47 +130,54 @@ def make_trainings_of_client_group(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
-    streams: Sequence[torch.Generator],
-    client_group: Sequence[int],
+    shuffle_streams: Sequence[torch.Generator],
+    clients_of_group: Sequence[int],
     *,
     backend: BackendChoice,
-    curve_epochs: Sequence[int],
-    loss: ClientLoss | None,
-    adjust: GradientAdjustment | None,
+    epochs_with_current_models: Sequence[int],
+    loss: ClientLossPerSample | None,
+    adjust: InPlaceGradientAdjustment | None,
     augmentation_streams: Sequence[torch.Generator],
 ) -> list[FinishedEpochCounts]:
     """The trainings of clients with one architecture: one, or several that can run at the same time.
 
     Each is a generator of finished epochs that has not begun. The lists have an entry for each client, also for those
-    outside the group. `curve_epochs`: those after which the plain models must be up to date.
+    outside the group. `epochs_with_current_models`: those after which the plain models must be up to date.
     """
-    model = models[client_group[0]]
-    x = shards[client_group[0]][0]
+    model = models[clients_of_group[0]]
+    x = shards[clients_of_group[0]][0]
     device = x.device.type
     input_shape = tuple(x.shape[1:])
-    chosen = choose_backend(backend, device, model, input_shape, len(client_group))
+    chosen = resolve_backend_choice(backend, device, model, input_shape, len(clients_of_group))
     is_plain = backend == "auto" and loss is None and adjust is None
     part_count = (
-        choose_parallel_part_count(device, model, input_shape, len(client_group)) if is_plain else 1
+        choose_parallel_group_count(device, model, input_shape, len(clients_of_group))
+        if is_plain
+        else 1
     )
     channels_last = should_use_channels_last(device, model, input_shape, recipe.precision)
     trainings: list[FinishedEpochCounts] = []
-    for part in split_clients_by_size(client_group, shards, part_count):
+    for part in split_clients_largest_first(clients_of_group, shards, part_count):
         part_models = [models[k] for k in part]
         part_shards = [shards[k] for k in part]
-        part_streams = [streams[k] for k in part]
-        options: dict[str, Any] = {"positions": part, "loss": loss, "adjust": adjust}
+        part_streams = [shuffle_streams[k] for k in part]
+        options: dict[str, Any] = {"client_numbers": part, "loss": loss, "adjust": adjust}
         if augmentation_streams:
             options["augmentation_streams"] = [augmentation_streams[k] for k in part]
         if chosen == "stacked":
-            training = train_clients_stacked(
-                part_models, part_shards, recipe, part_streams, curve_epochs, **options
+            training = train_client_stack_in_place(
+                part_models,
+                part_shards,
+                recipe,
+                part_streams,
+                epochs_with_current_models,
+                **options,
             )
         else:
             train = (
-                train_clients_on_cuda_streams
+                train_clients_in_place_on_cuda_streams
                 if is_plain and x.is_cuda
-                else train_each_client_in_turn_every_epoch
+                else train_clients_in_place_in_turn_each_epoch
             )
             training = train(
                 part_models,
@@ -179,21 +191,21 @@ def make_trainings_of_client_group(
     return trainings
 
 
-def split_clients_by_size(
-    clients: Sequence[int], shards: Sequence[Shard], group_count: int
+def split_clients_largest_first(
+    clients: Sequence[int], shards_of_all_clients: Sequence[Shard], group_count: int
 ) -> list[list[int]]:
     """The clients of `clients` in `group_count` lists of similar lengths, those with the most samples first."""
     if group_count == 1:
         return [list(clients)]
-    largest_first = sorted(clients, key=lambda k: -len(shards[k][0]))
+    largest_first = sorted(clients, key=lambda k: -len(shards_of_all_clients[k][0]))
     ends = [len(clients) * i // group_count for i in range(group_count + 1)]
     return [largest_first[start:end] for start, end in itertools.pairwise(ends)]
 
 
-def train_clients_to_end(
+def train_clients_in_place_to_end(
     models: Sequence[Network], shards: Sequence[Shard], recipe: Recipe, **options: TrainingOption
 ) -> Sequence[Network]:
-    """Run `train_clients` to its end, for callers who show no progress; returns `models`."""
-    for _ in train_clients(models, shards, recipe, **options):
+    """Run `train_clients_in_place` to its end, for callers who show no progress; returns `models`."""
+    for _ in train_clients_in_place(models, shards, recipe, **options):
         pass
     return models

@@ -27,9 +27,9 @@ from .optim import Gradients, clip_gradients_to_norm, compute_sam_gradients, mak
 from .recipe import Augmentation, Recipe, make_autocast
 
 Shard = tuple[Tensor, ...]
-ClientLoss = Callable[..., Tensor]
+ClientLossPerSample = Callable[..., Tensor]
 FinishedEpochCounts = Generator[int, None, None]  # after each step how many epochs are finished
-GradientAdjustment = Callable[[tuple[int, ...], dict[str, Tensor], list[Tensor]], None]
+InPlaceGradientAdjustment = Callable[[tuple[int, ...], dict[str, Tensor], list[Tensor]], None]
 
 
 class LabelledSamples(NamedTuple):
@@ -43,7 +43,7 @@ class LocalTraining:
     """The training of one client, a step at a time.
 
     `draw_batches_of_epoch(e)` gives the batches of epoch e, and `take_step(sample_indices)` updates the model on one of
-    them. `position` is the client's number for `adjust`. `gradients(images, *columns)` computes the
+    them. `client_number` is what `adjust` knows the client by. `gradients(images, *columns)` computes the
     gradient of the mean loss on one batch; `streams.py` replaces it by a recording of itself.
     """
 
@@ -54,10 +54,10 @@ class LocalTraining:
         recipe: Recipe,
         stream: torch.Generator,
         *,
-        position: int,
+        client_number: int,
         channels_last: bool = False,
-        loss: ClientLoss | None = None,
-        adjust: GradientAdjustment | None = None,
+        loss: ClientLossPerSample | None = None,
+        adjust: InPlaceGradientAdjustment | None = None,
         augmentation_stream: torch.Generator | None = None,
     ) -> None:
         self.memory_format = torch.channels_last if channels_last else torch.preserve_format
@@ -65,7 +65,7 @@ class LocalTraining:
         self.x, *self.columns = shard
         self.recipe = recipe
         self.stream = stream
-        self.position = position
+        self.client_number = client_number
         self.loss = loss
         self.adjust = adjust
         self.optimizer = make_optimizer(model.parameters(), recipe)
@@ -77,22 +77,22 @@ class LocalTraining:
             )
         self.gradients: Callable[..., Sequence[Tensor]] = self.compute_gradients
 
-    def draw_batches_of_epoch(self, epoch: int) -> Sequence[SampleIndices]:
-        """Shuffle the shard for `epoch` (from 0): the rows of each batch, `[batch_size]` or fewer."""
+    def draw_batches_of_epoch(self, epoch_from_0: int) -> Sequence[SampleIndices]:
+        """Set the learning rate of an epoch and shuffle the shard: the rows of each batch, `[batch_size]` or fewer."""
         self.model.train()
-        self.optimizer.lr = self.recipe.compute_learning_rate(epoch)
+        self.optimizer.lr = self.recipe.compute_learning_rate(epoch_from_0)
         order = torch.randperm(len(self.x), generator=self.stream).to(self.x.device)
         if self.augmentation:
             self.augmentation.draw_crops_and_flips_of_next_epoch()
         return order.split(self.recipe.batch_size)
 
-    def take_step(self, sample_indices: SampleIndices) -> None:
+    def take_step(self, shard_indices_of_batch: SampleIndices) -> None:
         """One step of the optimizer on the samples of the shard with these indices."""
-        images = self.x.index_select(0, sample_indices)
+        images = self.x.index_select(0, shard_indices_of_batch)
         if self.augmentation:
-            images = self.augmentation.apply(images, sample_indices)
+            images = self.augmentation.crop_and_flip_as_drawn(images, shard_indices_of_batch)
         images = images.to(memory_format=self.memory_format)
-        columns = [column.index_select(0, sample_indices) for column in self.columns]
+        columns = [column.index_select(0, shard_indices_of_batch) for column in self.columns]
         if self.recipe.sam_rho:
             gradients = compute_sam_gradients(
                 functools.partial(self.compute_gradients, images, *columns),
@@ -110,7 +110,7 @@ class LocalTraining:
                     for name, parameter in self.model.named_parameters()
                 }
                 stacked_gradients = [gradient.unsqueeze(0) for gradient in gradients]
-                self.adjust((self.position,), parameters, stacked_gradients)
+                self.adjust((self.client_number,), parameters, stacked_gradients)
         if self.recipe.clip_norm:
             gradients = clip_gradients_to_norm(gradients, self.recipe.clip_norm)
         self.optimizer.step(gradients)
@@ -119,33 +119,35 @@ class LocalTraining:
         """Set the model to eval mode, in its usual memory layout."""
         self.model.eval().to(memory_format=torch.contiguous_format)
 
-    def compute_gradients(self, images: Images, *columns: Tensor) -> Gradients:
+    def compute_gradients(self, images: Images, *labels_and_further_columns: Tensor) -> Gradients:
         """The gradient of the mean loss on one batch."""
         with make_autocast(self.recipe, images.device):
             if self.loss is None:
-                value = F.cross_entropy(self.model(images), columns[0])
+                value = F.cross_entropy(self.model(images), labels_and_further_columns[0])
             else:
                 features = self.model.features(images)
-                value = self.loss(features, self.model.classifier(features), *columns).mean()
+                value = self.loss(
+                    features, self.model.classifier(features), *labels_and_further_columns
+                ).mean()
         return torch.autograd.grad(value, self.optimizer.parameters)
 
 
-def train_each_client_in_turn_every_epoch(
+def train_clients_in_place_in_turn_each_epoch(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
-    streams: Sequence[torch.Generator],
+    shuffle_streams: Sequence[torch.Generator],
     *,
     channels_last: bool = False,
-    positions: Sequence[int] | None = None,
-    loss: ClientLoss | None = None,
-    adjust: GradientAdjustment | None = None,
+    client_numbers: Sequence[int] | None = None,
+    loss: ClientLossPerSample | None = None,
+    adjust: InPlaceGradientAdjustment | None = None,
     augmentation_streams: Sequence[torch.Generator] = (),
 ) -> FinishedEpochCounts:
     """Train `models[k]` on `shards[k] = (x [n_k, ...], y [n_k])` in place; yield the number of finished epochs.
 
-    streams: `streams[k]` draws client k's shuffles
-    positions: the clients' numbers for `adjust`; None: 0, 1, …
+    shuffle_streams: `shuffle_streams[k]` draws client k's shuffles
+    client_numbers: the clients' numbers for `adjust`; None: 0, 1, …
     augmentation_streams: `augmentation_streams[k]` draws client k's augmentation
 
     Between two yields lies at most one step of one client, so that a caller can stop anywhere. The
@@ -158,8 +160,8 @@ def train_each_client_in_turn_every_epoch(
             model,
             shards[k],
             recipe,
-            streams[k],
-            position=k if positions is None else positions[k],
+            shuffle_streams[k],
+            client_number=k if client_numbers is None else client_numbers[k],
             channels_last=channels_last,
             loss=loss,
             adjust=adjust,

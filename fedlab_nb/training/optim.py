@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ADAM_EPSILON = 1e-8
 
 
-def select_first_rows(tensors: Sequence[Tensor], row_count: int) -> list[Tensor]:
+def view_first_rows(tensors: Sequence[Tensor], row_count: int) -> list[Tensor]:
     """The first `row_count` rows of each tensor, sharing its memory."""
     return [tensor.detach()[:row_count] for tensor in tensors]
 
@@ -52,11 +52,11 @@ class Sgd:
         if momentum:
             self.velocity = [torch.zeros_like(parameter) for parameter in self.parameters]
 
-    def select_first_models(self, model_count: int) -> Sgd:
+    def view_first_models(self, model_count: int) -> Sgd:
         """This optimizer for the first `model_count` rows of every parameter; both share parameters and velocity."""
         part = copy.copy(self)
-        part.parameters = select_first_rows(self.parameters, model_count)
-        part.velocity = select_first_rows(self.velocity, model_count)
+        part.parameters = view_first_rows(self.parameters, model_count)
+        part.velocity = view_first_rows(self.velocity, model_count)
         return part
 
     @torch.no_grad()
@@ -100,13 +100,13 @@ class Adam:
             device = self.parameters[0].device
             self.row_counts = torch.zeros(rows, dtype=torch.float64, device=device)
 
-    def select_first_models(self, model_count: int) -> Adam:
+    def view_first_models(self, model_count: int) -> Adam:
         """This optimizer for the first `model_count` rows of every parameter; both share
         parameters, moments and counts."""
         part = copy.copy(self)
-        part.parameters = select_first_rows(self.parameters, model_count)
-        part.mean = select_first_rows(self.mean, model_count)
-        part.square = select_first_rows(self.square, model_count)
+        part.parameters = view_first_rows(self.parameters, model_count)
+        part.mean = view_first_rows(self.mean, model_count)
+        part.square = view_first_rows(self.square, model_count)
         part.row_counts = self.row_counts[:model_count]
         return part
 
@@ -149,15 +149,18 @@ class Adam:
 
 
 def make_optimizer(
-    parameters: Iterable[Tensor], recipe: Recipe, *, stacked_model_count: int | None = None
+    parameters: Iterable[Tensor], recipe: Recipe, *, stacked_model_count_or_none: int | None = None
 ) -> Sgd | Adam:
     """The optimizer that `recipe` names, with the recipe's first learning rate.
 
-    stacked_model_count: the number of models if their parameters are stacked (`rows` of `Adam`)
+    stacked_model_count_or_none: the number of models if their parameters are stacked (`rows` of `Adam`)
     """
     if recipe.optimizer == "adam":
         return Adam(
-            parameters, recipe.lr, weight_decay=recipe.weight_decay, rows=stacked_model_count
+            parameters,
+            recipe.lr,
+            weight_decay=recipe.weight_decay,
+            rows=stacked_model_count_or_none,
         )
     return Sgd(parameters, recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay)
 
@@ -185,13 +188,17 @@ def compute_gradient_norm(gradients: Gradients, per_client: bool) -> ScalarTenso
     return torch.stack(norms, 1).norm(dim=1)
 
 
-def scale_gradients(gradients: Gradients, factor: ScalarTensor | ValuePerClient) -> list[Tensor]:
+def scale_gradients(
+    gradients: Gradients, factor_or_factor_per_client: ScalarTensor | ValuePerClient
+) -> list[Tensor]:
     """The gradients times a number `[]`, or times one per client, `[a]`."""
-    if factor.dim() == 0:
-        return [gradient * factor for gradient in gradients]
+    if factor_or_factor_per_client.dim() == 0:
+        return [gradient * factor_or_factor_per_client for gradient in gradients]
     scaled = []
     for gradient in gradients:
-        scaled.append(gradient * reshape_client_values_for_broadcast(factor, gradient))
+        scaled.append(
+            gradient * reshape_client_values_for_broadcast(factor_or_factor_per_client, gradient)
+        )
     return scaled
 
 
@@ -206,7 +213,7 @@ def clip_gradients_to_norm(
 def compute_sam_gradients(
     compute_gradients: Callable[[], Gradients],
     parameters: Sequence[Tensor],
-    rho: float,
+    ascent_length: float,
     per_client: bool,
     batch_norms: Sequence[nn.BatchNorm2d | StackedBatchNorm2d],
 ) -> Gradients:
@@ -217,7 +224,7 @@ def compute_sam_gradients(
     """
     gradients = compute_gradients()
     norm = compute_gradient_norm(gradients, per_client)
-    ascent = scale_gradients(gradients, rho / (norm + TINY))
+    ascent = scale_gradients(gradients, ascent_length / (norm + TINY))
     weights = [parameter.detach() for parameter in parameters]
     weights_before = [weight.clone() for weight in weights]
     torch._foreach_add_(weights, ascent)

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..errors import UsageError, check_number, check_whole_number, choose
+from ..errors import UsageError, check_allowed_name, check_number, check_whole_number
 from ..tensor_types import Images, SampleIndices
 
 CropsAndFlips = Tensor  # [N, 3]: first row and column of a crop, and 1 to mirror
@@ -80,10 +80,10 @@ class Recipe:
     def __post_init__(self) -> None:
         epochs = check_whole_number("epochs", self.epochs, 0, 100_000)
         batch_size = check_whole_number("batch_size", self.batch_size, 1, 1_000_000)
-        choose("optimizer", self.optimizer, OPTIMIZERS)
-        choose("schedule", self.schedule, SCHEDULES)
-        choose("augmentation", self.augmentation, AUGMENTATIONS)
-        choose("precision", self.precision, PRECISIONS)
+        check_allowed_name("optimizer", self.optimizer, OPTIMIZERS)
+        check_allowed_name("schedule", self.schedule, SCHEDULES)
+        check_allowed_name("augmentation", self.augmentation, AUGMENTATIONS)
+        check_allowed_name("precision", self.precision, PRECISIONS)
         lr = check_number("lr", self.lr, 0, 100, excludes_low=True)
         checked = {
             "epochs": epochs,
@@ -99,11 +99,13 @@ class Recipe:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
-    def compute_learning_rate(self, epoch: int) -> float:
-        """Learning rate of `epoch` (counted from 0)."""
+    def compute_learning_rate(self, epoch_from_0: int) -> float:
+        """Learning rate of an epoch."""
         if self.schedule == "constant":
             return self.lr
-        cosine_factor = (1 + math.cos(math.pi * epoch / self.epochs)) / 2  # falls from 1 to 0
+        cosine_factor = (
+            1 + math.cos(math.pi * epoch_from_0 / self.epochs)
+        ) / 2  # falls from 1 to 0
         return self.lr_min + (self.lr - self.lr_min) * cosine_factor
 
 
@@ -118,8 +120,8 @@ def make_autocast(recipe: Recipe, device: torch.device) -> AbstractContextManage
 class Augmentation:
     """Random crops and flips of the images of several clients, stored one client after the other.
 
-    `draw_crops_and_flips_of_next_epoch()` draws how each image is changed in the next epoch; `apply(x [n, C, H, W],
-    rows [n])` returns these rows' images with their changes.
+    `draw_crops_and_flips_of_next_epoch()` draws how each image is changed in the next epoch.
+    `crop_and_flip_as_drawn(x [n, C, H, W], rows [n])` returns these rows' images with their changes.
 
     kind: one of AUGMENTATIONS
     images_for_shape_and_device: the images `[N, C, H, W]`, only for their shape and device
@@ -163,21 +165,23 @@ class Augmentation:
             changes.append(torch.stack([top, left, is_mirrored], 1))
         self.changes = torch.cat(changes).to(self.device)
 
-    def apply(self, samples: Images, sample_indices: SampleIndices) -> Images:
+    def crop_and_flip_as_drawn(self, samples: Images, sample_indices: SampleIndices) -> Images:
         """The images `samples [n, C, H, W]`, which have these `sample_indices`, with this epoch's changes."""
         changes = self.changes.index_select(0, sample_indices)
         return crop_and_flip(samples, changes, self.padding).contiguous()
 
 
-def crop_and_flip(images: Images, crops_and_flips: CropsAndFlips, padding: Sequence[int]) -> Images:
+def crop_and_flip(
+    images: Images, crops_and_flips: CropsAndFlips, padding_rows_and_columns: Sequence[int]
+) -> Images:
     """Pad `images [n, C, H, W]` with black, crop them to their former size, and mirror some of them.
 
-    padding: black pixels above and below, and left and right
+    padding_rows_and_columns: black pixels above and below, and left and right
     crops_and_flips: `[n, 3]`, the crop's first row and first column in the padded image, and whether the crop is
         mirrored
     """
     n, _, height, width = images.shape
-    vertical, horizontal = padding
+    vertical, horizontal = padding_rows_and_columns
     padded = F.pad(images, (horizontal, horizontal, vertical, vertical))
     top, left, is_mirrored = crops_and_flips.unbind(1)
     rows = top.unsqueeze(1) + torch.arange(height, device=images.device)

@@ -31,7 +31,7 @@ class Stack:
     """The stacked form of `models` (one architecture): tensors `[M, ...]` copied from them.
 
     `activate_first_models(a)` puts the first `a` models to work, `forward(x)` maps `[a, N, ...]` to logits `[a,
-    N, C]`, `get_parameter_tensors(a)` are the parameters to differentiate (views of the same
+    N, C]`, `get_leaf_parameters_of_first_models(a)` are the parameters to differentiate (views of the same
     storage), `copy_weights_to_models()` copies everything into the plain models.
     """
 
@@ -85,7 +85,7 @@ class Stack:
             transposed = self.parameters[tensor_name].transpose(1, 2).contiguous()
             self.parameters[tensor_name] = transposed.transpose(1, 2)
 
-    def get_parameter_tensors(self, model_count: int) -> StackedParameters:
+    def get_leaf_parameters_of_first_models(self, model_count: int) -> StackedParameters:
         """Parameters of the first `model_count` models, name -> `[a, ...]`, each a leaf that shares the
         stack's storage."""
         if model_count not in self._leaves:
@@ -97,17 +97,19 @@ class Stack:
 
     def activate_first_models(self, model_count: int) -> StackedParameters:
         """Set the first `model_count` models' tensors on the stacked layers; returns the leaves."""
-        leaves = self.get_parameter_tensors(model_count)
+        leaves = self.get_leaf_parameters_of_first_models(model_count)
         for stacked, attribute, name in self._slots:
             value = leaves[name] if name in leaves else self.buffers[name][:model_count]
             stacked.__dict__[attribute] = value
         return leaves
 
-    def set_sample_weights(self, weights: ClientSampleWeights | None) -> None:
-        """`weights [a, N]`: 1 / (real rows of each model's batch), 0 for its padding; None: all
+    def set_sample_weights(
+        self, weights_or_none_without_padding: ClientSampleWeights | None
+    ) -> None:
+        """`weights_or_none_without_padding [a, N]`: 1 / (real rows of each model's batch), 0 for its padding; None: all
         rows are real."""
         for layer in self.batch_norms:
-            layer.sample_weights = weights
+            layer.sample_weights = weights_or_none_without_padding
 
     def forward(self, client_samples: ClientBatches) -> ClientLogits:
         return self.net(client_samples)

@@ -17,7 +17,7 @@ from torch import Tensor
 from ..models import Network
 from ..tensor_types import Labels, Logits, Probabilities, SampleWeights
 from .graphs import GradientGraphs, can_record_cuda_graph
-from .loop import ClientLoss, FinishedEpochCounts, GradientAdjustment, Shard
+from .loop import ClientLossPerSample, FinishedEpochCounts, InPlaceGradientAdjustment, Shard
 from .optim import (
     Adam,
     Gradients,
@@ -77,7 +77,9 @@ class BatchSchedule:
             weights.append(batch_weights.to(dtype_device_template.dtype))
         self.shapes: list[BatchShape] = []
         for batch_weights, copy in zip(
-            weights, copy_to_device(weights, dtype_device_template.device), strict=True
+            weights,
+            copy_to_device_in_one_transfer(weights, dtype_device_template.device),
+            strict=True,
         ):
             has_padding = bool((batch_weights == 0).any())
             self.shapes.append(BatchShape(len(copy), copy, has_padding))
@@ -104,23 +106,23 @@ class BatchLayout(NamedTuple):
 
 
 def make_batch_layout(
-    client_sample_counts: Tensor, first_sample: int, batch_size: int
+    client_sample_counts: Tensor, first_sample_from_0: int, batch_size: int
 ) -> BatchLayout:
-    """Lay out one batch of each client, the one that begins with the client's sample `first_sample`.
+    """Lay out one batch of each client, the one that begins with the client's sample `first_sample_from_0`.
 
     client_sample_counts: the number of each client's samples `[M]`; clients with more batches come first
 
     Clients with too few samples for this batch are not active. Padding repeats sample 0, with weight 0.
     """
-    active = int((client_sample_counts > first_sample).sum())
-    lengths = (client_sample_counts[:active] - first_sample).clamp(max=batch_size)
+    active = int((client_sample_counts > first_sample_from_0).sum())
+    lengths = (client_sample_counts[:active] - first_sample_from_0).clamp(max=batch_size)
     width = int(lengths.max())
     is_real = torch.arange(width) < lengths[:, None]
-    samples = torch.where(is_real, first_sample + torch.arange(width), 0)
+    samples = torch.where(is_real, first_sample_from_0 + torch.arange(width), 0)
     return BatchLayout(samples, is_real.double() / lengths[:, None])
 
 
-def copy_to_device(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
+def copy_to_device_in_one_transfer(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
     """Copies of `tensors` on `device`. They are transferred together, and then copied into separate memory."""
     if not tensors:
         return []
@@ -157,7 +159,7 @@ class StackedTraining:
 
     `draw_batches_of_epoch(e)` gives the rows of each batch of epoch e, `take_step(j, rows)` updates the stacked models
     on the j-th batch, and `copy_weights_to_models()` copies them into the plain models. The arguments are those of
-    `train_each_client_in_turn_every_epoch`; the clients may be in any order.
+    `train_clients_in_place_in_turn_each_epoch`; the clients may be in any order.
     """
 
     def __init__(
@@ -167,16 +169,16 @@ class StackedTraining:
         recipe: Recipe,
         streams: Sequence[torch.Generator],
         *,
-        positions: Sequence[int],
-        loss: ClientLoss | None,
-        adjust: GradientAdjustment | None,
+        client_numbers: Sequence[int],
+        loss: ClientLossPerSample | None,
+        adjust: InPlaceGradientAdjustment | None,
         augmentation_streams: Sequence[torch.Generator],
     ) -> None:
         order = order_clients_by_descending_batch_count(
             [len(shard[0]) for shard in shards], recipe.batch_size
         )
         self.models = [models[k] for k in order]
-        self.positions = [positions[k] for k in order]
+        self.client_numbers = [client_numbers[k] for k in order]
         self.recipe = recipe
         self.loss = loss
         self.adjust = adjust
@@ -188,11 +190,11 @@ class StackedTraining:
         sizes = [len(shard[0]) for shard in sorted_shards]
         self.schedule = BatchSchedule(sizes, [streams[k] for k in order], recipe.batch_size, self.x)
         optimizer = make_optimizer(
-            self.stack.parameters.values(), recipe, stacked_model_count=len(models)
+            self.stack.parameters.values(), recipe, stacked_model_count_or_none=len(models)
         )
         self.optimizers: dict[int, Sgd | Adam] = {}  # by the number of active clients
         for shape in self.schedule.shapes:
-            self.optimizers[shape.active] = optimizer.select_first_models(shape.active)
+            self.optimizers[shape.active] = optimizer.view_first_models(shape.active)
         self.augmentation: Augmentation | None = None
         if augmentation_streams:
             sorted_streams = [augmentation_streams[k] for k in order]
@@ -209,81 +211,91 @@ class StackedTraining:
         )
         self.graph_pool = torch.cuda.graph_pool_handle() if self.should_record else None
 
-    def draw_batches_of_epoch(self, epoch: int) -> Sequence[PooledSampleIndices]:
-        """Shuffle the shards for `epoch` (from 0); returns the rows of each batch in the pooled data, `[a * width]`."""
+    def draw_batches_of_epoch(self, epoch_from_0: int) -> Sequence[PooledSampleIndices]:
+        """Set the learning rate of an epoch and shuffle the shards; returns each batch's rows in the pooled data.
+
+        The rows of a batch are `[a * width]`, of a active clients.
+        """
         for optimizer in self.optimizers.values():
-            optimizer.lr = self.recipe.compute_learning_rate(epoch)
+            optimizer.lr = self.recipe.compute_learning_rate(epoch_from_0)
         if self.augmentation:
             self.augmentation.draw_crops_and_flips_of_next_epoch()
         return self.schedule.draw_batches_of_next_epoch()
 
-    def take_step(self, batch: int, pooled_indices: PooledSampleIndices) -> None:
+    def take_step(self, batch_from_0: int, pooled_indices_of_batch: PooledSampleIndices) -> None:
         """Take a step with every active client.
 
-        batch: the number of the batch in this epoch, from 0
-        pooled_indices: its rows in the pooled data
+        batch_from_0: the number of the batch in this epoch
+        pooled_indices_of_batch: its rows in the pooled data
         """
-        shape = self.schedule.shapes[batch]
+        shape = self.schedule.shapes[batch_from_0]
         if shape.active != self.active:
             self.active = shape.active
             self.leaves = self.stack.activate_first_models(shape.active)
             self.parameters = list(self.leaves.values())
         self.has_padding = shape.has_padding
-        images = self.x.index_select(0, pooled_indices)
+        images = self.x.index_select(0, pooled_indices_of_batch)
         if self.augmentation:
-            images = self.augmentation.apply(images, pooled_indices)
+            images = self.augmentation.crop_and_flip_as_drawn(images, pooled_indices_of_batch)
         images = images.unflatten(0, shape.weights.shape)
-        columns = [column.index_select(0, pooled_indices) for column in self.columns]
+        columns = [column.index_select(0, pooled_indices_of_batch) for column in self.columns]
         gradients = self._compute_step_gradients(shape, images, columns)
         if self.adjust is not None:
             with torch.no_grad():
-                clients = tuple(self.positions[: shape.active])
+                clients = tuple(self.client_numbers[: shape.active])
                 self.adjust(clients, self.leaves, list(gradients))
         if self.recipe.clip_norm:
             gradients = clip_gradients_to_norm(gradients, self.recipe.clip_norm, True)
         self.optimizers[shape.active].step(gradients)
 
     def _compute_step_gradients(
-        self, shape: BatchShape, images: ClientBatches, columns: Sequence[Tensor]
+        self, shape: BatchShape, images: ClientBatches, labels_and_further_columns: Sequence[Tensor]
     ) -> Gradients:
         """The gradients of a batch: those of SAM, those from a recorded graph, or plain ones."""
         if self.recipe.sam_rho:
             return compute_sam_gradients(
-                functools.partial(self.compute_gradients, images, shape.weights, *columns),
+                functools.partial(
+                    self.compute_gradients, images, shape.weights, *labels_and_further_columns
+                ),
                 self.parameters,
                 self.recipe.sam_rho,
                 True,
                 self.stack.batch_norms,
             )
         if not self.should_record:
-            return self.compute_gradients(images, shape.weights, *columns)
+            return self.compute_gradients(images, shape.weights, *labels_and_further_columns)
         key = (shape.active, shape.has_padding)
         if key not in self.recordings:
             self.recordings[key] = GradientGraphs(self.compute_gradients, self.graph_pool)
-        return self.recordings[key](images, shape.weights, *columns)
+        return self.recordings[key](images, shape.weights, *labels_and_further_columns)
 
     def compute_gradients(
-        self, images: ClientBatches, weights: ClientSampleWeights, *columns: Tensor
+        self,
+        images: ClientBatches,
+        sample_weights: ClientSampleWeights,
+        *labels_and_further_columns: Tensor,
     ) -> Gradients:
         """The active clients' gradients on their batches.
 
         images: `[a, width, ...]`
-        weights: `[a, width]`
-        columns: labels and further columns, each `[a * width, ...]`
+        sample_weights: `[a, width]`
+        labels_and_further_columns: each `[a * width, ...]`
         """
         # Set here and not by the caller, since a recorded graph reads its own copy of the weights.
-        self.stack.set_sample_weights(weights if self.has_padding else None)
-        row_weights = weights.flatten()
+        self.stack.set_sample_weights(sample_weights if self.has_padding else None)
+        row_weights = sample_weights.flatten()
         with make_autocast(self.recipe, images.device):
             features = self.stack.net.features(images)
             logits = self.stack.net.classifier(features).flatten(0, 1)
         if self.recipe.precision != "float32":
             logits = logits.float()
         if self.loss is None:
-            slope = compute_weighted_cross_entropy_gradient(logits, columns[0], row_weights)
+            slope = compute_weighted_cross_entropy_gradient(
+                logits, labels_and_further_columns[0], row_weights
+            )
             # Not `grad(logits, ..., grad_outputs=slope)`, which makes PyTorch import SymPy (0.6 s, 35 MB).
             return torch.autograd.grad((logits * slope).sum(), self.parameters)
-        losses = self.loss(features.flatten(0, 1), logits, *columns)
+        losses = self.loss(features.flatten(0, 1), logits, *labels_and_further_columns)
         return torch.autograd.grad(losses @ row_weights, self.parameters)
 
     def copy_weights_to_models(self) -> None:
@@ -303,29 +315,29 @@ def order_clients_by_descending_batch_count(
     return sorted(range(len(client_sample_counts)), key=lambda k: batches[k], reverse=True)
 
 
-def train_clients_stacked(
+def train_client_stack_in_place(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
-    streams: Sequence[torch.Generator],
-    snapshots: Sequence[int] = (),
+    shuffle_streams: Sequence[torch.Generator],
+    epochs_with_current_models: Sequence[int] = (),
     *,
-    positions: Sequence[int] | None = None,
-    loss: ClientLoss | None = None,
-    adjust: GradientAdjustment | None = None,
+    client_numbers: Sequence[int] | None = None,
+    loss: ClientLossPerSample | None = None,
+    adjust: InPlaceGradientAdjustment | None = None,
     augmentation_streams: Sequence[torch.Generator] = (),
 ) -> FinishedEpochCounts:
     """Train `models`, all of one architecture, in place; yields the number of finished epochs after every step.
 
-    The models are up to date whenever an epoch in `snapshots` has just been finished, and at the end. The arguments are
-    those of `train_each_client_in_turn_every_epoch`.
+    The models are up to date whenever an epoch in `epochs_with_current_models` has just been finished, and at the end.
+    The other arguments are those of `train_clients_in_place_in_turn_each_epoch`.
     """
     training = StackedTraining(
         models,
         shards,
         recipe,
-        streams,
-        positions=range(len(models)) if positions is None else positions,
+        shuffle_streams,
+        client_numbers=range(len(models)) if client_numbers is None else client_numbers,
         loss=loss,
         adjust=adjust,
         augmentation_streams=augmentation_streams,
@@ -337,7 +349,7 @@ def train_clients_stacked(
                 training.take_step(j, rows)
                 if j + 1 < len(batches):
                     yield epoch
-            if epoch + 1 in snapshots:
+            if epoch + 1 in epochs_with_current_models:
                 training.copy_weights_to_models()
             yield epoch + 1
         training.copy_weights_to_models()

@@ -13,7 +13,13 @@ import torch
 
 from ..models import Network
 from .graphs import GradientGraphs, can_record_cuda_graph
-from .loop import ClientLoss, FinishedEpochCounts, GradientAdjustment, LocalTraining, Shard
+from .loop import (
+    ClientLossPerSample,
+    FinishedEpochCounts,
+    InPlaceGradientAdjustment,
+    LocalTraining,
+    Shard,
+)
 from .recipe import Recipe
 
 LANES = 6  # clients that train at the same time; each lane holds the memory of one client's step
@@ -40,21 +46,21 @@ class Lane:
             self.waiting.popleft().synchronize()
 
 
-def train_clients_on_cuda_streams(
+def train_clients_in_place_on_cuda_streams(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
-    streams: Sequence[torch.Generator],
+    shuffle_streams: Sequence[torch.Generator],
     *,
     channels_last: bool = False,
-    positions: Sequence[int] | None = None,
-    loss: ClientLoss | None = None,
-    adjust: GradientAdjustment | None = None,
+    client_numbers: Sequence[int] | None = None,
+    loss: ClientLossPerSample | None = None,
+    adjust: InPlaceGradientAdjustment | None = None,
     augmentation_streams: Sequence[torch.Generator] = (),
 ) -> FinishedEpochCounts:
     """Train `models` in place; yields the number of finished epochs.
 
-    Arguments as in `train_each_client_in_turn_every_epoch`.
+    Arguments as in `train_clients_in_place_in_turn_each_epoch`.
 
     All clients take their j-th step of an epoch before any client takes its (j+1)-th. The models are up to date at the
     end of each epoch.
@@ -69,8 +75,8 @@ def train_clients_on_cuda_streams(
             models[k],
             shards[k],
             recipe,
-            streams[k],
-            position=k if positions is None else positions[k],
+            shuffle_streams[k],
+            client_number=k if client_numbers is None else client_numbers[k],
             channels_last=channels_last,
             loss=loss,
             adjust=adjust,

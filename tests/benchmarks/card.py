@@ -20,9 +20,14 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import fedlab_nb as fl
 from fedlab_nb.models import build
-from fedlab_nb.rng import generator
-from fedlab_nb.training import Recipe, stacked, train_clients, train_clients_to_end
-from fedlab_nb.training.backend import configure_torch, count_multiply_adds_per_sample
+from fedlab_nb.rng import make_torch_generator
+from fedlab_nb.training import (
+    Recipe,
+    stacked,
+    train_clients_in_place,
+    train_clients_in_place_to_end,
+)
+from fedlab_nb.training.backend import count_multiply_adds_per_sample, use_torch_settings_for_run
 
 SHAPE = (3, 32, 32)
 STEPS = 20  # of each client in the epoch that is timed
@@ -85,14 +90,14 @@ def seconds_of_a_step(
     models = []
     shards = []
     for k in range(clients):
-        model = build(name, SHAPE, 10, width=width, generator=generator(0, "init", k))
+        model = build(name, SHAPE, 10, width=width, generator=make_torch_generator(0, "init", k))
         models.append(model.cuda())
         images = torch.rand(samples, *SHAPE, device="cuda")
         shards.append((images, torch.randint(0, 10, (samples,), device="cuda")))
     recipe = Recipe(epochs=2, batch_size=batch, lr=0.01, precision=precision)
     reached = [0.0, 0.0, 0.0]
-    with configure_torch("cuda", SHAPE):
-        for tick in train_clients(models, shards, recipe, seed=0, backend=way):
+    with use_torch_settings_for_run("cuda", SHAPE):
+        for tick in train_clients_in_place(models, shards, recipe, seed=0, backend=way):
             if reached[tick.done] == 0 and tick.done > 0:
                 torch.cuda.synchronize()
                 reached[tick.done] = time.perf_counter()
@@ -134,12 +139,16 @@ def print_short_trainings() -> None:
             for _ in range(3):
                 models = []
                 for k in range(clients):
-                    model = build(name, data.input_shape, 10, generator=generator(0, "init", k))
+                    model = build(
+                        name, data.input_shape, 10, generator=make_torch_generator(0, "init", k)
+                    )
                     models.append(model.cuda())
                 torch.cuda.synchronize()
                 start = time.perf_counter()
-                with configure_torch("cuda", data.input_shape):
-                    train_clients_to_end(models, shards, Recipe(epochs=40, lr=0.02), seed=0)
+                with use_torch_settings_for_run("cuda", data.input_shape):
+                    train_clients_in_place_to_end(
+                        models, shards, Recipe(epochs=40, lr=0.02), seed=0
+                    )
                 torch.cuda.synchronize()
                 best = min(best, time.perf_counter() - start)
             stacked.can_record_cuda_graph = original

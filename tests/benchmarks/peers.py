@@ -67,10 +67,12 @@ class Work:
 
     def build_network(self):
         from fedlab_nb.models import build
-        from fedlab_nb.rng import generator
+        from fedlab_nb.rng import make_torch_generator
 
         shape = self.federation.dataset.input_shape
-        stream = generator(SEED, "init", self.model_name)  # the same first weights for all four
+        stream = make_torch_generator(
+            SEED, "init", self.model_name
+        )  # the same first weights for all four
         return build(self.model_name, shape, 10, generator=stream)
 
 

@@ -23,9 +23,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import fedlab_nb as fl
 from fedlab_nb.models import build
-from fedlab_nb.rng import generator
-from fedlab_nb.training import Recipe, train_clients_to_end
-from fedlab_nb.training.backend import configure_torch, find_fastest_backend
+from fedlab_nb.rng import make_torch_generator
+from fedlab_nb.training import Recipe, train_clients_in_place_to_end
+from fedlab_nb.training.backend import find_fastest_backend, use_torch_settings_for_run
 
 VARIANTS = ("plain", "loop", "stacked", "auto")
 FOUR = ["fedavg", "ensemble", "fens", "fedlpa"]
@@ -94,7 +94,7 @@ def measure_training(work: Workload, options: argparse.Namespace) -> str:
     def build_networks() -> list:
         networks = []
         for _ in range(work.clients):
-            stream = generator(options.seed, "init")
+            stream = make_torch_generator(options.seed, "init")
             networks.append(build(work.model, data.input_shape, 10, generator=stream).to(device))
         return networks
 
@@ -102,8 +102,10 @@ def measure_training(work: Workload, options: argparse.Namespace) -> str:
         if variant == "plain":
             train_in_plain_loop(networks, shards, recipe)
             return
-        with configure_torch(device, data.input_shape):
-            train_clients_to_end(networks, shards, recipe, seed=options.seed, backend=variant)
+        with use_torch_settings_for_run(device, data.input_shape):
+            train_clients_in_place_to_end(
+                networks, shards, recipe, seed=options.seed, backend=variant
+            )
 
     turns = []
     for _ in range(options.rounds + 1):

@@ -15,9 +15,9 @@ from lab_steps import PATIENCE, end_kernels, make_scratch_environment, run_serve
 
 from fedlab_nb.jupyter import (
     find_free_port,
-    make_server_command,
-    make_server_environment_variables,
-    wait_for_server,
+    make_jupyterlab_command,
+    make_server_environment,
+    wait_until_server_answers_or_ends,
 )
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -55,7 +55,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def lab(course: Path, chromium: str, tmp_path_factory: pytest.TempPathFactory):
     """Address of a JupyterLab that was started with the command that `fedlab-nb` itself uses, in a scratch home."""
     home = tmp_path_factory.mktemp("home")
-    variables = make_server_environment_variables(TOKEN) | make_scratch_environment(home)
+    variables = make_server_environment(TOKEN) | make_scratch_environment(home)
     # The kernel must be the Python that runs the tests.
     kernel_folder = Path(variables["JUPYTER_DATA_DIR"], "kernels/python3")
     kernel_folder.mkdir(parents=True)
@@ -71,12 +71,12 @@ def lab(course: Path, chromium: str, tmp_path_factory: pytest.TempPathFactory):
     port = find_free_port(18888 + 100 * worker)
     log = home / "server.log"
     address = f"http://127.0.0.1:{port}"
-    command = make_server_command(port)
+    command = make_jupyterlab_command(port)
     with (
         log.open("w") as output,
         run_server(command, cwd=course, env=variables, stdout=output, stderr=output) as server,
     ):
-        wait_for_server(port, server)
+        wait_until_server_answers_or_ends(port, server)
         try:
             urlopen(f"{address}/api/status?token={TOKEN}", timeout=120).close()
         except URLError as error:

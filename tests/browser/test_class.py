@@ -27,7 +27,7 @@ from playwright.sync_api import expect
 
 from fedlab_nb.live.classroom.messages import build_network, encode_message, parse_message
 from fedlab_nb.live.classroom.rounds import Rounds
-from fedlab_nb.training import Recipe, train_clients_to_end
+from fedlab_nb.training import Recipe, train_clients_in_place_to_end
 
 pytestmark = pytest.mark.browser
 PHONE = (390, 844)
@@ -215,7 +215,9 @@ def test_a_phone_s_way_from_the_address_to_forget_me(open_page, addresses):
     training = [i for i in range(8) if i % 4 != 3]  # each fourth drawing is kept for testing
     shard = (x[training].view(-1, 1, 8, 8), y[training])
     start = build_network(seat["seed"])
-    (model,) = train_clients_to_end([start], [shard], Recipe(), seed=seat["seed"], ids=[sent.seat])
+    (model,) = train_clients_in_place_to_end(
+        [start], [shard], Recipe(), seed=seat["seed"], ids=[sent.seat]
+    )
     for part, expected_part in zip(sent.network.parameters(), model.parameters(), strict=True):
         np.testing.assert_allclose(part.detach(), expected_part.detach(), atol=1e-4)
 

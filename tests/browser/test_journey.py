@@ -7,7 +7,7 @@ import pytest
 from fedlab_nb.front import join_front_modules
 from fedlab_nb.front.vocabulary import choose_words_for_clients_and_samples
 from fedlab_nb.methods import METHODS
-from fedlab_nb.methods.base import shorten_title
+from fedlab_nb.methods.base import shorten_method_title
 from fedlab_nb.plots.journey import get_stored_picture_path, journey, read_stored_flights_by_method
 
 pytestmark = pytest.mark.browser
@@ -34,7 +34,7 @@ def window(browser):
 def test_a_browser_draws_what_is_stored(window):
     window.evaluate(f"window.front = {join_front_modules('flight_stills')}")
     for name, stored in read_stored_flights_by_method().items():
-        title = shorten_title(METHODS[name].info.title)
+        title = shorten_method_title(METHODS[name].info.title)
         task = [
             title,
             stored["flight"],

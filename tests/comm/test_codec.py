@@ -19,7 +19,7 @@ from fedlab_nb.comm.codec import (
     unpack_upper_triangle,
 )
 from fedlab_nb.errors import UsageError
-from fedlab_nb.models import build, load_state, model_state
+from fedlab_nb.models import build, copy_model_state, load_state
 
 BITS = range(2, 9)
 WEIGHTS = npst.arrays(
@@ -100,7 +100,7 @@ def test_wrong_requests_are_refused():
 
 def test_quantising_a_state_keeps_biases_and_batch_norm():
     model = build("resnet8", (1, 8, 8), 3, width=4)
-    state = model_state(model)
+    state = copy_model_state(model)
     quantised = quantise_state(state)
     coded = {name for name, t in quantised.items() if not isinstance(t, torch.Tensor)}
     assert coded == {name for name, t in state.items() if t.ndim >= 2}

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as npst
 from fedlab_nb.comm import (
     Ledger,
     Link,
-    Quantised,
+    QuantisedTensor,
     count_payload_bytes,
     formulas,
     pack_upper_triangle,
@@ -23,7 +23,7 @@ from fedlab_nb.comm import (
     serialise_payload,
 )
 from fedlab_nb.errors import UsageError
-from fedlab_nb.models import build, model_state
+from fedlab_nb.models import build, copy_model_state
 
 ARRAYS = npst.arrays(
     st.sampled_from(["float32", "float64", "float16", "int64", "int32", "uint8", "bool"]),
@@ -100,7 +100,7 @@ def test_the_bytes_are_those_of_the_arrays_and_the_payload_arrives(tree):
 
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
 def test_the_bytes_of_a_model_are_those_that_safetensors_writes(name):
-    state = model_state(build(name, (1, 16, 16), 10))
+    state = copy_model_state(build(name, (1, 16, 16), 10))
     state["steps"] = torch.tensor([1, 2, 3])
     written = safetensors.torch.save(state)
     header = 8 + int.from_bytes(written[:8], "little")
@@ -140,7 +140,7 @@ def test_the_received_payload_shares_no_memory(send):
     assert received["w"].eq(1).all()
     assert received["parts"][0].eq(1).all()
     assert received["parts"][1][0].eq(1).all()
-    assert isinstance(received["q"], Quantised)
+    assert isinstance(received["q"], QuantisedTensor)
     assert received["q"].dequantise().allclose(torch.ones(4))
     assert len(received["parts"]) == 2
     assert received["n"] == 3
@@ -149,7 +149,7 @@ def test_the_received_payload_shares_no_memory(send):
 
 
 def test_eight_bit_weights_take_a_quarter_of_the_bytes_and_doubles_twice():
-    state = model_state(build("cnn", (1, 28, 28), 10))
+    state = copy_model_state(build("cnn", (1, 28, 28), 10))
     weights = {name: t for name, t in state.items() if t.ndim >= 2}
     assert count_payload_bytes(quantise_state(weights)) == count_payload_bytes(
         weights

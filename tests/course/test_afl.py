@@ -61,7 +61,7 @@ def test_exercise_4_is_the_package_s_own_head():
     images, *arrays = lesson.draw_random_classify_arguments(stream, 3, 4, 100)
     counts, sums, products = (torch.as_tensor(array).double() for array in arrays)
     totals = ClassSums("full", counts, sums, products)
-    scores = make_class_scorer(totals, "qda", shrinkage=0)(torch.from_numpy(images))
+    scores = make_class_scorer(totals, "qda", shrinkage_0_to_1=0)(torch.from_numpy(images))
     assert (lesson.classify(images, *arrays) == scores.argmax(1).numpy()).all()
 
 

@@ -9,18 +9,23 @@ import torch
 
 from fedlab_nb.data import compute_normalisation, load, normalise_transform_text
 from fedlab_nb.errors import UsageError
-from fedlab_nb.models import build, load_state, model_state, prepend_input_normalisation_in_place
-from fedlab_nb.rng import generator
+from fedlab_nb.models import (
+    build,
+    copy_model_state,
+    load_state,
+    prepend_input_normalisation_in_place,
+)
+from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.studies import run
 from fedlab_nb.studies.settings import Settings, make_plans
-from fedlab_nb.training import Recipe, train_clients_to_end
+from fedlab_nb.training import Recipe, train_clients_in_place_to_end
 
 EXACT = torch.float64
 QUICK = {"clients": 3, "epochs": 2, "alpha": 1, "cache": False}
 
 
 def test_mean_and_deviation_equal_numpys():
-    x = torch.rand(50, 3, 8, 8, generator=generator(0, "images")) ** 2
+    x = torch.rand(50, 3, 8, 8, generator=make_torch_generator(0, "images")) ** 2
     mean, std = compute_normalisation("standardise", x)
     assert np.allclose(mean, x.double().numpy().mean((0, 2, 3)), atol=1e-9)
     assert np.allclose(std, x.double().numpy().std((0, 2, 3)), atol=1e-9)
@@ -35,14 +40,14 @@ def test_mean_and_deviation_equal_numpys():
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 @pytest.mark.parametrize(("name", "width"), [("cnn", 3), ("resnet8", 4)])
 def test_training_equals_that_of_a_plain_network_on_scaled_images(name, width, backend):
-    g = generator(0, "transform")
+    g = make_torch_generator(0, "transform")
     shards = [
         (torch.rand(n, 3, 8, 8, generator=g, dtype=EXACT), torch.randint(4, (n,), generator=g))
         for n in (40, 25)
     ]
     mean, std = compute_normalisation("standardise", shards[0][0])
     plain = [
-        build(name, (3, 8, 8), 4, width=width, generator=generator(1, k), dtype=EXACT)
+        build(name, (3, 8, 8), 4, width=width, generator=make_torch_generator(1, k), dtype=EXACT)
         for k in range(2)
     ]
     scaled = [
@@ -51,12 +56,16 @@ def test_training_equals_that_of_a_plain_network_on_scaled_images(name, width, b
     assert all(len(a.body) == len(b.body) for a, b in zip(plain, scaled, strict=True))
     recipe = Recipe(epochs=2, batch_size=16)
     scaled_shards = [((x - mean.view(-1, 1, 1)) / std.view(-1, 1, 1), y) for x, y in shards]
-    train_clients_to_end(plain, scaled_shards, recipe, seed=3, backend="loop")
-    train_clients_to_end(scaled, shards, recipe, seed=3, backend=backend)
+    train_clients_in_place_to_end(plain, scaled_shards, recipe, seed=3, backend="loop")
+    train_clients_in_place_to_end(scaled, shards, recipe, seed=3, backend=backend)
     for plain_model, scaled_model in zip(plain, scaled, strict=True):
         # The states have as many tensors: the constants of the scale are not sent.
         pairs = list(
-            zip(model_state(plain_model).values(), model_state(scaled_model).values(), strict=True)
+            zip(
+                copy_model_state(plain_model).values(),
+                copy_model_state(scaled_model).values(),
+                strict=True,
+            )
         )
         assert max(float((a - b).abs().max()) for a, b in pairs) < 1e-9
 
@@ -82,7 +91,9 @@ def test_a_method_runs_with_a_complete_transform_and_sends_the_same_bytes(method
 def test_a_trained_network_scales_test_images_itself():
     model = run("fedavg", transform="symmetric", device="cpu", **QUICK).model.module
     plain = build("mlp", (1, 8, 8), 10)
-    load_state(plain, dict(zip(model_state(plain), model_state(model).values(), strict=True)))
+    load_state(
+        plain, dict(zip(copy_model_state(plain), copy_model_state(model).values(), strict=True))
+    )
     x = load("digits").x_test
     assert torch.allclose(model(x), plain(2 * x - 1), atol=1e-5)
 

@@ -12,9 +12,9 @@ import torch
 
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.context import Context
-from fedlab_nb.models import MODELS, model_state
+from fedlab_nb.models import MODELS, copy_model_state
 from fedlab_nb.studies import job
-from fedlab_nb.training import ClientModels, Recipe, train_clients_to_end
+from fedlab_nb.training import ClientModels, Recipe, train_clients_in_place_to_end
 from fedlab_nb.training.stack import can_stack_model
 from tests.device.emulated import NAME, EmulatedDevice
 from tests.methods.test_all_methods import in_study
@@ -67,7 +67,7 @@ def collect_values(event):
         "curve": event.curve,
     }
     if event.report is not None:
-        values["report"] = (event.report.numbers(), event.report.arrays())
+        values["report"] = (event.report.get_plain_fields(), event.report.get_array_fields())
     outcome = event.outcome
     if outcome is not None:
         values["outcome"] = {
@@ -80,8 +80,8 @@ def collect_values(event):
             "ledger": outcome.ledger.to_json(),
             "test_features": outcome.test_features,
             "test_predictions": outcome.test_predictions,
-            "numbers": outcome.report.numbers(),
-            "arrays": outcome.report.arrays(),
+            "numbers": outcome.report.get_plain_fields(),
+            "arrays": outcome.report.get_array_fields(),
         }
     return values
 
@@ -146,16 +146,20 @@ def test_every_model_is_trained_to_the_same_numbers(name, optimizer):
     recipe = Recipe(epochs=1, batch_size=8, optimizer=optimizer, lr=lr)
     twins = copy.deepcopy(models)
     x, _ = shards[2]
-    here = ClientModels(train_clients_to_end(models, shards, recipe, seed=3, backend=backend))
+    here = ClientModels(
+        train_clients_in_place_to_end(models, shards, recipe, seed=3, backend=backend)
+    )
     with EmulatedDevice():
         models_there = [model.to(NAME) for model in twins]
         shards_there = [(x.to(NAME), y.to(NAME)) for x, y in shards]
         there = ClientModels(
-            train_clients_to_end(models_there, shards_there, recipe, seed=3, backend=backend)
+            train_clients_in_place_to_end(
+                models_there, shards_there, recipe, seed=3, backend=backend
+            )
         )
         assert torch.allclose(there.logits(x.to(NAME)).cpu(), here.logits(x), **CLOSE)
         assert torch.allclose(there.features(x.to(NAME)).cpu(), here.features(x), **CLOSE)
         for model_there, model_here in zip(there.modules, here.modules, strict=True):
-            state_there = {k: v.cpu().numpy() for k, v in model_state(model_there).items()}
-            state_here = {k: v.numpy() for k, v in model_state(model_here).items()}
+            state_there = {k: v.cpu().numpy() for k, v in copy_model_state(model_there).items()}
+            state_here = {k: v.numpy() for k, v in copy_model_state(model_here).items()}
             assert_close(state_there, state_here, name)

@@ -209,8 +209,8 @@ def test_a_stretch_enters_a_box_where_one_of_its_points_is_inside(stretches):
         y = ay + shares * (by - ay)
 
         def is_near(margin, x=x, y=y):
-            is_within = (x >= -6 - margin) & (x <= 8 + margin)
-            return bool((is_within & (y >= -5 - margin) & (y <= 7 + margin)).any())
+            is_within_bounds = (x >= -6 - margin) & (x <= 8 + margin)
+            return bool((is_within_bounds & (y >= -5 - margin) & (y <= 7 + margin)).any())
 
         if answer:
             assert is_near(0.03)

@@ -144,7 +144,7 @@ def test_sums_of_too_many_numbers_are_not_kept(monkeypatch):
     monkeypatch.setattr("fedlab_nb.methods.afl.MOST_NUMBERS", 1000)
     model, ctx = run_method(AFL())
     assert model.report.moments is None and model.report.weights is not None
-    assert model.measured(*ctx.private.train(0)) is model.report
+    assert model.complete_report_on_test_samples(*ctx.private.train(0)) is model.report
 
 
 # ------------------------------------------------------------------------------------------------ bytes

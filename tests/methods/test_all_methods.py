@@ -213,13 +213,16 @@ def test_a_result_predicts_and_survives_the_store_and_leaves_the_shared_clients_
     assert model.features(x).shape[0] == 20
     assert model.features(x).dim() == 2
     assert isinstance(model.parameters, int) and model.parameters > 0
-    report = check_report_type_and_copy_arrays(model.measured(x, y), METHODS[name].report)
-    values = report.numbers()
+    report = check_report_type_and_copy_arrays(
+        model.complete_report_on_test_samples(x, y), METHODS[name].report
+    )
+    values = report.get_plain_fields()
     assert json.loads(json.dumps(values, allow_nan=False)) == values
     assert all(
-        array.dtype.kind in "biuf" and array.flags.owndata for array in report.arrays().values()
+        array.dtype.kind in "biuf" and array.flags.owndata
+        for array in report.get_array_fields().values()
     )
-    restored = METHODS[name].report(**values, **report.arrays())
+    restored = METHODS[name].report(**values, **report.get_array_fields())
     assert type(restored) is METHODS[name].report
     restored_fields = restored.get_fields_that_are_not_none().keys()
     assert restored_fields == report.get_fields_that_are_not_none().keys()

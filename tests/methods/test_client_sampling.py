@@ -13,7 +13,7 @@ from fedlab_nb.methods.fedavg_multi import FedAvgMulti
 from fedlab_nb.methods.fednova import FedNova
 from fedlab_nb.methods.moon import Moon
 from fedlab_nb.methods.scaffold import Scaffold
-from fedlab_nb.models import model_state
+from fedlab_nb.models import copy_model_state
 
 TWO_CLIENTS = {"clients": 2, "alpha": 0.5}
 
@@ -43,7 +43,7 @@ def test_drawing_all_clients_equals_no_sampling_and_bytes_count_participants_alo
     )
     few, ctx = dataclasses.replace(plain, per_round=2), context()
     finish(few, ctx)
-    state = model_state(ctx.initial_model())
+    state = copy_model_state(ctx.initial_model())
     message = count_payload_bytes(state)
     if method is Scaffold:
         message *= 2  # control variates are as many as the weights: there is no batch norm here
@@ -59,7 +59,7 @@ def test_drawing_all_clients_equals_no_sampling_and_bytes_count_participants_alo
 def test_with_one_participant_the_server_takes_over_that_clients_model():
     """Participants' weights sum to 1, so with one participant FedAvg and FedNova continue from its model."""
     ctx = context(PLAIN, **TWO_CLIENTS)
-    state, participants = model_state(ctx.initial_model()), drawn(ctx, 1, 4)
+    state, participants = copy_model_state(ctx.initial_model()), drawn(ctx, 1, 4)
     assert {k for (k,) in participants} == {0, 1}
     for t, (k,) in enumerate(participants):
         state = local_steps(ctx, k, t, state, cross_entropy)
@@ -79,7 +79,7 @@ def test_scaffold_by_the_papers_formulas(m, weights, eta_s):
     w = [0.5, 0.5]
     if weights == "samples":
         w = [n / sum(ctx.sizes) for n in ctx.sizes]
-    state = model_state(ctx.initial_model())
+    state = copy_model_state(ctx.initial_model())
     c = {name: torch.zeros_like(value) for name, value in state.items()}
     client_c = {0: c, 1: c}
     for t, chosen in enumerate(drawn(ctx, m, rounds)):
@@ -118,7 +118,7 @@ def test_moon_compares_with_the_model_of_the_last_round_that_a_client_took_part_
     """A client that skipped a round keeps its model; one that takes part for the first time has no contrastive term."""
     rounds, settings = 5, {"clients": 3, "alpha": 0.5}
     ctx = context(PLAIN, **settings)
-    state = model_state(ctx.initial_model())
+    state = copy_model_state(ctx.initial_model())
     previous_states = {}
     for t, chosen in enumerate(drawn(ctx, m, rounds)):
         end_states = []

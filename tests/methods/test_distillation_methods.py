@@ -32,7 +32,7 @@ from fedlab_nb.methods.feddf import FedDF
 from fedlab_nb.methods.fedkd import FedKD
 from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, LogitsFeaturesAndBatchNormLoss
 from fedlab_nb.methods.parts.synthesis import DistillationServer
-from fedlab_nb.models import build, model_state
+from fedlab_nb.models import build, copy_model_state
 from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.studies.settings import Settings, make_plans
 from fedlab_nb.training import ClientModels, Recipe
@@ -295,7 +295,7 @@ def test_fadis_networks_see_pixels_in_0_to_1_that_are_randomly_shifted(monkeypat
 def test_data_free_runs_cost_one_upload_and_report_their_images(name, model):
     ctx = context(model=model, width=4)
     model, steps = finish(DATA_FREE[name](**SHORT), ctx)
-    d = sum(t.numel() for t in model_state(model.module).values())
+    d = sum(t.numel() for t in copy_model_state(model.module).values())
     for up, down in ctx.link.ledger.by_client().values():
         assert up + down == formulas.count_one_shot_bytes_per_client(d) and up == 4 * d
     assert ctx.link.ledger.by_phase().keys() == {"initial model", "local models"}
@@ -320,13 +320,15 @@ def test_synthesis_leaves_the_students_batch_norm_alone(kind, monkeypatch):
     real_distil = DistillationServer.distil_student_for_one_epoch
 
     def distil(self, *args):
-        states.append(model_state(self.student))
+        states.append(copy_model_state(self.student))
         return (yield from real_distil(self, *args))
 
     monkeypatch.setattr(DistillationServer, "distil_student_for_one_epoch", distil)
     ctx = context(model="resnet8", width=4)
     finish(kind(**SHORT), ctx)
-    initial = model_state(ctx.build(ctx.architectures[0], ctx.generator(kind.info.name, "student")))
+    initial = copy_model_state(
+        ctx.build(ctx.architectures[0], ctx.generator(kind.info.name, "student"))
+    )
     assert all(torch.equal(tensor, states[0][name]) for name, tensor in initial.items())
     assert not all(torch.equal(tensor, states[1][name]) for name, tensor in initial.items())
 
@@ -338,8 +340,10 @@ def test_dense_with_the_cross_entropy_alone_trains_its_student_and_augments():
         method = Dense(
             **SHORT, generator_steps=2, bn_weight=0, div_weight=0, augment=augment, reset=True
         )
-        students.append(model_state(finish(method, ctx)[0].module))
-        initial = model_state(ctx.build(ctx.architectures[0], ctx.generator("dense", "student")))
+        students.append(copy_model_state(finish(method, ctx)[0].module))
+        initial = copy_model_state(
+            ctx.build(ctx.architectures[0], ctx.generator("dense", "student"))
+        )
         assert not any(torch.equal(tensor, initial[name]) for name, tensor in students[-1].items())
     none, crop, crop_and_flip = (
         torch.cat([tensor.flatten() for tensor in state.values()]) for state in students
@@ -366,7 +370,7 @@ def test_feddf_can_start_from_the_weighted_average():
     model, _ = finish(FedDF(epochs=1, batch=4096, server_lr=1e-5, start="average"), ctx)
     clients = train_clients(context())
     average = weighted_mean([clients.state(k) for k in range(CLIENTS)], ctx.sizes)
-    for name, tensor in model_state(model.module).items():
+    for name, tensor in copy_model_state(model.module).items():
         torch.testing.assert_close(tensor, average[name], rtol=0, atol=1e-3)
 
 
@@ -378,8 +382,10 @@ def test_feddf_in_rounds_with_one_client_a_round_is_fedavg():
     ctx, plain = context(**setting), context(**setting)
     model, _ = finish(FedDF(**rounds, epochs=1, server_lr=1e-5), ctx)
     average, _ = finish(FedAvgMulti(**rounds), plain)
-    for name, tensor in model_state(model.module).items():
-        torch.testing.assert_close(tensor, model_state(average.module)[name], rtol=1e-7, atol=1e-9)
+    for name, tensor in copy_model_state(model.module).items():
+        torch.testing.assert_close(
+            tensor, copy_model_state(average.module)[name], rtol=1e-7, atol=1e-9
+        )
     assert ctx.link.ledger.by_client() == plain.link.ledger.by_client()
 
 
@@ -470,7 +476,7 @@ def test_fedkd_can_start_from_an_averaged_model():
     """`rounds_before`: clients and student start from FedAvg's model, whose rounds cost bytes too."""
     ctx = context(dtype=torch.float64)
     finish(FedKD(epochs=1, rounds_before=2, local_epochs=1), ctx)
-    d = sum(t.numel() for t in model_state(ctx.initial_model()).values())
+    d = sum(t.numel() for t in copy_model_state(ctx.initial_model()).values())
     for up, down in ctx.link.ledger.by_client().values():
         one_shot = formulas.count_one_shot_bytes_per_client(d)
         two_rounds = formulas.count_iterative_bytes_per_client(d, 2)
@@ -482,8 +488,10 @@ def test_fedkd_can_start_from_an_averaged_model():
     for student_context in (without_training, ctx):
         method = FedKD(epochs=1, batch=4096, server_lr=1e-6, rounds_before=2, local_epochs=1)
         student, _ = finish(method, student_context)
-        for name, tensor in model_state(student.module).items():
-            torch.testing.assert_close(tensor, model_state(average.module)[name], rtol=0, atol=2e-6)
+        for name, tensor in copy_model_state(student.module).items():
+            torch.testing.assert_close(
+                tensor, copy_model_state(average.module)[name], rtol=0, atol=2e-6
+            )
 
 
 # ------------------------------------------------------------------------------------------- ensembles without training

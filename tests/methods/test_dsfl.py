@@ -8,7 +8,7 @@ import torch
 from method_runs import context
 from watched import watched
 
-from fedlab_nb.methods.dsfl import DSFL, aggregate_probabilities
+from fedlab_nb.methods.dsfl import DSFL, aggregate_client_probabilities
 
 
 def finish(method, ctx):
@@ -18,10 +18,10 @@ def finish(method, ctx):
 def test_entropy_reduction_by_hand():
     """Two clients, two classes: the mean (0.6, 0.4) at T = 0.1 has odds e^{(0.6 - 0.4) / 0.1} = e²."""
     p = torch.tensor([[[0.9, 0.1]], [[0.3, 0.7]]], dtype=torch.float64)
-    assert aggregate_probabilities(p, "mean", 0.1).tolist() == [
+    assert aggregate_client_probabilities(p, "mean", 0.1).tolist() == [
         [pytest.approx(0.6), pytest.approx(0.4)]
     ]
-    q = aggregate_probabilities(p, "era", 0.1)
+    q = aggregate_client_probabilities(p, "era", 0.1)
     assert q[0, 0].item() == pytest.approx(math.exp(2) / (1 + math.exp(2)))
 
 

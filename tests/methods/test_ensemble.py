@@ -7,7 +7,7 @@ import torch
 from byte_formulas import beta_bytes, ensemble_selection_bytes
 from fens_runs import C, M, context, x_test
 
-from fedlab_nb.cli import format_outcome
+from fedlab_nb.cli import format_outcome_as_line
 from fedlab_nb.data import federate
 from fedlab_nb.methods import choose_method_label
 from fedlab_nb.methods.ensemble import (
@@ -17,10 +17,10 @@ from fedlab_nb.methods.ensemble import (
     EnsembleReport,
     assign_to_k_means_clusters,
     blend_mean_and_product_of_probabilities,
-    choose_best_client_of_each_cluster,
+    choose_best_of_clusters_then_next_best,
 )
 from fedlab_nb.panels.record import Row, Runs
-from fedlab_nb.rng import generator
+from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.studies import compare, run
 from fedlab_nb.studies.engine import study
 from fedlab_nb.studies.experiment import exhaust_generator
@@ -43,7 +43,7 @@ def test_both_means_are_measured_from_one_forward_pass(federation, rule, monkeyp
         return real_function(x)
 
     monkeypatch.setattr(model.client_logits, "function", count_pass)
-    accuracies = model.measured(x, y).accuracy_by_rule
+    accuracies = model.complete_report_on_test_samples(x, y).accuracy_by_rule
     client_logits = torch.stack([module(x) for module in model.clients.modules])  # [M, N, C]
     by_hand = {"logits": client_logits.mean(0), "probabilities": client_logits.softmax(-1).mean(0)}
     assert accuracies == {
@@ -51,7 +51,7 @@ def test_both_means_are_measured_from_one_forward_pass(federation, rule, monkeyp
     }
     assert accuracies.get(rule, model.accuracy(x, y)) == model.accuracy(x, y)
     assert model.features(x).shape == (len(x), M * C) and passes == [len(x)]
-    assert model.measured(x, y).others() == {
+    assert model.complete_report_on_test_samples(x, y).get_accuracies_under_other_rules() == {
         choose_method_label("ensemble", {"rule": name}): accuracies[name]
         for name in by_hand
         if name != rule
@@ -71,9 +71,11 @@ def test_comparisons_show_the_other_mean_as_well():
     }
     outcomes = compare(["ensemble", "fedavg"], **setting)
     outcome = outcomes[0]
-    accuracy_of_other_mean = outcome.report.others()["mean of probabilities"]
-    assert f"mean of probabilities {accuracy_of_other_mean:.1%}" in format_outcome(outcome)
-    assert "mean of" not in format_outcome(outcomes[1])
+    accuracy_of_other_mean = outcome.report.get_accuracies_under_other_rules()[
+        "mean of probabilities"
+    ]
+    assert f"mean of probabilities {accuracy_of_other_mean:.1%}" in format_outcome_as_line(outcome)
+    assert "mean of" not in format_outcome_as_line(outcomes[1])
     row = Row(
         1,
         "ensemble",
@@ -97,7 +99,7 @@ def test_comparisons_show_the_other_mean_as_well():
     assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == [
         "| FedENS: mean of logits", "| fedavg", "| mean of probabilities",
     ]  # fmt: skip
-    assert EnsembleReport().others() == {}
+    assert EnsembleReport().get_accuracies_under_other_rules() == {}
 
 
 # --------------------------------------------------------------------------------------------------- β-predictive Bayes
@@ -236,7 +238,9 @@ def test_validation_and_size_keep_the_best_clients_and_random_the_drawn_ones(sel
     assert model.report.members == sorted(best)
     largest = sorted(range(M), key=lambda k: (-ctx.sizes[k], k))[:keep]
     assert select_members("size", keep)[1].report.members == sorted(largest)
-    drawn = torch.randperm(M, generator=generator(0, "ensemble", "selection"))[:keep].tolist()
+    drawn = torch.randperm(M, generator=make_torch_generator(0, "ensemble", "selection"))[
+        :keep
+    ].tolist()
     assert select_members("random", keep)[1].report.members == sorted(drawn)
 
 
@@ -275,12 +279,12 @@ def test_k_means_finds_three_clusters_and_the_best_client_of_each_is_kept():
     assert all(len(set(cluster[i::3].tolist())) == 1 for i in range(3))
     assert len(set(cluster.tolist())) == 3
     ranked = [7, 4, 10, 0, 2, 1, 3, 5, 6, 8, 9, 11]  # 7, 4, 10 and 1 are in one cluster
-    assert choose_best_client_of_each_cluster(cluster, ranked, 3) == [7, 0, 2]
+    assert choose_best_of_clusters_then_next_best(cluster, ranked, 3) == [7, 0, 2]
 
 
 def test_with_fewer_clusters_than_members_the_ranking_fills_up():
     member = assign_to_k_means_clusters(torch.ones(6, 3), 3, 2)
-    assert choose_best_client_of_each_cluster(member, [2, 0, 1, 3, 4, 5], 3) == [2, 0, 1]
+    assert choose_best_of_clusters_then_next_best(member, [2, 0, 1, 3, 4, 5], 3) == [2, 0, 1]
 
 
 def test_recall_of_a_class_that_no_member_has_is_low():

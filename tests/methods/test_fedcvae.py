@@ -16,7 +16,7 @@ from fedlab_nb.methods.fedcvae import (
     Cvae,
     FedCVAE,
     compute_negative_elbo_per_sample,
-    generate_samples,
+    generate_samples_of_labels,
     train_cvaes_in_place,
 )
 
@@ -111,7 +111,9 @@ def test_a_client_trains_the_same_alone_with_others_and_in_a_plain_loop():
 # ------------------------------------------------------------------------------------------------ the server
 def test_generated_samples_have_the_right_shape_range_and_prior():
     images = Cvae((1, 4, 4), 3, latent=2, hidden=8, stream=seeded())
-    x = generate_samples(images.decoder, torch.tensor([0, 2, 2]), 2, (1, 4, 4), 3, seeded(1))
+    x = generate_samples_of_labels(
+        images.decoder, torch.tensor([0, 2, 2]), 2, (1, 4, 4), 3, seeded(1)
+    )
     assert x.shape == (3, 1, 4, 4) and 0 < x.min() and x.max() < 1
 
     class ShowLatent(torch.nn.Linear):
@@ -120,7 +122,7 @@ def test_generated_samples_have_the_right_shape_range_and_prior():
         def forward(self, latent_and_label):
             return latent_and_label
 
-    latent = generate_samples(
+    latent = generate_samples_of_labels(
         ShowLatent(1, 1), torch.zeros(4000, dtype=torch.long), 5, (7,), 2, seeded(2)
     )[:, :5]
     assert latent.abs().max() <= TRUNCATION

@@ -11,14 +11,14 @@ from torch import tensor
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedgkt import (
     FedGKT,
+    copy_and_join_halves,
     copy_lower_half_with_new_classifier,
     copy_upper_half,
-    join_halves,
     make_transfer_loss,
 )
-from fedlab_nb.models import build, model_state
+from fedlab_nb.models import build, copy_model_state
 from fedlab_nb.studies.experiment import exhaust_generator
-from fedlab_nb.training import train_clients
+from fedlab_nb.training import train_clients_in_place
 
 SHORT = {"rounds": 2, "local_epochs": 1, "server_epochs": 1}
 
@@ -51,7 +51,7 @@ def test_the_two_halves_make_up_the_network(name):
     h = lower.eval().features(x)
     assert h.dim() == 2 and lower(x).shape == (5, 10)
     torch.testing.assert_close(upper.eval()(h), network(x))
-    torch.testing.assert_close(join_halves(lower, upper).eval()(x), network(x))
+    torch.testing.assert_close(copy_and_join_halves(lower, upper).eval()(x), network(x))
 
 
 def test_bytes_by_hand():
@@ -93,19 +93,19 @@ def test_with_weight_0_both_sides_train_on_labels_alone():
     for t in range(2):
         options = {"seed": ctx.seed, "backend": "loop"}
         stream = f"batches of round {t}" if t else "batches"
-        exhaust_generator(train_clients(edges, shards, recipe, stream=stream, **options))
+        exhaust_generator(train_clients_in_place(edges, shards, recipe, stream=stream, **options))
         pooled = torch.cat(
             [e.eval().features(x).detach() for e, (x, _) in zip(edges, shards, strict=True)]
         )
         features_and_labels = pooled, torch.cat([y for _, y in shards])
         exhaust_generator(
-            train_clients(
+            train_clients_in_place(
                 [server], [features_and_labels], recipe, stream=f"fedgkt server {t}", **options
             )
         )
     for k in range(2):
-        by_hand = model_state(join_halves(edges[k], server))
-        state = model_state(model.clients.module(k))
+        by_hand = copy_model_state(copy_and_join_halves(edges[k], server))
+        state = copy_model_state(model.clients.module(k))
         for name, expected in by_hand.items():
             torch.testing.assert_close(state[name], expected, rtol=1e-4, atol=1e-5)
 

@@ -85,7 +85,8 @@ def test_every_corruption_keeps_shape_and_range_and_changes_the_image(corrupt, s
 def test_quarters_by_hand():
     x = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     arrangements = {
-        tuple(outliers.shuffle_quarters(x, 0, seeded(s)).flatten().tolist()) for s in range(20)
+        tuple(outliers.copy_image_with_quarters_rotated(x, 0, seeded(s)).flatten().tolist())
+        for s in range(20)
     }
     assert arrangements == {(2, 3, 4, 1), (3, 4, 1, 2), (4, 1, 2, 3)}
 
@@ -94,14 +95,15 @@ def test_halves_by_hand():
     # A single image is joined with itself upside down, [[4, 3], [2, 1]].
     x = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     arrangements = {
-        tuple(outliers.join_image_halves(x, 0, seeded(s)).flatten().tolist()) for s in range(20)
+        tuple(outliers.copy_image_with_half_of_another(x, 0, seeded(s)).flatten().tolist())
+        for s in range(20)
     }
     assert arrangements == {(1, 2, 2, 1), (1, 3, 3, 1)}
 
 
 def test_cut_and_paste_moves_one_patch_of_the_image():
     x = torch.arange(64.0).view(1, 1, 8, 8)
-    out = outliers.cut_and_paste_patch(x, 0, seeded(3))
+    out = outliers.copy_image_with_patch_pasted(x, 0, seeded(3))
     changed = (out != x)[0, 0].nonzero()
     assert len(changed) and set(out.flatten().tolist()) <= set(x.flatten().tolist())
     shift = (out - x)[0, 0][changed[:, 0], changed[:, 1]]

@@ -11,8 +11,12 @@ import torch.nn.functional as F
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import fisher_merge
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.fisher_merge import FisherMerge, compute_diagonal_fisher, merge_by_fisher
-from fedlab_nb.models import build, model_state
+from fedlab_nb.methods.fisher_merge import (
+    FisherMerge,
+    average_states_by_fisher,
+    compute_diagonal_fisher,
+)
+from fedlab_nb.models import build, copy_model_state
 from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import Recipe
 
@@ -32,10 +36,10 @@ def test_merging_two_clients_by_hand():
     states = [{"w": torch.tensor([1.0, 2.0, 4.0])}, {"w": torch.tensor([3.0, 6.0, 0.0])}]
     fishers = [{"w": torch.tensor([3.0, 0.0, 0.0])}, {"w": torch.tensor([1.0, 5.0, 0.0])}]
     # Equal weights, hardly any damping: (3*1 + 1*3)/4; only client 2 has information; none has, so the average.
-    merged = merge_by_fisher(states, fishers, [1, 1], 1e-9)["w"]
+    merged = average_states_by_fisher(states, fishers, [1, 1], 1e-9)["w"]
     torch.testing.assert_close(merged, torch.tensor([1.5, 6.0, 2.0]))
     # With λ_damp = 1 and n = 1, 3: (1*4*1 + 3*2*3)/(4 + 6), (1*1*2 + 3*6*6)/(1 + 18), (4 + 0)/4.
-    merged = merge_by_fisher(states, fishers, [1, 3], 1.0)["w"]
+    merged = average_states_by_fisher(states, fishers, [1, 3], 1.0)["w"]
     torch.testing.assert_close(merged, torch.tensor([2.2, 110 / 19, 1.0]))
 
 
@@ -47,12 +51,12 @@ def test_equal_fishers_and_large_damping_are_the_weighted_average():
     ]
     equal_fisher = {"w": torch.rand(4, 3, generator=stream, dtype=EXACT)}
     average = weighted_mean(states, [1, 2, 5])
-    merged = merge_by_fisher(states, [equal_fisher] * 3, [1, 2, 5], 1e-6)
+    merged = average_states_by_fisher(states, [equal_fisher] * 3, [1, 2, 5], 1e-6)
     for name in average:  # "mean" has no Fisher
         torch.testing.assert_close(merged[name], average[name], rtol=1e-12, atol=1e-12)
     unequal_fishers = [{"w": equal_fisher["w"] * k} for k in range(3)]
     torch.testing.assert_close(
-        merge_by_fisher(states, unequal_fishers, [1, 2, 5], 1e12)["w"],
+        average_states_by_fisher(states, unequal_fishers, [1, 2, 5], 1e12)["w"],
         average["w"],
         rtol=1e-9,
         atol=1e-9,
@@ -71,9 +75,11 @@ def test_the_diagonal_fisher_equals_a_loop_over_samples(model, width, labels):
     x, y = draw_samples()
     module.train()(x)  # so that batch norm has running statistics of these samples
     module.train()
-    state = model_state(module)
+    state = copy_model_state(module)
     fisher = compute_diagonal_fisher(module, x, y, label_source=labels, batch_size=4)
-    assert module.training and all(torch.equal(state[n], t) for n, t in model_state(module).items())
+    assert module.training and all(
+        torch.equal(state[n], t) for n, t in copy_model_state(module).items()
+    )
     module.eval()
     expected = {name: torch.zeros_like(p) for name, p in module.named_parameters()}
     for sample, label in zip(x, y, strict=True):
@@ -129,7 +135,7 @@ def test_bytes_follow_the_closed_formula(model, width):
     ctx = context(model=model, width=width, dtype=torch.float32)
     # labels="true" takes one backward pass instead of one for each class.
     out = exhaust_generator(FisherMerge(labels="true").run(ctx))
-    d = sum(t.numel() for t in model_state(out.module).values())
+    d = sum(t.numel() for t in copy_model_state(out.module).values())
     expected = byte_formulas.fisher_merge_bytes(d, out.parameters)
     if model == "resnet8":
         assert d > out.parameters  # batch norm's statistics have no Fisher

@@ -32,7 +32,7 @@ from fedlab_nb.methods.fedprox import FedProx
 from fedlab_nb.methods.moon import Moon, make_contrastive_loss
 from fedlab_nb.methods.parts.rounds import count_effective_steps
 from fedlab_nb.methods.scaffold import Scaffold
-from fedlab_nb.models import model_state
+from fedlab_nb.models import copy_model_state
 from fedlab_nb.training import Recipe
 
 
@@ -97,7 +97,7 @@ def test_fedprox_minimises_the_proximal_loss():
     """Autograd differentiates (μ/2) ‖θ - θ_t‖²; the method adds its gradient."""
     ctx = context()
     mu = 0.7
-    state = model_state(ctx.initial_model())
+    state = copy_model_state(ctx.initial_model())
     for t in range(2):
         anchor = list(ctx.new_model(state).parameters())
 
@@ -144,7 +144,7 @@ def test_fednova_follows_its_formula(recipe, server_momentum, per_round):
     beta = recipe.momentum
     method = FedNova(rounds=2, local_epochs=2, server_momentum=server_momentum, per_round=per_round)
     end = finish(method, ctx)
-    theta = model_state(ctx.initial_model())
+    theta = copy_model_state(ctx.initial_model())
     m = dict.fromkeys(theta, 0.0)
     for p, sizes, client_states in sent_by_round(ctx, per_round, 2):
         taus = [2 * -(-n // 32) for n in sizes]
@@ -169,7 +169,7 @@ def test_adaptive_servers_follow_their_formulas(method, per_round):
         method(rounds=2, local_epochs=2, eta_s=0.02, tau=1e-2, per_round=per_round), ctx
     )
     rounds = list(sent_by_round(ctx, per_round, 2))
-    for name, theta in model_state(ctx.initial_model()).items():
+    for name, theta in copy_model_state(ctx.initial_model()).items():
         m = v = 0.0
         for p, _, client_states in rounds:
             delta = sum(
@@ -251,7 +251,7 @@ def test_server_and_clients_decode_the_same_model():
     recipe = dataclasses.replace(PLAIN, lr=1e-30)
     ctx = context(recipe)
     end = finish(FedAvgMulti(rounds=3, local_epochs=2, compression="ternary", keep=0.1), ctx)
-    assert distance(end, model_state(ctx.initial_model())) < 1e-20
+    assert distance(end, copy_model_state(ctx.initial_model())) < 1e-20
 
 
 def test_divergence_is_an_error_that_names_the_learning_rate():
@@ -281,6 +281,6 @@ def test_later_rounds_do_not_change_earlier_snapshots(method):
     snapshots = []
     for step in method.run(context(clients=2)):
         if step.model is not None:
-            snapshots.append((step.model, copy.deepcopy(model_state(step.model.module))))
+            snapshots.append((step.model, copy.deepcopy(copy_model_state(step.model.module))))
     assert len(snapshots) == 2
-    assert all(distance(model_state(model.module), before) == 0 for model, before in snapshots)
+    assert all(distance(copy_model_state(model.module), before) == 0 for model, before in snapshots)

@@ -9,7 +9,7 @@ from fedlab_nb import run
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.poison import Poison
-from fedlab_nb.models import model_state
+from fedlab_nb.models import copy_model_state
 from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.studies.settings import Settings, make_plans
 
@@ -73,9 +73,9 @@ def test_labels_are_flipped_at_poisoned_clients_alone():
             assert torch.equal(x, clean_x)
             assert torch.equal(y, expected_y)
     y = torch.arange(6)
-    flipped = Poison("labels", 1).flip_labels_of_shards(y, [torch.tensor([0, 5])], 10)
+    flipped = Poison("labels", 1).copy_labels_with_shards_flipped(y, [torch.tensor([0, 5])], 10)
     assert flipped.tolist() == [9, 1, 2, 3, 4, 4]
-    assert Poison("sign", 1).flip_labels_of_shards(y, [y], 10) is y
+    assert Poison("sign", 1).copy_labels_with_shards_flipped(y, [y], 10) is y
     assert y.tolist() == list(range(6))
 
 
@@ -89,7 +89,7 @@ def test_a_models_change_is_reversed_or_scaled_and_the_honest_model_is_stored(po
     clients = exhaust_generator(ctx.local_training())
     # The second time from the stored models.
     from_store = exhaust_generator(context(poison, remembered=remembered).local_training())
-    start = model_state(ctx.initial_model())
+    start = copy_model_state(ctx.initial_model())
     for k in range(4):
         expected = honest[0][k]
         if k in ctx.poisoned:
@@ -115,10 +115,10 @@ def test_in_rounds_the_change_of_each_round_is_reversed():
     method = METHODS["fedavg_multi"](rounds=1, local_epochs=2)
     honest = exhaust_generator(method.run(context("none")))
     reversed_changes = exhaust_generator(method.run(context("sign:4")))
-    start = model_state(context().initial_model())
-    for name, value in model_state(reversed_changes.module).items():
+    start = copy_model_state(context().initial_model())
+    for name, value in copy_model_state(reversed_changes.module).items():
         torch.testing.assert_close(
-            value, 2 * start[name] - model_state(honest.module)[name], rtol=1e-4, atol=1e-6
+            value, 2 * start[name] - copy_model_state(honest.module)[name], rtol=1e-4, atol=1e-6
         )
 
 
@@ -130,15 +130,15 @@ def test_a_method_runs_with_poisoned_models_if_clients_send_any_and_refuses_othe
     ctx = context(poison)
     method = cheap(name)
     if name in SENDING_MODELS:
-        method.check_poison(ctx)
+        method.check_poison_applies_to_method(ctx)
         poisoned = exhaust_generator(method.run(ctx))
         clean = exhaust_generator(method.run(context()))
         x = torch.rand(20, 1, 8, 8, generator=torch.Generator().manual_seed(0))
         assert not torch.equal(poisoned.logits(x), clean.logits(x))
     else:
         with pytest.raises(UsageError, match="poison to labels:1"):
-            method.check_poison(ctx)
-        method.check_poison(context("labels:1"))
+            method.check_poison_applies_to_method(ctx)
+        method.check_poison_applies_to_method(context("labels:1"))
 
 
 # ------------------------------------------------------------------------------------------------ settings and store
@@ -178,7 +178,7 @@ def test_robust_averages_ignore_a_poisoned_client():
     )
     weights = np.stack([state["classifier.weight"].numpy() for state in clients.states()])
     np.testing.assert_allclose(
-        model_state(model.module)["classifier.weight"], np.median(weights, 0), rtol=1e-5
+        copy_model_state(model.module)["classifier.weight"], np.median(weights, 0), rtol=1e-5
     )
     one_round = METHODS["fedavg_multi"](rounds=1, local_epochs=2, average="trimmed", assumed=1)
     one_shot = METHODS["fedavg"](average="trimmed", assumed=1)

@@ -13,7 +13,7 @@ from fedlab_nb.methods.parts.kronecker import (
     join_weight_and_bias_of_layer,
 )
 from fedlab_nb.methods.regmean import RegMean, merge_layer_by_regmean, shrink_off_diagonal
-from fedlab_nb.models import build, model_state
+from fedlab_nb.models import build, copy_model_state
 from fedlab_nb.studies.experiment import exhaust_generator
 
 from .test_fisher_merge import EXACT, context, draw_samples
@@ -107,7 +107,7 @@ def test_the_method_merges_every_layer_and_sends_triangles():
     remembered = []
     ctx = context(dtype=torch.float32, remembered=remembered)
     out = exhaust_generator(RegMean().run(ctx))
-    state = model_state(out.module)
+    state = copy_model_state(out.module)
     weights = [t.shape for name, t in state.items() if name.endswith("weight")]
     expected = byte_formulas.regmean_bytes(sum(t.numel() for t in state.values()), weights)
     assert {up + down for up, down in ctx.link.ledger.by_client().values()} == {expected}
@@ -132,7 +132,7 @@ def test_the_method_merges_every_layer_and_sends_triangles():
 def test_running_statistics_of_batch_norm_are_averaged():
     remembered = []
     ctx = context(model="resnet8", width=4, remembered=remembered)
-    state = model_state(exhaust_generator(RegMean().run(ctx)).module)
+    state = copy_model_state(exhaust_generator(RegMean().run(ctx)).module)
     average = weighted_mean(remembered[0], ctx.sizes)
     names = [name for name in state if "running" in name]
     assert names and all(torch.equal(state[name], average[name]) for name in names)
@@ -157,7 +157,7 @@ def test_the_merged_convolution_is_the_nearest_to_those_of_all_clients():
         for network, x in zip(networks, images, strict=True)
     ]
     merged = merge_layer_by_regmean(
-        [join_weight_and_bias_of_layer(model_state(n), name) for n in networks],
+        [join_weight_and_bias_of_layer(copy_model_state(n), name) for n in networks],
         moments,
         shares,
         0.0,

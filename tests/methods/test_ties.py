@@ -9,9 +9,9 @@ from fedlab_nb.methods.ties import (
     Ties,
     compute_share_of_sign_conflicts,
     compute_sign_elected_mean,
-    keep_largest_changes,
+    trim_to_largest_changes,
 )
-from fedlab_nb.models import model_state
+from fedlab_nb.models import copy_model_state
 from fedlab_nb.studies.experiment import exhaust_generator
 
 from .test_fisher_merge import EXACT, context
@@ -25,7 +25,7 @@ def merge(method, clients=3, seed=None, **options):
     ctx = context(clients=clients, remembered=remembered, **options)
     if seed is not None:
         ctx.seed = seed
-    return model_state(exhaust_generator(method.run(ctx)).module), remembered[0], ctx
+    return copy_model_state(exhaust_generator(method.run(ctx)).module), remembered[0], ctx
 
 
 def assert_states_close(actual, expected, atol=1e-12):
@@ -59,8 +59,8 @@ def test_where_changes_sum_to_0_the_sign_of_most_clients_wins():
 def test_trimming_keeps_each_clients_largest_changes():
     changes = torch.tensor([[3.0, -5.0, 1.0, 2.0, 0.5], [1.0, 2.0, -9.0, 4.0, 3.0]])
     largest = torch.tensor([[3.0, -5.0, 0.0, 0.0, 0.0], [0.0, 0.0, -9.0, 4.0, 0.0]])
-    assert torch.equal(keep_largest_changes(changes, 0.4), largest)
-    assert torch.equal(keep_largest_changes(changes, 1.0), changes)
+    assert torch.equal(trim_to_largest_changes(changes, 0.4), largest)
+    assert torch.equal(trim_to_largest_changes(changes, 1.0), changes)
 
 
 # ------------------------------------------------------------------------------------------------ limits
@@ -71,7 +71,7 @@ def test_task_arithmetic_with_scale_1_is_the_average_and_with_0_the_start(weight
         merged, weighted_mean(states, ctx.sizes if weights == "samples" else [1] * 3)
     )
     nothing, _, ctx = merge(Ties(rule="task", scale=0.0))
-    assert_states_close(nothing, model_state(ctx.initial_model()))
+    assert_states_close(nothing, copy_model_state(ctx.initial_model()))
 
 
 def test_the_expectation_of_dares_random_dropping_is_the_change():
@@ -81,7 +81,7 @@ def test_the_expectation_of_dares_random_dropping_is_the_change():
     mean = torch.zeros_like(change)
     for seed in range(2000):
         ctx.seed = seed
-        thinned = method._drop_random_entries(change, ctx, 1)
+        thinned = method._drop_random_entries_and_rescale(change, ctx, 1)
         assert bool(((thinned == 0) | (thinned == 4 * change)).all())
         mean += thinned / 2000
     # The mean of 2000 draws of an entry t has the standard deviation |t| (3 / 2000)^½; the bound is 4.5 of them.
@@ -108,7 +108,7 @@ def test_running_statistics_are_averaged():
 def test_a_trimmed_upload_gives_the_same_merge_to_16_bits():
     dense, states, ctx = merge(Ties())
     sparse, _, _ = merge(Ties(upload="trimmed"), remembered=[states])
-    start = model_state(ctx.initial_model())
+    start = copy_model_state(ctx.initial_model())
     largest = max((states[k][n] - start[n]).abs().max() for k in range(3) for n in start)
     assert_states_close(sparse, dense, atol=float(largest) * 2**-11)
     assert max((sparse[n] - dense[n]).abs().max() for n in dense) > 0
@@ -117,7 +117,7 @@ def test_a_trimmed_upload_gives_the_same_merge_to_16_bits():
 @pytest.mark.parametrize("keep", [0.01, 0.2, 1.0])
 def test_bytes_of_a_trimmed_upload(keep):
     states, ctx = merge(Ties(keep=keep, upload="trimmed"), dtype=torch.float32)[1:]
-    start = model_state(ctx.initial_model())
+    start = copy_model_state(ctx.initial_model())
     for k, (up, down) in ctx.link.ledger.by_client().items():
         change = torch.cat([(states[k][n] - start[n]).flatten() for n in start])
         d = len(change)
@@ -131,7 +131,7 @@ def test_the_report_counts_sign_conflicts():
     remembered = []
     ctx = context(remembered=remembered)
     model = exhaust_generator(Ties(keep=0.3).run(ctx))
-    start = model_state(ctx.initial_model())
+    start = copy_model_state(ctx.initial_model())
     signs = [torch.cat([(s[n] - start[n]).flatten() for n in start]).sign() for s in remembered[0]]
     signs = torch.stack(signs)
     has_conflict = (signs == 1).any(0) & (signs == -1).any(0)
@@ -139,4 +139,6 @@ def test_the_report_counts_sign_conflicts():
     assert model.report.conflicts_left < model.report.conflicts
     assert model.report.kept == pytest.approx(0.3, abs=1e-3)
     x, y = torch.rand(30, 1, 8, 8, dtype=EXACT), torch.arange(30) % 10
-    assert model.measured(x, y).others() == {"plain average": model.average.accuracy(x, y)}
+    assert model.complete_report_on_test_samples(x, y).get_accuracies_under_other_rules() == {
+        "plain average": model.average.accuracy(x, y)
+    }

@@ -6,7 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlab_nb.models import batch_last
-from fedlab_nb.models.batch_last import Convolution, UpConv2d, UpConvolution, are_divisible_by_four
+from fedlab_nb.models.batch_last import (
+    Convolution,
+    UpConv2d,
+    UpConvolution,
+    are_all_divisible_by_four,
+)
 from fedlab_nb.models.generators import build_generator
 
 EXACT = torch.float64
@@ -78,7 +83,7 @@ def test_a_generator_makes_the_same_images_with_the_batch_last(
         shape, width=3, latent=5, generator=torch.Generator().manual_seed(0), dtype=EXACT
     )
     assert generator.batch_last is is_batch_last
-    assert are_divisible_by_four(shape[1:]) or not is_batch_last
+    assert are_all_divisible_by_four(shape[1:]) or not is_batch_last
     stream = torch.Generator().manual_seed(1)
     z = draw_numbers(stream, 6, 5)
     leaves = [*generator.parameters(), z]
@@ -107,13 +112,13 @@ def test_outputs_are_computed_in_pieces_that_fit_into_the_bound(monkeypatch):
         torch.nn.functional.interpolate(x, scale_factor=2), weight, padding=1
     )
     assert_same(
-        put_batch_first(batch_last.upsample_and_convolve(put_batch_last(x), weight)),
+        put_batch_first(batch_last.double_and_convolve(put_batch_last(x), weight)),
         theirs,
         (x, weight),
         stream,
     )
     assert sizes == [3, 3, 1]
-    batch_last.upsample_and_convolve(put_batch_last(x)[:, :, :1, :1], weight)
+    batch_last.double_and_convolve(put_batch_last(x)[:, :, :1, :1], weight)
     assert sizes[3:] == [7]
 
 

@@ -12,10 +12,10 @@ from fedlab_nb.models import (
     MODELS,
     add_model,
     build,
-    choose_default_model,
+    choose_default_model_name,
+    copy_model_state,
     count_parameters,
     load_state,
-    model_state,
 )
 from fedlab_nb.models.build import make_initialised_layer
 from fedlab_nb.models.state import copy_model
@@ -92,7 +92,7 @@ def test_the_number_of_parameters_is_the_published_one(name, input_shape, width,
 
 
 def test_resnet18_state_has_the_published_buffers():
-    state = model_state(build("resnet18", (3, 32, 32), 10))
+    state = copy_model_state(build("resnet18", (3, 32, 32), 10))
     assert sum(t.numel() for t in state.values()) == 11_173_962 + 2 * 4_800
     assert not any(name.endswith("num_batches_tracked") for name in state)
 
@@ -156,7 +156,9 @@ def test_initial_weights_depend_on_the_random_stream_alone(name):
     before = torch.get_rng_state()
 
     def build_state(seed):
-        return model_state(build(name, (3, 16, 16), 5, width=8, generator=make_generator(seed)))
+        return copy_model_state(
+            build(name, (3, 16, 16), 5, width=8, generator=make_generator(seed))
+        )
 
     state = build_state(1)
     same_seed = build_state(1)
@@ -186,8 +188,8 @@ def test_initial_weights_have_pytorchs_distribution(name):
 
 
 def test_double_precision_starts_from_the_same_weights():
-    single = model_state(build("cnn", (1, 28, 28), 10, generator=make_generator()))
-    double = model_state(
+    single = copy_model_state(build("cnn", (1, 28, 28), 10, generator=make_generator()))
+    double = copy_model_state(
         build("cnn", (1, 28, 28), 10, generator=make_generator(), dtype=torch.float64)
     )
     assert all(
@@ -202,14 +204,14 @@ def test_models_of_equal_architecture_exchange_states():
     wider = build("cnn", (1, 28, 28), 10, width=7)
     assert model.architecture == twin.architecture == ("cnn", (1, 28, 28), 10, 6)
     assert wider.architecture != model.architecture
-    load_state(model, model_state(twin))
+    load_state(model, copy_model_state(twin))
     x = torch.rand(2, 1, 28, 28)
     assert torch.equal(model(x), twin(x))
 
 
 def test_model_state_and_load_state_copy():
     model = build("resnet8", (1, 8, 8), 3, width=2)
-    state = model_state(model)
+    state = copy_model_state(model)
     assert all(not t.requires_grad for t in state.values())
     assert {"body.0.1.running_mean", "body.0.1.running_var"} <= state.keys()
     state["classifier.weight"].fill_(7.0)
@@ -222,22 +224,22 @@ def test_model_state_and_load_state_copy():
 def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
     model = build("mlp", (8,), 3)
     wider = build("mlp", (9,), 3, generator=make_generator(5))
-    before = model_state(model)
+    before = copy_model_state(model)
     with pytest.raises(
         UsageError, match=r"'body.0.1.weight' is \(64, 9\), but the model's is \(64, 8\)"
     ):
-        load_state(model, model_state(wider))
+        load_state(model, copy_model_state(wider))
     with pytest.raises(UsageError, match="'classifier.bias' is in the model only"):
         load_state(model, {key: t for key, t in before.items() if key != "classifier.bias"})
-    assert all(torch.equal(t, before[key]) for key, t in model_state(model).items())
+    assert all(torch.equal(t, before[key]) for key, t in copy_model_state(model).items())
 
 
 def test_the_default_model_depends_on_the_input_shape():
     assert {
-        choose_default_model(shape)
+        choose_default_model_name(shape)
         for shape in ((30,), (256,), (1, 15, 16), (3, 40, 7), (4, 28, 28))
     } == {"mlp"}
-    assert {choose_default_model(shape) for shape in ((1, 16, 16), (3, 32, 32))} == {"cnn"}
+    assert {choose_default_model_name(shape) for shape in ((1, 16, 16), (3, 32, 32))} == {"cnn"}
 
 
 @pytest.mark.parametrize(

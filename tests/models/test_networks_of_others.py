@@ -10,7 +10,7 @@ from fedlab_nb.methods.parts.kronecker import find_layers_with_kronecker_factors
 from fedlab_nb.models import MENU, MODELS, build, count_parameters, parse_models, plain
 from fedlab_nb.models.resnet import _build_wide_resnet
 from fedlab_nb.studies import run
-from fedlab_nb.training import Recipe, train_clients_to_end
+from fedlab_nb.training import Recipe, train_clients_in_place_to_end
 from fedlab_nb.training.stack import can_stack_model
 
 
@@ -52,7 +52,10 @@ def test_vgg11_has_torchvisions_convolutions():
     from torchvision.models import vgg11_bn
 
     with torch.device("meta"):  # shapes alone
-        blocks, theirs = plain.vgg11((3, 32, 32), 64)[0], vgg11_bn(num_classes=10).features
+        blocks, theirs = (
+            plain.build_vgg11_blocks((3, 32, 32), 64)[0],
+            vgg11_bn(num_classes=10).features,
+        )
     assert [p.shape for p in nn.Sequential(*blocks).parameters()] == [
         p.shape for p in theirs.parameters()
     ]
@@ -65,9 +68,9 @@ def test_networks_that_cannot_be_stacked_are_refused_there_and_train_in_the_loop
         build("mobilenet", (1, 8, 8), 3, width=2)
     )
     with pytest.raises(UsageError, match="backend='loop'"):
-        train_clients_to_end(models, shards, Recipe(epochs=1), seed=0, backend="stacked")
+        train_clients_in_place_to_end(models, shards, Recipe(epochs=1), seed=0, backend="stacked")
     before = models[1].classifier.weight.clone()
-    train_clients_to_end(models, shards, Recipe(epochs=1), seed=0)
+    train_clients_in_place_to_end(models, shards, Recipe(epochs=1), seed=0)
     assert not torch.equal(before, models[1].classifier.weight)
 
 

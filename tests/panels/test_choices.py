@@ -5,7 +5,7 @@ import re
 import pytest
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods import METHODS, Method, group_methods_by_kind, register
+from fedlab_nb.methods import METHODS, Method, group_method_names, register
 from fedlab_nb.methods.base import GROUPS
 from fedlab_nb.panels import playground
 from fedlab_nb.panels.choices import MethodChooser
@@ -17,7 +17,7 @@ def list_shown_methods(box):
 
 
 def test_every_method_stands_in_the_group_of_its_registration(monkeypatch):
-    groups = group_methods_by_kind(METHODS)
+    groups = group_method_names(METHODS)
     assert sorted(name for names in groups.values() for name in names) == sorted(METHODS)
     assert list(groups) == [title for title in GROUPS if title in groups]
     assert "One shot" not in groups
@@ -32,7 +32,7 @@ def test_every_method_stands_in_the_group_of_its_registration(monkeypatch):
         register(name, title=name, paper="none", **options)(
             type("Own", (Method,), {"__doc__": "One of its own."})
         )
-    groups = group_methods_by_kind(METHODS)
+    groups = group_method_names(METHODS)
     assert groups["One shot"] == ["mine"] and groups["Many rounds"][-1] == "again"
     assert groups["Average weights"][-1] == "mean"
 

@@ -11,7 +11,7 @@ from fedlab_nb.declared import read_toml
 from fedlab_nb.methods import METHODS, choose_method_label
 from fedlab_nb.methods.afl import OWN_FITS
 from fedlab_nb.plots import Series
-from fedlab_nb.plots.identity import choose_distinct_looks, get_method_look, shorten_title
+from fedlab_nb.plots.identity import choose_distinct_looks, get_method_look, shorten_method_title
 from fedlab_nb.plots.race import RacePicture
 from fedlab_nb.plots.stored_curves import StoredPlot
 from fedlab_nb.plots.study import draw_accuracy_lines_with_bands, plot_study
@@ -55,7 +55,7 @@ def test_a_method_is_found_by_name_title_and_short_name():
     for name, method in METHODS.items():
         assert (
             get_method_look(method.info.title)
-            == get_method_look(shorten_title(method.info.title))
+            == get_method_look(shorten_method_title(method.info.title))
             == get_method_look(name)
         ), name
     assert get_method_look("fens (rounds = 3)") == get_method_look("fens")
@@ -80,7 +80,7 @@ def test_the_two_ensembles_are_never_drawn_alike():
     look, other_look = pair = [get_method_look(name) for name in labels]
     assert (
         pair
-        == [get_method_look(shorten_title(name)) for name in labels]
+        == [get_method_look(shorten_method_title(name)) for name in labels]
         == [Series(name).look for name in labels]
     )
     assert list(choose_distinct_looks(labels).values()) == pair

@@ -13,7 +13,7 @@ import fedlab_nb as fl
 from fedlab_nb.errors import UsageError
 from fedlab_nb.front import HERE as FRONT
 from fedlab_nb.methods import METHODS
-from fedlab_nb.methods.base import Method, register, shorten_title
+from fedlab_nb.methods.base import Method, register, shorten_method_title
 from fedlab_nb.plots.journey import SVG, get_stored_picture_path, read_stored_flights_by_method
 from fedlab_nb.studies.text_tables import format_data_size
 
@@ -58,7 +58,7 @@ def test_picture_table_and_alt_text_have_the_bytes_of_the_run(name):
             assert f"{size} {direction}" in picture.sentence.replace("\xa0", " ")
     messages = sum(row["messages"] for row in picture.table)
     assert messages == sum(sum(leg["messages"]) for leg in flight["legs"])
-    title = shorten_title(METHODS[name].info.title)
+    title = shorten_method_title(METHODS[name].info.title)
     assert picture.sentence.startswith(f"{title}: ") and picture.sentence in picture.alt
     assert f"α = {read_stored_flights_by_method()[name]['settings']['alpha']:g}" in picture.alt
     numbers = re.findall(r"(\d+) of (\d+), [A-Z]", picture.alt)

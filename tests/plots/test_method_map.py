@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 
 from fedlab_nb.methods import METHODS
-from fedlab_nb.methods.base import Method, register, shorten_title
+from fedlab_nb.methods.base import Method, register, shorten_method_title
 from fedlab_nb.plots.method_map import draw_method_map
 from fedlab_nb.plots.style import use_figure_size
 
@@ -37,7 +37,7 @@ def test_every_method_is_in_the_map_exactly_once(width):
     assert "DeepAFL (2 L + 1 times)" in texts  # how it differs from the others in its drawing
     names = "; ".join(row["methods"] for row in draw_method_map(METHODS).table).split("; ")
     assert sorted(name.split(" (")[0] for name in names) == sorted(
-        shorten_title(c.info.title) for c in METHODS.values()
+        shorten_method_title(c.info.title) for c in METHODS.values()
     )
 
 
@@ -46,7 +46,7 @@ def test_every_method_is_in_the_map_exactly_once(width):
 def test_a_drawing_shows_what_travels_both_ways_and_what_the_method_needs(name):
     info = METHODS[name].info
     texts = draw_and_read_texts(name)
-    assert info.sends in texts and info.back in texts and shorten_title(info.title) in texts
+    assert info.sends in texts and info.back in texts and shorten_method_title(info.title) in texts
     assert ("needs public images" in texts) == ("public" in info.needs)
     assert ("data leave" in texts) == (name == "centralized")
     assert ("gets nothing" in texts) == (name == "local")

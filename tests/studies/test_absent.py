@@ -13,7 +13,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.afl import RidgeSums, solve_classifier_weights
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.models import model_state
+from fedlab_nb.models import copy_model_state
 from fedlab_nb.plots import draw_partition
 from fedlab_nb.plots.partition import count_samples_of_all_clients, make_partition_table
 from fedlab_nb.studies.outcome import Outcome
@@ -114,7 +114,7 @@ def test_fedavg_without_a_client_is_the_mean_of_the_other_models():
     without_b = fl.run("fedavg", **SETTING, absent="1,", cache=False)
     sizes = [len(train) for train, _ in FEDERATION.split(0.1)]
     mean = weighted_mean([all_clients.state(k) for k in others], [sizes[k] for k in others])
-    for name, tensor in model_state(without_b.model.module).items():
+    for name, tensor in copy_model_state(without_b.model.module).items():
         torch.testing.assert_close(tensor, mean[name], rtol=1e-4, atol=1e-5)
 
 

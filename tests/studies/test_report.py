@@ -27,11 +27,16 @@ def test_a_report_survives_the_store():
         stored = run(name, **QUICK)
         assert stored.cached
         assert type(fresh.report) is type(stored.report) is report_type
-        assert fresh.report.numbers() == stored.report.numbers() == stored.to_json()["extras"]
-        arrays = fresh.report.arrays()
-        assert arrays.keys() == stored.report.arrays().keys()
+        assert (
+            fresh.report.get_plain_fields()
+            == stored.report.get_plain_fields()
+            == stored.to_json()["extras"]
+        )
+        arrays = fresh.report.get_array_fields()
+        assert arrays.keys() == stored.report.get_array_fields().keys()
         assert all(
-            np.array_equal(array, stored.report.arrays()[key]) for key, array in arrays.items()
+            np.array_equal(array, stored.report.get_array_fields()[key])
+            for key, array in arrays.items()
         )
     assert type(run("fedavg", **QUICK).report) is Report
     assert not Report().get_fields_that_are_not_none()

@@ -6,9 +6,9 @@ import pytest
 import torch
 from differences import largest_difference
 
-from fedlab_nb.models import MODELS, build, model_state
-from fedlab_nb.rng import generator
-from fedlab_nb.training import Recipe, train_clients_to_end
+from fedlab_nb.models import MODELS, build, copy_model_state
+from fedlab_nb.rng import make_torch_generator
+from fedlab_nb.training import Recipe, train_clients_in_place_to_end
 
 # Torchvision's networks cannot be stacked.
 STACKED = [name for name in MODELS if name not in ("mobilenet", "shufflenet")]
@@ -17,7 +17,7 @@ SIZES = (1, 70, 33, 32, 5, 64)
 
 def make_clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width=None):
     shape = (3, 16) if MODELS[name].required_sample_kind == "recordings" else shape
-    g = generator(0, "test data", name, shape)
+    g = make_torch_generator(0, "test data", name, shape)
     shards = [
         (
             torch.rand(n, *shape, generator=g, dtype=torch.float64).to(dtype),
@@ -26,7 +26,14 @@ def make_clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width
         for n in sizes
     ]
     models = [
-        build(name, shape, classes, width=width, generator=generator(1, "init", k), dtype=dtype)
+        build(
+            name,
+            shape,
+            classes,
+            width=width,
+            generator=make_torch_generator(1, "init", k),
+            dtype=dtype,
+        )
         for k in range(len(sizes))
     ]
     return models, shards
@@ -35,8 +42,8 @@ def make_clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width
 def measure_gap_of_backends(models, shards, recipe):
     """The largest difference between stack and loop; `models` end as the loop trains them."""
     twins = copy.deepcopy(models)
-    train_clients_to_end(models, shards, recipe, seed=3, backend="loop")
-    train_clients_to_end(twins, shards, recipe, seed=3, backend="stacked")
+    train_clients_in_place_to_end(models, shards, recipe, seed=3, backend="loop")
+    train_clients_in_place_to_end(twins, shards, recipe, seed=3, backend="stacked")
     return largest_difference(models, twins)
 
 
@@ -113,23 +120,23 @@ def test_the_order_of_the_clients_changes_nothing(backend):
     models, shards = make_clients("mlp", (1, 8, 8))
     reversed_models = [copy.deepcopy(m) for m in reversed(models)]
     recipe = Recipe(epochs=2, batch_size=16)
-    train_clients_to_end(models, shards, recipe, seed=0, backend=backend)
+    train_clients_in_place_to_end(models, shards, recipe, seed=0, backend=backend)
     ids = list(range(len(models)))
-    train_clients_to_end(
+    train_clients_in_place_to_end(
         reversed_models, shards[::-1], recipe, seed=0, backend=backend, ids=ids[::-1]
     )
     assert largest_difference(models, reversed_models[::-1]) < 1e-12
 
 
 def test_channels_last_trains_the_same():
-    from fedlab_nb.training.loop import train_each_client_in_turn_every_epoch
+    from fedlab_nb.training.loop import train_clients_in_place_in_turn_each_epoch
 
     models, shards = make_clients("cnn", (3, 28, 28), sizes=(10, 7))
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=2, batch_size=4)
     for channels_last, clients in ((False, models), (True, twins)):
-        streams = [generator(0, "batches", k) for k in range(2)]
-        for _ in train_each_client_in_turn_every_epoch(
+        streams = [make_torch_generator(0, "batches", k) for k in range(2)]
+        for _ in train_clients_in_place_in_turn_each_epoch(
             clients, shards, recipe, streams, channels_last=channels_last
         ):
             pass
@@ -141,7 +148,7 @@ def test_a_step_of_sgd_by_hand():
     model = build("mlp", (8,), 2, dtype=torch.float64)
     x = torch.tensor([[1.0] * 8, [0.0] * 8], dtype=torch.float64)
     y = torch.tensor([0, 1])
-    before = model_state(model)
+    before = copy_model_state(model)
     logits = model(x)
     error = (logits.softmax(1) - torch.eye(2, dtype=torch.float64)[y]) / 2  # ∂(mean loss)/∂logits
     hidden = model.features(x)
@@ -150,14 +157,14 @@ def test_a_step_of_sgd_by_hand():
     )
     for backend in ("loop", "stacked"):
         twin = copy.deepcopy(model)
-        train_clients_to_end(
+        train_clients_in_place_to_end(
             [twin],
             [(x, y)],
             Recipe(epochs=1, lr=0.5, momentum=0.9, weight_decay=0.1),
             seed=0,
             backend=backend,
         )
-        assert torch.allclose(model_state(twin)["classifier.weight"], expected, atol=1e-12)
+        assert torch.allclose(copy_model_state(twin)["classifier.weight"], expected, atol=1e-12)
 
 
 def test_auto_chooses_the_backend_by_a_rule():
@@ -182,7 +189,7 @@ def test_zero_epochs_change_no_model():
     models, shards = make_clients("mlp", (1, 8, 8))
     before = copy.deepcopy(models)
     for backend in ("loop", "stacked"):
-        train_clients_to_end(models, shards, Recipe(epochs=0), seed=0, backend=backend)
+        train_clients_in_place_to_end(models, shards, Recipe(epochs=0), seed=0, backend=backend)
     assert largest_difference(models, before) == 0
 
 
@@ -222,7 +229,7 @@ def test_bf16_is_near_float32_and_not_equal(backend):
     twins = copy.deepcopy(models)
     for group, precision in ((models, "float32"), (twins, "bf16")):
         recipe = Recipe(epochs=1, batch_size=16, precision=precision)
-        train_clients_to_end(group, shards, recipe, seed=3, backend=backend)
+        train_clients_in_place_to_end(group, shards, recipe, seed=3, backend=backend)
     distance_trained = largest_difference(models, start)
     assert 0 < largest_difference(models, twins) < 0.1 * distance_trained
     assert all(p.dtype == torch.float32 for twin in twins for p in twin.parameters())

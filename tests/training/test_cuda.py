@@ -10,14 +10,20 @@ from fedlab_nb import load_model
 from fedlab_nb.course.averaging.lesson import show_soft_labels_of_one_image
 from fedlab_nb.course.matching.lesson import compute_accuracy_percent_averaged_with_permuted_copy
 from fedlab_nb.methods import METHODS
-from fedlab_nb.rng import generator
+from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.studies import compare, run
 from fedlab_nb.studies.cost import estimate_cost
-from fedlab_nb.training import Recipe, local, stacked, train_clients, train_clients_to_end
-from fedlab_nb.training.backend import configure_torch
-from fedlab_nb.training.loop import train_each_client_in_turn_every_epoch
-from fedlab_nb.training.stacked import train_clients_stacked
-from fedlab_nb.training.streams import train_clients_on_cuda_streams
+from fedlab_nb.training import (
+    Recipe,
+    local,
+    stacked,
+    train_clients_in_place,
+    train_clients_in_place_to_end,
+)
+from fedlab_nb.training.backend import use_torch_settings_for_run
+from fedlab_nb.training.loop import train_clients_in_place_in_turn_each_epoch
+from fedlab_nb.training.stacked import train_client_stack_in_place
+from fedlab_nb.training.streams import train_clients_in_place_on_cuda_streams
 from tests.training.test_backends import (
     STACKED,
     largest_difference,
@@ -72,7 +78,7 @@ def test_stacked_is_near_loop_in_float32_after_ten_steps(name, shape, recipe):
     models, shards = copy_to_card(*make_clients(name, shape, **sizes))
     exact = [copy.deepcopy(model).double() for model in models]
     gap = measure_gap_of_backends(models, shards, recipe)
-    train_clients_to_end(
+    train_clients_in_place_to_end(
         exact, [(x.double(), y) for x, y in shards], recipe, seed=3, backend="loop"
     )
     assert gap < max(1e-5, 2 * largest_difference(models, [model.float() for model in exact]))
@@ -82,7 +88,7 @@ def test_cuda_and_cpu_agree():
     models, shards = make_clients("cnn", (1, 8, 8))
     twins, same = copy_to_card(copy.deepcopy(models), shards)
     for group, data in ((models, shards), (twins, same)):
-        train_clients_to_end(group, data, MOMENTUM, seed=0)
+        train_clients_in_place_to_end(group, data, MOMENTUM, seed=0)
     assert largest_difference(models, [twin.cpu() for twin in twins]) < 1e-9
 
 
@@ -141,12 +147,14 @@ def train_on_card(name, width, recipe, train=None):
     """Five clients of different sizes after training by `recipe` in float32 on the card, by `train` or by auto."""
     sizes = {"sizes": (80, 64, 33, 17, 80), "dtype": torch.float32, "width": width}
     models, shards = copy_to_card(*make_clients(name, (3, 32, 32), **sizes))
-    with configure_torch("cuda", (3, 32, 32)):
+    with use_torch_settings_for_run("cuda", (3, 32, 32)):
         if train is None:
-            train_clients_to_end(models, shards, recipe, seed=3)
+            train_clients_in_place_to_end(models, shards, recipe, seed=3)
         else:
-            streams = [generator(3, "batches", k) for k in range(len(models))]
-            crop_streams = [generator(3, "batches", "augmentation", k) for k in range(len(models))]
+            streams = [make_torch_generator(3, "batches", k) for k in range(len(models))]
+            crop_streams = [
+                make_torch_generator(3, "batches", "augmentation", k) for k in range(len(models))
+            ]
             augmentation_streams = crop_streams if recipe.augmentation != "none" else ()
             for _ in train(
                 models, shards, recipe, streams, augmentation_streams=augmentation_streams
@@ -165,17 +173,17 @@ RECORDED = {
 @pytest.mark.parametrize("recipe", RECORDED.values(), ids=RECORDED.keys())
 @pytest.mark.parametrize(("name", "width"), [("cnn", None), ("resnet8", 8), ("cnn3", None)])
 def test_recorded_gradients_on_streams_equal_the_loop_bit_for_bit(name, width, recipe):
-    by_loop = train_on_card(name, width, recipe, train_each_client_in_turn_every_epoch)
-    on_streams = train_on_card(name, width, recipe, train_clients_on_cuda_streams)
+    by_loop = train_on_card(name, width, recipe, train_clients_in_place_in_turn_each_epoch)
+    on_streams = train_on_card(name, width, recipe, train_clients_in_place_on_cuda_streams)
     assert largest_difference(by_loop, on_streams) == 0
 
 
 @pytest.mark.parametrize("recipe", RECORDED.values(), ids=RECORDED.keys())
 @pytest.mark.parametrize(("name", "width"), [("mlp", None), ("cnn", None), ("resnet8", 8)])
 def test_a_recorded_stack_equals_the_stack_bit_for_bit(name, width, recipe, monkeypatch):
-    recorded = train_on_card(name, width, recipe, train_clients_stacked)
+    recorded = train_on_card(name, width, recipe, train_client_stack_in_place)
     monkeypatch.setattr(stacked, "can_record_cuda_graph", lambda device, model: False)
-    plain = train_on_card(name, width, recipe, train_clients_stacked)
+    plain = train_on_card(name, width, recipe, train_client_stack_in_place)
     assert largest_difference(plain, recorded) == 0
 
 
@@ -184,9 +192,9 @@ def test_auto_trains_large_convolutions_on_streams(monkeypatch):
 
     def record_call(*args, **options):
         calls.append(len(args[0]))
-        return train_clients_on_cuda_streams(*args, **options)
+        return train_clients_in_place_on_cuda_streams(*args, **options)
 
-    monkeypatch.setattr(local, "train_clients_on_cuda_streams", record_call)
+    monkeypatch.setattr(local, "train_clients_in_place_on_cuda_streams", record_call)
     recipe = Recipe(epochs=1, batch_size=16)
     train_on_card("resnet18", 32, recipe)
     train_on_card("cnn", None, recipe)
@@ -206,7 +214,7 @@ def test_bf16_is_near_float32_on_the_card():
 def test_streams_can_be_stopped_anywhere():
     sizes = {"sizes": (80, 64, 33), "dtype": torch.float32}
     models, shards = copy_to_card(*make_clients("cnn3", (3, 32, 32), **sizes))
-    training = train_clients(models, shards, Recipe(epochs=50, batch_size=16), seed=0)
+    training = train_clients_in_place(models, shards, Recipe(epochs=50, batch_size=16), seed=0)
     for _ in range(7):
         next(training)
     training.close()

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.models import build, model_state
+from fedlab_nb.models import build, copy_model_state
 from fedlab_nb.training import Recipe
 from fedlab_nb.training.distill import (
     StudentTrainer,
@@ -89,7 +89,9 @@ def test_the_loop_equals_one_written_by_hand(student, optimizer, name):
     trained = copy.deepcopy(student)
     loss = choose_distillation_loss(name, 2.0)
     ticks = list(
-        distil_student_in_place(trained, x, targets, recipe, loss, make_generator(5), clip=0.5)
+        distil_student_in_place(
+            trained, x, targets, recipe, loss, make_generator(5), largest_gradient_norm=0.5
+        )
     )
     assert [tick.done for tick in ticks] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3]
     assert ticks[-1].has_current_models
@@ -146,7 +148,9 @@ def test_a_teacher_may_be_a_function_and_a_batch_may_be_prepared(student):
 
     learner = StudentTrainer(twin, recipe, record_targets)
     list(
-        learner.train_one_pass(x, teach, make_generator(), epoch=0, prepare=lambda batch: 2 * batch)
+        learner.train_one_pass(
+            x, teach, make_generator(), epoch_from_0=0, prepare_batch=lambda batch: 2 * batch
+        )
     )
     order = torch.randperm(N, generator=make_generator())
     torch.testing.assert_close(torch.cat(targets), 2 * teach(x)[order])
@@ -158,8 +162,11 @@ def test_a_pass_can_be_cut_short_and_always_ends_in_eval_mode():
     targets = torch.randn(20, C)
     learner = StudentTrainer(student, Recipe(1, 4), choose_distillation_loss("kl"))
     stream = make_generator()
-    assert len(list(learner.train_one_pass(x, targets, stream, epoch=0, steps=3))) == 3
-    steps = learner.train_one_pass(x, targets, stream, epoch=0)
+    assert (
+        len(list(learner.train_one_pass(x, targets, stream, epoch_from_0=0, most_steps_or_all=3)))
+        == 3
+    )
+    steps = learner.train_one_pass(x, targets, stream, epoch_from_0=0)
     next(steps)
     assert student.training
     steps.close()
@@ -168,11 +175,11 @@ def test_a_pass_can_be_cut_short_and_always_ends_in_eval_mode():
 
 def test_zero_epochs_change_nothing_and_the_global_generator_is_not_used(student):
     state = torch.get_rng_state()
-    before = model_state(student)
+    before = copy_model_state(student)
     loss = choose_distillation_loss("kl")
     ticks = distil_student_in_place(
         student, draw_numbers(N, 5), draw_numbers(N, C), Recipe(0, 4), loss, torch.Generator()
     )
     assert list(ticks) == []
     assert torch.equal(state, torch.get_rng_state())
-    assert all(torch.equal(t, before[name]) for name, t in model_state(student).items())
+    assert all(torch.equal(t, before[name]) for name, t in copy_model_state(student).items())

@@ -8,7 +8,7 @@ from torch import nn
 
 from fedlab_nb.methods.run_outputs import ClientsAlone, NetworkModel
 from fedlab_nb.models import build
-from fedlab_nb.rng import generator
+from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.studies import run
 from fedlab_nb.studies.experiment import CURVE, EVALUATION, Run
 from fedlab_nb.training import (
@@ -44,7 +44,7 @@ def test_chunks_of_large_maps_are_small(name, shape, rows):
 
 def test_chunks_change_nothing_but_rounding():
     model = build("resnet8", (1, 28, 28), 10).eval()
-    x = torch.rand(150, 1, 28, 28, generator=generator(0, "images"))
+    x = torch.rand(150, 1, 28, 28, generator=make_torch_generator(0, "images"))
     with torch.no_grad():
         torch.testing.assert_close(run_in_chunks(model, x), model(x), rtol=1e-5, atol=1e-6)
         torch.testing.assert_close(NetworkModel(model).logits(x), model(x), rtol=1e-5, atol=1e-6)
@@ -96,13 +96,13 @@ def test_a_cached_function_drops_changed_inputs_and_large_results(monkeypatch):
 
 def make_clients(shape: tuple, count: int) -> ClientModels:
     return ClientModels(
-        [build("mlp", shape, 10, generator=generator(k, "init")) for k in range(count)]
+        [build("mlp", shape, 10, generator=make_torch_generator(k, "init")) for k in range(count)]
     )
 
 
 def test_each_sample_is_predicted_by_one_client_in_turn():
     models = make_clients((1, 8, 8), 3)
-    x = torch.rand(8, 1, 8, 8, generator=generator(0, "images"))
+    x = torch.rand(8, 1, 8, 8, generator=make_torch_generator(0, "images"))
     classes = models.predict_each_sample_by_one_client(x)
     of_every_client = models.logits(x).argmax(-1)
     assert classes.tolist() == [int(of_every_client[i % 3, i]) for i in range(8)]
@@ -113,7 +113,7 @@ def test_each_sample_is_predicted_by_one_client_in_turn():
 @pytest.mark.parametrize(("side", "turns"), [(16, False), (18, True)])
 def test_the_curve_divides_only_large_images_among_clients(side, turns):
     models = make_clients((1, side, side), 3)
-    x = torch.rand(60, 1, side, side, generator=generator(0, "images"))
+    x = torch.rand(60, 1, side, side, generator=make_torch_generator(0, "images"))
     y = models.logits(x)[0].argmax(1)  # the first client is always right
     y[1::3] = models.logits(x)[1, 1::3].argmax(1)  # and the second one on its own samples
     everyone = (models.logits(x).argmax(-1) == y).double().mean()

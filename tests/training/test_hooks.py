@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from differences import largest_difference
 
 from fedlab_nb.models import build
-from fedlab_nb.rng import generator
-from fedlab_nb.training import Recipe, train_clients, train_clients_to_end
+from fedlab_nb.rng import make_torch_generator
+from fedlab_nb.training import Recipe, train_clients_in_place, train_clients_in_place_to_end
 
 EXACT = torch.float64
 SIZES = (1, 70, 33, 32, 5, 64)
@@ -22,12 +22,12 @@ RECIPES = [
 
 def make_clients(kinds, sizes=SIZES, classes=4):
     """Models and shards (x, y, two extra columns), client k of the kind `kinds[k % len(kinds)]`."""
-    g = generator(0, "hook data")
+    g = make_torch_generator(0, "hook data")
     models = []
     shards = []
     for k, n in enumerate(sizes):
         name, shape, width = kinds[k % len(kinds)]
-        stream = generator(1, k)
+        stream = make_torch_generator(1, k)
         models.append(build(name, shape, classes, width=width, generator=stream, dtype=EXACT))
         x = torch.rand(n, *shape, generator=g, dtype=EXACT)
         y = torch.randint(classes, (n,), generator=g)
@@ -39,7 +39,9 @@ def make_clients(kinds, sizes=SIZES, classes=4):
 def train_copies(models, shards, recipe, backend, *, seed=3, **change):
     """Copies of the models after training."""
     copies = copy.deepcopy(models)
-    return train_clients_to_end(copies, shards, recipe, seed=seed, backend=backend, **change)
+    return train_clients_in_place_to_end(
+        copies, shards, recipe, seed=seed, backend=backend, **change
+    )
 
 
 def train_on_both_backends(models, shards, recipe, **change):
@@ -147,7 +149,9 @@ def test_adjust_comes_before_decay_and_momentum(backend):
 
     recipe = Recipe(epochs=2, batch_size=8, lr=0.2, momentum=0.5, weight_decay=0.1)
     twin = copy.deepcopy(model)
-    steps = train_clients([twin], [shard[:2]], recipe, seed=0, backend=backend, adjust=set_to_one)
+    steps = train_clients_in_place(
+        [twin], [shard[:2]], recipe, seed=0, backend=backend, adjust=set_to_one
+    )
     assert list(steps)
     for p, end in zip(model.parameters(), twin.parameters(), strict=True):
         v1 = 1 + 0.1 * p

@@ -60,15 +60,15 @@ def test_steps_of_the_first_models_alone_leave_the_others_unchanged(recipe):
     all_rows = draw_numbers(0)
     first_rows = [parameter[:2].clone() for parameter in draw_numbers(0)]
     last_rows = [parameter[2:].clone() for parameter in draw_numbers(0)]
-    optimizer = make_optimizer(all_rows, recipe, stacked_model_count=5)
+    optimizer = make_optimizer(all_rows, recipe, stacked_model_count_or_none=5)
     optimizer.step(draw_numbers(10))
     for t in (1, 2):
         gradients = [gradient[:2] for gradient in draw_numbers(10 + t)]
-        optimizer.select_first_models(2).step(gradients)
-    first_optimizer = make_optimizer(first_rows, recipe, stacked_model_count=2)
+        optimizer.view_first_models(2).step(gradients)
+    first_optimizer = make_optimizer(first_rows, recipe, stacked_model_count_or_none=2)
     for t in range(3):
         first_optimizer.step([gradient[:2] for gradient in draw_numbers(10 + t)])
-    make_optimizer(last_rows, recipe, stacked_model_count=3).step(
+    make_optimizer(last_rows, recipe, stacked_model_count_or_none=3).step(
         [gradient[2:] for gradient in draw_numbers(10)]
     )
     assert are_close([parameter[:2] for parameter in all_rows], first_rows)

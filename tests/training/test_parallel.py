@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from fedlab_nb.models import build
-from fedlab_nb.training import Recipe, train_clients, train_clients_to_end
+from fedlab_nb.training import Recipe, train_clients_in_place, train_clients_in_place_to_end
 from fedlab_nb.training.backend import (
-    choose_parallel_part_count,
-    configure_torch,
-    count_cores,
+    choose_parallel_group_count,
+    count_usable_cores,
     run_trainings_in_parallel_threads,
+    use_torch_settings_for_run,
 )
-from fedlab_nb.training.local import split_clients_by_size
+from fedlab_nb.training.local import split_clients_largest_first
 from tests.training.test_backends import largest_difference, make_clients
 
 
@@ -44,11 +44,12 @@ def test_auto_and_the_loop_agree(two_cores, threads, side, sizes, parts):
     models, shards = make_clients("cnn", (1, side, side), sizes=sizes)
     expected_parts = 1 if threads == 1 and side == 20 else parts
     assert (
-        choose_parallel_part_count("cpu", models[0], (1, side, side), len(models)) == expected_parts
+        choose_parallel_group_count("cpu", models[0], (1, side, side), len(models))
+        == expected_parts
     )
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=14, batch_size=16)
-    ticks = list(train_clients(models, shards, recipe, seed=0))
+    ticks = list(train_clients_in_place(models, shards, recipe, seed=0))
     epochs = [tick.done for tick in ticks]
     assert (
         epochs == sorted(epochs)
@@ -56,8 +57,8 @@ def test_auto_and_the_loop_agree(two_cores, threads, side, sizes, parts):
         and sum(tick.has_current_models for tick in ticks) == 12
     )
     # On one thread: two would wait for each other while another process computes.
-    with configure_torch("cpu", (1, 8, 8)):
-        train_clients_to_end(twins, shards, recipe, seed=0, backend="loop")
+    with use_torch_settings_for_run("cpu", (1, 8, 8)):
+        train_clients_in_place_to_end(twins, shards, recipe, seed=0, backend="loop")
     torch.set_num_threads(2)
     assert largest_difference(models, twins) < 1e-9
     assert not any(model.training for model in models)
@@ -66,17 +67,17 @@ def test_auto_and_the_loop_agree(two_cores, threads, side, sizes, parts):
 def test_all_clients_are_in_step_at_every_curve_point(two_cores):
     """Where a tick has current models, every client's model is that of the tick's epoch."""
     models, shards = make_clients("cnn", (1, 20, 20), sizes=(40, 8, 24))
-    for tick in train_clients(models, shards, Recipe(epochs=3, batch_size=8), seed=0):
+    for tick in train_clients_in_place(models, shards, Recipe(epochs=3, batch_size=8), seed=0):
         if tick.has_current_models:
             twins, _ = make_clients("cnn", (1, 20, 20), sizes=(40, 8, 24))
             recipe = Recipe(epochs=tick.done, batch_size=8)
-            train_clients_to_end(twins, shards, recipe, seed=0, backend="loop")
+            train_clients_in_place_to_end(twins, shards, recipe, seed=0, backend="loop")
             assert largest_difference(models, twins) < 1e-9
 
 
 def test_parallel_training_can_be_stopped(two_cores):
     models, shards = make_clients("cnn", (1, 20, 20))
-    steps = train_clients(models, shards, Recipe(epochs=10_000, batch_size=4), seed=0)
+    steps = train_clients_in_place(models, shards, Recipe(epochs=10_000, batch_size=4), seed=0)
     for _ in range(3):
         next(steps)
     assert list_training_threads()
@@ -100,10 +101,10 @@ def test_an_error_in_one_thread_stops_all(two_cores):
 
 def test_clients_are_split_by_size():
     shards = [(torch.zeros(n),) for n in (10, 90, 30, 70, 50, 20)]
-    assert split_clients_by_size(range(6), shards, 6) == [[1], [3], [4], [2], [5], [0]]
-    assert split_clients_by_size(range(6), shards, 2) == [[1, 3, 4], [2, 5, 0]]
-    assert split_clients_by_size([2, 3, 4], shards, 2) == [[3], [4, 2]]
-    assert split_clients_by_size([3, 4], shards, 1) == [[3, 4]]
+    assert split_clients_largest_first(range(6), shards, 6) == [[1], [3], [4], [2], [5], [0]]
+    assert split_clients_largest_first(range(6), shards, 2) == [[1, 3, 4], [2, 5, 0]]
+    assert split_clients_largest_first([2, 3, 4], shards, 2) == [[3], [4, 2]]
+    assert split_clients_largest_first([3, 4], shards, 1) == [[3, 4]]
 
 
 def test_the_number_of_parts_follows_cores_and_network(two_cores):
@@ -111,19 +112,23 @@ def test_the_number_of_parts_follows_cores_and_network(two_cores):
     cnn = build("cnn", (1, 8, 8), 10)
     large_cnn = build("cnn", (1, 28, 28), 10)
     # Steps of an MLP are short, so it takes many clients before a second part pays.
-    assert [choose_parallel_part_count("cpu", mlp, (1, 8, 8), m) for m in (20, 49, 50)] == [1, 1, 2]
-    assert [choose_parallel_part_count("cpu", cnn, (1, 8, 8), m) for m in (1, 5, 10, 50)] == [
+    assert [choose_parallel_group_count("cpu", mlp, (1, 8, 8), m) for m in (20, 49, 50)] == [
+        1,
+        1,
+        2,
+    ]
+    assert [choose_parallel_group_count("cpu", cnn, (1, 8, 8), m) for m in (1, 5, 10, 50)] == [
         1,
         1,
         2,
         10,
     ]
-    assert [choose_parallel_part_count("cpu", large_cnn, (1, 28, 28), m) for m in (1, 2, 50)] == [
+    assert [choose_parallel_group_count("cpu", large_cnn, (1, 28, 28), m) for m in (1, 2, 50)] == [
         1,
         2,
         50,
     ]
-    assert choose_parallel_part_count("cuda", cnn, (1, 28, 28), 20) == 1
-    with configure_torch("cpu", (1, 8, 8)):
-        assert torch.get_num_threads() == 1 and count_cores() == 2
-    assert count_cores() == torch.get_num_threads() == 2
+    assert choose_parallel_group_count("cuda", cnn, (1, 28, 28), 20) == 1
+    with use_torch_settings_for_run("cpu", (1, 8, 8)):
+        assert torch.get_num_threads() == 1 and count_usable_cores() == 2
+    assert count_usable_cores() == torch.get_num_threads() == 2

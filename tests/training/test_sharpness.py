@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from differences import largest_difference
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.models import load_state, model_state
-from fedlab_nb.training import Recipe, train_clients_to_end
+from fedlab_nb.models import copy_model_state, load_state
+from fedlab_nb.training import Recipe, train_clients_in_place_to_end
 from fedlab_nb.training.optim import clip_gradients_to_norm
 from fedlab_nb.training.recipe import crop_and_flip
 from tests.training.test_backends import make_clients
@@ -42,7 +42,9 @@ def test_stacked_equals_loop(name, width, change, optimizer):
     changed = dataclasses.replace(plain, **change)
 
     def train(recipe, backend):
-        return train_clients_to_end(copy.deepcopy(models), shards, recipe, seed=3, backend=backend)
+        return train_clients_in_place_to_end(
+            copy.deepcopy(models), shards, recipe, seed=3, backend=backend
+        )
 
     loop = train(changed, "loop")
     stack = train(changed, "stacked")
@@ -53,8 +55,8 @@ def test_stacked_equals_loop(name, width, change, optimizer):
 def take_one_step(model, x, y, **change):
     """The weights after one step of rate 1 on the whole shard, without decay and momentum."""
     recipe = Recipe(epochs=1, batch_size=len(x), lr=1.0, momentum=0, weight_decay=0, **change)
-    train_clients_to_end([model], [(x, y)], recipe, seed=0, backend="loop")
-    return model_state(model)
+    train_clients_in_place_to_end([model], [(x, y)], recipe, seed=0, backend="loop")
+    return copy_model_state(model)
 
 
 def compute_gradients_by_torch(model, x, y):
@@ -65,7 +67,7 @@ def test_sam_takes_the_gradient_at_the_worst_point_nearby():
     """θ - ∇L(θ + ρ g/‖g‖), computed with autograd in two steps."""
     (model,), ((x, y),) = make_clients("mlp", (1, 8, 8), (30,), width=8)
     rho = 0.2
-    start = model_state(model)
+    start = copy_model_state(model)
     gradients = compute_gradients_by_torch(model, x, y)
     norm = sum(float((gradient**2).sum()) for gradient in gradients) ** 0.5
     names = [name for name, _ in model.named_parameters()]
@@ -93,7 +95,7 @@ def test_sam_shows_a_batch_to_batch_norm_once(backend):
     statistics = []
     for rho in (0.0, 0.5):
         recipe = Recipe(epochs=1, batch_size=64, sam_rho=rho)
-        trained = train_clients_to_end(
+        trained = train_clients_in_place_to_end(
             copy.deepcopy(models), shards, recipe, seed=0, backend=backend
         )
         statistics.append(list_running_statistics(trained))
@@ -112,7 +114,7 @@ def list_running_statistics(models):
 @pytest.mark.parametrize("largest", [0.05, 100.0])
 def test_clipping_equals_torchs(largest):
     (model,), ((x, y),) = make_clients("cnn", (1, 8, 8), (30,), width=3)
-    twin, start = copy.deepcopy(model), model_state(model)
+    twin, start = copy.deepcopy(model), copy_model_state(model)
     F.cross_entropy(twin(x), y).backward()
     torch.nn.utils.clip_grad_norm_(twin.parameters(), largest)
     after = take_one_step(model, x, y, clip_norm=largest)
@@ -141,10 +143,10 @@ def test_a_clients_augmentation_does_not_depend_on_the_others():
     """A client trained alone equals the one trained with others."""
     models, shards = make_clients("mlp", (1, 8, 8), SIZES, width=8)
     recipe = Recipe(epochs=2, batch_size=16, augmentation="crop")
-    together = train_clients_to_end(
+    together = train_clients_in_place_to_end(
         copy.deepcopy(models), shards, recipe, seed=3, backend="stacked"
     )
-    alone = train_clients_to_end(
+    alone = train_clients_in_place_to_end(
         [copy.deepcopy(models[2])], shards[2:3], recipe, seed=3, ids=[2], backend="loop"
     )
     assert largest_difference(together[2:3], alone) < 1e-9
@@ -161,4 +163,4 @@ def test_wrong_values_are_refused(wrong):
 def test_rows_cannot_be_augmented():
     models, shards = make_clients("mlp", (13,), SIZES, width=8)
     with pytest.raises(UsageError, match="needs images"):
-        train_clients_to_end(models, shards, Recipe(epochs=1, augmentation="flip"), seed=0)
+        train_clients_in_place_to_end(models, shards, Recipe(epochs=1, augmentation="flip"), seed=0)

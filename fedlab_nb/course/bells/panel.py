@@ -14,7 +14,7 @@ import traitlets
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patches import Ellipse
 
-from ...errors import choose
+from ...errors import check_allowed_name
 from ...panels.saved import SavedPanel
 from ...plots import Picture
 from ...plots.kit import describe_picture
@@ -189,4 +189,4 @@ def show(*, head: HeadName = "qda") -> BellsPanel:
 
     head: which of HEADS draws the borders at first; UsageError if it is none of them
     """
-    return BellsPanel(choose("head", head, HEADS))
+    return BellsPanel(check_allowed_name("head", head, HEADS))

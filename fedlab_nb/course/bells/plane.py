@@ -144,7 +144,7 @@ def classify_points_by_bells(
     bells: Sequence[Bell], head: HeadName, points: PlanePoints
 ) -> Predictions:
     """Return which bell each of the points `[n, 2]` belongs to, by Bayes' rule: `[n]`, whole numbers."""
-    scores = make_class_scorer(make_class_sums_from_bells(bells, head), head, shrinkage=0)
+    scores = make_class_scorer(make_class_sums_from_bells(bells, head), head, shrinkage_0_to_1=0)
     return scores(torch.from_numpy(points)).argmax(1).numpy()
 
 

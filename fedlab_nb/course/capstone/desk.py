@@ -30,9 +30,13 @@ from ... import __version__
 from ...data import Dataset, federate, load
 from ...data.dataset import hash_to_content_id
 from ...data.federation import name_clients_by_index_lists
-from ...errors import UsageError, choose
+from ...errors import UsageError, check_allowed_name
 from ...methods import METHODS
-from ...models import build_first_network_from_text, choose_default_model, count_parameters
+from ...models import (
+    build_untrained_network_of_first_model,
+    choose_default_model_name,
+    count_parameters,
+)
 from ...plots import Picture
 from ...plots.capstone import draw_noisy_class_counts, draw_tries_against_budget
 from ...plots.series import Series
@@ -163,8 +167,8 @@ def draw_random_federation_of_code_word(code_word: str) -> HiddenFederation:
     )
     counts = federation.label_counts.numpy()
     noise = make_numpy_generator(seed, "noise").laplace(0, NOISE, counts.shape)
-    model = choose_default_model(trial.input_shape)
-    network = build_first_network_from_text(model, trial.input_shape, trial.classes)
+    model = choose_default_model_name(trial.input_shape)
+    network = build_untrained_network_of_first_model(model, trial.input_shape, trial.classes)
     numbers = count_parameters(network)
     return HiddenFederation(
         code=code_word,
@@ -302,7 +306,7 @@ class Case:
         self, method: str, knobs: Mapping[str, SettingValue]
     ) -> KnobTexts:
         """Return the settings as text, sorted by name. UsageError for one that cannot be set here."""
-        choose("method", method, METHODS)
+        check_allowed_name("method", method, METHODS)
         if method == "centralized":
             raise UsageError(
                 "Centralized training needs the clients' samples in one place, which "

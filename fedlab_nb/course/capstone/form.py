@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import ipywidgets as widgets
 
-from ...errors import FedlabError, UsageError, format_error, parse_assignments
+from ...errors import FedlabError, UsageError, format_error_on_one_line, parse_assignments
 from ...methods import METHODS, choose_method_label
 from ...plots import render_picture_png
 from ...plots.words import describe_guess_error, format_data_size, format_percent_band
@@ -144,7 +144,7 @@ class CaseForm(Form):
         except FedlabError as error:
             card = Card("wrong", str(error))
         except Exception as error:  # nobody would see it, as this is a callback
-            card = Card("wrong", f"Unexpected {format_error(error)}")
+            card = Card("wrong", f"Unexpected {format_error_on_one_line(error)}")
         try:
             self._refresh_lists_and_plane()  # before the buttons work: a new plane moves what is below it
         finally:

@@ -265,7 +265,7 @@ class Report:
         """Build the page as Markdown."""
         rows = [list(TRY_COLUMNS)]
         for result in self.tries:
-            is_within = "yes" if result.bytes <= self.budget else "no"
+            is_within_bounds = "yes" if result.bytes <= self.budget else "no"
             accuracy = format_percent_band(result.validation_band, 1, few_seeds=True)
             rows.append(
                 [
@@ -274,7 +274,7 @@ class Report:
                     result.knobs_in_words,
                     accuracy,
                     str(result.bytes),
-                    is_within,
+                    is_within_bounds,
                 ]
             )
         title = f"{self.code}: {self.name}" if self.name else self.code

@@ -10,7 +10,7 @@ from matplotlib.patches import Polygon, Rectangle
 
 from ...data import Federation, federate
 from ...declared import read_toml
-from ...errors import choose
+from ...errors import check_allowed_name
 from ...plots import Picture
 from ...plots.accuracy import draw_seed_bars
 from ...plots.kit import describe_picture, render_tile_pixels
@@ -50,7 +50,7 @@ ENVELOPES = 6  # images that are drawn in an office
 # ------------------------------------------------------------------------------------------ the chart
 def draw_accuracy_chart(last_rule: str) -> Picture:
     """Draw stored accuracies of the RULES up to `last_rule`: seed 4 as bars, all ten seeds as dots."""
-    choose("rule", last_rule, RULES)
+    check_allowed_name("rule", last_rule, RULES)
     names = list(RULES)
     shown_rules = names[: names.index(last_rule) + 1]
     return draw_seed_bars([make_accuracy_series_of_rule(rule) for rule in shown_rules], SEED)

@@ -41,7 +41,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ...declared import read_toml
-from ...errors import UsageError, choose
+from ...errors import UsageError, check_allowed_name
 from .problem import (
     Build,
     BuildProblem,
@@ -196,7 +196,9 @@ def unwrap_and_check_fields(
     place_for_errors: where the table stands, as an error says it
     """
     for field in {**table, **expected_kinds}:
-        kind = expected_kinds[choose(f"field in {place_for_errors}:", field, expected_kinds)]
+        kind = expected_kinds[
+            check_allowed_name(f"field in {place_for_errors}:", field, expected_kinds)
+        ]
         if field not in table:
             raise UsageError(f"{place_for_errors} has no {field}: add it, {kind}.")
         if find_field_kind(table[field]) != kind:

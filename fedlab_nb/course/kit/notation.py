@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 from IPython.display import Markdown
 
-from ...symbols import Symbol, find_symbols, read_notation_text, read_symbols, replace_formulas
+from ...symbols import (
+    Symbol,
+    find_symbols,
+    read_notation_text,
+    read_symbols,
+    replace_latex_formulas_by_text,
+)
 
 # What the box does each time something is typed: it hides the rows that do not contain it.
 FILTER_SCRIPT = (
@@ -36,7 +42,8 @@ class Notation(Markdown):
 
     def __repr__(self) -> str:
         return "\n".join(
-            f"{row.name_in_plain_letters}: {replace_formulas(row.meaning)}" for row in self.rows
+            f"{row.name_in_plain_letters}: {replace_latex_formulas_by_text(row.meaning)}"
+            for row in self.rows
         )
 
     def _repr_html_(self) -> str:
@@ -59,7 +66,7 @@ def make_searchable_symbol_row_html(symbol: Symbol) -> str:
         symbol.name_in_plain_letters,
         symbol.latex,
         *symbol.other_symbols,
-        replace_formulas(symbol.meaning),
+        replace_latex_formulas_by_text(symbol.meaning),
         symbol.papers,
     ]
     searched = html.escape(" ".join(words).lower())

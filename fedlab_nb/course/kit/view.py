@@ -18,7 +18,7 @@ from IPython import get_ipython
 from IPython.display import display
 
 from ...declared import read_toml
-from ...errors import UsageError, check_number, choose
+from ...errors import UsageError, check_allowed_name, check_number
 from ...plots import Picture, render_picture_png
 from ...plots.accuracy import draw_guess_line_on_accuracy_bars
 from ...plots.guesses import Guess, draw_guesses
@@ -318,7 +318,7 @@ class Prediction:
         UsageError if it is none of the options, or outside the range.
         """
         if self.options:
-            self.guess = choose("guess", guess, self.options)
+            self.guess = check_allowed_name("guess", guess, self.options)
         else:
             self.guess = check_number("The guess", guess, self.low, self.high)
         return self._call_back_and_describe(

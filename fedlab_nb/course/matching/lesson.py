@@ -12,7 +12,7 @@ from ...data import load
 from ...labs.matching.game import UNITS, draw_matching_game, make_matching_puzzle
 from ...methods.base import weighted_mean
 from ...methods.matching.wiring import find_unit_wiring, permute_units
-from ...models import load_state, model_state
+from ...models import copy_model_state, load_state
 from ...plots import Picture
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, MANY, runs
@@ -49,7 +49,7 @@ def compare_network_with_permuted_copy() -> PermutedCopyComparison:
     outcome = runs("matching", 100, seeds=1)[0]
     network = outcome.model.clients.module(0).cpu().double().eval()
     wiring = find_unit_wiring(network)
-    state = model_state(network)
+    state = copy_model_state(network)
     orders = [torch.randperm(n, generator=stream) for n in wiring.units]
     permuted_state = permute_units(state, wiring, orders)
     average = weighted_mean([state, permuted_state], [1, 1])

@@ -10,7 +10,7 @@ import traceback
 
 from ipywidgets import HTML
 
-from ...errors import choose
+from ...errors import check_allowed_name
 from ...panels import PanelState, saved, theme
 from ...panels.controls import make_alpha_slider, make_seed_field, set_widget_value
 from ...panels.plane import SQUARES, PlaneView
@@ -58,7 +58,7 @@ class PlanePanel(saved.SavedPanel):
     def set(self, **values: float | str) -> None:
         """Give controls a value: alpha, seed, start. UsageError for other names and values."""
         for name, value in values.items():
-            choose("control", name, ("alpha", "seed", "start"))
+            check_allowed_name("control", name, ("alpha", "seed", "start"))
             set_widget_value(getattr(self, name), name, value)
 
     def _draw_squares(self) -> Picture:

@@ -23,7 +23,7 @@ from ...plots.style import (
     set_class_ticks,
 )
 from ...plots.words import SettingCaption, format_client_for_sentence
-from ...rng import generator
+from ...rng import make_torch_generator
 from ...studies import Outcome
 from ..array_types import MeanImage, SymmetricMatrix
 from ..runs import describe_commonest_classes, describe_setting
@@ -163,7 +163,7 @@ def read_sent_factors(
 ) -> SentFactors:
     """Compute A and B of a layer as the client sent them, with the noise that the run drew."""
     options = outcome.options
-    stream = generator(outcome.settings.seed, "fedlpa", "noise", client)
+    stream = make_torch_generator(outcome.settings.seed, "fedlpa", "noise", client)
     upload = posterior.make_upload(options["damping"], options["pi"], options["noise"], stream)
     factors = upload["factors"][layer_name]
     a = unpack_upper_triangle(factors["a"]).cpu().numpy()

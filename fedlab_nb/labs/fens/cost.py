@@ -11,7 +11,7 @@ import ipywidgets as widgets
 from ...comm import Ledger, formulas
 from ...methods.fens import Fens
 from ...methods.fens.model import PAPER, PAPER_D, NetworkSize, count_fens_bytes_of_one_client
-from ...models import build_first_network_from_text, model_state
+from ...models import build_untrained_network_of_first_model, copy_model_state
 from ...panels import LabView, PanelState, make_widget
 from ...panels.figures import make_partition_caption
 from ...plots import (
@@ -71,7 +71,9 @@ def measure_network_size(
 ) -> NetworkSize:
     """Measure the size of the clients' network; of the first one, if they have several kinds."""
     return NetworkSize.measure(
-        model_state(build_first_network_from_text(model_name, input_shape, class_count))
+        copy_model_state(
+            build_untrained_network_of_first_model(model_name, input_shape, class_count)
+        )
     )
 
 

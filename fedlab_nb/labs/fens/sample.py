@@ -23,7 +23,7 @@ from ...plots import (
     join_with_and,
 )
 from ...plots.array_types import SampleArray, SampleIndices
-from ...plots.identity import shorten_title
+from ...plots.identity import shorten_method_title
 from ...plots.words import format_client_for_sentence, shorten_labels
 from ...studies import Outcome
 from ...studies.experiment import choose_test_indices_for_pictures
@@ -93,7 +93,9 @@ class OneSampleView(LabView):
             for method, outcomes_by_seed in state.others.items():
                 yield
                 first_outcome = next(iter(outcomes_by_seed.values()))
-                models[shorten_title(state.runs.find_row(method).title)] = first_outcome.model
+                models[shorten_method_title(state.runs.find_row(method).title)] = (
+                    first_outcome.model
+                )
         return PreparedSamples(
             samples=samples.numpy(),
             labels=data.y_test[test_indices].numpy(),

@@ -29,7 +29,7 @@ from ...plots import (
     format_percent,
     write_axes_title,
 )
-from ...plots.identity import shorten_title
+from ...plots.identity import shorten_method_title
 from ...plots.kit import draw_image_rows
 from ...plots.style import (
     ACCENT,
@@ -43,7 +43,7 @@ from ...plots.style import (
     set_percent_axis,
 )
 from ...plots.words import SettingCaption, format_client_for_sentence
-from ...rng import generator
+from ...rng import make_torch_generator
 from ...tensor_types import Labels, SampleIndices, Samples
 from ...training import compute_accuracy
 from ..runs import describe_setting, get_or_run_ensemble
@@ -126,7 +126,7 @@ class CueAccuracyView(LabView):
         for method, outcomes in {**state.others, "fusefl": state.outcomes}.items():
             if settings.seed in outcomes:
                 model = outcomes[settings.seed].model
-                title = shorten_title(METHODS[method].info.title)
+                title = shorten_method_title(METHODS[method].info.title)
                 systems[title] = {name: model.accuracy(x, y_test) for name, x in tests.items()}
         return CueResults(
             setting=describe_setting(outcome),
@@ -183,7 +183,7 @@ def make_test_sets_by_cue(
     copy_dataset_with_cue = CUES[cue_name]
 
     def add_cue_to_images(agreement: float) -> Tensor:
-        stream = generator(seed, "random cue")
+        stream = make_torch_generator(seed, "random cue")
         return copy_dataset_with_cue(
             x, y, cue_strength, class_count=dataset.classes, agreement=agreement, generator=stream
         )

@@ -57,10 +57,10 @@ from ...plots.identity import Look
 from ...plots.kit import draw_lines_with_bands
 from ...plots.style import ACCENT, SECOND, draw_end_labels, limit_tick_count, set_percent_axis
 from ...plots.words import SettingCaption, format_client_for_sentence
-from ...rng import generator
+from ...rng import make_torch_generator
 from ...tensor_types import Features, Images, Labels, Samples
 from ...training import Recipe, compute_accuracy, run_in_chunks
-from ...training.loop import train_each_client_in_turn_every_epoch
+from ...training.loop import train_clients_in_place_in_turn_each_epoch
 from ..runs import describe_setting, rerun_with_method
 
 # How much the view probes at most.
@@ -260,11 +260,11 @@ def probe_labels(
         nn.Linear,
         features.shape[1],
         classes,
-        generator=generator(0, "probe"),
+        generator=make_torch_generator(0, "probe"),
         dtype_device_template=features,
     )
-    batches = generator(0, "probe", "batches")
-    for _ in train_each_client_in_turn_every_epoch(
+    batches = make_torch_generator(0, "probe", "batches")
+    for _ in train_clients_in_place_in_turn_each_epoch(
         [probe], [(features, labels)], PROBE_RECIPE, [batches]
     ):
         pass

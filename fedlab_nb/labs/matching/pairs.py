@@ -26,11 +26,11 @@ from ...methods.matching.wiring import (
     move_units_to_rows,
     permute_units,
 )
-from ...models import Network, load_state, model_state
+from ...models import Network, copy_model_state, load_state
 from ...models.state import copy_model
 from ...panels import LabView, PanelState, make_widget, set_menu_options_and_keep_choice
 from ...plots.words import SettingCaption, format_client_for_sentence
-from ...rng import generator
+from ...rng import make_torch_generator
 from ...studies import Outcome
 from ...tensor_types import Labels, Samples
 from ...training import ClientModels
@@ -173,13 +173,13 @@ def match_networks(
     samples, labels: `[N, ...]` and `[N]`, on which the line is measured
     """
     wiring = find_unit_wiring(first)
-    start = model_state(first)
-    end = model_state(second)
+    start = copy_model_state(first)
+    end = copy_model_state(second)
     start_on_cpu, end_on_cpu = copy_states_to_cpu_in_float64([start, end])
     if rule == "greedy":
         orders = rules.find_unit_orders_greedily(start_on_cpu, end_on_cpu, wiring)
     elif rule == "rebasin":
-        stream = generator(0, "matching", *clients)
+        stream = make_torch_generator(0, "matching", *clients)
         identity = wiring.make_identity_orders()
         orders = rules.find_unit_orders_by_rebasin(
             start_on_cpu, end_on_cpu, wiring, stream, identity, lambda value: None
@@ -213,7 +213,7 @@ def find_unit_orders_by_activations(
     Activations are compared on noise of the shape of `samples`, as in the method's default.
     """
     draw = torch.rand if samples.dim() == 4 else torch.randn
-    stream = generator(0, "matching", "noise")
+    stream = make_torch_generator(0, "matching", "noise")
     noise = draw(NOISE_SAMPLES, *samples.shape[1:], generator=stream).to(samples)
     start_activations = record_unit_activations(network, start, wiring, noise)
     end_activations = record_unit_activations(network, end, wiring, noise)

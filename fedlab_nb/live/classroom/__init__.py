@@ -43,9 +43,9 @@ import torch
 
 from ...errors import UsageError, check_whole_number, parse_if_number
 from ...files import check_replaceable, expand_path, write_file
-from ...jupyter import has_browser
+from ...jupyter import can_open_graphical_browser
 from ...value_types import ExitCode
-from ...voila import open_in_browser
+from ...voila import open_address_through_private_file
 from .messages import Message, parse_message
 from .page_file import build_student_page
 from .rehearse import simulate_students_until_cancelled
@@ -107,7 +107,9 @@ def run_class_until_interrupted(
     torch.set_num_threads(1)
     try:
         asyncio.run(
-            run_class_until_ended(room, address, port, count, opens_browser and has_browser())
+            run_class_until_ended(
+                room, address, port, count, opens_browser and can_open_graphical_browser()
+            )
         )
     except KeyboardInterrupt:  # on Windows, where an event loop handles no signals
         if room.has_real_messages and not room.journal:
@@ -192,7 +194,7 @@ async def run_class_until_ended(
     print(REMINDERS["phones" if lan_address else "alone"], flush=True)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-class-") as folder:
         if opens_browser:
-            open_in_browser(server.teacher, Path(folder))
+            open_address_through_private_file(server.teacher, Path(folder))
         students = asyncio.create_task(simulate_students_until_cancelled(room, student_count))
         try:
             await wait_for_end_of_class(room)

@@ -37,8 +37,8 @@ from ...data.edits import format_client_letters
 from ...errors import UsageError
 from ...methods import afl, gauss
 from ...methods.parts.averages import split_vector_into_tensors
-from ...models import Network, build, load_state, model_state
-from ...rng import generator
+from ...models import Network, build, copy_model_state, load_state
+from ...rng import make_torch_generator
 from ...tensor_types import Labels
 
 JsonObject = dict[str, Any]  # a JSON object that has not been checked
@@ -190,7 +190,9 @@ def build_network(seed: int = 0) -> Network:
 
     It is the first network of a run with this seed, in the package and in `learn.js`.
     """
-    return build("mlp", (1, SIDE, SIDE), CLASSES, generator=generator(seed, "init", "mlp"))
+    return build(
+        "mlp", (1, SIDE, SIDE), CLASSES, generator=make_torch_generator(seed, "init", "mlp")
+    )
 
 
 def parse_message(text: str | bytes) -> Message:
@@ -246,7 +248,7 @@ def parse_network_of_message(message_fields: JsonObject) -> Network | None:
         return None
     raise_unless_valid(len(values) == PARAMETERS, "its size")
     model = build_network().eval()
-    state = model_state(model)
+    state = copy_model_state(model)
     vector = torch.from_numpy(values.astype(np.float32))
     load_state(model, split_vector_into_tensors(vector, state, list(state)))
     return model
@@ -293,8 +295,8 @@ def decode_base64_array(
     except (ValueError, TypeError):
         values = np.array([np.nan])
     with np.errstate(invalid="ignore"):  # comparing with a NaN is False, as it should be
-        is_within = (values >= minimum) & (values <= maximum)
-    raise_unless_valid(is_within.all(), field_name)
+        is_within_bounds = (values >= minimum) & (values <= maximum)
+    raise_unless_valid(is_within_bounds.all(), field_name)
     return values
 
 
@@ -318,7 +320,7 @@ def encode_message(
     sent = gauss.pack_class_sums(sums, torch.float32)
     parameters = torch.empty(0)
     if network is not None:
-        parameters = torch.cat([part.flatten() for part in model_state(network).values()])
+        parameters = torch.cat([part.flatten() for part in copy_model_state(network).values()])
     arrays = {
         "sums": torch.cat([sent["sums"], sent["second"]], 1),
         "network": parameters,

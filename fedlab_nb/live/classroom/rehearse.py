@@ -27,10 +27,10 @@ from torch import Tensor
 
 from ...data import load
 from ...errors import FedlabError
-from ...models import Network, load_state, model_state
+from ...models import Network, copy_model_state, load_state
 from ...rng import make_numpy_generator
 from ...tensor_types import ClientLogits, ClientWeights, Images, Labels
-from ...training import ClientModels, Recipe, train_clients_to_end
+from ...training import ClientModels, Recipe, train_clients_in_place_to_end
 from .messages import (
     CLASSES,
     SIDE,
@@ -210,7 +210,7 @@ def make_simulated_students(room: Room, student_count: int) -> Iterator[Student]
 
 def train_network(images: Images, labels: Labels, seat: int, seed: int) -> Network:
     """Train the class's network as a phone does, on drawings `images [n, 1, 8, 8]` with labels `labels [n]`."""
-    trained = train_clients_to_end(
+    trained = train_clients_in_place_to_end(
         [build_network(seed)], [(images, labels)], Recipe(), seed=seed, ids=[seat]
     )
     return trained[0]
@@ -224,8 +224,8 @@ def make_malicious_message(seed: int, seat: int) -> str:
     x = digits.x_train[rows]
     y = CLASSES - 1 - digits.y_train[rows]
     model = train_network(x, y, seat, seed)
-    start = model_state(build_network(seed))
-    end = model_state(model)
+    start = copy_model_state(build_network(seed))
+    end = copy_model_state(model)
     changed = {name: start[name] + JOKER_FACTOR * (end[name] - start[name]) for name in end}
     load_state(model, changed)
     return encode_message(seat, "Joker", x.flatten(1), y, (), model)

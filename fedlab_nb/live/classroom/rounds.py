@@ -11,7 +11,7 @@ from typing import NamedTuple, TypedDict
 import torch
 from torch import Tensor
 
-from ...comm.codec import Quantised, dequantise_state, quantise_state
+from ...comm.codec import QuantisedTensor, dequantise_state, quantise_state
 from ...data.edits import format_client_letters
 from ...errors import UsageError
 from ...methods import METHODS
@@ -253,9 +253,9 @@ class Rounds:
         }
 
 
-def pack_tensor_for_phones(tensor: Tensor | Quantised) -> PackedTensor:
+def pack_tensor_for_phones(tensor: Tensor | QuantisedTensor) -> PackedTensor:
     """Encode a tensor of a network for phones."""
-    if isinstance(tensor, Quantised):
+    if isinstance(tensor, QuantisedTensor):
         return PackedTensor(encode_tensor_in_base64(tensor.codes), float(tensor.scale))
     return PackedTensor(encode_tensor_in_base64(tensor), 0.0)
 

@@ -36,8 +36,8 @@ from ...front.vocabulary import (
     SHORT_NAMES,
     describe_classes_for_browser,
 )
-from ...methods import METHODS, choose_method_label, group_methods_by_kind
-from ...plots.identity import get_method_look, shorten_title
+from ...methods import METHODS, choose_method_label, group_method_names
+from ...plots.identity import get_method_look, shorten_method_title
 from ...plots.style import list_class_colours
 from ...plots.vector import make_svg_path_of_marker
 from ...plots.words import join_with_and
@@ -172,7 +172,7 @@ def describe_dataset_for_page(table: StoredTable) -> JsonObject:
         "t": round(compute_two_sided_t_quantile(len(table.seeds) - 1), DIGITS),
         "classes": describe_classes_for_browser(list(dataset.class_names), list_class_colours(10)),
         "people": OFFICES if table.dataset == TRAINED else CLIENTS,
-        "groups": group_methods_by_kind(table.methods),
+        "groups": group_method_names(table.methods),
         "methods": methods,
         "words": describe_stored_results(table),
         "results": results,
@@ -279,7 +279,12 @@ def get_svg_method_style(method_title: str) -> MethodStyle:
     """Return a method's title, the short one, and its look as SVG has it."""
     colour, marker, line = get_method_look(method_title)
     shapes = {"outline": make_svg_path_of_marker(marker, MARK), "dash": DASHES[line]}
-    return {"title": method_title, "short": shorten_title(method_title), "colour": colour, **shapes}
+    return {
+        "title": method_title,
+        "short": shorten_method_title(method_title),
+        "colour": colour,
+        **shapes,
+    }
 
 
 def summarise_stored_runs(

@@ -68,7 +68,7 @@ from ..parts.synthesis import (
     SynthesisReport,
     make_gradient_clip_knob,
 )
-from ..traffic import FederationSizes, TrafficBytes
+from ..traffic import FederationSizes, RunBytesBothWays
 from . import boosting
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -129,7 +129,7 @@ class WeightedEnsemble(EnsembleModel):
             self.client_logits(samples), self.weights, divide_by_weight_sum=self.normalise
         )
 
-    def measured(self, samples: Samples, labels: Labels) -> CoBoostingReport:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> CoBoostingReport:
         """With `ensemble_curve`, where a run has kept the weights of its epochs."""
         if self.report.weights is None:
             return self.report
@@ -150,8 +150,8 @@ class BoostedModel(NetworkModel):
         super().__init__(module, ensemble.report)
         self.ensemble = ensemble
 
-    def measured(self, samples: Samples, labels: Labels) -> CoBoostingReport:
-        return self.ensemble.measured(samples, labels)
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> CoBoostingReport:
+        return self.ensemble.complete_report_on_test_samples(samples, labels)
 
 
 MU_DECAY = 0.99  # of EE's step, an epoch
@@ -197,7 +197,7 @@ class CoBoosting(GeneratorKnobs):
 
     report = CoBoostingReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         return sizes.one_shot_bytes
 
     @property

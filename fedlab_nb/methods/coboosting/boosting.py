@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...errors import choose
+from ...errors import check_allowed_name
 from ...tensor_types import (
     ClientLogits,
     ClientWeights,
@@ -100,7 +100,7 @@ def perturb_images_along_output_directions(
 
     Where the gradient is 0 nothing moves. The result is not clipped to the range of pixels.
     """
-    choose("perturbation", perturbation, PERTURBATIONS)
+    check_allowed_name("perturbation", perturbation, PERTURBATIONS)
     images = images.detach()
     with torch.enable_grad():
         probe = images.clone().requires_grad_()

@@ -26,17 +26,17 @@ from typing import Any, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
-from ...models import MODELS, Network, count_parameters, load_state, model_state
+from ...models import MODELS, Network, copy_model_state, count_parameters, load_state
 from ...models.build import choose_default_width
 from ...models.network import Architecture
 from ...models.plain import MLP_SMALL_INPUT
 from ...tensor_types import ClientLogits, Labels, LossPerStep, Samples
-from ...training import ClientModels, EpochProgress, Recipe, train_clients
+from ...training import ClientModels, EpochProgress, Recipe, train_clients_in_place
 from ...training.distill import StudentTrainer
 from ...training.loop import LabelledSamples
-from ...value_types import MeanPassesPerClient
+from ...value_types import ClientIndex, MeanPassesPerClient
 from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, register
-from ..context import ClientIndex, check_finite
+from ..context import check_training_is_finite
 from ..parts.frozen_ensemble import FrozenEnsemble
 from ..parts.images import (
     SOURCES,
@@ -45,7 +45,7 @@ from ..parts.images import (
     find_sample_indices_of_lower_half_of_classes,
 )
 from ..run_outputs import should_record_curve_point
-from ..traffic import FederationSizes, TrafficBytes
+from ..traffic import FederationSizes, RunBytesBothWays
 from . import consensus
 from .consensus import Consensus, State
 from .model import FedETReport, LargeModel, PastRound, Student, join_past_rounds_if_memory_allows
@@ -109,7 +109,7 @@ def train_chosen_clients_in_place(
             )
         shards.append((x, y))
     batches = f"fedet batches {round_index}"
-    yield from train_clients(
+    yield from train_clients_in_place(
         models_of_chosen_clients,
         shards,
         recipe,
@@ -119,7 +119,9 @@ def train_chosen_clients_in_place(
         stream=batches,
     )
     for k, model in zip(chosen_clients, models_of_chosen_clients, strict=True):
-        check_finite(model.parameters(), f"Local training of client {k}", f"lr={recipe.lr:g}")
+        check_training_is_finite(
+            model.parameters(), f"Local training of client {k}", f"lr={recipe.lr:g}"
+        )
 
 
 DealtOrDrawn = Literal["dealt", "drawn"]
@@ -241,10 +243,10 @@ class FedET(Method):
 
     report = FedETReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         if self.rounds == 1:
             return sizes.one_shot_bytes
-        return TrafficBytes(2 * self.rounds * sizes.models_up, is_exact=False)
+        return RunBytesBothWays(2 * self.rounds * sizes.models_up, is_exact=False)
 
     def validate(self, ctx: Context) -> None:
         check_image_source(ctx, self.public, self.transform, self.info.title)
@@ -298,7 +300,7 @@ class FedET(Method):
                 states = [clients.state(j) for j in range(len(chosen))]
                 if heads_up:
                     load_state(
-                        server, model_state(server) | consensus.average_heads_unweighted(states)
+                        server, copy_model_state(server) | consensus.average_heads_unweighted(states)
                     )
                     if has_point:
                         student = Student(server, report)
@@ -327,7 +329,7 @@ class FedET(Method):
                 means = consensus.average_client_states_by_architecture(
                     table, states, [kinds[k] for k in chosen]
                 )
-                head = consensus.extract_head(model_state(server)) if heads_down else {}
+                head = consensus.extract_head(copy_model_state(server)) if heads_down else {}
                 table = {kind: state | head for kind, state in means.items()}
             if has_point:
                 models_before = small.with_states(list(means.values()))
@@ -445,7 +447,7 @@ class FedET(Method):
         losses: list[Tensor] = []
         while len(losses) < steps:
             for value in learner.train_one_pass(
-                public_samples, rows, stream, epoch=0, steps=steps - len(losses)
+                public_samples, rows, stream, epoch_from_0=0, most_steps_or_all=steps - len(losses)
             ):
                 losses.append(value)
                 student = None
@@ -454,7 +456,7 @@ class FedET(Method):
                         student = Student(server, report)
                 yield self._make_progress(round_index, self.local_steps + len(losses), student)
         rate = f"server_lr={self.server_lr:g}"
-        check_finite(server.parameters(), "Training the server's model", rate)
+        check_training_is_finite(server.parameters(), "Training the server's model", rate)
         return torch.stack(losses)
 
     def _make_progress(

@@ -26,7 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ...errors import choose
+from ...errors import check_allowed_name
 from ...models import Network
 from ...models.build import initialise_parameters_in_place
 from ...models.network import Architecture
@@ -101,8 +101,8 @@ def compute_consensus(
         overconfident clients
     dissent_normaliser: one of NORMALISERS; UsageError for another
     """
-    choose("weighting", weighting, WEIGHTINGS)
-    choose("normalise", dissent_normaliser, NORMALISERS)
+    check_allowed_name("weighting", weighting, WEIGHTINGS)
+    check_allowed_name("normalise", dissent_normaliser, NORMALISERS)
     outputs = client_logits.softmax(-1)
     if weighting == "uniform":
         weights = torch.full_like(outputs[..., 0], 1 / len(outputs))
@@ -189,7 +189,7 @@ class CommonHeadNetwork(Network):
     def __init__(
         self, base: Network, width: int, head: HeadKind = "mlp", *, generator: torch.Generator
     ) -> None:
-        choose("head", head, HEADS)
+        check_allowed_name("head", head, HEADS)
         name, input_shape, classes, base_width = base.architecture
         like = base.classifier.weight
         with torch.device("meta"):  # no draw from the global random state

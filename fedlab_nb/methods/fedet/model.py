@@ -198,7 +198,7 @@ class LargeModel(NetworkModel):
         self._past = past
         self.compute_consensus = compute_consensus
 
-    def measured(self, samples: Samples, labels: Labels) -> FedETReport:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> FedETReport:
         """The models of past rounds are dropped afterwards, so that only the first call measures."""
         if not self._past:
             return self.report

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...comm.codec import pack_upper_triangle, unpack_upper_triangle
-from ...models import model_state
+from ...models import copy_model_state
 from ...tensor_types import (
     ClientClassCounts,
     Labels,
@@ -82,7 +82,7 @@ class LocalPosterior:
         """The factor pass over a client's own `samples [n, ...]`, `labels [n]`; the module is left as it was."""
         factors = compute_mean_kronecker_factors(module, samples, labels, conv_scale=conv_scale)
         parameters = tuple(name for name, _ in module.named_parameters())
-        return cls(len(samples), model_state(module), parameters, factors)
+        return cls(len(samples), copy_model_state(module), parameters, factors)
 
     def make_upload(
         self,

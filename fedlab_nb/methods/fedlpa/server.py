@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ...comm.codec import unpack_upper_triangle
 from ...models import load_state
 from ...models.state import ModelState
-from ...rng import generator
+from ...rng import make_torch_generator
 from ...tensor_types import Labels, LayerMatrix, Samples
 from ...value_types import Accuracy0To1
 from ..base import NetworkModel, Report, weighted_mean
@@ -182,7 +182,7 @@ class ServerReplay:
         """The clients' uploads, one a client, with another damping or noise."""
         uploads = []
         for k, posterior in enumerate(self.posteriors):
-            stream = generator(noise_seed, "noise", k)
+            stream = make_torch_generator(noise_seed, "noise", k)
             uploads.append(
                 posterior.make_upload(damping, damping_split, noise_relative_to_rms, stream)
             )

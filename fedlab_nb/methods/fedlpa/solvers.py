@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from ...errors import RunError, choose
+from ...errors import RunError, check_allowed_name
 from ...tensor_types import LayerMatrix
 from ...training.optim import Adam
 from ..parts.kronecker import LayerPosterior
@@ -53,7 +53,7 @@ def iterate_layer_solver(
     Only "gd" and "adam" use `gd_or_adam_steps`, only "gd" uses `gd_step_rule` (one of STEPS; UsageError for another).
     "cg" and "ea" stop by themselves.
     """
-    choose("step of gradient descent", gd_step_rule, STEPS)
+    check_allowed_name("step of gradient descent", gd_step_rule, STEPS)
     if solver == "adam":
         return iterate_adam(system, gd_or_adam_steps)
     start = system.solve_with_averaged_factors()

@@ -65,7 +65,7 @@ from ...tensor_types import ScalarLoss
 from ..base import ClientWeighting, Context, GlobalModel, Method, Steps, knob, register
 from ..parts import averages
 from ..parts.byzantine import choose_lie_logit
-from ..traffic import FLOAT, FederationSizes, TrafficBytes
+from ..traffic import FLOAT, FederationSizes, RunBytesBothWays
 from . import training
 from .aggregators import (
     AGGREGATORS,
@@ -139,7 +139,7 @@ class Fens(Method):
     holds_out = True
     asks_clients = True
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         terms = self.make_byte_formula_arguments(sizes.clients, sizes.classes, sizes.input_shape)
         d = sizes.state_bytes // FLOAT
         size = NetworkSize(d, plain=d - sizes.coded_numbers, tensors=sizes.coded_tensors)
@@ -155,7 +155,7 @@ class Fens(Method):
             and not self.per_round
             and not self.distil
         )
-        return TrafficBytes(total, is_exact)
+        return RunBytesBothWays(total, is_exact)
 
     def refuse(self, ctx: Context) -> None:
         for name in ("bits", "activation_bits"):

@@ -22,7 +22,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from ...errors import choose
+from ...errors import check_allowed_name
 from ...models.build import make_initialised_layer
 from ...tensor_types import (
     ClassScores,
@@ -124,7 +124,10 @@ def make_per_class_aggregator(
     as the public code does.
     """
     table = torch.full((client_count, class_count), 1 / client_count)
-    if choose("start of the per-class weights", start, ["average", "xavier"]) == "xavier":
+    if (
+        check_allowed_name("start of the per-class weights", start, ["average", "xavier"])
+        == "xavier"
+    ):
         bound = math.sqrt(6 / (client_count + class_count))
         table.uniform_(-bound, bound, generator=generator)
     return WeightedSum(table, class_count, trained=True)
@@ -269,7 +272,7 @@ def make_trainable_aggregator(
     trimmed_per_side: int = 0,
 ) -> Aggregator:
     """One of the rules that phase 2 trains (`TRAINED`), at its initial values; UsageError for another name."""
-    choose("trained aggregator", name, TRAINED)
+    check_allowed_name("trained aggregator", name, TRAINED)
     if name == "linear":
         return make_linear_aggregator(client_count, class_count)
     if name == "per_class":

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ...comm import dequantise_state, formulas, quantise_state
-from ...models import Network, model_state
+from ...models import Network, copy_model_state
 from ...models.state import copy_model
 from ...tensor_types import (
     ClassScores,
@@ -290,7 +290,7 @@ class FensModel(GlobalModel):
     def features(self, samples: Samples) -> Features:
         return self._compute_in_chunks_from_expert_logits(self.rule.features, samples)
 
-    def measured(self, samples: Samples, labels: Labels) -> FensReport:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> FensReport:
         """The report with the accuracy of what the rule starts from: the members' plain average, and each of them."""
         z = self.experts.replace_answers_of_byzantine_clients(
             lambda z: z.mean(1), self.experts(samples)
@@ -330,10 +330,10 @@ class Student(NetworkModel):
             teacher.report, public_images=len(images), agreement=agreement
         )
 
-    def measured(self, samples: Samples, labels: Labels) -> FensReport:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> FensReport:
         """The teacher's report, with the teacher's accuracy."""
         return replace(
-            self.teacher.measured(samples, labels),
+            self.teacher.complete_report_on_test_samples(samples, labels),
             teacher_accuracy=self.teacher.accuracy(samples, labels),
         )
 
@@ -448,7 +448,7 @@ def compare_busiest_client_bytes_with_formula(
         expected to take part in
     `has_activation_ranges`: whether activations are quantised
     """
-    size, ledger = NetworkSize.measure(model_state(client_model)), ctx.link.ledger
+    size, ledger = NetworkSize.measure(copy_model_state(client_model)), ctx.link.ledger
     traffic = {k: up + down for k, (up, down) in ledger.by_client().items()}
     busiest = max(traffic, key=traffic.__getitem__)
     formula = None

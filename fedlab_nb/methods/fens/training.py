@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from ...comm import Ledger, count_payload_bytes
-from ...errors import RunError, UsageError, choose
+from ...errors import RunError, UsageError, check_allowed_name
 from ...models.state import are_all_finite
 from ...tensor_types import (
     ClassScores,
@@ -154,7 +154,7 @@ def compute_shares_of_proxy_owners(
     proxies: ProxySamplesByOwner, batch_size: int, weighting: ClientWeighting
 ) -> ShareByOwner:
     """w_i of each owner with proxy samples; they sum to 1. UsageError if nobody has any."""
-    choose("client weighting", weighting, CLIENT_WEIGHTS)
+    check_allowed_name("client weighting", weighting, CLIENT_WEIGHTS)
     most_samples = batch_size if weighting == "samples" else 1
     used = {}
     for owner, proxy in proxies.items():
@@ -258,21 +258,19 @@ def draw_participants_of_rounds(
     round_count: int,
     make_named_stream: Callable[[StreamName], torch.Generator],
 ) -> list[OwnersInRound]:
-    """S_t of each round: so many of the `owners`, in their order, uniformly without replacement.
+    """Draw S_t of each round: m of the `owners`, uniformly without replacement, in the order of `owners`.
 
-    All of them, without a draw, if the count is 0 or not below their number. `make_named_stream` is called with
-    "participants".
+    All take part, and nothing is drawn, if m is 0 or not below their number. The stream's name is "participants".
     """
     if not 0 < count_per_round_or_0_for_all < len(owners):
         return [list(owners)] * round_count
-    draws = make_named_stream("participants")
-    participants = []
+    stream = make_named_stream("participants")
+    owners_by_round = []
     for _ in range(round_count):
-        chosen = sorted(
-            torch.randperm(len(owners), generator=draws)[:count_per_round_or_0_for_all].tolist()
-        )
-        participants.append([owners[i] for i in chosen])
-    return participants
+        order = torch.randperm(len(owners), generator=stream)
+        chosen = sorted(order[:count_per_round_or_0_for_all].tolist())
+        owners_by_round.append([owners[i] for i in chosen])
+    return owners_by_round
 
 
 def record_bytes_of_round_without_sending(

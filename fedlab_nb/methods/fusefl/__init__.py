@@ -36,7 +36,7 @@ from torch import Tensor
 from ...comm.link import UpDown
 from ...data.dataset import SampleShape
 from ...errors import UsageError
-from ...models import Network, model_state
+from ...models import Network, copy_model_state
 from ...models.network import Architecture
 from ...training import ClientModels, Recipe
 from ..base import (
@@ -49,7 +49,7 @@ from ..base import (
     register,
     weighted_mean,
 )
-from ..traffic import FederationSizes, TrafficBytes
+from ..traffic import FederationSizes, RunBytesBothWays
 from . import ccvr
 from .blocks import (
     ADAPTORS,
@@ -110,9 +110,9 @@ class FuseFL(Method):
 
     report = FuseFLReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         blocks = 0.8 * sizes.clients * sizes.models_up  # up once, and down to all others
-        return TrafficBytes(sizes.models_down + blocks, is_exact=False)
+        return RunBytesBothWays(sizes.models_down + blocks, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         shapes = []
@@ -157,7 +157,9 @@ class FuseFL(Method):
             received = []
             for m in all_clients:
                 received.append(
-                    ctx.link.up(m, model_state(clients[m].get_block_with_adaptor(k)), phase=phase)
+                    ctx.link.up(
+                        m, copy_model_state(clients[m].get_block_with_adaptor(k)), phase=phase
+                    )
                 )
             # Server: fuse. Each client gets the others' blocks, so that all hold the same stage from here on.
             with ctx.server():
@@ -175,7 +177,7 @@ class FuseFL(Method):
         # Clients: the classifiers go up. Server: average them, on the features of the complete fused network.
         received = []
         for m in all_clients:
-            state = model_state(clients[m].classifier)
+            state = copy_model_state(clients[m].classifier)
             received.append(ctx.link.up(m, state, phase="classifiers"))
         with ctx.server():
             client_heads = [

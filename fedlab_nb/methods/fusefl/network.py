@@ -165,7 +165,7 @@ class ClientInputs:
         return run_in_chunks(
             lambda rows: run_stages_and_join_outputs(stages, self.kind, rows),
             samples,
-            chunk_size=chunk,
+            samples_per_chunk=chunk,
         )
 
     def apply_to_stage_outputs_of_client(
@@ -370,7 +370,7 @@ class FusedModel(NetworkModel):
         return self.module.merge_features(self.module.client_features(samples))
 
     @torch.no_grad()
-    def measured(self, samples: Samples, labels: Labels) -> FuseFLReport:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> FuseFLReport:
         features = self.module.client_features(samples)
         heads = {}
         for name, layers in self.heads.items():

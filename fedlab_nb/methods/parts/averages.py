@@ -20,11 +20,11 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 import torch
 from torch import Tensor, nn
 
-from ...errors import UsageError, choose
+from ...errors import UsageError, check_allowed_name
 from ...models.state import ModelState
 from ...tensor_types import ClientShares, Labels, ParameterVector, Samples
+from ...value_types import ClientIndex
 from ..base import KnobField, NetworkModel, Report, knob, weighted_mean
-from ..context import ClientIndex
 from ..run_outputs import AccuracyByRule
 
 MeanMedianTrimmedOrKrum = Literal["mean", "median", "trimmed", "krum"]
@@ -123,7 +123,7 @@ class MergeReport(Report):
 
     average_accuracy: float | None = None
 
-    def others(self) -> AccuracyByRule:
+    def get_accuracies_under_other_rules(self) -> AccuracyByRule:
         if self.average_accuracy is None:
             return {}
         return {"plain average": self.average_accuracy}
@@ -138,7 +138,7 @@ class MergedModel(NetworkModel):
         super().__init__(module, report)
         self.average = None if average is None else NetworkModel(average)
 
-    def measured(self, samples: Samples, labels: Labels) -> MergeReport:
+    def complete_report_on_test_samples(self, samples: Samples, labels: Labels) -> MergeReport:
         report: Any = self.report
         if self.average is None:
             return report
@@ -218,7 +218,7 @@ def compute_server_optimizer_step(
 
     That is 0.1 * 0.1 / (sqrt(0.01) + 0.001).
     """
-    choose("server optimizer", optimizer, SERVER_OPTIMIZERS)
+    check_allowed_name("server optimizer", optimizer, SERVER_OPTIMIZERS)
     if optimizer == "fedavg":
         return ParametersAndMoments(
             _apply_to_each_tensor(lambda p, d: p + lr * d, parameters, mean_change), moments

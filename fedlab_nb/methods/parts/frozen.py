@@ -30,13 +30,13 @@ from torch import Tensor, nn
 from ...data import SEEN, normalise_transform_text
 from ...errors import UsageError
 from ...methods.run_outputs import SentenceOnPrivacy
-from ...models import count_parameters, lite0, load_state, model_state
-from ...rng import generator
+from ...models import copy_model_state, count_parameters, lite0, load_state
+from ...rng import make_torch_generator
 from ...tensor_types import Features, Logits, Samples
 from ...training import Recipe, run_in_chunks
 from ...value_types import MeanPassesPerClient
 from ..base import Context, GlobalModel, Method, Report, Steps, knob, report_progress
-from ..context import check_finite
+from ..context import check_training_is_finite
 from ..memory import SquareMatricesInMemory
 from ..traffic import FederationSizes
 from .align import (
@@ -294,7 +294,7 @@ def make_frozen_feature_map(
     inputs = prod(input_shape)
     if map_kind == "pixels":
         return FrozenFeatures(nn.Flatten(), inputs)
-    stream = generator(feature_seed, "frozen features", map_kind)
+    stream = make_torch_generator(feature_seed, "frozen features", map_kind)
     if map_kind == "relu":
         weight = torch.randn(random_feature_count, inputs, generator=stream) * (2 / inputs) ** 0.5
         bias = torch.randn(random_feature_count, generator=stream) / 2
@@ -334,11 +334,13 @@ def _train_largest_client_and_send_its_body(ctx: Context) -> Steps[FrozenFeature
     k = ctx.largest_client
     model = ctx.initial_model(k)
     if ctx.init == "same":
-        load_state(model, ctx.link.down(k, model_state(model), phase="initial model"))
+        load_state(model, ctx.link.down(k, copy_model_state(model), phase="initial model"))
     ticks = ctx.train([model], [ctx.private.train(k)], ids=[ctx.ids[k]])
     yield from report_progress("local training", ticks)
-    check_finite(model.parameters(), f"Local training of client {k}", f"lr={ctx.recipe.lr:g}")
-    received = ctx.link.up(k, model_state(model.body), phase="features")
+    check_training_is_finite(
+        model.parameters(), f"Local training of client {k}", f"lr={ctx.recipe.lr:g}"
+    )
+    received = ctx.link.up(k, copy_model_state(model.body), phase="features")
     others = [client for client in range(ctx.clients_count) if client != k]
     load_state(model.body, ctx.link.broadcast(received, phase="features", clients=others))
     return FrozenFeatures(model.body.eval(), model.classifier.in_features)

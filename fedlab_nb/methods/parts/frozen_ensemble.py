@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ...errors import choose
+from ...errors import check_allowed_name
 from ...models import Network, Normalise
 from ...models.state import copy_model
 from ...tensor_types import (
@@ -41,7 +41,7 @@ from ...tensor_types import (
     ValuePerClient,
 )
 from ...training import ClientModels, run_in_chunks
-from ...training.backend import BackendChoice, choose_backend
+from ...training.backend import BackendChoice, resolve_backend_choice
 from ...training.evaluate import choose_samples_per_chunk
 from ...training.stack import Stack, StackedLinear
 from ..base import ClientWeighting
@@ -58,7 +58,7 @@ def compute_client_shares(
     weighting: ClientWeighting, client_sample_counts: Sequence[int], dtype_device_template: Tensor
 ) -> ClientShares:
     """`[M]`, summing to 1: 1/M ("uniform", FedENS) or n_k/N ("samples", DW-FedENS)."""
-    choose("client weights", weighting, WEIGHTS)
+    check_allowed_name("client weights", weighting, WEIGHTS)
     counts = client_sample_counts if weighting == "samples" else [1] * len(client_sample_counts)
     weights = torch.tensor(counts, dtype=torch.float64)
     return (weights / weights.sum()).to(dtype_device_template.device, dtype_device_template.dtype)
@@ -426,7 +426,7 @@ class FrozenEnsemble:
         for architecture, members in clients.clients_by_architecture.items():
             modules = [clients.module(k) for k in members]
             device = next(modules[0].parameters()).device.type
-            chosen_backend = choose_backend(
+            chosen_backend = resolve_backend_choice(
                 backend, device, modules[0], architecture[1], len(members)
             )
             group: ClientGroup
@@ -476,4 +476,4 @@ class FrozenEnsemble:
     def compute_logits_without_gradients(self, samples: Samples) -> ClientLogits:
         """`[M, N, C]` without gradients, in chunks: to be kept beside the samples."""
         chunk = min(choose_samples_per_chunk(network, samples) for network in self._kinds)
-        return run_in_chunks(self.logits, samples, dim=1, chunk_size=chunk)
+        return run_in_chunks(self.logits, samples, sample_axis_of_result=1, samples_per_chunk=chunk)

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ...errors import RunError, UsageError, choose
+from ...errors import RunError, UsageError, check_allowed_name
 from ...models.state import ModelState, copy_model
 from ...tensor_types import (
     ClientShares,
@@ -135,7 +135,7 @@ def compute_mean_kronecker_factors(
     Linear). The module is run in eval mode and left as it was; `batch_size` only bounds the memory. Without labels
     B is 0.
     """
-    choose("conv_scale", conv_scale, CONV_SCALES)
+    check_allowed_name("conv_scale", conv_scale, CONV_SCALES)
     layers = find_layers_with_kronecker_factors(module)
     sums = {}
     for name, layer in layers.items():
@@ -169,7 +169,7 @@ def compute_damping_ratio(factors: KroneckerFactors, damping_split: DampingSplit
 
     The paper gives no formula. The ratio is kept within `[1/PI_LIMIT, PI_LIMIT]`.
     """
-    if choose("pi", damping_split, PI_RULES) == "one":
+    if check_allowed_name("pi", damping_split, PI_RULES) == "one":
         return 1.0
     means = [factor.diagonal().double().mean() for factor in (factors.a, factors.b)]
     a, b = torch.stack(means).tolist()  # together: on a GPU each question waits

@@ -64,7 +64,7 @@ class LoraAdapters:
         """Project the gradients of a clients `[a, ...]`, one tensor a parameter, to the numbers that are trained.
 
         G becomes G AᵀA for an adapted weight, 0 for a parameter that is not trained. This is a
-        `training.loop.GradientAdjustment`; the adapters are the same for all `clients`.
+        `training.loop.InPlaceGradientAdjustment`; the adapters are the same for all `clients`.
         """
         for name, gradient in zip(parameters_by_name, gradients_stacked_over_clients, strict=True):
             if name in self.maps:

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from ...comm import Link
 from ...errors import RunError, check_number
-from ...rng import generator
+from ...rng import make_torch_generator
 from ...tensor_types import Vector
 from ..context import ClientIndex
 
@@ -165,7 +165,7 @@ def draw_pairwise_mask(shared_secret: int, shape_device_template: Tensor) -> Mas
     digest = hashlib.sha256(shared_secret.to_bytes(KEY, "little")).digest()
     seed = int.from_bytes(digest[:8], "big") >> 1
     mask = torch.empty(shape_device_template.shape, dtype=torch.int64)
-    mask.random_(-(2**63), None, generator=generator(seed, "mask"))
+    mask.random_(-(2**63), None, generator=make_torch_generator(seed, "mask"))
     return mask.to(shape_device_template.device)
 
 

@@ -31,16 +31,16 @@ from torch import Tensor
 
 from ...comm.link import Payload
 from ...errors import UsageError
-from ...models import load_state, model_state
+from ...models import copy_model_state, load_state
 from ...tensor_types import Features
 from ...training import Recipe, run_in_chunks
 from ...training.local import TrainingOption
 from ...training.loop import Shard
-from ...value_types import MeanPassesPerClient
+from ...value_types import ClientIndex, MeanPassesPerClient
 from ..base import Context, KnobField, Method, NetworkModel, Progress, Steps, knob
-from ..context import ClientIndex, check_finite
+from ..context import check_training_is_finite
 from ..run_outputs import should_record_curve_point
-from ..traffic import FederationSizes, TrafficBytes
+from ..traffic import FederationSizes, RunBytesBothWays
 from .averages import MeanMedianTrimmedOrKrum, average_states
 
 # ------------------------------------------------------------------------------------------------------------ iterative
@@ -86,9 +86,9 @@ class Iterative(Method):
                 f"{self.info.title} counts SGD steps, not those of {ctx.recipe.optimizer}; set optimizer=sgd."
             )
 
-    def bytes_sent(self, sizes: FederationSizes) -> TrafficBytes:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
         taking_part = self.per_round or sizes.clients
-        return TrafficBytes(2 * sizes.models_up * self.rounds * taking_part / sizes.clients)
+        return RunBytesBothWays(2 * sizes.models_up * self.rounds * taking_part / sizes.clients)
 
     def local_passes(
         self, recipe: Recipe, client_sample_counts: Sequence[float]
@@ -135,7 +135,7 @@ class Rounds:
         self.per_round = min(per_round, ctx.clients_count)
         self.models = [ctx.initial_model() for _ in range(ctx.clients_count)]
         self.shards = [ctx.private.train(k) for k in range(ctx.clients_count)]
-        self.first_state = model_state(self.models[0])
+        self.first_state = copy_model_state(self.models[0])
         self.received = self.first_state
         self.names = [name for name, _ in self.models[0].named_parameters()]
         self.result: NetworkModel
@@ -263,7 +263,9 @@ class Rounds:
 
         RunError if the state is not finite: some client's training diverged.
         """
-        check_finite(server_state.values(), f"Round {round_index + 1}", f"lr={self.recipe.lr:g}")
+        check_training_is_finite(
+            server_state.values(), f"Round {round_index + 1}", f"lr={self.recipe.lr:g}"
+        )
         snapshot = None
         if should_record_curve_point(round_index + 1, self.rounds):
             snapshot = NetworkModel(self.ctx.new_model(server_state))

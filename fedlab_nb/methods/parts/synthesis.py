@@ -281,9 +281,9 @@ class DistillationServer:
             self.pool.x,
             teacher,
             self._order,
-            epoch=epoch_from_0,
-            steps=steps,
-            prepare=prepare_images,
+            epoch_from_0=epoch_from_0,
+            most_steps_or_all=steps,
+            prepare_batch=prepare_images,
         ):
             losses.append(loss)
             yield Progress("distillation", epoch_from_0, self.method.epochs)

@@ -16,18 +16,18 @@ import torch
 
 from ...data import Dataset, Federation, federate
 from ...data.dataset import hash_to_content_id
-from ...errors import choose
+from ...errors import check_allowed_name
 from ...methods.base import weighted_mean
-from ...methods.run_outputs import average_client_logits
+from ...methods.run_outputs import average_logits_or_log_mean_probabilities
 from ...models import Network, build, load_state
-from ...rng import generator
+from ...rng import make_torch_generator
 from ...tensor_types import Logits, PlanePoints
 from ...training import (
     ClientModels,
     Recipe,
     compute_accuracy,
     run_in_chunks_with_cache,
-    train_clients_to_end,
+    train_clients_in_place_to_end,
 )
 
 CLASSES = ("blue", "orange", "red")  # the first colours of `list_class_colours`
@@ -52,7 +52,7 @@ def make_toy_dataset() -> Dataset:
     x = {}
     y = {}
     for part, count in POINTS.items():
-        stream = generator(0, "plane", part)
+        stream = make_torch_generator(0, "plane", part)
         y[part] = island_labels.repeat_interleave(count)
         centres = compute_island_centres().repeat_interleave(count, 0)
         x[part] = centres + SPREAD * torch.randn(len(centres), 2, generator=stream)
@@ -103,7 +103,7 @@ class ToyFederation:
     def __init__(self, alpha: float, seed: int = 0, start: ToyStart = "common") -> None:
         self.alpha = alpha
         self.seed = seed
-        self.start = choose("start", start, STARTS)
+        self.start = check_allowed_name("start", start, STARTS)
         self.federation: Federation = federate(
             make_toy_dataset(), alpha=alpha, clients=CLIENTS, seed=seed
         )
@@ -112,14 +112,16 @@ class ToyFederation:
         for rows, _ in self.federation.split(HELD_OUT):
             self.shards.append((data.x_train[rows], data.y_train[rows]))
         networks = [self._make_untrained_network(k) for k in range(CLIENTS)]
-        self.clients = ClientModels(train_clients_to_end(networks, self.shards, RECIPE, seed=seed))
+        self.clients = ClientModels(
+            train_clients_in_place_to_end(networks, self.shards, RECIPE, seed=seed)
+        )
 
     def _make_untrained_network(self, client: int) -> Network:
         """An untrained network, from the common start or the client's own."""
         if self.start == "common":
-            stream = generator(self.seed, "plane", "init")
+            stream = make_torch_generator(self.seed, "plane", "init")
         else:
-            stream = generator(self.seed, "plane", "init", client)
+            stream = make_torch_generator(self.seed, "plane", "init", client)
         return build("mlp1", (2,), len(CLASSES), width=WIDTH, generator=stream)
 
     @property
@@ -145,7 +147,7 @@ class ToyFederation:
 
     def predict_with_mean_logits(self, points: PlanePoints) -> Logits:
         """The mean of the clients' logits."""
-        return average_client_logits(self.clients.logits(points), "logits")
+        return average_logits_or_log_mean_probabilities(self.clients.logits(points), "logits")
 
     def predict_with_averaged_weights(self, points: PlanePoints) -> Logits:
         """The logits of the network with the mean of the clients' weights."""

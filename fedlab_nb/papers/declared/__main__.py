@@ -13,7 +13,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from ...errors import UsageError, choose
+from ...errors import UsageError, check_allowed_name
 from ...files import write_file
 from ...methods import METHODS
 from ...studies.stored_figures import parse_seed_range
@@ -77,14 +77,14 @@ def select_studies_by_name_prefix(name_prefixes: Sequence[str]) -> list[Declared
         return list(studies.values())
     for prefix in name_prefixes:
         if not any(name.startswith(prefix) for name in studies):
-            choose("study", prefix, studies)
+            check_allowed_name("study", prefix, studies)
     return [study for study in studies.values() if study.name.startswith(tuple(name_prefixes))]
 
 
 def parse_method_names(comma_separated_names: str) -> list[str]:
     """Parse "fens,afl"; UsageError for a name of no method."""
     names = [name.strip() for name in comma_separated_names.split(",")]
-    return [choose("method", name, METHODS) for name in names if name]
+    return [check_allowed_name("method", name, METHODS) for name in names if name]
 
 
 def main() -> ExitCode:

@@ -26,7 +26,7 @@ from fedlab_nb.labs.matching.pairs import (
 )
 from fedlab_nb.labs.matching.partners import draw_unit_matches
 from fedlab_nb.methods.matching.wiring import find_unit_wiring, permute_units
-from fedlab_nb.models import build, load_state, model_state
+from fedlab_nb.models import build, copy_model_state, load_state
 
 EXACT = torch.float64
 HILL = InterpolationLine(np.array([0.5, 2.0, 0.7]), np.array([0.9, 0.3, 0.8]))
@@ -52,7 +52,7 @@ def shuffle_units(module, seed=3):
     generator = torch.Generator().manual_seed(seed)
     twin = build_network()
     orders = [torch.randperm(count, generator=generator) for count in wiring.units]
-    load_state(twin, permute_units(model_state(module), wiring, orders))
+    load_state(twin, permute_units(copy_model_state(module), wiring, orders))
     return twin
 
 
@@ -60,7 +60,9 @@ def shuffle_units(module, seed=3):
 @torch.no_grad()
 def test_the_barrier_of_a_network_with_itself_is_0(samples):
     module = build_network()
-    line = measure_interpolation_line(module, model_state(module), model_state(module), *samples)
+    line = measure_interpolation_line(
+        module, copy_model_state(module), copy_model_state(module), *samples
+    )
     assert line.barrier < 1e-12 and np.ptp(line.accuracy) == 0
     assert line.loss == pytest.approx(float(F.cross_entropy(module(samples[0]), samples[1])))
 
@@ -70,11 +72,11 @@ def test_the_ends_are_the_two_networks_and_the_middle_their_average(samples):
     x, y = samples
     one, other = build_network(0), build_network(5)
     between = measure_interpolation_line(
-        one, model_state(one), model_state(other), x, y, point_count=5
+        one, copy_model_state(one), copy_model_state(other), x, y, point_count=5
     )
     average = build_network()
-    other_state = model_state(other)
-    mean = {name: (value + other_state[name]) / 2 for name, value in model_state(one).items()}
+    other_state = copy_model_state(other)
+    mean = {name: (value + other_state[name]) / 2 for name, value in copy_model_state(one).items()}
     load_state(average, mean)
     for index, module in ((0, one), (2, average), (4, other)):
         assert between.loss[index] == pytest.approx(float(F.cross_entropy(module(x), y)))
@@ -119,7 +121,7 @@ def test_cosines_by_hand():
     wiring = find_unit_wiring(one)
     u, v = (torch.cat([m.body[0][1].weight, m.body[0][1].bias[:, None]], 1) for m in (one, other))
     cosines = compute_unit_cosines(
-        model_state(one), model_state(other), wiring, wiring.make_identity_orders(), 0
+        copy_model_state(one), copy_model_state(other), wiring, wiring.make_identity_orders(), 0
     )
     assert cosines[3, 7] == pytest.approx(float(u[3] @ v[7] / u[3].norm() / v[7].norm()))
 

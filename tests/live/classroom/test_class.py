@@ -39,7 +39,7 @@ from fedlab_nb.live.classroom.worth import (
 from fedlab_nb.methods import METHODS, afl, gauss
 from fedlab_nb.methods.fens.aggregators import make_per_class_aggregator
 from fedlab_nb.methods.fens.training import ProxySamples
-from fedlab_nb.rng import generator
+from fedlab_nb.rng import make_torch_generator
 
 
 @pytest.fixture(scope="module")
@@ -380,7 +380,9 @@ def test_the_tiny_rounds_are_those_of_fens():
     rule = make_per_class_aggregator(4, CLASSES)
     proxies = {phone.seat: ProxySamples(phone.logits.transpose(0, 1), phone.y) for phone in phones}
     fens = METHODS["fens"]()
-    for _ in fens.train_aggregator_in_place(rule, proxies, lambda k: generator(0, "x", k)):
+    for _ in fens.train_aggregator_in_place(
+        rule, proxies, lambda k: make_torch_generator(0, "x", k)
+    ):
         pass
     np.testing.assert_allclose(room.rounds.table, rule.get_client_weights(), atol=1e-5)
     assert float((room.rounds.table - 0.25).abs().max()) > 0.1

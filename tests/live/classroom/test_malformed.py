@@ -10,7 +10,7 @@ from class_fixtures import make_message, make_names, make_room
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.live.classroom.messages import NAME
-from fedlab_nb.models import model_state
+from fedlab_nb.models import copy_model_state
 
 NAME_COUNT = 200
 JUNK = [
@@ -68,7 +68,7 @@ def test_malformed_messages_are_refused_in_a_sentence_and_change_nothing(count):
         else:
             assert message.seat == 0
             if message.network is not None:
-                for part in model_state(message.network).values():
+                for part in copy_model_state(message.network).values():
                     assert part.isfinite().all()
             room.forget_message(0)
     assert refused > 0.9 * count

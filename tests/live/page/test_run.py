@@ -14,11 +14,11 @@ from fedlab_nb.methods import afl, gauss
 from fedlab_nb.methods.fens.aggregators import make_trainable_aggregator
 from fedlab_nb.methods.fens.model import FensModel, quantise_experts
 from fedlab_nb.methods.fens.training import ProxySamples
-from fedlab_nb.models import build, model_state
+from fedlab_nb.models import build, copy_model_state
 from fedlab_nb.panels.arithmetic import explain_answer_as_sum, explain_mean_of_client_logits
-from fedlab_nb.rng import generator
+from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.studies.settings import make_recipe_for_classroom
-from fedlab_nb.training import ClientModels, Recipe, train_clients_to_end
+from fedlab_nb.training import ClientModels, Recipe, train_clients_in_place_to_end
 
 FLOATS = "const floats = (rows) => new Float32Array(rows); "
 PIXELS = (
@@ -122,13 +122,13 @@ def test_gaussian_heads_are_pythons(shards, has_all_clients):
 def test_a_client_learns_the_weights_that_python_learns(shards):
     x, y = shards[1]
     images = x.view(-1, 1, 8, 8)
-    model = build("mlp", (1, 8, 8), 10, generator=generator(4, "init", "mlp"))
-    train_clients_to_end([model], [(images, y)], Recipe(epochs=3), seed=4, ids=[1])
+    model = build("mlp", (1, 8, 8), 10, generator=make_torch_generator(4, "init", "mlp"))
+    train_clients_in_place_to_end([model], [(images, y)], Recipe(epochs=3), seed=4, ids=[1])
     code = FLOATS + "const learnt = train(floats(xs[0]), ys[0], { seed: 4, client: 1, epochs: 3 });"
     code += "return [[...learnt], [...logits(learnt, floats(xs[0]))]]"
     weights, logits = run_javascript("learn", code, **convert_shards_to_lists([(x, y)]))
     assert len(weights) == 6570
-    assert measure_gap(weights, flatten_parameters(model_state(model))) < 1e-5
+    assert measure_gap(weights, flatten_parameters(copy_model_state(model))) < 1e-5
     assert measure_gap(logits, model(images).detach()) < 1e-4
 
 
@@ -136,10 +136,13 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
     """Every network in 8 bits, and each one's weight for each class after all tiny rounds."""
     digits = load("digits")
     federation = federate("digits", alpha=0.1, clients=4, seed=4)
-    models = [build("mlp", (1, 8, 8), 10, generator=generator(4, "init", "mlp")) for _ in shards]
+    models = [
+        build("mlp", (1, 8, 8), 10, generator=make_torch_generator(4, "init", "mlp"))
+        for _ in shards
+    ]
     image_shards = [(x.view(-1, 1, 8, 8), y) for x, y in shards]
-    train_clients_to_end(models, image_shards, Recipe(epochs=3), seed=4)
-    networks = [flatten_parameters(model_state(model)).tolist() for model in models]
+    train_clients_in_place_to_end(models, image_shards, Recipe(epochs=3), seed=4)
+    networks = [flatten_parameters(copy_model_state(model)).tolist() for model in models]
     held = [rows for _, rows in federation.split(0.1)]
     _, experts = quantise_experts(ClientModels(models), 8, range(4))
     proxies = {
@@ -148,7 +151,10 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
     }
     rule = make_trainable_aggregator("per_class", 4, 10, 0, (1, 8, 8), start="average")
     fens = fl.METHODS["fens"]()
-    assert len(list(fens.train_aggregator_in_place(rule, proxies, generator))) == fens.rounds
+    assert (
+        len(list(fens.train_aggregator_in_place(rule, proxies, make_torch_generator)))
+        == fens.rounds
+    )
 
     code = (
         FLOATS

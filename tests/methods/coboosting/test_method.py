@@ -251,7 +251,7 @@ def test_the_ensembles_curve_is_its_accuracy_at_every_epoch():
     assert model.report.ensemble_curve is None
     weights = model.report.weights[-1]
     np.testing.assert_allclose(model.report.ensemble_weights, weights / weights.sum(), rtol=1e-5)
-    curve = model.measured(x, y).ensemble_curve
+    curve = model.complete_report_on_test_samples(x, y).ensemble_curve
     assert len(curve) == T and curve[-1] == model.ensemble.accuracy(x, y)
     assert curve[0] == EnsembleModel(model.ensemble.clients).accuracy(x, y)
     snapshots = [
@@ -265,9 +265,14 @@ def test_the_ensembles_curve_is_its_accuracy_at_every_epoch():
 def test_answer_ensemble_predicts_with_the_weighted_ensemble():
     server, ensemble = run()[0], run(answer="ensemble")[0]
     x, y = x_test(), federation().dataset.y_test
-    assert ensemble.measured(x, y).ensemble_curve == server.measured(x, y).ensemble_curve
     assert (
-        WeightedEnsemble(ensemble.clients, [1.0] * M).measured(x, y).get_fields_that_are_not_none()
+        ensemble.complete_report_on_test_samples(x, y).ensemble_curve
+        == server.complete_report_on_test_samples(x, y).ensemble_curve
+    )
+    assert (
+        WeightedEnsemble(ensemble.clients, [1.0] * M)
+        .complete_report_on_test_samples(x, y)
+        .get_fields_that_are_not_none()
         == {}
     )
     assert torch.equal(server.ensemble.logits(x_test()), ensemble.logits(x_test()))

@@ -19,7 +19,7 @@ from fedlab_nb.methods.fedet import model as fedet_model
 from fedlab_nb.methods.fedet.consensus import HEAD, compute_consensus, extract_head
 from fedlab_nb.methods.fedet.model import count_samples_to_keep_in_report
 from fedlab_nb.methods.parts import images as public
-from fedlab_nb.models import model_state
+from fedlab_nb.models import copy_model_state
 from fedlab_nb.training import Recipe
 
 context = functools.partial(method_runs.context, clients=4, models=("mlp:8",), epochs=1)
@@ -110,15 +110,15 @@ def test_after_a_round_heads_are_the_servers_and_bodies_the_mean(head):
     ctx = context(models=("mlp:8", "lenet5:2"), clients=4)
     uploads = record_uploads(ctx)
     out = run(ctx, rounds=1, transfer="both", head=head)
-    server = extract_head(model_state(out.module))
+    server = extract_head(copy_model_state(out.module))
     for kind, before, after in zip(
         (0, 1), out.last.before.modules, out.last.after.modules, strict=True
     ):
         states = uploads[kind::2]
         mean = {name: (states[0][name] + states[1][name]) / 2 for name in states[0]}
-        for name, tensor in model_state(before).items():
+        for name, tensor in copy_model_state(before).items():
             torch.testing.assert_close(tensor, mean[name])
-        for name, tensor in model_state(after).items():
+        for name, tensor in copy_model_state(after).items():
             torch.testing.assert_close(tensor, server[name] if name in server else mean[name])
     assert any(name.startswith(HEAD) for name in server)
 
@@ -128,13 +128,13 @@ def test_uploaded_heads_are_averaged():
     ctx = context()
     uploads = record_uploads(ctx)
     out = run(ctx, transfer="up", one_shot_steps=1, server_lr=1e-9)
-    for name, tensor in extract_head(model_state(out.module)).items():
+    for name, tensor in extract_head(copy_model_state(out.module)).items():
         torch.testing.assert_close(
             tensor, sum(state[name] for state in uploads) / 4, atol=1e-6, rtol=0
         )
     without_transfer = run(context(), transfer="none", one_shot_steps=1)
     # Where no head is transferred, networks have no common head.
-    assert "hidden.0.weight" not in model_state(without_transfer.module)
+    assert "hidden.0.weight" not in copy_model_state(without_transfer.module)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,9 @@ def test_transfer_of_heads_can_be_switched(transfer, up, down):
     assert sum(p.phase == "heads averaged" for p in progress) == 2 * up
     is_unchanged = True
     for before, after in zip(out.last.before.modules, out.last.after.modules, strict=True):
-        for a, b in zip(model_state(before).values(), model_state(after).values(), strict=True):
+        for a, b in zip(
+            copy_model_state(before).values(), copy_model_state(after).values(), strict=True
+        ):
             is_unchanged = is_unchanged and torch.equal(a, b)
     assert is_unchanged == (not down)
 
@@ -255,8 +257,8 @@ def test_the_report_has_dissent_and_effective_clients_by_round():
     assert 1 <= report.effective_clients <= 2 and 0 <= report.dissent <= 1
     one_round = run(rounds=1).report
     assert (
-        one_round.numbers()["dissent"] == one_round.dissent
-        and "dissent_by_round" not in one_round.numbers()
+        one_round.get_plain_fields()["dissent"] == one_round.dissent
+        and "dissent_by_round" not in one_round.get_plain_fields()
     )
 
 
@@ -265,7 +267,7 @@ def test_final_measurements_cover_all_rounds():
     data, out = load("digits"), run(rounds=3)
     x, y = data.x_test, data.y_test
     assert out.report.shown_rounds is None
-    report = out.measured(x, y)
+    report = out.complete_report_on_test_samples(x, y)
     names = ("clients_accuracy", "consensus_accuracy", "small_before", "small_after")
     assert report.shown_rounds == [1, 2, 3] and all(
         len(getattr(report, name)) == 3 for name in names
@@ -284,12 +286,12 @@ def test_final_measurements_cover_all_rounds():
     assert report.test_truth.tolist() == y[rows].tolist() and len(rows) == len(x) == 360
     torch.testing.assert_close(torch.as_tensor(report.test_logits), votes[:, rows])
     torch.testing.assert_close(torch.as_tensor(report.test_student), out.logits(x[rows]))
-    assert out.measured(x, y) is report and not out._past
+    assert out.complete_report_on_test_samples(x, y) is report and not out._past
 
 
 def test_the_number_of_stored_past_models_is_bounded(monkeypatch):
     monkeypatch.setattr(fedet_model, "MOST", 1)
     data, out = load("digits"), run(rounds=3)
-    assert out.measured(data.x_test, data.y_test).shown_rounds == [1]
+    assert out.complete_report_on_test_samples(data.x_test, data.y_test).shown_rounds == [1]
     for shape, rows in (((50, 500, 100), 100), ((500, 500, 1000), 20), ((1, 7, 2), 7)):
         assert count_samples_to_keep_in_report(torch.zeros(1, 1, 1).expand(shape), 200) == rows

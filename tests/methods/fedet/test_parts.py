@@ -26,8 +26,8 @@ from fedlab_nb.methods.parts.images import (
     find_sample_indices_of_lower_half_of_classes,
     resize_images_to_shape,
 )
-from fedlab_nb.models import build, count_parameters, load_state, model_state
-from fedlab_nb.training import Recipe, train_clients_to_end
+from fedlab_nb.models import build, copy_model_state, count_parameters, load_state
+from fedlab_nb.training import Recipe, train_clients_in_place_to_end
 
 KINDS = ["mlp", "cnn", "lenet5", "resnet8"]
 
@@ -47,7 +47,7 @@ context = functools.partial(method_runs.context, clients=4, epochs=1)
     "head, floats", [("mlp", 16 * 16 + 16 + 10 * 16 + 10), ("last-linear", 10 * 16 + 10)]
 )
 def test_heads_have_the_same_shapes_for_every_body(head, floats):
-    heads = [extract_head(model_state(make_common_head_network(name, head))) for name in KINDS]
+    heads = [extract_head(copy_model_state(make_common_head_network(name, head))) for name in KINDS]
     shapes = [{name: tuple(t.shape) for name, t in head_state.items()} for head_state in heads]
     assert all(shape == shapes[0] for shape in shapes)
     assert all(sum(t.numel() for t in head_state.values()) == floats for head_state in heads)
@@ -58,7 +58,7 @@ def test_a_network_with_common_head_is_body_adapter_and_head():
         make_common_head_network("cnn"),
         torch.rand(3, 1, 8, 8, generator=seeded(), dtype=torch.float64),
     )
-    state = model_state(net)
+    state = copy_model_state(net)
     adapted = (net.body(x) @ state["adapter.0.weight"].T + state["adapter.0.bias"]).clamp(min=0)
     features = (adapted @ state["hidden.0.weight"].T + state["hidden.0.bias"]).clamp(min=0)
     torch.testing.assert_close(net.features(x), features)
@@ -77,7 +77,7 @@ def test_networks_with_common_heads_train_the_same_on_both_backends(name):
     ]
     recipe = Recipe(epochs=2, batch_size=4)
     looped, stacked = (
-        train_clients_to_end(
+        train_clients_in_place_to_end(
             [make_common_head_network(name) for _ in shards],
             shards,
             recipe,
@@ -87,19 +87,19 @@ def test_networks_with_common_heads_train_the_same_on_both_backends(name):
         for backend in ("loop", "stacked")
     )
     for looped_model, stacked_model in zip(looped, stacked, strict=True):
-        mine = model_state(looped_model)
-        theirs = model_state(stacked_model)
+        mine = copy_model_state(looped_model)
+        theirs = copy_model_state(stacked_model)
         for name_of_tensor in mine:
             torch.testing.assert_close(mine[name_of_tensor], theirs[name_of_tensor])
 
 
 def test_states_are_averaged_by_architecture_and_heads_over_all_clients():
     states = [
-        model_state(make_common_head_network(name, seed=s))
+        copy_model_state(make_common_head_network(name, seed=s))
         for s, name in enumerate(["mlp", "cnn", "mlp", "lenet5"])
     ]
     kinds = ["mlp", "cnn", "mlp", "lenet5"]
-    table = {name: model_state(make_common_head_network(name, seed=50)) for name in KINDS}
+    table = {name: copy_model_state(make_common_head_network(name, seed=50)) for name in KINDS}
     head = average_heads_unweighted(states)
     for name, tensor in head.items():
         torch.testing.assert_close(tensor, sum(s[name] for s in states) / 4)
@@ -110,7 +110,7 @@ def test_states_are_averaged_by_architecture_and_heads_over_all_clients():
     assert all(
         torch.equal(means["resnet8"][n], table["resnet8"][n]) for n in table["resnet8"]
     )  # nobody brought one
-    server = extract_head(model_state(make_common_head_network("mlp", seed=99)))
+    server = extract_head(copy_model_state(make_common_head_network("mlp", seed=99)))
     for kind, state in means.items():
         loaded = state | server
         load_state(make_common_head_network(kind), loaded)

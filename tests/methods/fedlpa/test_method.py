@@ -28,9 +28,9 @@ from fedlab_nb.methods.fedlpa.server import (
     solve_layer_with_part_of_precision,
 )
 from fedlab_nb.methods.regmean import merge_layer_by_regmean
-from fedlab_nb.models import build, model_state
+from fedlab_nb.models import build, copy_model_state
 from fedlab_nb.studies import run
-from fedlab_nb.training import Recipe, train_clients_to_end
+from fedlab_nb.training import Recipe, train_clients_in_place_to_end
 
 EXACT = torch.float64
 
@@ -57,7 +57,7 @@ def test_with_large_damping_the_model_is_the_average(weights):
     ctx = context(remembered=remembered)
     out, _ = watched(FedLPA(damping=1e12, weights=weights).run(ctx))
     average = weighted_mean(remembered[0], ctx.sizes if weights == "samples" else [1] * 4)
-    assert_states_close(model_state(out.module), average, 1e-4)
+    assert_states_close(copy_model_state(out.module), average, 1e-4)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_batch_norm_is_averaged_with_the_clients_weights():
     ctx = context(clients=3, epochs=1, model="resnet8", width=4, remembered=remembered)
     out, _ = watched(FedLPA().run(ctx))
     average = weighted_mean(remembered[0], ctx.sizes)
-    state = model_state(out.module)
+    state = copy_model_state(out.module)
     layers = {f"{name}.{part}" for name in out.report.layers for part in ("weight", "bias")}
     averaged_names = state.keys() - layers
     assert any("running_var" in name for name in averaged_names)
@@ -125,7 +125,9 @@ def test_gradient_descent_yields_models_and_can_be_stopped():
         out.report.layers, 33
     )
     shortcut, _ = watched(FedLPA(solver="ea").run(context(remembered=remembered)))
-    assert_states_close(model_state(solving[0].model.module), model_state(shortcut.module), 1e-12)
+    assert_states_close(
+        copy_model_state(solving[0].model.module), copy_model_state(shortcut.module), 1e-12
+    )
     assert [p.done for p in progress if p.phase == "factor pass"] == [1, 2, 3, 4]
 
     ctx = context(remembered=remembered)
@@ -157,11 +159,11 @@ def test_rounds_after_fedlpa_are_fedavg_from_its_model():
     start, _ = watched(FedLPA().run(context(remembered=remembered)))
     ctx = context(remembered=remembered)
     end, progress = watched(FedLPA(rounds=1, local_epochs=2).run(ctx))
-    models = [ctx.new_model(model_state(start.module)) for _ in range(4)]
+    models = [ctx.new_model(copy_model_state(start.module)) for _ in range(4)]
     shards = [ctx.private.train(k) for k in range(4)]
-    train_clients_to_end(models, shards, dataclasses.replace(ctx.recipe, epochs=2), seed=0)
-    average = weighted_mean([model_state(model) for model in models], ctx.sizes)
-    assert_states_close(model_state(end.module), average, 1e-12)
+    train_clients_in_place_to_end(models, shards, dataclasses.replace(ctx.recipe, epochs=2), seed=0)
+    average = weighted_mean([copy_model_state(model) for model in models], ctx.sizes)
+    assert_states_close(copy_model_state(end.module), average, 1e-12)
     state = 4 * 8 * 6570  # four clients, float64
     assert ctx.link.ledger.by_phase()["rounds"] == (state, state)
     assert end.report.residual == start.report.residual
@@ -173,9 +175,11 @@ def test_noise_changes_the_model_and_is_repeatable():
     clean, _ = watched(FedLPA().run(context(remembered=remembered)))
     noisy, _ = watched(FedLPA(noise=0.1).run(context(remembered=remembered)))
     second_run, _ = watched(FedLPA(noise=0.1).run(context(remembered=remembered)))
-    assert_states_close(model_state(noisy.module), model_state(second_run.module), 0)
+    assert_states_close(copy_model_state(noisy.module), copy_model_state(second_run.module), 0)
     name = "classifier.weight"
-    assert (model_state(noisy.module)[name] - model_state(clean.module)[name]).abs().max() > 1e-3
+    assert (
+        copy_model_state(noisy.module)[name] - copy_model_state(clean.module)[name]
+    ).abs().max() > 1e-3
 
 
 def test_noise_has_its_scale_and_factors_stay_positive():
@@ -244,7 +248,7 @@ def test_replaying_the_server_gives_the_model_of_the_run(remembered, damping, pi
     replay, _, _ = replay_server(remembered)
     _, model, _ = replay_server(remembered, damping=damping, pi=pi)
     state = replay.solve_global_state("exact", replay.make_uploads(damping, pi))
-    for name, tensor in model_state(model.module).items():
+    for name, tensor in copy_model_state(model.module).items():
         torch.testing.assert_close(state[name], tensor, rtol=0, atol=0)
     assert replay.compute_accuracy_on_replay_samples(state) == model.accuracy(replay.x, replay.y)
 

@@ -14,18 +14,18 @@ from fedlab_nb.methods.fens.training import (
     count_votes_by_true_class,
 )
 from fedlab_nb.methods.parts.frozen_ensemble import compute_class_shares
-from fedlab_nb.rng import generator
+from fedlab_nb.rng import make_torch_generator
 
 M, C, B = 4, 3, 7
 IMAGE = (1, 8, 8)
 
 
 def draw_logits(dtype=torch.float64):
-    return torch.randn(B, M, C, generator=generator(0, "z"), dtype=dtype) * 5
+    return torch.randn(B, M, C, generator=make_torch_generator(0, "z"), dtype=dtype) * 5
 
 
 def draw_images():
-    return torch.rand(B, *IMAGE, generator=generator(0, "x"), dtype=torch.float64)
+    return torch.rand(B, *IMAGE, generator=make_torch_generator(0, "x"), dtype=torch.float64)
 
 
 def set_weights(rule, values):
@@ -70,7 +70,7 @@ def test_weighted_averaging_is_per_class_with_shares_of_the_counts():
 
 def test_an_mlp_with_2c_units_can_be_any_per_class_rule():
     """relu(a) - relu(-a) = a: W_1 = [diag(lambda_i), -diag(lambda_i)]_i and W_2 = [I; -I]."""
-    table = torch.randn(M, C, generator=generator(1), dtype=torch.float64)
+    table = torch.randn(M, C, generator=make_torch_generator(1), dtype=torch.float64)
     mlp = rules.MLP(M, C, hidden_units=2 * C).double()
     half = torch.cat([torch.diag(row) for row in table], 1)  # [C, M*C]
     eye = torch.eye(C, dtype=torch.float64)
@@ -87,7 +87,7 @@ def test_an_mlp_with_2c_units_can_be_any_per_class_rule():
 
 def test_a_gate_weights_the_clients_for_each_sample():
     moe = rules.make_trainable_aggregator(
-        "moe", M, C, input_shape=IMAGE, generator=generator(2)
+        "moe", M, C, input_shape=IMAGE, generator=make_torch_generator(2)
     ).double()
     z = draw_logits()
     x = draw_images()
@@ -173,7 +173,7 @@ def test_features_are_the_inputs_of_the_last_linear_layer():
 
 
 def test_xavier_weights_have_their_range():
-    rule = rules.make_per_class_aggregator(30, 70, "xavier", generator(0))
+    rule = rules.make_per_class_aggregator(30, 70, "xavier", make_torch_generator(0))
     bound = math.sqrt(6 / 100)
     assert 0.9 * bound < rule.get_client_weights().abs().max() <= bound
 
@@ -188,7 +188,7 @@ def draw_proxy_samples(labels=((0, 1, 1, 2), (), (2, 0))):
     """Three clients, one of them without a sample."""
     proxies = []
     for i, labels_of_client in enumerate(labels):
-        stream = generator(0, "influence", i)
+        stream = make_torch_generator(0, "influence", i)
         z = 4 * torch.randn(len(labels_of_client), M, C, generator=stream, dtype=torch.float64)
         x = torch.rand(len(labels_of_client), *IMAGE, generator=stream, dtype=torch.float64)
         proxies.append(ProxySamples(z, torch.tensor(labels_of_client, dtype=torch.long), x))
@@ -203,7 +203,7 @@ class RuleWithoutWeights(rules.WeightedSum):
 
 
 def test_the_influence_in_a_weighted_sum_is_the_weight():
-    table = torch.randn(M, C, generator=generator(1), dtype=torch.float64)
+    table = torch.randn(M, C, generator=make_torch_generator(1), dtype=torch.float64)
     rule = rules.WeightedSum(table.clone(), C, trained=True)
     before = compute_mean_true_class_gradients(rule, draw_proxy_samples())
     assert torch.equal(before, table)
@@ -222,7 +222,7 @@ def test_the_influence_in_a_weighted_sum_is_the_weight():
 def test_the_contribution_to_a_weighted_sum_is_weight_times_mean_logit():
     """Over the clients it adds up to the mean score of the true class."""
     rule = rules.WeightedSum(
-        torch.randn(M, C, generator=generator(1), dtype=torch.float64), C, trained=True
+        torch.randn(M, C, generator=make_torch_generator(1), dtype=torch.float64), C, trained=True
     )
     proxies = draw_proxy_samples()
     z, labels, _ = ProxySamples.concatenate(proxies)
@@ -241,7 +241,7 @@ def test_the_contribution_to_a_weighted_sum_is_weight_times_mean_logit():
 
 def test_the_influence_in_a_mixture_is_the_mean_gate_of_the_class():
     rule = rules.make_trainable_aggregator(
-        "moe", M, C, input_shape=IMAGE, generator=generator(2)
+        "moe", M, C, input_shape=IMAGE, generator=make_torch_generator(2)
     ).double()
     proxies = draw_proxy_samples()
     _, labels, x = ProxySamples.concatenate(proxies)
@@ -259,7 +259,7 @@ def test_the_influence_in_a_mixture_is_the_mean_gate_of_the_class():
 
 def test_the_influence_in_a_network_is_the_mean_slope():
     """d f_c / d z_ic = sum over the active units j of W_2[c, j] W_1[j, i C + c]."""
-    rule = rules.MLP(M, C, hidden_units=5, generator=generator(3)).double()
+    rule = rules.MLP(M, C, hidden_units=5, generator=make_torch_generator(3)).double()
     proxies = draw_proxy_samples()
     z, labels, _ = ProxySamples.concatenate(proxies)
     is_active = (rule.hidden(z.flatten(1)) > 0).double()
@@ -275,7 +275,7 @@ def test_the_influence_in_a_network_is_the_mean_slope():
 
 def test_the_influence_on_a_class_without_samples_is_measured_on_all_samples():
     rule = rules.make_trainable_aggregator(
-        "moe", M, C, input_shape=IMAGE, generator=generator(2)
+        "moe", M, C, input_shape=IMAGE, generator=make_torch_generator(2)
     ).double()
     proxies = draw_proxy_samples(labels=((0, 1, 1), (0,)))
     _, _, x = ProxySamples.concatenate(proxies)

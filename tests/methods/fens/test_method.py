@@ -52,10 +52,10 @@ def test_the_report_has_the_accuracies_of_the_average_and_of_each_client(federat
     fens, _ = run(context(federation), bits=3, rounds=2)
     x = x_test(federation)
     y = federation.dataset.y_test
-    report = fens.measured(x, y)
+    report = fens.complete_report_on_test_samples(x, y)
     average, _ = run(context(federation), bits=3, aggregator="averaging")
     assert report.average_accuracy == average.accuracy(x, y)
-    assert average.measured(x, y).average_accuracy == average.accuracy(x, y)
+    assert average.complete_report_on_test_samples(x, y).average_accuracy == average.accuracy(x, y)
     by_hand = [
         float((fens.experts.clients.module(k)(x).argmax(1) == y).double().mean()) for k in range(M)
     ]
@@ -194,8 +194,11 @@ def test_distillation_gives_one_network_and_sends_nothing(federation):
     )
     x = x_test(federation)
     y = federation.dataset.y_test
-    measured = student.measured(x, y)
-    assert measured.numbers().items() >= fens.measured(x, y).numbers().items()
+    measured = student.complete_report_on_test_samples(x, y)
+    assert (
+        measured.get_plain_fields().items()
+        >= fens.complete_report_on_test_samples(x, y).get_plain_fields().items()
+    )
     assert measured.teacher_accuracy == fens.accuracy(x, y)
     assert measured.public_images == len(federation.dataset.x_public)
     second_student, _ = run(context(federation), rounds=10, distil=True, distil_steps=60)

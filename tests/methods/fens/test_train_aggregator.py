@@ -16,7 +16,7 @@ from fedlab_nb.methods.fens.training import (
     draw_batch_indices,
     draw_participants_of_rounds,
 )
-from fedlab_nb.rng import generator
+from fedlab_nb.rng import make_torch_generator
 
 M, C, IMAGE = 5, 4, (1, 8, 8)
 SIZES = [3, 40, 11, 1, 17]
@@ -28,7 +28,7 @@ both_forms = pytest.mark.parametrize("at_once", [BY_CLIENT, AT_ONCE], ids=["by c
 def draw_proxy_samples(sizes=SIZES, clients=M):
     proxies = []
     for i, n in enumerate(sizes):
-        stream = generator(0, "proxy", i)
+        stream = make_torch_generator(0, "proxy", i)
         z = 3 * torch.randn(n, clients, C, generator=stream, dtype=torch.float64)
         x = torch.rand(n, *IMAGE, generator=stream, dtype=torch.float64)
         proxies.append(ProxySamples(z, torch.randint(0, C, (n,), generator=stream), x))
@@ -36,7 +36,7 @@ def draw_proxy_samples(sizes=SIZES, clients=M):
 
 
 def make_batch_stream(i):
-    return generator(0, "batches", i)
+    return make_torch_generator(0, "batches", i)
 
 
 def draw_batches(proxies, plan):
@@ -49,7 +49,13 @@ def draw_batches(proxies, plan):
 
 def make_rule(name, clients=M):
     return rules.make_trainable_aggregator(
-        name, clients, C, hidden_units=6, input_shape=IMAGE, start="xavier", generator=generator(7)
+        name,
+        clients,
+        C,
+        hidden_units=6,
+        input_shape=IMAGE,
+        start="xavier",
+        generator=make_torch_generator(7),
     ).double()
 
 
@@ -196,7 +202,8 @@ def test_without_any_sample_training_is_refused():
 def test_batches_are_shuffled_passes_that_do_not_depend_on_the_number_of_steps():
     ten, three, none = draw_proxy_samples([10, 3, 0])
     short, long = (
-        draw_batch_indices(ten, 3, steps, generator(0, "batches", 2)) for steps in (4, 50)
+        draw_batch_indices(ten, 3, steps, make_torch_generator(0, "batches", 2))
+        for steps in (4, 50)
     )
     assert long.shape == (50, 3) and torch.equal(long[:4], short)
     # Three batches of three make a pass: nine different samples of ten.
@@ -204,9 +211,10 @@ def test_batches_are_shuffled_passes_that_do_not_depend_on_the_number_of_steps()
         assert len(set(long[first_step : first_step + 3].flatten().tolist())) == 9
     assert long.unique().tolist() == list(range(10))
     assert torch.equal(
-        draw_batch_indices(three, 3, 2, generator(0)), torch.tensor([[0, 1, 2], [0, 1, 2]])
+        draw_batch_indices(three, 3, 2, make_torch_generator(0)),
+        torch.tensor([[0, 1, 2], [0, 1, 2]]),
     )
-    assert draw_batch_indices(none, 3, 2, generator(0)).shape == (2, 0)
+    assert draw_batch_indices(none, 3, 2, make_torch_generator(0)).shape == (2, 0)
 
 
 def test_gradients_are_computed_outside_of_the_server_block():

@@ -16,7 +16,7 @@ from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fusefl import FuseFL, network
 from fedlab_nb.methods.fusefl.blocks import ClientBlocks, cut_into_blocks, narrow_architecture
 from fedlab_nb.methods.fusefl.network import FusedNetwork, FuseFLReport, Stage
-from fedlab_nb.models import build, count_parameters, model_state
+from fedlab_nb.models import build, copy_model_state, count_parameters
 from fedlab_nb.studies.experiment import exhaust_generator
 
 MIB = 2**20
@@ -132,11 +132,11 @@ def test_frozen_blocks_do_not_change(monkeypatch, cache, frozen_norm):
     for k, stage in enumerate(fused.stages):
         assert not any(p.requires_grad or p.grad is not None for p in stage.parameters())
         for m, branch in enumerate(stage.branches):
-            assert_same(model_state(branch), sent[f"block {k + 1}"][m])
+            assert_same(copy_model_state(branch), sent[f"block {k + 1}"][m])
     assert any("running_mean" in name for name in sent["block 1"][0])
-    before = model_state(fused)
+    before = copy_model_state(fused)
     fused.train()(samples())  # even in train mode
-    assert_same(model_state(fused), before)
+    assert_same(copy_model_state(fused), before)
 
 
 @pytest.mark.slow
@@ -147,7 +147,7 @@ def test_cached_and_recomputed_features_give_the_same_model(monkeypatch, adaptor
         monkeypatch.setattr(network, "CACHE_BYTES", cache)
         method = FuseFL(blocks=3, adaptor=adaptor, virtual=10, merge="sum")
         models.append(exhaust_generator(method.run(context(model="cnn", width=6))))
-    states = [model_state(model.module) for model in models]
+    states = [copy_model_state(model.module) for model in models]
     heads = [
         {name: state.pop(name) for name in list(state) if state[name].shape[:1] == (10,)}
         for state in states
@@ -184,7 +184,7 @@ def test_the_fused_forward_pass_by_hand():
     """Two clients, two blocks of an MLP, conv adaptor, sum, classifier: written out with F.linear."""
     ctx = context(clients=2, epochs=2)
     model = exhaust_generator(FuseFL(virtual=10, merge="sum").run(ctx))
-    state = model_state(model.module)
+    state = copy_model_state(model.module)
     x = samples()
     flat = x.flatten(1)
 
@@ -273,7 +273,7 @@ def test_calibration_can_use_the_clients_rate():
 def test_calibration_changes_the_head_alone():
     plain = exhaust_generator(FuseFL(head="average").run(context())).module
     calibrated = exhaust_generator(FuseFL(virtual=50).run(context())).module
-    assert_same(model_state(plain.stages), model_state(calibrated.stages))
+    assert_same(copy_model_state(plain.stages), copy_model_state(calibrated.stages))
     assert not torch.equal(plain.heads[0].weight, calibrated.heads[0].weight)
 
 
@@ -339,7 +339,7 @@ def test_accuracies_of_clients_after_each_round_at_home_and_on_the_test_set():
     ctx = context(clients=3, epochs=16)
     model = exhaust_generator(FuseFL(virtual=10).run(ctx))
     x, y = samples(), torch.arange(20) % 10
-    report = model.measured(x, y)
+    report = model.complete_report_on_test_samples(x, y)
     assert np.shape(report.outside) == report.home.shape == (2, 3)
     last_round = model.rounds[-1]
     # After the last round the clients are the fused network's branches, each with its own classifier.
@@ -368,7 +368,7 @@ def test_models_of_round_one_do_not_change_later():
 def test_the_report_compares_the_classifiers(head):
     model = exhaust_generator(FuseFL(head=head, virtual=20).run(context()))
     x, y = samples(), torch.arange(20) % 10
-    heads = model.measured(x, y).heads
+    heads = model.complete_report_on_test_samples(x, y).heads
     expected = {"own", "average", "ccvr"} if head == "ccvr" else {"own", "average"}
     assert set(heads) == expected
     assert heads[head] == model.accuracy(x, y)
@@ -385,7 +385,7 @@ def test_the_report_compares_the_classifiers(head):
 def test_for_large_networks_no_clients_are_kept(monkeypatch):
     monkeypatch.setattr(network, "MOST_NUMBERS", 100)
     model = exhaust_generator(FuseFL(head="own").run(context(epochs=1)))
-    report = model.measured(samples(), torch.zeros(20))
+    report = model.complete_report_on_test_samples(samples(), torch.zeros(20))
     assert report.home is None and report.outside is None
 
 
@@ -408,7 +408,7 @@ def test_snapshots_report_round_and_bytes_and_the_final_report_does_not():
     assert [block for block, *_ in snapshots] == sorted(block for block, *_ in snapshots)
     assert {block for block, *_ in snapshots} == {1, 2, 3}
     assert snapshots[-1][1:] == (ctx.link.ledger.up, ctx.link.ledger.down)
-    final_report = model.measured(samples(), torch.zeros(20))
+    final_report = model.complete_report_on_test_samples(samples(), torch.zeros(20))
     assert isinstance(final_report, FuseFLReport) and {"block", "sent"}.isdisjoint(
-        final_report.numbers()
+        final_report.get_plain_fields()
     )

@@ -10,10 +10,10 @@ from torch import tensor
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.matching.fedma import FedMA
 from fedlab_nb.methods.matching.wiring import find_unit_wiring, permute_units
-from fedlab_nb.models import build, load_state, model_state
+from fedlab_nb.models import build, copy_model_state, load_state
 from fedlab_nb.models.state import copy_model
 from fedlab_nb.studies.experiment import exhaust_generator
-from fedlab_nb.training import Recipe, train_clients
+from fedlab_nb.training import Recipe, train_clients_in_place
 
 
 def test_matching_two_units_by_hand():
@@ -47,7 +47,7 @@ def test_permuted_copies_are_fused_to_the_network(model, units):
         orders = [
             torch.randperm(n, generator=torch.Generator().manual_seed(k)) for n in wiring.units
         ]
-        load_state(models[k], permute_units(model_state(network), wiring, orders))
+        load_state(models[k], permute_units(copy_model_state(network), wiring, orders))
     ctx.send_initial_models = lambda: models
     x = torch.rand(50, 1, 8, 8, dtype=torch.float64)
     expected = network(x)
@@ -93,7 +93,7 @@ def test_fused_layers_are_frozen():
 
         options = {"seed": ctx.seed, "backend": "loop", "stream": stream}
         exhaust_generator(
-            train_clients([model], [(x, y)], recipe, adjust=freeze_first_layers, **options)
+            train_clients_in_place([model], [(x, y)], recipe, adjust=freeze_first_layers, **options)
         )
     has_class = torch.bincount(y, minlength=10) > 0
     z = torch.rand(20, 1, 8, 8, dtype=torch.float64)

@@ -8,7 +8,7 @@ import torch
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.matching import RULES, Matching
 from fedlab_nb.methods.matching.wiring import find_unit_wiring, permute_units
-from fedlab_nb.models import build, model_state
+from fedlab_nb.models import build, copy_model_state
 from fedlab_nb.studies.experiment import exhaust_generator
 from tests.methods.test_fisher_merge import context
 
@@ -17,7 +17,7 @@ ORDERS = [rule for rule in RULES if rule != "pfnm"]
 
 
 def make_initial_state():
-    return model_state(build("mlp", (1, 8, 8), 10, dtype=EXACT))
+    return copy_model_state(build("mlp", (1, 8, 8), 10, dtype=EXACT))
 
 
 @pytest.mark.parametrize("rule", ORDERS)
@@ -31,7 +31,7 @@ def test_equal_networks_are_not_permuted(rule):
         report.orders, np.tile(np.concatenate([np.arange(64), np.arange(32)]), (3, 1))
     )
     assert report.moved == [0.0] * 3 and report.distances == [[0.0, 0.0]] * 3
-    for name, tensor in model_state(model.module).items():
+    for name, tensor in copy_model_state(model.module).items():
         torch.testing.assert_close(tensor, make_initial_state()[name])
 
 
@@ -41,7 +41,7 @@ def test_pfnm_of_one_client_is_its_model_for_a_flat_prior():
     ctx = context(clients=1, model="mlp1", remembered=remembered)
     model = exhaust_generator(Matching(rule="pfnm", sigma0=1e3, sigma=1e-3).run(ctx))
     held_classes = torch.bincount(ctx.private.train(0)[1], minlength=10) > 0
-    state = model_state(model.module)
+    state = copy_model_state(model.module)
     for name, tensor in remembered[0][0].items():
         rows = held_classes if name.startswith("classifier") else slice(None)
         torch.testing.assert_close(state[name][rows], tensor[rows], rtol=1e-9, atol=1e-10)
@@ -60,11 +60,13 @@ def test_the_result_is_the_average_in_the_reported_orders(rule, weights):
     states = [permute_units(s, wiring, o) for s, o in zip(remembered[0], orders, strict=True)]
     client_weights = ctx.sizes if weights == "samples" else [1] * 4
     by_hand = weighted_mean(states, client_weights)
-    assert all(torch.equal(t, by_hand[name]) for name, t in model_state(model.module).items())
+    assert all(torch.equal(t, by_hand[name]) for name, t in copy_model_state(model.module).items())
     assert report.reference == int(np.argmax(ctx.sizes)) and report.neurons == 96
     assert report.layers == ["body.0.1", "body.1.0"]
     plain = weighted_mean(remembered[0], client_weights)
-    assert all(torch.equal(t, plain[name]) for name, t in model_state(model.average.module).items())
+    assert all(
+        torch.equal(t, plain[name]) for name, t in copy_model_state(model.average.module).items()
+    )
 
 
 def test_without_sweeps_all_clients_are_matched_with_the_largest():
@@ -92,6 +94,6 @@ def test_bytes_follow_the_formula(rule, model, init):
     ctx = context(clients=3, model=model, dtype=torch.float32)
     ctx.init = init
     out = exhaust_generator(Matching(rule=rule).run(ctx))
-    d = sum(t.numel() for t in model_state(out.clients.module(0)).values())
+    d = sum(t.numel() for t in copy_model_state(out.clients.module(0)).values())
     up, down = byte_formulas.matching_bytes(d, 10 if rule == "pfnm" else 0, init == "different")
     assert set(ctx.link.ledger.by_client().values()) == {(up, down)}

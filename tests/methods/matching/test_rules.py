@@ -13,7 +13,12 @@ from torch import nn
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.matching import record_unit_activations, rules
 from fedlab_nb.methods.matching.wiring import find_unit_wiring, permute_units
-from fedlab_nb.models import build, load_state, model_state, prepend_input_normalisation_in_place
+from fedlab_nb.models import (
+    build,
+    copy_model_state,
+    load_state,
+    prepend_input_normalisation_in_place,
+)
 from fedlab_nb.models.state import copy_model
 
 NETWORKS = [
@@ -62,7 +67,7 @@ def copy_with_state(module, state):
 def test_permuting_one_group_keeps_the_function_and_every_tensor_of_it_matters(name, shape, width):
     module = build_network(name, shape, width)
     wiring = find_unit_wiring(module)
-    state = model_state(module)
+    state = copy_model_state(module)
     orders = draw_orders(wiring)
     x = torch.rand(6, *shape, generator=seeded(1), dtype=torch.float64)
     for group in range(len(wiring.units)):
@@ -81,13 +86,13 @@ def test_permuting_a_perceptron_by_hand():
     """Two units of three inputs change places: rows and bias of the first layer, columns of the second."""
     module = build("mlp1", (3,), 2, width=2, dtype=torch.float64)
     wiring = find_unit_wiring(module)
-    a, b, c, d = model_state(module).values()
+    a, b, c, d = copy_model_state(module).values()
     assert (wiring.layers, wiring.units, wiring.activation_modules) == (
         ("body.0.1",),
         (2,),
         ("body.0.2",),
     )
-    swapped = permute_units(model_state(module), wiring, [torch.tensor([1, 0])])
+    swapped = permute_units(copy_model_state(module), wiring, [torch.tensor([1, 0])])
     expected = (a[[1, 0]], b[[1, 0]], c[:, [1, 0]], d)
     assert all(map(torch.equal, swapped.values(), expected))
     assert len(swapped) == len(expected)
@@ -161,7 +166,7 @@ def find_orders(rule, reference, state, wiring, start=None):
 def test_a_permuted_copy_is_recovered_to_the_last_digit(rule, name, shape, width):
     module = build_network(name, shape, width)
     wiring = find_unit_wiring(module)
-    state = model_state(module)
+    state = copy_model_state(module)
     orders = draw_orders(wiring)
     permuted = permute_units(state, wiring, orders)
     found = find_orders(rule, state, permuted, wiring)
@@ -177,7 +182,7 @@ def test_matching_by_activations_recovers_the_function_of_a_permuted_copy():
     module = build_network("mlp")
     module.body[0][1].bias[:4] = -100  # four dead units
     wiring = find_unit_wiring(module)
-    state = model_state(module)
+    state = copy_model_state(module)
     permuted = permute_units(state, wiring, draw_orders(wiring))
     x = torch.rand(200, 1, 8, 8, generator=seeded(200), dtype=torch.float64)
     other_x = torch.rand(50, 1, 8, 8, generator=seeded(50), dtype=torch.float64)
@@ -197,8 +202,8 @@ def test_matching_by_activations_recovers_the_function_of_a_permuted_copy():
 def test_the_objective_of_rebasin_never_falls_and_ends_at_a_local_maximum(name, shape, width):
     module = build_network(name, shape, width)
     wiring = find_unit_wiring(module)
-    reference = model_state(module)
-    state = model_state(build_network(name, shape, width, seed=9))
+    reference = copy_model_state(module)
+    state = copy_model_state(build_network(name, shape, width, seed=9))
     values = []
     orders = rules.find_unit_orders_by_rebasin(
         reference, state, wiring, seeded(5), wiring.make_identity_orders(), values.append
@@ -226,7 +231,9 @@ def test_the_greedy_order_is_the_nearest_of_all_orders():
     ours = build_network("mlp1", (4,), 5)
     theirs = build_network("mlp1", (4,), 5, seed=2)
     wiring = find_unit_wiring(ours)
-    (order,) = rules.find_unit_orders_greedily(model_state(ours), model_state(theirs), wiring)
+    (order,) = rules.find_unit_orders_greedily(
+        copy_model_state(ours), copy_model_state(theirs), wiring
+    )
 
     def get_units(module):
         layer = module.body[0][1]
@@ -245,8 +252,8 @@ def test_rebasin_of_one_hidden_layer_finds_the_nearest_of_all_orders():
     """With one group the descent is exact: rows, bias and columns together."""
     ours = build_network("mlp1", (4,), 5)
     wiring = find_unit_wiring(ours)
-    reference = model_state(ours)
-    state = model_state(build_network("mlp1", (4,), 5, seed=2))
+    reference = copy_model_state(ours)
+    state = copy_model_state(build_network("mlp1", (4,), 5, seed=2))
     (order,) = find_orders("rebasin", reference, state, wiring)
 
     def compute_squared_distance(order):

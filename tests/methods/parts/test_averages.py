@@ -83,10 +83,12 @@ def test_two_of_seven_cannot_move_the_average_beyond_the_honest_models(rule, see
     averages = average_states(states, [1] * 7, rule, 2)
     for name, part in averages.items():
         honest = torch.stack([s[name] for s in states[:5]])
-        is_within = bool(
+        is_within_bounds = bool(
             (honest.amin(0) <= part + 1e-4).all() and (part - 1e-4 <= honest.amax(0)).all()
         )
-        assert is_within or abs(lie) < 10  # a small lie may itself be among the honest numbers
+        assert (
+            is_within_bounds or abs(lie) < 10
+        )  # a small lie may itself be among the honest numbers
 
 
 def test_too_few_clients_are_refused():

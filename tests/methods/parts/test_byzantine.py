@@ -232,7 +232,7 @@ def test_robust_rules_withstand_lies_better_than_the_mean():
             model = exhaust_generator(Ensemble(rule=rule, assumed=2).run(ctx))
             data = ctx.private._x, ctx.private._y
             accuracy[rule, poison] = model.accuracy(*data)
-            report = model.measured(*data)
+            report = model.complete_report_on_test_samples(*data)
             assert (report.certified is None) == (poison == "none")
     assert accuracy["probabilities", "lie:2"] < accuracy["trimmed", "lie:2"]
     assert accuracy["trimmed", "lie:2"] <= accuracy["trimmed", "none"]
@@ -241,13 +241,13 @@ def test_robust_rules_withstand_lies_better_than_the_mean():
 
 def test_lies_are_refused_where_no_client_answers():
     for method in (Ensemble(), Fens(rounds=2)):
-        method.check_poison(context(poison="lie:1"))
+        method.check_poison_applies_to_method(context(poison="lie:1"))
     with pytest.raises(UsageError, match="labels:1"):
-        FedAvg().check_poison(context(poison="lie:1"))
+        FedAvg().check_poison_applies_to_method(context(poison="lie:1"))
     with pytest.raises(UsageError, match="distil=false"):
         Fens(distil=True).validate(context(poison="lie:1"))
     with pytest.raises(UsageError, match="at least one"):
-        Ensemble().check_poison(context(poison="lie:3"))
+        Ensemble().check_poison_applies_to_method(context(poison="lie:3"))
     with pytest.raises(UsageError, match="fens.assumed is 3"):
         Fens(assumed=3).validate(context())
     with pytest.raises(UsageError, match="needs 5 clients"):

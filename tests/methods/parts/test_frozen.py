@@ -13,7 +13,7 @@ from fedlab_nb.methods.parts.frozen import (
     make_common_feature_map,
     make_frozen_feature_map,
 )
-from fedlab_nb.models import lite0, model_state
+from fedlab_nb.models import copy_model_state, lite0
 from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import Recipe
 
@@ -103,7 +103,7 @@ def test_the_largest_client_uploads_its_network_and_the_others_receive_it(init):
     x = draw_images().float()
     # The client trains its network as in every other method.
     torch.testing.assert_close(frozen(x), clients.module(largest).features(x))
-    body = sum(t.numel() for t in model_state(frozen.module).values())
+    body = sum(t.numel() for t in copy_model_state(frozen.module).values())
     network = body + 32 * 10 + 10
     down = 4 * network if init == "same" else 0
     expected = {k: (4 * body, down) if k == largest else (0, 4 * body) for k in range(3)}
@@ -115,7 +115,7 @@ def test_the_largest_client_uploads_its_network_and_the_others_receive_it(init):
 def test_a_single_client_uploads_its_network_alone():
     ctx = context(clients=1)
     frozen = exhaust_generator(make_common_feature_map(ctx, "client", 256, 0))
-    body = sum(t.numel() for t in model_state(frozen.module).values())
+    body = sum(t.numel() for t in copy_model_state(frozen.module).values())
     assert ctx.link.ledger.by_phase()["features"] == (4 * body, 0)
 
 

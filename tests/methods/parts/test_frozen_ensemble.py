@@ -14,8 +14,8 @@ from fedlab_nb.methods.parts.frozen_ensemble import (
     combine_client_logits,
     compute_client_shares,
 )
-from fedlab_nb.models import Network, build, model_state, prepend_input_normalisation_in_place
-from fedlab_nb.rng import generator
+from fedlab_nb.models import Network, build, copy_model_state, prepend_input_normalisation_in_place
+from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.training import ClientModels
 
 CLASSES = 4
@@ -114,13 +114,13 @@ def test_clients_are_not_changed_and_keep_no_hooks_or_gradients(backend, side):
         models = ClientModels(
             [make_client(k, "cnn2", (1, 20, 20), 3, torch.float32) for k in range(2)]
         )
-    before = copy.deepcopy([model_state(module) for module in models.modules])
+    before = copy.deepcopy([copy_model_state(module) for module in models.modules])
     x = torch.rand(7, 1, side, side).requires_grad_()
     outputs = FrozenEnsemble(models, backend=backend).compute_outputs(x, with_batch_norm_loss=True)
     (outputs.batch_norm + outputs.logits.sum()).backward()
     for module, state in zip(models.modules, before, strict=True):
         assert not module.training
-        assert all(torch.equal(t, state[name]) for name, t in model_state(module).items())
+        assert all(torch.equal(t, state[name]) for name, t in copy_model_state(module).items())
         assert all(p.grad is None and p.requires_grad for p in module.parameters())
         assert not any(layer._forward_pre_hooks for layer in module.modules())
     assert x.grad is not None
@@ -132,7 +132,7 @@ def test_clients_are_not_changed_and_keep_no_hooks_or_gradients(backend, side):
 
 def make_client(k, name, shape, width=None, dtype=torch.float64):
     """A model with random statistics, scales and shifts in its batch norm."""
-    stream = generator(k, name)
+    stream = make_torch_generator(k, name)
     model = build(name, shape, CLASSES, width=width, generator=stream, dtype=dtype)
     with torch.no_grad():
         for layer in model.modules():
@@ -147,7 +147,9 @@ def make_client(k, name, shape, width=None, dtype=torch.float64):
 def compute_values_and_gradients(ensemble, x):
     """Everything that an ensemble computes for images: logits, features, L_BN, and gradients of the images."""
     outputs = ensemble.compute_outputs(x, with_batch_norm_loss=True)
-    slope = torch.rand(outputs.logits.shape, generator=generator(1, "slope"), dtype=x.dtype)
+    slope = torch.rand(
+        outputs.logits.shape, generator=make_torch_generator(1, "slope"), dtype=x.dtype
+    )
     by_logits = torch.autograd.grad(outputs.logits, x, slope, retain_graph=True)
     by_all = torch.autograd.grad((outputs.logits * slope).sum() + outputs.batch_norm, x)
     # `logits` works in pieces, where L_BN needs the whole batch.
@@ -174,7 +176,7 @@ def assert_equals_loop(models, x, kinds=None, backend="auto"):
         torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9)
     plain = torch.stack([model(x) for model in models])
     torch.testing.assert_close(results[0], plain, rtol=1e-9, atol=1e-9)
-    slope = torch.rand(plain.shape, generator=generator(1, "slope"), dtype=x.dtype)
+    slope = torch.rand(plain.shape, generator=make_torch_generator(1, "slope"), dtype=x.dtype)
     (gradient,) = torch.autograd.grad(plain, x, slope)
     torch.testing.assert_close(results[-1], gradient, rtol=1e-9, atol=1e-9)
 
@@ -189,7 +191,7 @@ def test_small_images_equal_the_loop(kinds, backend):
 @pytest.mark.parametrize("name,width", [("cnn", 2), ("lenet5", 2), ("cnn2", 3), ("cnn3", 4)])
 def test_each_architecture_side_by_side_equals_the_loop(name, width, shape, monkeypatch):
     monkeypatch.setattr(frozen_ensemble, "PIECE", 1)  # pieces of eight images, and one of the ninth
-    x = torch.rand(9, *shape, generator=generator(0, "images"), dtype=torch.float64)
+    x = torch.rand(9, *shape, generator=make_torch_generator(0, "images"), dtype=torch.float64)
     assert_equals_loop([make_client(k, name, shape, width) for k in range(3)], x, [SideBySideGroup])
 
 
@@ -204,7 +206,7 @@ def test_networks_with_input_normalisation_equal_the_loop(name, width, kind):
         prepend_input_normalisation_in_place(make_client(k, name, shape, width), mean, std)
         for k in range(3)
     ]
-    x = torch.rand(4, *shape, generator=generator(0, "images"), dtype=torch.float64)
+    x = torch.rand(4, *shape, generator=make_torch_generator(0, "images"), dtype=torch.float64)
     assert_equals_loop(models, x, [kind])
 
 
@@ -220,7 +222,7 @@ def test_mixed_architectures_equal_the_loop():
         ("cnn", 3),
     ]
     models = [make_client(k, name, shape, width) for k, (name, width) in enumerate(kinds)]
-    x = torch.rand(4, *shape, generator=generator(0, "images"), dtype=torch.float64)
+    x = torch.rand(4, *shape, generator=make_torch_generator(0, "images"), dtype=torch.float64)
     assert_equals_loop(models, x, [SideBySideGroup, LoopGroup, SideBySideGroup, LoopGroup])
 
 
@@ -248,7 +250,7 @@ def make_unknown_network(k, *, first_layer=None, further_layers=(), flatten=None
 
 
 def test_unknown_networks_of_known_layers_equal_the_loop():
-    x = torch.rand(4, 1, 20, 20, generator=generator(0, "images"), dtype=torch.float64)
+    x = torch.rand(4, 1, 20, 20, generator=make_torch_generator(0, "images"), dtype=torch.float64)
     assert_equals_loop([make_unknown_network(k) for k in range(3)], x, [SideBySideGroup])
     assert_equals_loop(
         [

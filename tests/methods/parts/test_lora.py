@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedavg import FedAvg
-from fedlab_nb.models import model_state
-from fedlab_nb.rng import generator
+from fedlab_nb.models import copy_model_state
+from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import Recipe
 
@@ -24,8 +24,8 @@ HIDDEN = {"body.0.1.weight": (64, 64), "body.1.0.weight": (32, 64)}
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_only_low_rank_updates_of_matrices_and_the_last_layer_are_trained(backend):
     ctx = context(backend=backend)
-    start = model_state(ctx.initial_model())
-    end = model_state(exhaust_generator(FedAvg(rank=3).run(ctx)).module)
+    start = copy_model_state(ctx.initial_model())
+    end = copy_model_state(exhaust_generator(FedAvg(rank=3).run(ctx)).module)
     for name in start:
         if name in HIDDEN:
             assert torch.linalg.matrix_rank(end[name] - start[name], rtol=1e-9) == 3
@@ -51,7 +51,7 @@ def test_backends_agree_and_full_rank_equals_plain_training_of_the_matrices():
         p for name, p in model.named_parameters() if name in HIDDEN or name.startswith("classifier")
     ]
     velocities = [torch.zeros_like(p) for p in trained_parameters]
-    order = torch.randperm(len(x), generator=generator(0, "batches", 0))
+    order = torch.randperm(len(x), generator=make_torch_generator(0, "batches", 0))
     for rows in order.split(PLAIN.batch_size):
         gradients = torch.autograd.grad(
             torch.nn.functional.cross_entropy(model(x[rows]), y[rows]), trained_parameters

@@ -24,7 +24,7 @@ from fedlab_nb.methods.parts.privacy import (
     send_masked_vectors,
     sum_masked_vectors,
 )
-from fedlab_nb.rng import draw_laplace_noise
+from fedlab_nb.rng import draw_laplace_noise_of_scale_1
 
 
 def integrated_delta(sigma, epsilon):
@@ -143,13 +143,16 @@ COUNTS = torch.tensor([[6, 2, 2], [8, 2, 0], [4, 4, 2], [20, 0, 0]])
 
 
 def test_the_probabilities_of_the_integral_are_those_of_the_noise():
-    noisy = COUNTS[0] + draw_laplace_noise((200_000, 3), torch.Generator().manual_seed(0)) / 0.3
+    noisy = (
+        COUNTS[0]
+        + draw_laplace_noise_of_scale_1((200_000, 3), torch.Generator().manual_seed(0)) / 0.3
+    )
     shares = torch.bincount(noisy.argmax(1)) / 200_000
     assert shares.numpy() == pytest.approx(answers(COUNTS[0].numpy(), 0.3), abs=0.005)
 
 
 def test_noise_has_the_scale_that_is_promised():
-    draws = draw_laplace_noise((400_000,), torch.Generator().manual_seed(1)) / 0.25
+    draws = draw_laplace_noise_of_scale_1((400_000,), torch.Generator().manual_seed(1)) / 0.25
     assert draws.dtype == torch.float64 and draws.abs().mean() == pytest.approx(4, rel=0.01)
     assert draws.var() == pytest.approx(32, rel=0.02) and draws.mean() == pytest.approx(0, abs=0.05)
 
