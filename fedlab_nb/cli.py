@@ -93,9 +93,9 @@ def handle_run(options: Namespace) -> ExitCode:
 def print_column_roles_to_stderr(dataset: str) -> None:
     """Print on standard error which column of a table is used for what, so that a reader can object."""
     from .data import load
-    from .data.files import is_table_path
+    from .data.files import is_path_of_table_file
 
-    if is_table_path(dataset):
+    if is_path_of_table_file(dataset):
         table = load(dataset)
         print(f"fedlab-nb: {table.name}: {table.note}", file=sys.stderr)
 
@@ -123,9 +123,9 @@ def print_outcome(outcome: Outcome, *, as_json: bool, with_confusion_matrix: boo
 def handle_look(options: Namespace) -> ExitCode:
     """Print what a data set has: columns, classes, clients, first rows; nothing is run."""
     from .data import load
-    from .data.card import format_text_card
+    from .data.card import format_data_card_as_text
 
-    print(format_text_card(load(options.dataset)))
+    print(format_data_card_as_text(load(options.dataset)))
     return 0
 
 

@@ -8,6 +8,7 @@ import numpy as np
 Coordinates = np.ndarray  # float64, from -1 to 1
 SampleArray = np.ndarray  # [N, C, H, W], [N, C, T] or [N, D]
 ImageArray = np.ndarray  # [N, C, H, W]
+NumberOrNanPerRow = np.ndarray  # float64 [N], nan where there is no value
 FeatureArray = np.ndarray  # float [N, D], nan where there is no value
 LabelArray = np.ndarray  # int64 [N], the class of each sample
 IndexArray = np.ndarray  # int64 [n], indices of samples
@@ -32,7 +33,7 @@ FontIndices = np.ndarray  # int64 [N], which of the fonts a letter is in
 ColumnSums = np.ndarray  # float64 [3, D]: of each column count, sum and sum of squares
 StructuredArray = np.ndarray  # [N] of records with named fields
 PixelsAndLabelRows = np.ndarray  # float32 [N, pixels + 1], the class in the last column
-TextArray = np.ndarray  # object [N], texts and None
+TextOrNoneArray = np.ndarray  # object [N], texts and None
 FontOfSample = np.ndarray  # int64 [N], -1 for a sample that no client gets
 GreyValues = np.ndarray  # the shape of the images, but with a single channel
 SquaredDistances = np.ndarray  # int64 [..., n, n], in cells

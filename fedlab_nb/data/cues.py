@@ -167,7 +167,7 @@ def stamp_shape(
     channels, height, width = images.shape[1:]
     size = max(SMALLEST_FIGURE, round(FIGURE_SHARE * height))
     figures = [torch.tensor(draw_shape_mask(name, size, width)) for name in SHAPES[:class_count]]
-    colours = torch.tensor(list_shape_colours(channels), dtype=images.dtype)
+    colours = torch.tensor(list_ten_shape_colours(channels), dtype=images.dtype)
     chosen_colours = torch.randint(len(colours), (len(images),), generator=generator).tolist()
     relative_positions = torch.rand(
         len(images), 2, generator=generator, dtype=torch.float32
@@ -203,18 +203,18 @@ def check_shapes_can_be_stamped(
         raise UsageError("stamp_shape needs a generator to draw colours and places from.")
 
 
-def list_shape_colours(channels: int) -> ColourOfEachClass:
+def list_ten_shape_colours(channel_count: int) -> ColourOfEachClass:
     """List the ten colours, in [0, 1], or their brightness if there is one channel."""
     from PIL.ImageColor import getrgb
 
     colours = []
     for name in COLOURS:
         red, green, blue = (level / 255 for level in getrgb(name))
-        if channels == 3:
+        if channel_count == 3:
             colours.append([red, green, blue])
         else:
             brightness = LUMA[0] * red + LUMA[1] * green + LUMA[2] * blue
-            colours.append([brightness] * channels)
+            colours.append([brightness] * channel_count)
     return colours
 
 
@@ -236,9 +236,10 @@ def draw_shape_mask(shape_name: str, row_count: int, max_column_count: int) -> P
     return (2 * covered_points > SUBPIXELS**2).tolist()
 
 
-def make_subpixel_centres(pixels: int) -> Coordinates:
-    """Divide `pixels` pixels, which reach from -1 to 1, into SUBPIXELS parts each: the parts' centres."""
-    return 2 * (np.arange(pixels * SUBPIXELS) + 0.5) / SUBPIXELS / pixels - 1
+def make_subpixel_centres(pixel_count: int) -> Coordinates:
+    """Divide `pixel_count` pixels, which reach from -1 to 1, into SUBPIXELS parts each: the parts'
+    centres."""
+    return 2 * (np.arange(pixel_count * SUBPIXELS) + 0.5) / SUBPIXELS / pixel_count - 1
 
 
 def make_point_in_star_or_polygon_test(
@@ -319,15 +320,17 @@ SHAPES = tuple(INSIDE_TESTS)
 
 # ------------------------------------------------------------------------------------------ labels
 def draw_cue_labels(
-    labels: Labels, agreement: float, class_count: int, generator: Generator | None
+    labels: Labels, agreement_probability: float, class_count: int, generator: Generator | None
 ) -> Labels:
-    """Draw the class [N] whose cue each image gets: its own with probability `agreement`, otherwise
+    """Draw the class [N] whose cue each image gets: its own with probability `agreement_probability`, otherwise
     any."""
     import torch
 
-    if agreement == 1:
+    if agreement_probability == 1:
         return labels
-    is_tied = torch.rand(len(labels), generator=generator, dtype=torch.float32) < agreement
+    is_tied = (
+        torch.rand(len(labels), generator=generator, dtype=torch.float32) < agreement_probability
+    )
     any_labels = torch.randint(class_count, (len(labels),), generator=generator)
     return torch.where(is_tied, labels, any_labels)
 

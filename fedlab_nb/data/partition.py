@@ -122,7 +122,7 @@ class PartitionRule:
             )
         if self.name == "quantity":
             return ClientOfSampleAndNote(
-                assign_by_quantity(samples, client_count, rng, self.alpha), ""
+                assign_with_lognormal_client_sizes(samples, client_count, rng, self.alpha), ""
             )
         return ClientOfSampleAndNote(assign_iid(samples, client_count, rng), "")
 
@@ -145,7 +145,7 @@ def partition_samples(
     alpha: Dirichlet concentration
     classes_per_client: the classes that each client gets by the rule `classes`
     size_sigma: for the rules SIZED, the standard deviation of the logarithm of the target sizes
-    minimum: the samples that each client gets at least; None: as `choose_minimum_samples` says
+    minimum: the samples that each client gets at least; None: as `choose_default_minimum_per_client` says
     repair: how clients get the minimum, one of REPAIRS
 
     Raises UsageError for a value out of range, and RunError when MOST_DRAWS redraws did not reach
@@ -173,7 +173,7 @@ def partition_samples(
             f"use {' or '.join(SIZED)}, or partition='quantity' with alpha = 1/sigma²."
         )
     if minimum is None:
-        minimum = choose_minimum_samples(n, client_count)
+        minimum = choose_default_minimum_per_client(n, client_count)
     hint = f"{client_count} clients share {n} training samples"
     minimum = check_whole_number("minimum", minimum, 1, n // client_count, hint=hint)
 
@@ -197,7 +197,7 @@ def partition_samples(
     return Partition(shards, minimum, moved_count, 1, note.strip())
 
 
-def choose_minimum_samples(sample_count: int, client_count: int) -> int:
+def choose_default_minimum_per_client(sample_count: int, client_count: int) -> int:
     """Choose the minimum of samples per client if none is given: the papers' 10, or half the mean size
     if that is less."""
     return min(10, max(1, sample_count // (2 * client_count)))
@@ -366,7 +366,7 @@ def assign_fixed_number_of_classes(
     return ClientOfSampleAndNote(owner, note)
 
 
-def assign_by_quantity(
+def assign_with_lognormal_client_sizes(
     sample_count: int, client_count: int, rng: np.random.Generator, alpha: float
 ) -> ClientOfSample:
     """Assign owners [N] at random, with sizes in proportion to exp(z / sqrt(alpha)), z standard
@@ -411,7 +411,7 @@ def partition_by_fonts(
 
 
 # ------------------------------------------------------------------------------------- their steps
-class MovedShards(NamedTuple):
+class ShardsAndMovedCount(NamedTuple):
     """The sorted shards after samples were moved, and the number of moved samples."""
 
     shards: list[np.ndarray]
@@ -420,7 +420,7 @@ class MovedShards(NamedTuple):
 
 def move_samples_to_reach_minimum(
     shards: list[IndexArray], minimum_samples: int, rng: np.random.Generator
-) -> MovedShards:
+) -> ShardsAndMovedCount:
     """Bring every client to `minimum_samples` with as few moves as possible.
 
     Each client below it takes random samples of the client that is the largest at that moment. Taking
@@ -453,13 +453,15 @@ def move_samples_to_reach_minimum(
                 heapq.heappop(donors)
         if len(gifts) > 1:
             shards[k] = np.concatenate(gifts)
-    return MovedShards([np.sort(shard) for shard in shards], moved_count)
+    return ShardsAndMovedCount([np.sort(shard) for shard in shards], moved_count)
 
 
-def group_indices_by_client(owners: ClientOfSample, client_count: int) -> list[IndexArray]:
+def group_indices_by_client(
+    client_of_sample: ClientOfSample, client_count: int
+) -> list[IndexArray]:
     """List the sorted sample indices of each client, from the owner of each sample."""
-    order = np.argsort(owners, kind="stable")
-    ends = np.cumsum(np.bincount(owners, minlength=client_count))
+    order = np.argsort(client_of_sample, kind="stable")
+    ends = np.cumsum(np.bincount(client_of_sample, minlength=client_count))
     return np.split(order, ends[:-1])
 
 

@@ -112,14 +112,14 @@ def find_pixel_scale(images_by_part: dict[str, np.ndarray], training_part: str) 
 
 
 # -------------------------------------------------------------------------------- files of pictures
-def are_pictures(samples: object) -> bool:
+def are_pillow_images_or_paths(samples: object) -> bool:
     """Whether these are paths of picture files or Pillow images, and not an array."""
     if isinstance(samples, list | tuple):
-        return len(samples) > 0 and all(is_picture(sample) for sample in samples)
-    return is_picture(samples)
+        return len(samples) > 0 and all(is_pillow_image_or_path(sample) for sample in samples)
+    return is_pillow_image_or_path(samples)
 
 
-def is_picture(sample: object) -> bool:
+def is_pillow_image_or_path(sample: object) -> bool:
     """Whether this is the path of a picture file or a Pillow image."""
     return isinstance(sample, str | Path) or hasattr(sample, "getbands")
 
@@ -214,7 +214,7 @@ PictureMode = Literal["grey", "colour", "transparent", "transparent grey", "16 b
 
 
 @dataclass(frozen=True)
-class PictureFacts:
+class PictureSizeAndMode:
     """What a picture's file says before its pixels are read.
 
     size: (height, width) in pixels, upright
@@ -224,7 +224,7 @@ class PictureFacts:
     mode: PictureMode
 
 
-def read_picture_facts(path: Path) -> PictureFacts:
+def read_picture_size_and_mode(path: Path) -> PictureSizeAndMode:
     """Read the facts of a picture's file. Raises UsageError if it cannot be opened."""
     from PIL import Image
 
@@ -234,7 +234,7 @@ def read_picture_facts(path: Path) -> PictureFacts:
             is_turned = picture.getexif().get(ORIENTATION, 1) >= 5
             if is_turned:
                 width, height = height, width
-            return PictureFacts((height, width), find_picture_mode(picture))
+            return PictureSizeAndMode((height, width), find_picture_mode(picture))
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise make_picture_error(path.name, error) from None
 

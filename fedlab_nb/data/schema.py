@@ -23,7 +23,12 @@ import numpy as np
 from fedlab_nb.data import cells, columns, pictures
 from fedlab_nb.data.array_types import FeatureArray, ImageArray, SampleArray
 from fedlab_nb.data.columns import LEFT_OUT, ColumnSchema
-from fedlab_nb.data.input_types import ArrayLike, PictureOrPath, RawRows, RawSamples
+from fedlab_nb.data.input_types import (
+    ArrayLike,
+    FrameDictsArrayPicturesOrPath,
+    FrameDictsOrArray,
+    PictureOrPath,
+)
 from fedlab_nb.errors import UsageError
 from fedlab_nb.value_types import JsonObject, JsonValue, SampleShape
 
@@ -75,7 +80,7 @@ class InputSchema:
     pixels: pictures.PixelScale | None = None
 
     # ------------------------------------------------------------------------------------- raw rows
-    def encode(self, rows: RawSamples) -> SampleArray:
+    def encode(self, rows: FrameDictsArrayPicturesOrPath) -> SampleArray:
         """Prepare raw rows as the training rows were: float32 `[N, D]`, `[N, C, T]` or `[N, C, H, W]`.
 
         rows: for a table, a DataFrame, a dict or a list of dicts (columns by name), an array or a
@@ -96,7 +101,7 @@ class InputSchema:
             return self.encode_images(rows)
         return self.encode_numbers(rows)
 
-    def read_feature_columns(self, rows: RawRows | str | PathLike) -> DataFrame:
+    def read_feature_columns(self, rows: FrameDictsOrArray | str | PathLike) -> DataFrame:
         """Read the columns that become features, in order, as texts and numbers.
 
         The index of the table is the line of each row in its file.
@@ -106,13 +111,13 @@ class InputSchema:
 
             name, options_of_path = files.split_path_and_options(rows)
             options = {} if self.has_header else {"header": "no"}
-            options |= files.convert_file_options_to_texts(
+            options |= files.check_and_convert_file_options_to_texts(
                 options_of_path, FILE_OPTIONS, "new rows"
             )
             table = files.read_table_file(Path(name), options).cells
         else:
-            table = cells.convert_columns_to_numbers_or_texts(
-                cells.make_data_frame(rows, self.choose_column_names(rows))
+            table = cells.convert_nonnumeric_columns_to_texts(
+                cells.make_data_frame(rows, self.choose_names_for_nameless_columns(rows))
             )
             table.index = table.index + 1
         if not self.has_header and list(table.columns) != list(self.names):
@@ -132,7 +137,7 @@ class InputSchema:
         column_indices = [by_name[normalise_column_name(name)] for name in needed]
         return table.iloc[:, column_indices].set_axis(needed, axis=1)
 
-    def choose_column_names(self, rows: RawRows) -> list[str]:
+    def choose_names_for_nameless_columns(self, rows: FrameDictsOrArray) -> list[str]:
         """Choose names for the columns of rows without names, by the number of values in a row.
 
         They are the columns that become features, those and the ones left out, or all columns of the
@@ -188,7 +193,7 @@ class InputSchema:
         elif isinstance(rows, list | tuple) and rows and isinstance(rows[0], Mapping):
             rows = pandas.DataFrame([dict(row) for row in rows])
         elif isinstance(rows, str | PathLike):
-            rows = read_number_file(rows)
+            rows = read_table_file_of_numbers(rows)
         if not isinstance(rows, pandas.DataFrame):
             return rows
         names = [column.name for column in self.columns]
@@ -205,14 +210,14 @@ class InputSchema:
             )
         return rows[[by_name[normalise_column_name(name)] for name in names]].to_numpy()
 
-    def standardise(self, values: np.ndarray) -> SampleArray:
+    def standardise(self, raw_numbers: np.ndarray) -> SampleArray:
         """Subtract each column's (or channel's) mean from raw numbers [N, D] or [N, C, T], and divide
         by its scale; float32."""
         shape = (1, -1) if self.kind == FEATURES else (1, -1, 1)
         mean = np.array([column.mean for column in self.columns]).reshape(shape)
         scale = np.array([column.scale for column in self.columns]).reshape(shape)
         with np.errstate(over="ignore", invalid="ignore"):
-            standardised = ((values.astype(np.float64) - mean) / scale).astype(np.float32)
+            standardised = ((raw_numbers.astype(np.float64) - mean) / scale).astype(np.float32)
         if not np.isfinite(standardised).all():
             raise UsageError(
                 "The samples hold NaN, infinity, or numbers that are too large to standardise in "
@@ -224,7 +229,7 @@ class InputSchema:
         """Convert picture files, or arrays in the training images' raw numbers: float32 [N, C, H, W]."""
         assert self.pixels is not None
         channels, height, width = self.input_shape
-        if pictures.are_pictures(images):
+        if pictures.are_pillow_images_or_paths(images):
             values = pictures.read_pictures(
                 images, self.pixels.mode or "RGB", (height, width), self.pixels.resized
             )
@@ -278,14 +283,16 @@ def make_image_schema(
     return InputSchema(IMAGES, tuple(shape), tuple(class_names), pixels=pixels)
 
 
-def read_number_file(path: str | PathLike) -> DataFrame:
+def read_table_file_of_numbers(path: str | PathLike) -> DataFrame:
     """Read a table's file whose cells are all numbers. Raises UsageError for other cells."""
     import pandas
 
     from fedlab_nb.data import files
 
     name, options_of_path = files.split_path_and_options(path)
-    options = files.convert_file_options_to_texts(options_of_path, FILE_OPTIONS, "new rows")
+    options = files.check_and_convert_file_options_to_texts(
+        options_of_path, FILE_OPTIONS, "new rows"
+    )
     table = files.read_table_file(Path(name), options).cells
     try:
         return table.apply(pandas.to_numeric)
@@ -302,7 +309,7 @@ def normalise_column_name(column_name: object) -> str:
     return " ".join(str(column_name).split()).casefold()
 
 
-def count_values_per_row(raw_rows: RawRows) -> int | None:
+def count_values_per_row(raw_rows: FrameDictsOrArray) -> int | None:
     """Count the values in one of the rows; None if that is not known."""
     shape = getattr(raw_rows, "shape", None)
     if shape is not None and len(shape) in (1, 2):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from ..data import Description
+from ..data import DatasetDescription
 from ..errors import choose
 from ..methods import METHODS
 from ..models import MODELS
@@ -124,7 +124,10 @@ LineBySetting = dict[str, Line]  # {name of a setting: its value and where this 
 
 
 def list_federation_values_and_sources(
-    settings: Settings, setup: Setup, given_settings: Mapping[str, Any], data_info: Description
+    settings: Settings,
+    setup: Setup,
+    given_settings: Mapping[str, Any],
+    data_info: DatasetDescription,
 ) -> LineBySetting:
     """Make the lines of data and partition: the settings of ALWAYS, those that a person or the
     set-up has set, and those that differ from their default.
@@ -212,7 +215,10 @@ def describe_architectures(plan: Plan) -> str:
 
 
 def make_recipe_lines(
-    plans: Sequence[Plan], setup: Setup, given_settings: Mapping[str, Any], data_info: Description
+    plans: Sequence[Plan],
+    setup: Setup,
+    given_settings: Mapping[str, Any],
+    data_info: DatasetDescription,
 ) -> LineBySetting:
     """Make the lines of the recipe that the clients of all methods share."""
     has_convolutions = any(MODELS[name].required_sample_kind for name, *_ in plans[0].architectures)

@@ -27,7 +27,7 @@ from functools import cache
 from statistics import mean
 from typing import Any, Literal
 
-from ..data import Edits, list_present_clients, parse_client_indices
+from ..data import PartitionEdits, list_present_clients, parse_client_indices
 from ..data import format_client_letters as format_client_letters
 from ..data.registry import find_client_names_in_memory
 from ..declared import ROOT
@@ -145,15 +145,17 @@ def make_setting_caption(settings: SettingsByName, *extra_words: str) -> Setting
     extra_words: words to add at the end, such as "seed 0"
     """
     partition = settings.get("partition", "dirichlet")
-    edits = Edits.parse(settings.get("moves") or "")
+    edits = PartitionEdits.parse(settings.get("moves") or "")
     clients = format_count_and_noun(settings["clients"] + len(edits.doubled_clients), "client")
     if partition == "natural":
         partition_text = f"its own {clients}{describe_missing_clients(settings)}"
     else:
         skew = describe_skew(partition, settings)
         partition_text = f"{skew}, {clients}{describe_partition_options(settings)}"
-    if edits.sample_edits:
-        partition_text += f", {format_count_and_noun(len(edits.sample_edits), 'move')} by hand"
+    if edits.edits_that_move_or_double:
+        partition_text += (
+            f", {format_count_and_noun(len(edits.edits_that_move_or_double), 'move')} by hand"
+        )
     elif edits.seed is not None:
         partition_text += f", partition of seed {edits.seed}"
     words = ", ".join((format_dataset_name(settings["dataset"]), partition_text, *extra_words))
@@ -372,7 +374,7 @@ def find_given_client_names(caption: SettingCaption | str) -> NameByClient:
     client.
     """
     values = get_settings_of_caption(caption)
-    edits = Edits.parse(values.get("moves") or "")
+    edits = PartitionEdits.parse(values.get("moves") or "")
     names: NameByClient = {}
     if values.get("partition") == "natural":
         names |= enumerate(
@@ -404,7 +406,7 @@ def find_client_at_position(position: int, setting: SettingCaption | str) -> int
         names = find_client_names_in_memory(
             format_dataset_name(values["dataset"]), values["clients"]
         )
-    count = values["clients"] + len(Edits.parse(values.get("moves") or "").doubled_clients)
+    count = values["clients"] + len(PartitionEdits.parse(values.get("moves") or "").doubled_clients)
     absent = parse_client_indices("absent", values.get("absent") or "", count, names)
     unseen = parse_client_indices("unseen", values.get("unseen") or "", count, names)
     return (*list_present_clients(count, absent, unseen), *absent, *unseen)[position]

@@ -18,10 +18,10 @@ from typing import Any
 import torch
 
 from .. import data
-from ..data import Dataset, Description, Federation, tables
+from ..data import Dataset, DatasetDescription, Federation, tables
 from ..data.array_types import FeatureArray
 from ..data.arrays import scale_samples
-from ..data.dataset import hash_to_content_id
+from ..data.dataset import hash_parts_to_short_id
 from ..data.schema import InputSchema
 from ..models import count_parameters, lite0
 from ..value_types import SettingValue
@@ -37,7 +37,7 @@ def load_or_compute_feature_arrays(dataset: Dataset) -> FeaturesOfXTrainXTestAnd
     once, and then read from the store.
     """
     store = Store("features")
-    key = hash_to_content_id(dataset.digest, "lite0")
+    key = hash_parts_to_short_id(dataset.digest, "lite0")
     stored = store.get(key)
     if stored is not None:
         _, features = stored
@@ -64,7 +64,7 @@ def replace_images_by_features(dataset: Dataset) -> Dataset:
     """Return `dataset` with features `[N, 112]` in place of its images, float32, each column
     standardised. Its schema stays that of the images.
     """
-    key = hash_to_content_id(dataset.digest, "lite0")
+    key = hash_parts_to_short_id(dataset.digest, "lite0")
     standardised, _, _ = scale_samples(load_or_compute_feature_arrays(dataset))
     changes: dict[str, Any] = {part: torch.from_numpy(x) for part, x in standardised.items()}
     weights = count_parameters(lite0.load_lite0())
@@ -92,7 +92,9 @@ def make_federation_with_public_data(
     return replace(federation, dataset=replace_images_by_features(federation.dataset))
 
 
-def describe_dataset_as_features(description: Description) -> Description:
+def describe_dataset_as_features(description: DatasetDescription) -> DatasetDescription:
     """The description of a data set whose images become features; nothing is loaded."""
-    digest = None if description.digest is None else hash_to_content_id(description.digest, "lite0")
+    digest = (
+        None if description.digest is None else hash_parts_to_short_id(description.digest, "lite0")
+    )
     return replace(description, input_shape=(lite0.FEATURES,), digest=digest)

@@ -17,7 +17,7 @@ import torch
 
 from ..data import Dataset, load
 from ..data.folders import PICTURES
-from ..data.input_types import RawSamples
+from ..data.input_types import FrameDictsArrayPicturesOrPath
 from ..data.registry import HOMES
 from ..data.schema import InputSchema
 from ..errors import UsageError
@@ -44,7 +44,7 @@ class Inputs:
     body: InputSchema | None = None
     is_bundled: bool = False
 
-    def encode(self, rows: RawSamples) -> Samples:
+    def encode(self, rows: FrameDictsArrayPicturesOrPath) -> Samples:
         """Turn raw rows into the samples that the model reads, float32 `[N, ...]`.
 
         rows: as `InputSchema.encode` takes them
@@ -88,7 +88,9 @@ def parse_schema_if_given(values: Mapping[str, JsonValue] | None) -> InputSchema
     return None if values is None else InputSchema.from_json(values)
 
 
-def replace_folder_by_its_pictures(rows: RawSamples) -> RawSamples:
+def replace_folder_by_its_pictures(
+    rows: FrameDictsArrayPicturesOrPath,
+) -> FrameDictsArrayPicturesOrPath:
     """Return the pictures in a folder if `rows` is the path of one; any other path in full;
     anything else as it is.
 

@@ -42,7 +42,7 @@ from torch import Tensor, nn
 
 from ..data.array_types import FeatureArray
 from ..data.dataset import SampleShape
-from ..data.input_types import ArrayLike, RawSamples
+from ..data.input_types import ArrayLike, FrameDictsArrayPicturesOrPath
 from ..errors import RunError, UsageError, format_error
 from ..files import check_replaceable, expand_path, replace_file_at_end_of_block
 from ..installation import format_install_command
@@ -117,11 +117,11 @@ class Predictor:
     def predict(self, rows: Tensor) -> np.ndarray: ...
 
     @overload
-    def predict(self, rows: RawSamples) -> DataFrame | np.ndarray: ...
+    def predict(self, rows: FrameDictsArrayPicturesOrPath) -> DataFrame | np.ndarray: ...
 
     @use_default_switches()
     @torch.no_grad()
-    def predict(self, rows: Tensor | RawSamples) -> DataFrame | np.ndarray:
+    def predict(self, rows: Tensor | FrameDictsArrayPicturesOrPath) -> DataFrame | np.ndarray:
         """Predict the classes of `rows`.
 
         rows: raw rows, as they are in your file: a DataFrame, the path of a file, a dict or a list of dicts, an array
@@ -172,7 +172,10 @@ def is_array_or_list_of_numbers(rows: object) -> bool:
 
 
 def make_prediction_table(
-    model: GlobalModel, prepared_samples: Samples, inputs: Inputs, rows: RawSamples
+    model: GlobalModel,
+    prepared_samples: Samples,
+    inputs: Inputs,
+    rows: FrameDictsArrayPicturesOrPath,
 ) -> DataFrame:
     """Predict `prepared_samples [N, ...]`: a table with each sample's class and the probabilities or scores.
 

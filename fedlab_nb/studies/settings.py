@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from .. import data
-from ..data import Dataset, Description, Federation
+from ..data import Dataset, DatasetDescription, Federation
 from ..data.cues import Cue
 from ..data.input_types import ClientIndices
 from ..data.partition import PartitionName, Repair
@@ -177,7 +177,7 @@ class Settings:
                 value = parse_if_number(chosen[name])
                 if value != UNCHANGED.get(name):
                     changes_of_partition[name] = value
-        partition = data.choose_partition(
+        partition = data.choose_partition_and_check_settings(
             chosen.get("partition"), dataset, data.describe(dataset).n_clients, changes_of_partition
         )
         if partition == "natural":
@@ -247,7 +247,7 @@ class Settings:
             ),
         )
         seed = check_whole_number("seed", parse_if_number(self.seed), 0)
-        edits = data.Edits.parse(self.moves).with_seed_if_missing(seed)
+        edits = data.PartitionEdits.parse(self.moves).copy_with_seed_if_missing(seed)
         count = (
             edits.check_and_count_resulting_clients(clients, about.classes)
             if edits.changes
@@ -277,7 +277,7 @@ class Settings:
             alpha=alpha,
             clients=clients,
             public=public,
-            transform=data.normalise_transform_text(self.transform, about.input_shape),
+            transform=data.order_transform_parts(self.transform, about.input_shape),
             seed=seed,
             classes_per_client=check_whole_number(
                 "classes_per_client", parse_if_number(self.classes_per_client), 1
@@ -326,7 +326,7 @@ class Settings:
             if getattr(self, name) != unchanged:
                 options[name] = getattr(self, name)
         if self.moves:
-            edits = self.partition_edits.without_names()
+            edits = self.partition_edits.without_client_names()
             if edits.changes or edits.seed not in (None, self.seed):
                 options["moves"] = str(edits)
         if self.partition == "classes":
@@ -339,9 +339,9 @@ class Settings:
         return options
 
     @property
-    def partition_edits(self) -> data.Edits:
+    def partition_edits(self) -> data.PartitionEdits:
         """The changes that were made to the partition by hand."""
-        return data.Edits.parse(self.moves)
+        return data.PartitionEdits.parse(self.moves)
 
     @property
     def client_count(self) -> int:
@@ -392,7 +392,7 @@ class Settings:
         """Whether networks read the features that a frozen body makes of the images."""
         return self.transform == data.SEEN
 
-    def describe_dataset(self) -> Description:
+    def describe_dataset(self) -> DatasetDescription:
         """Describe the data set without loading it."""
         about = data.describe_dataset_with_public_part(data.describe(self.dataset), self.public)
         return describe_dataset_as_features(about) if self.reads_features else about
@@ -596,7 +596,7 @@ def make_plan(
     knobs = {knob.name for knob in method_class.fields()}
     if FEATURES not in knobs:
         settings = copy_settings_with_features_of_networks(settings, method_class, overrides)
-    about: Description = settings.describe_dataset()
+    about: DatasetDescription = settings.describe_dataset()
     setup = SETUPS[settings.preset].apply_rows_for_dataset_and_alpha(
         settings.dataset, settings.alpha, about.input_shape
     )
@@ -658,7 +658,7 @@ def select_overrides_of_knobs(
 
 
 def make_shared_recipe(
-    settings: Settings, setup: Setup, data_description: Description, uses_convolutions: bool
+    settings: Settings, setup: Setup, data_description: DatasetDescription, uses_convolutions: bool
 ) -> Recipe:
     """Make the clients' recipe for all methods of the set-up, with the values that a person has
     changed.
@@ -678,7 +678,10 @@ def make_shared_recipe(
 
 
 def choose_client_model(
-    settings: Settings, setup: Setup, method_class: type[Method], data_description: Description
+    settings: Settings,
+    setup: Setup,
+    method_class: type[Method],
+    data_description: DatasetDescription,
 ) -> str:
     """Choose the clients' model: the one that a person has chosen, else the set-up's.
 
@@ -696,7 +699,7 @@ def choose_client_model(
 
 
 def assign_architectures_to_clients(
-    model_names: str, client_count: int, data_description: Description
+    model_names: str, client_count: int, data_description: DatasetDescription
 ) -> tuple[Architecture, ...]:
     """Assign an architecture to each client.
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fedlab_nb.data import DATASETS, cues, describe, digits, federate, glyphs, load, tint_background
-from fedlab_nb.data.dataset import hash_to_content_id
+from fedlab_nb.data.dataset import hash_parts_to_short_id
 from fedlab_nb.data.draw_letters import HEIGHT, draw_letter_masks_in_all_fonts
 from fedlab_nb.errors import RunError, UsageError
 
@@ -98,7 +98,7 @@ def test_digits_split_is_fixed_stratified_and_complete(name):
     for part in labels[1:]:
         assert (torch.bincount(part) - everything * len(part) / everything.sum()).abs().max() < 1
     contents = (data.x_train, data.y_train, data.x_test, data.y_test, data.x_public)
-    assert hash_to_content_id(*(t.numpy().tobytes() for t in contents)) == data.digest
+    assert hash_parts_to_short_id(*(t.numpy().tobytes() for t in contents)) == data.digest
     assert data.x_train.max() == 1
     assert 0 <= data.x_train.min()
 
@@ -121,7 +121,7 @@ def test_missing_or_changed_images_are_refused_in_one_sentence(name, monkeypatch
 
 
 def test_ten_letters_differ_and_fill_their_cell():
-    shapes = glyphs.load_letter_shapes()
+    shapes = glyphs.load_letter_masks()
     assert shapes.shape == (10, len(glyphs.FONTS), 64, 64)
     rows = shapes.any(axis=3)  # the extent of each letter: 36 cells high, in the middle
     assert np.abs(rows.sum(axis=2) - HEIGHT).max() <= 1
@@ -138,7 +138,7 @@ def test_ten_letters_differ_and_fill_their_cell():
 
 def test_the_shipped_letter_masks_are_those_of_the_fonts():
     """Versions of matplotlib differ in a few cells of an outline; one cell in fifty of a letter may differ."""
-    shipped = glyphs.load_letter_shapes()
+    shipped = glyphs.load_letter_masks()
     masks_of_fonts = draw_letter_masks_in_all_fonts()
     assert ((shipped != masks_of_fonts).sum(axis=(2, 3)) <= 0.02 * shipped.sum(axis=(2, 3))).all()
 
@@ -167,15 +167,15 @@ def test_a_posed_letter_equals_pytorchs_sampling_of_the_inverse_map():
     stretch = random.uniform(0.8, 1.25, 40)
     shift = random.uniform(-1, 1, (40, 2))
     boldness = random.uniform(-0.6, 2, 40)
-    coverage = glyphs.draw_letter_coverage(
+    coverage = glyphs.compute_letter_coverage(
         field,
         20,
         scale=scale,
-        turn=turn,
+        turn_in_table_steps=turn,
         shear=shear,
         stretch=stretch,
-        shift=shift,
-        boldness=boldness,
+        shift_in_half_widths=shift,
+        boldness_in_cells=boldness,
     )
     for i in range(40):
         angle = 2 * np.pi * turn[i] / glyphs.TURN
@@ -197,7 +197,7 @@ def test_a_posed_letter_equals_pytorchs_sampling_of_the_inverse_map():
 def test_a_stroke_covers_the_pixels_near_its_line():
     start = np.array([[-0.5, 0.0]])
     end = np.array([[0.5, 0.0]])
-    cover = glyphs.draw_stroke_coverage(start, end, np.array([0.2]), 21)[0]
+    cover = glyphs.compute_stroke_coverage(start, end, np.array([0.2]), 21)[0]
     axis = np.linspace(-1, 1, 21)
     beyond = np.maximum(np.abs(axis) - 0.5, 0)
     distance = np.hypot(beyond[None, :], axis[:, None])
@@ -222,18 +222,18 @@ def test_random_numbers_have_the_moments_of_their_distributions():
 
 
 def test_pixels_are_multiples_of_one_255th():
-    x = glyphs.draw_images(300, "train", 0, 16, 1)
+    x = glyphs.draw_first_images_of_part(300, "train", 0, 16, 1)
     assert torch.equal((x * 255).round() / 255, x)
     assert len(x.unique()) > 200
 
 
 @pytest.mark.slow
 def test_an_image_does_not_depend_on_the_number_of_images():
-    few, many = (glyphs.draw_images(n, "train", 0, 32, 3) for n in (70, 600))
+    few, many = (glyphs.draw_first_images_of_part(n, "train", 0, 32, 3) for n in (70, 600))
     assert torch.equal(few, many[:70])
-    assert torch.equal(many, glyphs.draw_images(600, "train", 0, 32, 3))
-    assert not torch.equal(few, glyphs.draw_images(70, "test", 0, 32, 3))
-    assert not torch.equal(few, glyphs.draw_images(70, "train", 1, 32, 3))
+    assert torch.equal(many, glyphs.draw_first_images_of_part(600, "train", 0, 32, 3))
+    assert not torch.equal(few, glyphs.draw_first_images_of_part(70, "test", 0, 32, 3))
+    assert not torch.equal(few, glyphs.draw_first_images_of_part(70, "train", 1, 32, 3))
 
 
 def border_colour(x):

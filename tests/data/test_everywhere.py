@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fedlab_nb.data import glyphs, natural, partition
 from fedlab_nb.data.arrays import measure_mean_and_deviation_per_channel
-from fedlab_nb.data.columns import HASHED_FEATURES, count_hashed_words
+from fedlab_nb.data.columns import HASHED_FEATURES, encode_texts_as_hashed_words
 from fedlab_nb.data.cues import (
     INSIDE_TESTS,
     SHAPES,
@@ -97,7 +97,7 @@ def test_rows_of_hashed_words_are_scaled_as_by_scikit_learn():
     plain = [text or "" for text in texts]
     usual = HashingVectorizer(n_features=HASHED_FEATURES, norm="l2", token_pattern=r"(?u)\b\w+\b")
     expected = HASHED_FEATURES**0.5 * usual.transform(plain).toarray()
-    assert np.allclose(count_hashed_words(texts), expected, rtol=1e-12)
+    assert np.allclose(encode_texts_as_hashed_words(texts), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from fedlab_nb.data.partition import (
     SIZED,
     Skew,
     assign_by_dirichlet,
-    choose_minimum_samples,
+    choose_default_minimum_per_client,
     convert_shares_to_sizes,
     measure_skew,
     partition_samples,
@@ -61,7 +61,9 @@ def test_every_partition_is_a_disjoint_cover_with_its_minimum(case):
     assert len(partition.shards) == clients
     assert sorted(np.concatenate(partition.shards).tolist()) == list(range(len(labels)))
     assert all((np.diff(shard) > 0).all() for shard in partition.shards)
-    assert partition.minimum == options.get("minimum", choose_minimum_samples(len(labels), clients))
+    assert partition.minimum == options.get(
+        "minimum", choose_default_minimum_per_client(len(labels), clients)
+    )
     assert min(map(len, partition.shards)) >= partition.minimum
     assert partition.draws == 1
     assert 0 <= partition.moved < len(labels)
@@ -165,7 +167,10 @@ def test_alpha_spreads_the_sizes_of_quantity_and_leaves_the_classes_mixed():
     for alpha in (0.1, 1.0, 100.0):
         sizes = np.array(
             [
-                np.bincount(rules.assign_by_quantity(5000, 10, make_rng(s), alpha), minlength=10)
+                np.bincount(
+                    rules.assign_with_lognormal_client_sizes(5000, 10, make_rng(s), alpha),
+                    minlength=10,
+                )
                 for s in range(50)
             ]
         )

@@ -11,7 +11,7 @@ import pytest
 from fake_job import make_outcome
 from stage_messages import START_SETTING, deal, find_last, open_window, read_owners, read_shards
 
-from fedlab_nb.data import Edits, federate, load
+from fedlab_nb.data import PartitionEdits, federate, load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.panels import playground, stage_data
 from fedlab_nb.panels.figures import draw_piles_and_results
@@ -256,7 +256,7 @@ def test_fifty_throws_keep_every_sample_once_and_undo_restores_each(panel, sent,
     expected = np.zeros(len(labels), dtype=np.uint16)
     counted = np.zeros(len(labels), dtype=int)
     shards = [np.asarray(shard) for shard in federation.shards]
-    for k, shard in enumerate(Edits.parse(text).apply(shards, labels)):
+    for k, shard in enumerate(PartitionEdits.parse(text).apply(shards, labels)):
         expected[shard] = k
         counted[shard] += 1
     assert (counted == 1).all() and np.array_equal(owners_after_each[-1], expected)

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from method_runs import context
 
-from fedlab_nb.data import SEEN, normalise_transform_text
+from fedlab_nb.data import SEEN, order_transform_parts
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL
 from fedlab_nb.methods.parts.frozen import HeadModel, make_common_features, make_feature_map
@@ -82,8 +82,8 @@ def test_the_public_body_costs_nothing_unless_it_is_sent(send_body):
 def test_shapes_that_the_public_body_cannot_read_are_refused():
     for shape in ((13,), (50, 6), (2, 8, 8)):
         with pytest.raises(UsageError, match="lite0"):
-            normalise_transform_text(SEEN, shape)
-    assert normalise_transform_text(SEEN, (1, 8, 8)) == SEEN
+            order_transform_parts(SEEN, shape)
+    assert order_transform_parts(SEEN, (1, 8, 8)) == SEEN
 
 
 @pytest.mark.parametrize("init", ["same", "different"])
