@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .methods.base import Knob
     from .studies import Outcome
     from .studies.settings import Settings
-    from .studies.store import EntryFolder
+    from .studies.store import StoredEntryFolder
 
 
 def parse_set_options(assignments: Sequence[str]) -> dict[str, str]:
@@ -304,7 +304,7 @@ def handle_store(options: Namespace) -> ExitCode:
     """List, measure, prune or verify the stored results; exit code 1 if entries are damaged."""
     from .studies import store
 
-    entries = store.list_entries_oldest_first()
+    entries = store.list_entries_least_recently_used_first()
     if options.task == "list":
         for entry in entries:
             print(format_store_entry(entry))
@@ -321,7 +321,7 @@ def handle_store(options: Namespace) -> ExitCode:
     return 0
 
 
-def format_store_entry(entry: EntryFolder) -> str:
+def format_store_entry(entry: StoredEntryFolder) -> str:
     """Format a line about a stored result: its kind, key, day and size, and what was run."""
     from .studies.text_tables import format_data_size
 
@@ -336,7 +336,7 @@ def format_store_entry(entry: EntryFolder) -> str:
     return f"{entry.kind:8s} {key}  {day:%Y-%m-%d %H:%M}  {size:>9s}  {run}".rstrip()
 
 
-def print_store_size(entries: Sequence[EntryFolder]) -> None:
+def print_store_size(entries: Sequence[StoredEntryFolder]) -> None:
     """Print how many results of each kind are stored and how large they are."""
     from .studies import store
     from .studies.text_tables import format_data_size
@@ -364,7 +364,9 @@ def prune_store(options: Namespace) -> None:
     if options.days is not None:
         days = check_number("days", parse_if_number(options.days), 0)
     count, freed = store.prune_entries(
-        unused_days=days, should_delete_other_versions=options.other, size_limit=options.size
+        unused_days=days,
+        should_delete_other_versions=options.other,
+        size_limit_in_bytes_or_text=options.size,
     )
     print(f"{count} entries deleted, {format_data_size(freed)} freed.")
 

@@ -23,7 +23,7 @@ from ..errors import UsageError, check_name_list, check_number, check_whole_numb
 from ..methods import METHODS
 from ..plots.style import list_class_colours
 from ..plots.words import format_duration
-from ..studies.cost import Cost, estimate_cost
+from ..studies.cost import EstimatedCost, estimate_cost
 from ..studies.settings import Settings, choose_classroom_epochs
 from ..value_types import SettingsByName, SettingValue
 from .choices import NO_POISON, KnobControls, MethodChooser, PoisonControls
@@ -380,10 +380,10 @@ class Controls:
             "cost", self.estimate_seconds_and_bytes_of_chosen_methods, self._show_cost_line
         )
 
-    def _show_cost_line(self, cost: Cost | None) -> None:
+    def _show_cost_line(self, cost: EstimatedCost | None) -> None:
         self.cost.value = make_paragraph_html(describe_cost(cost))
 
-    def estimate_seconds_and_bytes_of_chosen_methods(self) -> Cost | None:
+    def estimate_seconds_and_bytes_of_chosen_methods(self) -> EstimatedCost | None:
         """Estimate what Run will cost; None if no method is chosen."""
         request = self._cost_request
         if not request.methods:

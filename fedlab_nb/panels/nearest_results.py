@@ -167,7 +167,7 @@ def collect_stored_accuracies(
     """{title: {stored α: {seed: accuracy}}}"""
     accuracies = {}
     for method in methods:
-        by_alpha = table.list_accuracies_by_alpha(method, stored_client_count)
+        by_alpha = table.get_accuracies_by_alpha_and_seed(method, stored_client_count)
         accuracies[table.title(method)] = by_alpha
     return accuracies
 

@@ -24,7 +24,7 @@ from ..files import check_replaceable, expand_path
 from ..value_types import SettingsByName, SettingValue
 from .code_version import read_torch_version
 from .experiment import Event, iterate_events_of_plans
-from .grid import Cell, CellResult, Study
+from .grid import Study, StudyCell, StudyCellResult
 from .outcome import QUALITY, Outcome
 from .results import COLUMNS, FILES, OTHER, Results, ResultsRow
 
@@ -146,7 +146,7 @@ def make_study(
 
 
 def run_cells(
-    cells: Sequence[Cell],
+    cells: Sequence[StudyCell],
     *,
     cache: bool = True,
     progress: bool | None = False,
@@ -155,7 +155,7 @@ def run_cells(
     workers: int = 1,
     scheduler: str | None = None,
     client: Client | None = None,
-) -> Iterator[CellResult]:
+) -> Iterator[StudyCellResult]:
     """Run all cells, one after the other in this process, or on workers; yields each result.
 
     watch: is called with every event; never called if there are workers
@@ -163,10 +163,10 @@ def run_cells(
     workers, scheduler, client: as in `study`
     """
     if workers > 1 or scheduler is not None or client is not None:
-        from .cluster import run_cells_on_workers
+        from .cluster import start_or_connect_workers_and_run_cells
 
-        results = run_cells_on_workers(
-            cells, workers=workers, use_store=cache, scheduler=scheduler, client=client
+        results = start_or_connect_workers_and_run_cells(
+            cells, worker_count=workers, use_store=cache, scheduler_address=scheduler, client=client
         )
     else:
         results = run_cells_in_this_process(cells, cache, watch, together)
@@ -176,11 +176,11 @@ def run_cells(
 
 
 def run_cells_in_this_process(
-    cells: Sequence[Cell],
+    cells: Sequence[StudyCell],
     use_store: bool,
     watch: Callable[[Event], None],
     should_train_together: bool,
-) -> Iterator[CellResult]:
+) -> Iterator[StudyCellResult]:
     """All cells in this process."""
     remaining = iter(cells)
     for event in iterate_events_of_plans(
@@ -188,10 +188,10 @@ def run_cells_in_this_process(
     ):
         watch(event)
         if event.outcome is not None or event.error is not None:
-            yield CellResult(next(remaining), event.outcome, format_error(event.error))
+            yield StudyCellResult(next(remaining), event.outcome, format_error(event.error))
 
 
-def make_results_row_of_cell(cell: Cell, outcome: Outcome | None, error: str) -> ResultsRow:
+def make_results_row_of_cell(cell: StudyCell, outcome: Outcome | None, error: str) -> ResultsRow:
     """Make the tidy row of a cell: its results, its axes, all settings, and the versions it was
     made with.
     """

@@ -48,7 +48,7 @@ def load_or_compute_feature_arrays(dataset: Dataset) -> FeaturesOfXTrainXTestAnd
             images = getattr(dataset, part)
             if images is not None:
                 features[part] = body(images).numpy()
-        store.store_entry_if_possible(key, {}, features)
+        store.write_entry_if_possible(key, {}, features)
     return {part: features[part] for part in PARTS if getattr(dataset, part) is not None}
 
 

@@ -26,11 +26,11 @@ from ..models import lite0
 from ..tensor_types import Samples
 from ..value_types import JsonObject, JsonValue
 from .frozen_features import make_schema_of_frozen_features
-from .settings import Plan
+from .settings import MethodRunPlan
 
 
 @dataclass(frozen=True)
-class Inputs:
+class InputPreparation:
     """How a saved model prepares raw rows.
 
     class_names: in the order of the labels
@@ -73,17 +73,17 @@ class Inputs:
         }
 
     @classmethod
-    def from_json(cls, values: Mapping[str, JsonValue]) -> Inputs:
+    def from_json(cls, values: Mapping[str, JsonValue]) -> InputPreparation:
         """Restore from what `to_json` returned. UsageError for a schema of a newer version."""
         return cls(
             class_names=tuple(values["class_names"]),
-            schema=parse_schema_if_given(values["schema"]),
-            body=parse_schema_if_given(values["body"]),
+            schema=restore_schema_if_given(values["schema"]),
+            body=restore_schema_if_given(values["body"]),
             is_bundled=bool(values["is_bundled"]),
         )
 
 
-def parse_schema_if_given(values: Mapping[str, JsonValue] | None) -> InputSchema | None:
+def restore_schema_if_given(values: Mapping[str, JsonValue] | None) -> InputSchema | None:
     """Parse a schema from JSON; None if there is none."""
     return None if values is None else InputSchema.from_json(values)
 
@@ -108,7 +108,9 @@ def replace_folder_by_its_pictures(
     return pictures
 
 
-def make_inputs_of_plan(plan: Plan, dataset: Dataset | None = None) -> Inputs:
+def make_input_preparation_of_plan(
+    plan: MethodRunPlan, dataset: Dataset | None = None
+) -> InputPreparation:
     """Make the inputs of a run.
 
     dataset: the data set of the run; None to load it, with UsageError if its name belongs to other data by now
@@ -124,7 +126,7 @@ def make_inputs_of_plan(plan: Plan, dataset: Dataset | None = None) -> Inputs:
     body = None
     if settings.reads_features:
         body = make_schema_of_frozen_features(load(settings.dataset))
-    return Inputs(
+    return InputPreparation(
         class_names=dataset.class_names,
         schema=dataset.schema,
         body=body,

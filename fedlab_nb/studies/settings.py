@@ -1,7 +1,7 @@
 """The settings of an experiment: they are checked here, completed by the set-up's, and turned into
 content keys.
 
-`Settings` is what a person has chosen. `Plan` has everything that follows for one method on one
+`Settings` is what a person has chosen. `MethodRunPlan` has everything that follows for one method on one
 data set: architectures, recipe, device, hyper-parameters. A value that a person gives replaces that
 of the set-up (`preset`). A key is the SHA-256 of everything on which a result depends, the code
 version included.
@@ -33,8 +33,8 @@ from ..training.backend import BackendChoice
 from ..value_types import JsonObject, MeanPassesPerClient, SettingsByName, SettingValue
 from .code_version import (
     hash_core_code,
+    hash_functions_from_outside_package,
     hash_method_code,
-    hash_user_functions_if_any,
     read_torch_version,
 )
 from .frozen_features import (
@@ -71,7 +71,7 @@ FEATURES = "features"
 RECIPE_FIELDS = tuple(field.name for field in dataclasses.fields(Recipe))
 
 
-def make_recipe_for_classroom(training_sample_count: int, is_convolutional: bool = False) -> Recipe:
+def make_recipe_for_classroom(training_sample_count: int, has_convolutions: bool = False) -> Recipe:
     """Make the recipe of the classroom, which takes seconds on two cores: 40 epochs on the bundled
     digits, fewer (at least 10) on larger sets.
 
@@ -80,7 +80,7 @@ def make_recipe_for_classroom(training_sample_count: int, is_convolutional: bool
     learns, too.
     """
     epochs = round(100_000 / max(training_sample_count, 1))
-    return Recipe(epochs=max(10, min(40, epochs)), lr=0.02 if is_convolutional else 0.05)
+    return Recipe(epochs=max(10, min(40, epochs)), lr=0.02 if has_convolutions else 0.05)
 
 
 def choose_classroom_epochs(dataset: str, training_sample_count: int) -> int:
@@ -88,8 +88,8 @@ def choose_classroom_epochs(dataset: str, training_sample_count: int) -> int:
     training samples.
     """
     shape = data.describe(dataset).input_shape
-    setup = SETUPS[CLASSROOM].apply_rows_for_dataset_and_alpha(dataset, Settings.alpha, shape)
-    declared = get_values_without_sources(setup.select_declared_lines(RECIPE_FIELDS))
+    setup = SETUPS[CLASSROOM].copy_with_values_for_dataset_and_alpha(dataset, Settings.alpha, shape)
+    declared = get_values_without_sources(setup.select_declared_values(RECIPE_FIELDS))
     return dataclasses.replace(make_recipe_for_classroom(training_sample_count), **declared).epochs
 
 
@@ -427,7 +427,7 @@ def find_settings_declared_by_preset(
     if len(shape) != 3:
         names -= {"transform"}  # which is for images only
     return get_values_without_sources(
-        setup.apply_rows_for_dataset_and_alpha(dataset, alpha, shape).select_declared_lines(
+        setup.copy_with_values_for_dataset_and_alpha(dataset, alpha, shape).select_declared_values(
             tuple(names)
         )
     )
@@ -456,7 +456,7 @@ def resolve_device(device: str) -> str:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MethodRunPlan:
     """Everything that follows from `settings` for one method.
 
     architectures: (name, input_shape, classes, width) of each client that takes part, then of each absent client
@@ -498,19 +498,21 @@ class Plan:
         """How every network's first layer scales images."""
         return data.parse_input_scale(self.settings.transform)
 
-    def compute_mean_local_passes(self, training_samples: int) -> MeanPassesPerClient:
+    def compute_mean_local_passes(self, training_sample_count: int) -> MeanPassesPerClient:
         """Compute how often a client trains on its own data in the whole run, as the mean over
         clients. This compares the local work of methods.
 
-        training_samples: number of samples in the whole training set
+        training_sample_count: number of samples in the whole training set
         """
         mean_samples = (
-            training_samples * (1 - self.share_held_out_of_local_training) / self.settings.clients
+            training_sample_count
+            * (1 - self.share_held_out_of_local_training)
+            / self.settings.clients
         )
         return self.method.local_passes(self.recipe, [mean_samples] * len(self.settings.members))
 
     @property
-    def has_lying_clients(self) -> bool:
+    def has_clients_that_lie_when_predicting(self) -> bool:
         """Whether poisoned clients train and send honestly, but lie when they predict."""
         return self.settings.poison.partition(":")[0] == "lie"
 
@@ -531,10 +533,10 @@ class Plan:
         }
         if self.input_scale != "none":
             content["scale"] = self.input_scale
-        if settings.poison != "none" and not self.has_lying_clients:
+        if settings.poison != "none" and not self.has_clients_that_lie_when_predicting:
             content["poison"] = settings.poison
         layouts = {name: MODELS[name].layout for name, *_ in self.architectures}
-        return hash_json_content(content | hash_user_functions_if_any(layouts))
+        return hash_json_content(content | hash_functions_from_outside_package(layouts))
 
     def hash_settings_of_run(self) -> str:
         """Compute the key of the whole run."""
@@ -545,18 +547,18 @@ class Plan:
             "method": {
                 "name": self.method_name,
                 **dataclasses.asdict(self.method),
-                **hash_user_functions_if_any(functions),
+                **hash_functions_from_outside_package(functions),
             },
             "preset": self.settings.preset,
             "code": hash_method_code(cls),  # type: ignore[arg-type]
         }
-        if self.has_lying_clients:
+        if self.has_clients_that_lie_when_predicting:
             content["poison"] = self.settings.poison
         return hash_json_content(content)
 
 
-def make_plans(settings: Settings, methods: Sequence[str]) -> list[Plan]:
-    """Make a Plan for each method, in order. UsageError for an override that is not a field of a
+def make_plans(settings: Settings, methods: Sequence[str]) -> list[MethodRunPlan]:
+    """Make a MethodRunPlan for each method, in order. UsageError for an override that is not a field of a
     method or recipe.
     """
     for name in methods:
@@ -590,34 +592,36 @@ def list_setting_names() -> set[str]:
 
 def make_plan(
     settings: Settings, method_class: type[Method], overrides: Mapping[str, SettingValue]
-) -> Plan:
+) -> MethodRunPlan:
     """Make the plan of one method."""
     method_name = method_class.info.name
     knobs = {knob.name for knob in method_class.fields()}
     if FEATURES not in knobs:
-        settings = copy_settings_with_features_of_networks(settings, method_class, overrides)
+        settings = apply_features_override_to_transform(settings, method_class, overrides)
     about: DatasetDescription = settings.describe_dataset()
-    setup = SETUPS[settings.preset].apply_rows_for_dataset_and_alpha(
+    setup = SETUPS[settings.preset].copy_with_values_for_dataset_and_alpha(
         settings.dataset, settings.alpha, about.input_shape
     )
     model = choose_client_model(settings, setup, method_class, about)
     of_all = assign_architectures_to_clients(model, settings.client_count, about)
     networks = tuple(of_all[k] for k in (*settings.members, *settings.absent_clients))
     is_convolutional = any(MODELS[name].required_sample_kind for name, *_ in networks)
-    declared = get_values_without_sources(setup.select_declared_lines(tuple(knobs), method_name))
+    declared = get_values_without_sources(setup.select_declared_values(tuple(knobs), method_name))
     knob_values = select_overrides_of_knobs(method_name, knobs, overrides)
     method = method_class.configure(convolutions=is_convolutional, **{**declared, **knob_values})
     recipe = make_shared_recipe(settings, setup, about, is_convolutional)
     # A method's own `epochs` are not local ones.
     recipe_names = [name for name in RECIPE_FIELDS if name not in knobs]
     declared_recipe = get_values_without_sources(
-        setup.select_declared_lines(recipe_names, method_name)
+        setup.select_declared_values(recipe_names, method_name)
     )
     changes = {name: value for name, value in declared_recipe.items() if name not in overrides}
-    return Plan(settings, method, networks, dataclasses.replace(recipe, **changes), about.digest)
+    return MethodRunPlan(
+        settings, method, networks, dataclasses.replace(recipe, **changes), about.digest
+    )
 
 
-def copy_settings_with_features_of_networks(
+def apply_features_override_to_transform(
     settings: Settings, method_class: type[Method], overrides: Mapping[str, SettingValue]
 ) -> Settings:
     """Return the settings for a method without the knob `features`, where this chooses what the
@@ -658,16 +662,16 @@ def select_overrides_of_knobs(
 
 
 def make_shared_recipe(
-    settings: Settings, setup: Setup, data_description: DatasetDescription, uses_convolutions: bool
+    settings: Settings, setup: Setup, data_description: DatasetDescription, has_convolutions: bool
 ) -> Recipe:
     """Make the clients' recipe for all methods of the set-up, with the values that a person has
     changed.
     """
     if setup.name == CLASSROOM:
-        recipe = make_recipe_for_classroom(data_description.n_train, uses_convolutions)
+        recipe = make_recipe_for_classroom(data_description.n_train, has_convolutions)
     else:
         recipe = Recipe()
-    changes = get_values_without_sources(setup.select_declared_lines(RECIPE_FIELDS))
+    changes = get_values_without_sources(setup.select_declared_values(RECIPE_FIELDS))
     augmentation = data.parse_augmentation(settings.transform)
     if augmentation != "none":
         changes["augmentation"] = augmentation
@@ -699,14 +703,14 @@ def choose_client_model(
 
 
 def assign_architectures_to_clients(
-    model_names: str, client_count: int, data_description: DatasetDescription
+    model_names_joined_by_commas: str, client_count: int, data_description: DatasetDescription
 ) -> tuple[Architecture, ...]:
     """Assign an architecture to each client.
 
-    model_names: `name`, `name:width`, or several of them joined by commas, which are assigned in turn
+    model_names_joined_by_commas: each is `name` or `name:width`; they are assigned in turn
     """
     kinds = []
-    for name, width in parse_models(model_names, data_description.input_shape):
+    for name, width in parse_models(model_names_joined_by_commas, data_description.input_shape):
         kinds.append(
             (
                 name,

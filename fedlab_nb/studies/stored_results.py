@@ -119,7 +119,9 @@ class StoredTable:
             seconds.setdefault(name, []).extend(local + method for local, method in runs)
         return {name: fmean(method_seconds) for name, method_seconds in seconds.items()}
 
-    def list_accuracies_by_alpha(self, method: str, client_count: int) -> AccuraciesByAlphaAndSeed:
+    def get_accuracies_by_alpha_and_seed(
+        self, method: str, client_count: int
+    ) -> AccuraciesByAlphaAndSeed:
         """{alpha: {seed: accuracy}} at a stored number of clients."""
         return {alpha: self.accuracies(method, alpha, client_count) for alpha in self.alphas}
 

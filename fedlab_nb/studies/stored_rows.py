@@ -45,6 +45,6 @@ def read_stored_rows(path: Path) -> StoredRows:
         raise FedlabError(f"The stored results in {path.name} cannot be read: {error!r}.") from None
 
 
-def make_unique_row_key(row: StoredRow) -> str:
+def make_json_key_of_row(row: StoredRow) -> str:
     """A key that is different for each row of a study."""
     return json.dumps([row["runs"], row["method"], row["at"]], sort_keys=True)

@@ -22,7 +22,7 @@ from fedlab_nb.studies import compare, experiment, job, run
 from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.studies.settings import Settings, make_plans
 from fedlab_nb.studies.setups import CLASSROOM, SETUPS
-from fedlab_nb.studies.store import TrainedClients
+from fedlab_nb.studies.store import TrainedClientsCache
 
 NO_SERVER = {"local", "centralized"}
 context = functools.partial(method_runs.context, share=0.3)
@@ -324,7 +324,7 @@ def images(tmp_path_factory):
 @pytest.mark.parametrize("preset", [name for name in SETUPS if name != CLASSROOM])
 @pytest.mark.slow
 def test_every_method_runs_in_its_set_up(images, preset, monkeypatch):
-    monkeypatch.setattr(experiment, "_trained_clients", TrainedClients())
+    monkeypatch.setattr(experiment, "_trained_clients", TrainedClientsCache())
     # With oneDNN, the backward pass of PyTorch 2.13 and 2.14 writes beyond its memory, on some processors, in residual
     # networks as narrow as these.
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)

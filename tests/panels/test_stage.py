@@ -23,7 +23,7 @@ from fedlab_nb.panels.stage_data import (
     make_partitions_for_alphas,
     rank_columns_by_class_information,
 )
-from fedlab_nb.studies.cost import Cost
+from fedlab_nb.studies.cost import EstimatedCost
 
 METHODS = ["fedavg", "fens"]
 
@@ -37,7 +37,7 @@ def quick(monkeypatch):
         methods, _ = arguments
         if isinstance(methods, str):
             methods = (methods,)
-        return Cost(sum(seconds[method] for method in methods), 0.0, True, 0.0, 1, True)
+        return EstimatedCost(sum(seconds[method] for method in methods), 0.0, True, 0.0, 1, True)
 
     monkeypatch.setattr("fedlab_nb.panels.stage_panel.estimate_cost", forecast)
     return seconds

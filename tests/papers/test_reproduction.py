@@ -33,7 +33,7 @@ from fedlab_nb.papers.estimates import estimate_seconds_of_longer_runs
 from fedlab_nb.papers.points import compute_point_rows
 from fedlab_nb.papers.published import count_distinct_pairs_of_tried_runs
 from fedlab_nb.papers.reproduction import FILES, make_reproduction
-from fedlab_nb.studies.stored_rows import make_unique_row_key, read_stored_rows
+from fedlab_nb.studies.stored_rows import make_json_key_of_row, read_stored_rows
 
 FOLDER = Path(papers.__file__).parent / "tables"
 TINY = {
@@ -236,7 +236,7 @@ def test_wrong_use_is_one_sentence(words, capsys, monkeypatch):
 @pytest.mark.parametrize("large", [False, True])
 def test_the_stored_results_are_whole(large):
     _, stored = read_stored_rows(FILES[large])
-    rows = {make_unique_row_key(row): row for row in stored}
+    rows = {make_json_key_of_row(row): row for row in stored}
     planned = list_points_of_stored_tables(has_large_datasets=large)
     points = {point.key: point for point in planned}
     assert all(("mnist:5k" in key) == large for key in points)
@@ -345,7 +345,7 @@ def test_no_row_departs_from_its_paper_in_a_rule_that_the_table_does_not_name(na
     table = load_paper_table(name)
     runs, _ = plan_stored_runs(table, [0])
     changed = describe_knobs_changed_from_paper(table, runs)  # {row: {knob: words}}
-    paragraphs = reproduce(name, stored=True).make_paragraphs_and_grids()
+    paragraphs = reproduce(name, stored=True).make_paragraphs_and_tables()
     lines = [paragraph for paragraph in paragraphs if paragraph[:4] == "Rows"]
     assert len(lines) <= 1
     line = lines[0] if lines else ""

@@ -116,7 +116,7 @@ def test_an_outcome_without_its_model_computes_it_again(name, settings):
     fresh = run(name, **QUICK, **settings)
     model = weakref.ref(fresh.model)
     without_model = fresh.without_model()
-    without_features = fresh.without_model(features=False)
+    without_features = fresh.without_model(keep_test_features=False)
     assert (
         without_model.accuracy == without_features.accuracy == fresh.accuracy
         and fresh.model is model()
@@ -385,20 +385,20 @@ def test_sweep_resumes_and_writes_one_row_for_each_cell(tmp_path):
 
 def test_the_store_ignores_damaged_entries(tmp_path):
     store = Store("runs", tmp_path)
-    assert store.store_entry_if_possible("k", {"a": 1}, {"x": np.arange(3)})
+    assert store.write_entry_if_possible("k", {"a": 1}, {"x": np.arange(3)})
     values, arrays = store.get("k")
     assert values == {"a": 1} and arrays["x"].tolist() == [0, 1, 2]
     body = tmp_path / "runs" / "k" / "arrays.npz"
     body.write_bytes(body.read_bytes()[:-3])
     with pytest.warns(UserWarning, match="Ignored the stored entry"):
         assert store.get("k") is None
-    assert store.store_entry_if_possible("k", {"a": 2}, {}) and store.get("k")[0] == {"a": 2}
+    assert store.write_entry_if_possible("k", {"a": 2}, {}) and store.get("k")[0] == {"a": 2}
     (tmp_path / "runs" / "k" / "entry.json").write_text("{")
     with pytest.warns(UserWarning, match="Ignored"):
         assert store.get("k") is None
     assert store.get("nothing") is None
     # Pickled arrays are never loaded.
-    store.store_entry_if_possible("k", {}, {"x": np.array([{"evil": 1}], dtype=object)})
+    store.write_entry_if_possible("k", {}, {"x": np.array([{"evil": 1}], dtype=object)})
     with pytest.warns(UserWarning, match="Ignored"):
         assert store.get("k") is None
 
@@ -465,7 +465,7 @@ def test_methods_declare_whether_they_need_held_out_samples():
     """Without a held-out part, methods that declare the need refuse, and the others accept."""
     for name, cls in METHODS.items():
         (plan,) = make_plans(Settings.make(holdout=0, **QUICK), [name])
-        prepared_run = experiment.Run(plan, experiment.TrainedClients(), cache=False)
+        prepared_run = experiment.Run(plan, experiment.TrainedClientsCache(), cache=False)
         prepared_run.prepare_context()
         if cls.holds_out:
             with pytest.raises(UsageError, match="held-out"):

@@ -11,7 +11,7 @@ import fedlab_nb as fl
 from fedlab_nb.cli import main
 from fedlab_nb.data import federate, load, registry
 from fedlab_nb.methods import METHODS
-from fedlab_nb.studies.cluster import send_datasets_to_workers
+from fedlab_nb.studies.cluster import send_in_memory_datasets_to_workers
 from fedlab_nb.studies.grid import Study
 from fedlab_nb.studies.settings import Settings
 
@@ -169,7 +169,7 @@ def test_a_study_accepts_data_in_memory_and_sends_them_to_workers():
             plugins.append(plugin)
 
     pytest.importorskip("dask")
-    send_datasets_to_workers(Client(), grid.cells())
+    send_in_memory_datasets_to_workers(Client(), grid.cells())
     data = load(name)
     registry._added.clear()
     plugins[0].setup(None)  # as when a worker starts

@@ -26,7 +26,7 @@ from ...studies.statistics import Band, ValuesBySeed, compute_band
 from ...studies.stored_figures import (
     format_figure_values,
     read_figure_values_by_seed,
-    select_values_of_seeds,
+    select_values_of_seeds_or_all,
 )
 from ...value_types import SettingValue
 from .exercises import load_lesson_text
@@ -354,7 +354,7 @@ class StoredFigures(dict):
     def __missing__(self, name: str) -> "StoredFigure":
         figure, _, seeds = name.partition("@")
         all_values = load_stored_figure_by_seed(self.module, figure)
-        return StoredFigure(select_values_of_seeds(all_values, seeds))
+        return StoredFigure(select_values_of_seeds_or_all(all_values, seeds))
 
 
 class StoredFigure:
