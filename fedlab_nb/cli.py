@@ -344,9 +344,8 @@ def print_store_size(entries: Sequence[StoredEntryFolder]) -> None:
     for kind in store.KINDS:
         sizes = [entry.bytes for entry in entries if entry.kind == kind]
         print(f"{kind:8s} {len(sizes):6d} entries  {format_data_size(sum(sizes)):>9s}")
-    print(
-        f"in {store.find_store_folder()}; the bound is {format_data_size(store.read_store_limit_in_bytes())}"
-    )
+    bound = format_data_size(store.read_store_limit_in_bytes_or_0_for_none())
+    print(f"in {store.find_store_folder()}; the bound is {bound}")
 
 
 def prune_store(options: Namespace) -> None:

@@ -14,7 +14,7 @@ from .federation import (
     check_font_partition_settings,
     choose_partition_and_check_settings,
     federate,
-    format_client_list,
+    format_client_list_as_setting,
     list_present_clients,
     parse_client_indices,
     replace_objects_by_names_in_settings,

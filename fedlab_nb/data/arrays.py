@@ -476,7 +476,7 @@ def copy_to_numpy_array(array_name_in_errors: str, array_like: ArrayLike) -> np.
 
     try:
         if hasattr(array_like, "detach"):
-            array_like = convert_tensor_to_array(array_like)
+            array_like = convert_tensor_to_numpy_array(array_like)
         if isinstance(array_like, np.ma.MaskedArray) and np.ma.getmaskarray(array_like).any():
             count = int(np.ma.getmaskarray(array_like).sum())
             raise UsageError(
@@ -493,10 +493,10 @@ def copy_to_numpy_array(array_name_in_errors: str, array_like: ArrayLike) -> np.
         if isinstance(
             array_like, pandas.Series | pandas.Index | pandas.api.extensions.ExtensionArray
         ):
-            return convert_series_to_array(array_name_in_errors, pandas.Series(array_like))
+            return convert_series_to_numpy_array(array_name_in_errors, pandas.Series(array_like))
         array = np.array(array_like)
         if array.dtype.kind == "O" and array.ndim == 1 and not array_name_in_errors.startswith("x"):
-            return convert_series_to_array(array_name_in_errors, pandas.Series(array))
+            return convert_series_to_numpy_array(array_name_in_errors, pandas.Series(array))
         if array.dtype.kind == "S":
             array = np.char.decode(array, "utf-8")
         if array.dtype.kind == "O":
@@ -512,7 +512,7 @@ def copy_to_numpy_array(array_name_in_errors: str, array_like: ArrayLike) -> np.
         ) from None
 
 
-def convert_tensor_to_array(tensor: torch.Tensor) -> np.ndarray:
+def convert_tensor_to_numpy_array(tensor: torch.Tensor) -> np.ndarray:
     """Convert a tensor to an array; a number type that NumPy lacks (bfloat16) becomes float32."""
     tensor = tensor.detach().cpu()
     if tensor.is_sparse:
@@ -523,7 +523,7 @@ def convert_tensor_to_array(tensor: torch.Tensor) -> np.ndarray:
         return tensor.float().numpy()
 
 
-def convert_series_to_array(array_name_in_errors: str, values: Series) -> np.ndarray:
+def convert_series_to_numpy_array(array_name_in_errors: str, values: Series) -> np.ndarray:
     """A column of pandas, or of Python objects: numbers, or texts. Raises UsageError for a gap."""
     import pandas
 
@@ -635,10 +635,10 @@ def build_dataset_from_raw_arrays(
 
 
 def check_each_sample_has_label(
-    raw_arrays: Mapping[str, np.ndarray], labels_by_part: Mapping[str, np.ndarray]
+    raw_arrays: Mapping[str, np.ndarray], labels_by_array_name: Mapping[str, np.ndarray]
 ) -> None:
     """Raises UsageError unless each part has as many samples as labels."""
-    for key, labels in labels_by_part.items():
+    for key, labels in labels_by_array_name.items():
         part = f"x_{key.removeprefix('y_')}"
         if raw_arrays[part].shape[:1] != labels.shape:
             raise UsageError(
@@ -647,10 +647,10 @@ def check_each_sample_has_label(
             )
 
 
-def check_parts_have_same_sample_shape(samples_by_part: Mapping[str, np.ndarray]) -> None:
+def check_parts_have_same_sample_shape(samples_by_array_name: Mapping[str, np.ndarray]) -> None:
     """Raises UsageError unless the samples of all parts have one shape."""
-    shape = samples_by_part["x_train"].shape[1:]
-    for key, samples in samples_by_part.items():
+    shape = samples_by_array_name["x_train"].shape[1:]
+    for key, samples in samples_by_array_name.items():
         if samples.shape[1:] != shape:
             raise UsageError(
                 f"{key} has samples of shape {samples.shape[1:]}, but those of x_train have "
@@ -830,16 +830,16 @@ def convert_labels_to_integers(array_name_in_errors: str, labels: np.ndarray) ->
     return labels.astype(np.int64)
 
 
-def count_classes_and_check_labels_of_parts(labels_by_part: NumpyArraysByName) -> int:
+def count_classes_and_check_labels_of_parts(labels_by_array_name: NumpyArraysByName) -> int:
     """Count the classes, which is the greatest training label + 1. No label of another part may be
     greater."""
-    classes = int(labels_by_part["y_train"].max()) + 1
+    classes = int(labels_by_array_name["y_train"].max()) + 1
     if classes < 2:
         raise UsageError(
             "y_train holds only the label 0, but there must be at least two classes, numbered "
             "0..C-1."
         )
-    for key, labels in labels_by_part.items():
+    for key, labels in labels_by_array_name.items():
         if labels.max() >= classes:
             raise UsageError(
                 f"{key} holds the label {labels.max()}, but the greatest label of y_train is "
@@ -922,17 +922,17 @@ class ScaledSamples(NamedTuple):
 
 
 def scale_samples(
-    samples_by_part: NumpyArraysByName, feature_names: Sequence[str] = ()
+    samples_by_array_name: NumpyArraysByName, feature_names: Sequence[str] = ()
 ) -> ScaledSamples:
     """Scale features and recordings by the training set's mean and standard deviation, images by
     their range.
 
-    samples_by_part: `x_train` and others, [N, D], [N, C, T] or [N, C, H, W], in their own numbers
+    samples_by_array_name: `x_train` and others, [N, D], [N, C, T] or [N, C, H, W], in their own numbers
     feature_names: the columns' names
     """
-    train = samples_by_part["x_train"]
+    train = samples_by_array_name["x_train"]
     if train.ndim == 4:
-        return scale_images(samples_by_part)
+        return scale_images(samples_by_array_name)
     shape = tuple(train.shape[1:])
     is_table = train.ndim == 2
     with np.errstate(over="ignore", invalid="ignore"):
@@ -954,34 +954,37 @@ def scale_samples(
         columns.append(column)
     kind: SampleKind = FEATURES if is_table else RECORDINGS
     schema = InputSchema(kind, shape, (), columns=tuple(columns))
-    ready = {key: schema.standardise(value) for key, value in samples_by_part.items()}
+    ready = {
+        key: schema.standardise_by_training_mean_and_scale(value)
+        for key, value in samples_by_array_name.items()
+    }
     subject = "Features are" if is_table else "Each channel is"
     note = f"{subject} standardised by the training set's mean and standard deviation."
     return ScaledSamples(ready, schema, note)
 
 
-def scale_images(images_by_part: NumpyArraysByName) -> ScaledSamples:
+def scale_images(images_by_array_name: NumpyArraysByName) -> ScaledSamples:
     """Scale images [N, C, H, W] by the range of their pixels."""
-    shape = tuple(images_by_part["x_train"].shape[1:])
+    shape = tuple(images_by_array_name["x_train"].shape[1:])
     mode: ColourMode = "L" if shape[0] == 1 else "RGB"
-    pixels = check_number_types_and_find_pixel_scale(images_by_part)
-    ready = {key: pixels.apply(value) for key, value in images_by_part.items()}
+    pixels = check_number_types_and_find_pixel_scale(images_by_array_name)
+    ready = {key: pixels.scale_to_0_to_1(value) for key, value in images_by_array_name.items()}
     schema = InputSchema(IMAGES, shape, (), pixels=replace(pixels, mode=mode))
-    return ScaledSamples(ready, schema, pixels.describe())
+    return ScaledSamples(ready, schema, pixels.describe_scaling())
 
 
-def check_number_types_and_find_pixel_scale(images_by_part: NumpyArraysByName) -> PixelScale:
+def check_number_types_and_find_pixel_scale(images_by_array_name: NumpyArraysByName) -> PixelScale:
     """Choose the range that the pixels of all parts lie in.
 
     Raises UsageError for parts of different number types.
     """
-    if len({value.dtype for value in images_by_part.values()}) > 1:
-        kinds = ", ".join(f"{key} {value.dtype}" for key, value in images_by_part.items())
+    if len({value.dtype for value in images_by_array_name.values()}) > 1:
+        kinds = ", ".join(f"{key} {value.dtype}" for key, value in images_by_array_name.items())
         raise UsageError(
             f"The images have different number types ({kinds}), and so may their scales; save one "
             "type."
         )
-    return find_pixel_scale(images_by_part, "x_train")
+    return find_pixel_scale(images_by_array_name, "x_train")
 
 
 def measure_mean_and_deviation_per_channel(samples: SampleArray) -> MeanAndDeviation:
@@ -1067,7 +1070,9 @@ def convert_index_lists_to_client_of_sample(
 
 
 def convert_and_check_sample_indices_of_client(
-    client: int, sample_indices: Sequence[int] | np.ndarray | torch.Tensor, sample_count: int
+    client_index_in_errors: int,
+    sample_indices: Sequence[int] | np.ndarray | torch.Tensor,
+    sample_count: int,
 ) -> IndexArray:
     """int [n] of a client's list of indices, all in 0..sample_count-1. Raises UsageError."""
     if hasattr(sample_indices, "detach"):
@@ -1075,15 +1080,16 @@ def convert_and_check_sample_indices_of_client(
     rows = np.asarray(sample_indices)
     if rows.ndim != 1 or len(rows) == 0:
         raise UsageError(
-            f"The index list of client {client} must be one row [n] of at least one sample index."
+            f"The index list of client {client_index_in_errors} must be one row [n] of at least one sample index."
         )
     if rows.dtype.kind not in "iu":
         raise UsageError(
-            f"The indices of client {client} are {rows.dtype}, but they must be whole numbers."
+            f"The indices of client {client_index_in_errors} are {rows.dtype}, but they must be whole numbers."
         )
     wrong = rows[(rows < 0) | (rows >= sample_count)]
     if len(wrong):
         raise UsageError(
-            f"Client {client} has the index {wrong[0]}, but the training samples are 0..{sample_count - 1}."
+            f"Client {client_index_in_errors} has the index {wrong[0]}, but the training samples are "
+            f"0..{sample_count - 1}."
         )
     return rows

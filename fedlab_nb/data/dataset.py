@@ -133,12 +133,12 @@ class Dataset:
                 "(-1: nobody's sample)."
             )
 
-    def _check_client_index_per_test_sample(self, clients: ClientIndexPerSample) -> None:
+    def _check_client_index_per_test_sample(self, client_indices: ClientIndexPerSample) -> None:
         import torch
 
         count = len(self.client_names)
-        has_all = torch.equal(clients.unique(), torch.arange(count))
-        if not has_all or clients.shape != self.y_test.shape:
+        has_all = torch.equal(client_indices.unique(), torch.arange(count))
+        if not has_all or client_indices.shape != self.y_test.shape:
             raise UsageError(
                 f"client_test must be int64 [T], with a sample or more of each of 0..{count - 1}."
             )

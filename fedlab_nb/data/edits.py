@@ -31,7 +31,7 @@ import numpy as np
 from fedlab_nb.data.array_types import IndexArray, LabelArray
 from fedlab_nb.errors import UsageError
 
-NameByClient = dict[int, str]
+NameByClientIndex = dict[int, str]
 
 FORM = re.compile(
     r"(?P<client>[A-Z]{1,2})"
@@ -105,19 +105,19 @@ class PartitionEdits:
 
     @staticmethod
     @lru_cache(maxsize=256)
-    def parse(text: str) -> PartitionEdits:
+    def parse(edits_text: str) -> PartitionEdits:
         """Parse the edits of a short text. Raises UsageError for a text that it cannot parse.
 
         >>> str(PartitionEdits.parse("0:A3>B,  C*")), PartitionEdits.parse("")
         ('0: A3>B, C*', PartitionEdits(changes=(), seed=None))
         """
         seed = None
-        head, colon, edits_text = text.partition(":")
+        head, colon, text_after_seed = edits_text.partition(":")
         if colon and head.strip().isdecimal():
             seed = int(head)
-            text = edits_text
-        parts = [part.strip() for part in text.split(",")]
-        return PartitionEdits(tuple(parse_edit(part) for part in parts if part), seed)
+            edits_text = text_after_seed
+        parts = [part.strip() for part in edits_text.split(",")]
+        return PartitionEdits(tuple(parse_one_edit(part) for part in parts if part), seed)
 
     def __str__(self) -> str:
         changes = ", ".join(map(str, self.changes))
@@ -136,7 +136,7 @@ class PartitionEdits:
         return [edit.client for edit in self.changes if edit.is_double]
 
     @property
-    def client_names(self) -> NameByClient:
+    def client_names(self) -> NameByClientIndex:
         """{client: its name} for the clients that were given a name."""
         return {edit.client: edit.name for edit in self.changes if edit.name}
 
@@ -194,11 +194,11 @@ class PartitionEdits:
 NO_EDITS = PartitionEdits()
 
 
-def parse_edit(text: str) -> PartitionEdit:
+def parse_one_edit(edit_text: str) -> PartitionEdit:
     """Parse one edit, such as "A3>B". Raises UsageError for a text that is not an edit."""
-    match = FORM.fullmatch(text)
+    match = FORM.fullmatch(edit_text)
     if match is None or (match["name"] is not None and not match["name"].strip()):
-        raise UsageError(f"{text!r} in moves is no move; {HINT}.")
+        raise UsageError(f"{edit_text!r} in moves is no move; {HINT}.")
     return PartitionEdit(
         client=parse_client_letters_to_index(match["client"]),
         label=int(match["label"]) if match["label"] else None,

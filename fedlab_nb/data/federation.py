@@ -194,22 +194,22 @@ class Federation:
     def skew(self) -> Skew:
         return measure_skew(self.label_counts.numpy())
 
-    def split(self, fraction: float) -> tuple[ClientSplit, ...]:
+    def split(self, held_out_fraction: float) -> tuple[ClientSplit, ...]:
         """Split the shard of each client into training and held-out samples.
 
-        Client k holds out round(fraction n_k) samples, at least 1 and at most n_k - 1, drawn from
-        its own stream; none if it has fewer than 2 or `fraction` is 0.
+        Client k holds out round(held_out_fraction n_k) samples, at least 1 and at most n_k - 1, drawn from
+        its own stream; none if it has fewer than 2 or the fraction is 0.
         """
         import torch
 
-        fraction = check_number("fraction", fraction, 0, 1)
+        held_out_fraction = check_number("fraction", held_out_fraction, 0, 1)
         parts = []
         for k, shard in zip(self.ids, self.shards, strict=True):
             size = len(shard)
-            if size < 2 or fraction == 0:
+            if size < 2 or held_out_fraction == 0:
                 count = 0
             else:
-                count = min(size - 1, max(1, round(fraction * size)))
+                count = min(size - 1, max(1, round(held_out_fraction * size)))
             order = torch.from_numpy(
                 make_numpy_generator(self.seed, "holdout", k).permutation(size)
             )
@@ -311,8 +311,8 @@ class Federation:
                 "dataset": get_or_register_source_name(dataset),
                 "partition": "natural",
                 "seed": self.seed,
-                "absent": format_client_list(self.absent),
-                "unseen": format_client_list(self.unseen),
+                "absent": format_client_list_as_setting(self.absent),
+                "unseen": format_client_list_as_setting(self.unseen),
             }
         partition_seed = self.seed if self.edits.seed is None else self.edits.seed
         settings = dict(self.origin)
@@ -320,8 +320,8 @@ class Federation:
         settings["dataset"] = get_or_register_source_name(settings["dataset"])
         settings["minimum"] = settings["minimum"] or 0
         settings["spurious"] = ",".join(map(str, self.spurious_clients))
-        settings["absent"] = format_client_list(self.absent)
-        settings["unseen"] = format_client_list(self.unseen)
+        settings["absent"] = format_client_list_as_setting(self.absent)
+        settings["unseen"] = format_client_list_as_setting(self.unseen)
         return settings
 
     def is_made_by_federate(self) -> bool:
@@ -839,7 +839,7 @@ def split_client_list_or_parse_count(text: str) -> list[str] | float:
     return [value] if isinstance(value, str) else value
 
 
-def format_client_list(client_indices: Iterable[int]) -> str:
+def format_client_list_as_setting(client_indices: Iterable[int]) -> str:
     """Write a list of clients as the value of a setting: "3," or "0,3,"; "" for no clients."""
     return "".join(f"{k}," for k in client_indices)
 
@@ -856,7 +856,7 @@ def replace_objects_by_names_in_settings(
     """
     values = dict(settings)
     if "federation" in values:
-        values = unpack_federation_in_settings(values)
+        values = replace_federation_by_its_settings(values)
     if "dataset" not in values:
         return values
     source = values["dataset"]
@@ -867,7 +867,7 @@ def replace_objects_by_names_in_settings(
     return values
 
 
-def unpack_federation_in_settings(settings: Mapping[str, SettingValue]) -> SettingsByName:
+def replace_federation_by_its_settings(settings: Mapping[str, SettingValue]) -> SettingsByName:
     """`settings` with `federation` replaced by the settings that make it.
 
     The seed is that of the federation unless another one is given. UsageError if any other setting

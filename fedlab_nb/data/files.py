@@ -379,7 +379,7 @@ def parse_table_cells(
 
     width = max(len(row.cells) for row in expected_rows)
     table = pandas.read_csv(
-        io.StringIO(strip_blank_separated_lines(text, separator)),
+        io.StringIO(strip_lines_if_separator_is_blank(text, separator)),
         sep=separator,
         header=None,
         names=list(range(width)),
@@ -493,7 +493,7 @@ def guess_utf16_encoding(file_bytes: bytes) -> str | None:
 
 
 # --------------------------------------------------------------------------------------- separators
-def strip_blank_separated_lines(text: str, separator: str) -> str:
+def strip_lines_if_separator_is_blank(text: str, separator: str) -> str:
     """Strip the blanks around each line if blanks separate the cells; otherwise return `text`."""
     if separator != " ":
         return text
@@ -508,7 +508,7 @@ def parse_rows_of_text(
 
     lines_above_text: their number in the file
     """
-    lines = io.StringIO(strip_blank_separated_lines(text, separator))
+    lines = io.StringIO(strip_lines_if_separator_is_blank(text, separator))
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     rows = []
     for cells in reader:

@@ -80,16 +80,16 @@ def load_folder_of_pictures(folder: Path, options: FileOptionTexts, folder_diges
     raw = {"x_train": pixels[~is_test], "x_test": pixels[is_test]}
     scale = replace(find_pixel_scale(raw, "x_train"), mode=mode, resized=is_resized)
     arrays = {
-        "x_train": scale.apply(raw["x_train"]),
+        "x_train": scale.scale_to_0_to_1(raw["x_train"]),
         "y_train": labels[~is_test],
-        "x_test": scale.apply(raw["x_test"]),
+        "x_test": scale.scale_to_0_to_1(raw["x_test"]),
         "y_test": labels[is_test],
     }
     colours = "in grey" if mode == "L" else "in colour"
     notes = [
         f"{len(paths)} pictures of {len(class_names)} classes, {colours}.",
         size_note,
-        scale.describe(),
+        scale.describe_scaling(),
         describe_mode_changes_if_any(modes, mode),
         split_note,
         describe_pictures_in_both_parts_if_any(paths, is_test),

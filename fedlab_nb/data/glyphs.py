@@ -203,7 +203,7 @@ class RandomStream:
         """Draw uint64 numbers, all values equally likely."""
         return self._bits.random_raw(math.prod(shape)).reshape(shape)
 
-    def draw_integers(self, stop: int, *shape: int) -> np.ndarray:
+    def draw_integers_below(self, stop: int, *shape: int) -> np.ndarray:
         """Draw int64 numbers from 0 to stop - 1, equally likely to within stop / 2^64."""
         return (self.draw_uint64(*shape) % np.uint64(stop)).astype(np.int64)
 
@@ -268,7 +268,7 @@ def draw_font_indices_of_images(
 
 def draw_font_indices_of_block(stream: RandomStream) -> FontIndices:
     """Draw the fonts of a block's letters, int64 [256]: the first draw of the block's stream."""
-    return stream.draw_integers(len(FONTS), BLOCK)
+    return stream.draw_integers_below(len(FONTS), BLOCK)
 
 
 def draw_block_of_256_images(
@@ -281,13 +281,13 @@ def draw_block_of_256_images(
     fields = load_signed_distances_of_letters()
     letter = (first_index + np.arange(BLOCK)) % len(LETTERS)
     font = draw_font_indices_of_block(stream)
-    other_font = stream.draw_integers(len(FONTS), BLOCK)
-    other_letter = stream.draw_integers(len(LETTERS), BLOCK)
+    other_font = stream.draw_integers_below(len(FONTS), BLOCK)
+    other_letter = stream.draw_integers_below(len(LETTERS), BLOCK)
 
     # colours [256, 3]: of the background, the letter, the clutter and the stroke
     paper = stream.draw_uniform(0, 0.65, BLOCK, 3)
-    ink = choose_brightest_colours(stream.draw_uniform(0.25, 1, BLOCK, 3, 3))
-    ink = lighten_ink_against_paper(
+    ink = choose_brightest_colour_of_each_image(stream.draw_uniform(0.25, 1, BLOCK, 3, 3))
+    ink = lighten_ink_to_luminance_gap(
         ink, paper
     )  # light on dark only: with both, learning would need far more samples
     faint = paper + stream.draw_uniform(0.2, 0.6, BLOCK, 1) * (
@@ -301,7 +301,7 @@ def draw_block_of_256_images(
     image = paper[:, :, None, None] + (down + across)[:, None]
 
     # clutter: a faint piece of another letter, near the rim, beneath the letter
-    angle = stream.draw_integers(TURN, BLOCK)
+    angle = stream.draw_integers_below(TURN, BLOCK)
     radius = stream.draw_uniform(0.75, 1.1, BLOCK)
     rim = np.stack(
         [radius * compute_rounded_cosine(angle), radius * compute_rounded_sine(angle)], axis=1
@@ -310,7 +310,7 @@ def draw_block_of_256_images(
         fields[other_letter, other_font],
         side_in_pixels,
         scale=stream.draw_uniform(0.7, 1.2, BLOCK),
-        turn_in_table_steps=stream.draw_integers(TURN, BLOCK),
+        turn_in_table_steps=stream.draw_integers_below(TURN, BLOCK),
         shear=stream.draw_uniform(-0.2, 0.2, BLOCK),
         stretch=stream.draw_uniform(0.9, 1.1, BLOCK),
         shift_in_half_widths=rim,
@@ -323,7 +323,7 @@ def draw_block_of_256_images(
         fields[letter, font],
         side_in_pixels,
         scale=stream.draw_uniform(0.9, 1.35, BLOCK),
-        turn_in_table_steps=stream.draw_integers(2 * most_steps + 1, BLOCK) - most_steps,
+        turn_in_table_steps=stream.draw_integers_below(2 * most_steps + 1, BLOCK) - most_steps,
         shear=stream.draw_uniform(-0.2, 0.2, BLOCK),
         stretch=stream.draw_uniform(0.8, 1.25, BLOCK),
         shift_in_half_widths=stream.draw_uniform(-0.16, 0.16, BLOCK, 2),
@@ -331,7 +331,7 @@ def draw_block_of_256_images(
     )
     image = blend_colour_into_images(image, ink, mask)
 
-    is_crossed = stream.draw_integers(2, BLOCK) == 1
+    is_crossed = stream.draw_integers_below(2, BLOCK) == 1
     ends = stream.draw_uniform(-1, 1, 2, BLOCK, 2)
     crossing = compute_stroke_coverage(
         ends[0], ends[1], stream.draw_uniform(0.02, 0.05, BLOCK), side_in_pixels
@@ -449,13 +449,13 @@ def blend_colour_into_images(
     return images + coverage_of_colour[:, None] * (colours[:, :, None, None] - images)
 
 
-def choose_brightest_colours(candidate_colours: np.ndarray) -> Colours:
+def choose_brightest_colour_of_each_image(candidate_colours: np.ndarray) -> Colours:
     """Choose the colour of greatest luminance, [N, 3], among K colours [N, K, 3]."""
     light = compute_luminance(candidate_colours, channel_axis=2)[:, :, 0]
     return candidate_colours[np.arange(len(candidate_colours)), light.argmax(axis=1)]
 
 
-def lighten_ink_against_paper(
+def lighten_ink_to_luminance_gap(
     ink_colours: Colours, paper_colours: Colours, luminance_gap: float = 0.25
 ) -> Colours:
     """Mix `ink_colours` [N, 3] with just enough white that their luminance is `luminance_gap` above

@@ -180,7 +180,7 @@ def infer_column_schemas(
     """
     traits = find_number_traits_of_text_columns(table, reading)
     other_traits = find_number_traits_of_text_columns(other_columns, reading)
-    evidence = find_certain_decimal_marks([*traits.values(), *other_traits.values()])
+    evidence = find_unambiguous_decimal_marks([*traits.values(), *other_traits.values()])
     columns = []
     for index, name in enumerate(table.columns):
         forced = reading.forced.get(name.casefold())
@@ -205,7 +205,7 @@ def infer_column_schema(
     number_traits: NumberTraits | None,
     is_saved_index: bool,
     is_training_row: BooleanPerSample,
-    certain_decimal_marks: set[DecimalMark],
+    unambiguous_decimal_marks: set[DecimalMark],
     reading: TableReadingOptions,
     forced_kind: ColumnKind | None,
 ) -> ColumnSchema:
@@ -248,11 +248,20 @@ def infer_column_schema(
         return make_time_column_schema(column_name, time_format, reading)
     if number_traits.are_all_numbers:
         column = infer_number_column_schema(
-            column_name, number_traits, certain_decimal_marks, is_saved_index, reading, forced_kind
+            column_name,
+            number_traits,
+            unambiguous_decimal_marks,
+            is_saved_index,
+            reading,
+            forced_kind,
         )
         if column is not None:
             return column
-    elif number_traits.share >= MOSTLY or forced_kind == NUMBER or is_mostly_numbers(number_traits):
+    elif (
+        number_traits.share >= MOSTLY
+        or forced_kind == NUMBER
+        or is_number_column_with_wrong_cells(number_traits)
+    ):
         raise_if_text_among_numbers(column_name, number_traits, reading)
     return infer_text_column_schema(
         column_name, cells, number_traits, is_training_row, is_saved_index, reading
@@ -321,7 +330,7 @@ def split_number_with_any_decimal_mark(text: str) -> NumberCellParts | None:
 def choose_decimal_mark(
     column_name: str,
     number_traits: NumberTraits,
-    certain_decimal_marks: set[DecimalMark],
+    unambiguous_decimal_marks: set[DecimalMark],
     reading: TableReadingOptions,
 ) -> DecimalMark:
     """Choose the decimal mark of a column of numbers. Raises UsageError if the column can be read in
@@ -343,9 +352,9 @@ def choose_decimal_mark(
         )
     if not number_traits.has_two_decimal_readings:
         return number_traits.decimals[0]
-    if len(certain_decimal_marks) == 1:
-        return next(iter(certain_decimal_marks))
-    if number_traits.marks == "." and not certain_decimal_marks and reading.separator != ";":
+    if len(unambiguous_decimal_marks) == 1:
+        return next(iter(unambiguous_decimal_marks))
+    if number_traits.marks == "." and not unambiguous_decimal_marks and reading.separator != ";":
         return "."
     example = next(
         text for text, cell in number_traits.cells.items() if cell and re.search("[.,]", cell.body)
@@ -364,7 +373,7 @@ def find_first_unreadable_number(traits: NumberTraits, decimal_mark: DecimalMark
     raise AssertionError(f"all numbers can be read with {decimal_mark!r}")
 
 
-def find_certain_decimal_marks(traits_of_columns: Iterable[NumberTraits]) -> set[DecimalMark]:
+def find_unambiguous_decimal_marks(traits_of_columns: Iterable[NumberTraits]) -> set[DecimalMark]:
     """Find the decimal marks of the columns that can be read in one way only."""
     evidence: set[DecimalMark] = set()
     for traits in traits_of_columns:
@@ -376,7 +385,7 @@ def find_certain_decimal_marks(traits_of_columns: Iterable[NumberTraits]) -> set
 def infer_number_column_schema(
     column_name: str,
     number_traits: NumberTraits,
-    certain_decimal_marks: set[DecimalMark],
+    unambiguous_decimal_marks: set[DecimalMark],
     is_saved_index: bool,
     reading: TableReadingOptions,
     forced_kind: ColumnKind | None,
@@ -413,7 +422,7 @@ def infer_number_column_schema(
             f"Column {column_name!r} of {reading.file} holds codes with leading zeros, such as "
             f"{example!r}; say what it is: ?number={column_name}, ?words={column_name} or ?leave_out={column_name}."
         )
-    decimal = choose_decimal_mark(column_name, number_traits, certain_decimal_marks, reading)
+    decimal = choose_decimal_mark(column_name, number_traits, unambiguous_decimal_marks, reading)
     grouped = any(has_grouped_thousands(cell, decimal) for cell in numbers.values())
     details = []
     if unit:
@@ -482,7 +491,7 @@ def are_codes_with_leading_zeros(texts: Series) -> bool:
     return bool(has_one_length and lengths.iloc[0] > 2 and texts.str.startswith("0").any())
 
 
-def is_mostly_numbers(traits: NumberTraits) -> bool:
+def is_number_column_with_wrong_cells(traits: NumberTraits) -> bool:
     """Whether at least half of the cells are numbers, with too many values for categories and with
     few age groups among them."""
     numbers = [text for text, parts in traits.cells.items() if parts is not None]

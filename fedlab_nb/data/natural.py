@@ -175,14 +175,14 @@ def load_mails(dataset_name: str, source_note: str) -> Dataset:
     )
 
 
-def compute_rounded_log1p(small_counts: np.ndarray) -> np.ndarray:
+def compute_rounded_log1p(counts_0_to_7: np.ndarray) -> np.ndarray:
     """Compute log(1 + count) of counts 0..7, rounded to multiples of 2^-44.
 
     The last bits of a library's logarithm depend on the processor. None of the eight values lies near
     the middle between two multiples, so all processors round to the same one.
     """
     exact = np.array([math.log1p(count) for count in range(8)])
-    return (np.rint(exact * 2.0**44) / 2.0**44)[small_counts]
+    return (np.rint(exact * 2.0**44) / 2.0**44)[counts_0_to_7]
 
 
 # ------------------------------------------------------------------------------------ test samples
@@ -215,7 +215,7 @@ def mark_last_fifth_of_each_recording(recording_of_window: GroupOfSample) -> Boo
 def make_split_dataset(
     dataset_name: str,
     file: Path,
-    samples_by_part: dict[str, np.ndarray],
+    samples_by_array_name: dict[str, np.ndarray],
     labels: LabelArray,
     client_of_sample: ClientOfSample,
     is_test_sample: BooleanPerSample,
@@ -228,7 +228,7 @@ def make_split_dataset(
     """
     clients, client_train = np.unique(client_of_sample[~is_test_sample], return_inverse=True)
     arrays = {
-        **samples_by_part,
+        **samples_by_array_name,
         "y_train": labels[~is_test_sample].astype(np.int64),
         "y_test": labels[is_test_sample].astype(np.int64),
         "client_train": client_train.astype(np.int64),

@@ -110,14 +110,14 @@ class PartitionRule:
             owners = assign_by_dirichlet(labels, client_count, rng, self.alpha, shares)
             return ClientOfSampleAndNote(owners, "")
         if self.name == "client_dirichlet":
-            sizes = split_evenly(samples, client_count)
+            sizes = split_count_evenly(samples, client_count)
             if self.size_sigma:
                 shares = draw_lognormal_shares(client_count, rng, self.size_sigma)
                 sizes = convert_shares_to_sizes(shares, samples)
             owners = assign_by_client_dirichlet(labels, class_count, sizes, rng, self.alpha)
             return ClientOfSampleAndNote(owners, "")
         if self.name == "classes":
-            return assign_fixed_number_of_classes(
+            return assign_fixed_number_of_classes_per_client(
                 labels, client_count, rng, self.classes_per_client
             )
         if self.name == "quantity":
@@ -326,7 +326,7 @@ def draw_class_for_each_client(
     return np.minimum(drawn_classes, last_class[client_queue])
 
 
-def assign_fixed_number_of_classes(
+def assign_fixed_number_of_classes_per_client(
     labels: LabelArray, client_count: int, rng: np.random.Generator, classes_per_client: int
 ) -> ClientOfSampleAndNote:
     """Give each client a fixed number of classes, and split each class evenly among its clients.
@@ -509,10 +509,10 @@ def convert_shares_to_sizes(shares: SharePerClient, sample_count: int) -> CountP
     return np.diff(ends, prepend=0)
 
 
-def split_evenly(sample_count: int, client_count: int) -> CountPerClient:
+def split_count_evenly(sample_count: int, client_count: int) -> CountPerClient:
     """Split `sample_count` into M sizes that differ by one at most.
 
-    >>> split_evenly(8, 3).tolist()
+    >>> split_count_evenly(8, 3).tolist()
     [3, 3, 2]
     """
     return np.bincount(np.arange(sample_count) % client_count, minlength=client_count)

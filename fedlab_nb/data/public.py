@@ -35,13 +35,13 @@ SOURCES_OF_FEDET = ("noise", "held-out", "other-mix")
 ADVICE = "give a share of the training set, such as public=0.1"
 
 # "own", the name or path of a data set, or a share of the training samples.
-PublicChoice = str | float
+PublicShareOrDatasetName = str | float
 
 
 # ------------------------------------------------------------------------------------------ choice
 def convert_and_check_public_choice(
     public_choice: str | float | PathLike, description: DatasetDescription
-) -> PublicChoice:
+) -> PublicShareOrDatasetName:
     """Check `public_choice` for the data set `description`, and convert a share to a number. Raises
     UsageError if it is impossible."""
     value = (
@@ -94,7 +94,7 @@ def count_public_samples(share_0_to_1: float, training_sample_count: int) -> int
 
 # ------------------------------------------------------------------------------------- description
 def describe_dataset_with_public_part(
-    description: DatasetDescription, choice: PublicChoice
+    description: DatasetDescription, choice: PublicShareOrDatasetName
 ) -> DatasetDescription:
     """Describe the result of `add_public_part(dataset, choice)`, from the data set's description."""
     if choice == OWN:
@@ -124,7 +124,7 @@ def describe_dataset_with_public_part(
 
 
 # ----------------------------------------------------------------------------------------- samples
-def add_public_part(dataset: Dataset, choice: PublicChoice) -> Dataset:
+def add_public_part(dataset: Dataset, choice: PublicShareOrDatasetName) -> Dataset:
     """Give `dataset` the public samples that `choice` names, and a digest of its own.
 
     choice: already checked by `convert_and_check_public_choice`

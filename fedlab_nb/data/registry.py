@@ -215,7 +215,7 @@ def get_or_register_dataset_name(dataset: Dataset) -> str:
     return name
 
 
-def find_client_names_in_memory(dataset_name: str, client_count: int) -> tuple[str, ...]:
+def find_client_names_of_dataset_in_memory(dataset_name: str, client_count: int) -> tuple[str, ...]:
     """Find the names of the clients of a data set in memory.
 
     dataset_name: the name under which it was added, or its own (of a file: the file's name, without

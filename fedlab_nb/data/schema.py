@@ -168,7 +168,7 @@ class InputSchema:
     def encode_numbers(self, rows: ArrayLike | str | PathLike) -> SampleArray:
         """Convert an array of raw numbers: float32 [N, D] or [N, C, T]. Columns of a DataFrame are
         found by name."""
-        values = convert_to_number_array(self.order_columns_by_name(rows))
+        values = convert_to_numpy_number_array(self.order_columns_by_name(rows))
         if values.ndim == len(self.input_shape):
             values = values[None]
         if self.kind == RECORDINGS and values.ndim == 3 and values.shape[1] != self.input_shape[0]:
@@ -179,7 +179,7 @@ class InputSchema:
                 f"The samples have shape {tuple(values.shape[1:])}, but the training samples have "
                 f"{shape_text}; give an array [N, {', '.join(map(str, self.input_shape))}]."
             )
-        return self.standardise(values)
+        return self.standardise_by_training_mean_and_scale(values)
 
     def order_columns_by_name(self, rows: ArrayLike | str | PathLike) -> ArrayLike:
         """Bring rows with column names, or those of a file, into the order of the training columns.
@@ -210,7 +210,7 @@ class InputSchema:
             )
         return rows[[by_name[normalise_column_name(name)] for name in names]].to_numpy()
 
-    def standardise(self, raw_numbers: np.ndarray) -> SampleArray:
+    def standardise_by_training_mean_and_scale(self, raw_numbers: np.ndarray) -> SampleArray:
         """Subtract each column's (or channel's) mean from raw numbers [N, D] or [N, C, T], and divide
         by its scale; float32."""
         shape = (1, -1) if self.kind == FEATURES else (1, -1, 1)
@@ -234,7 +234,7 @@ class InputSchema:
                 images, self.pixels.mode or "RGB", (height, width), self.pixels.resized
             )
         else:
-            values = convert_to_number_array(images)
+            values = convert_to_numpy_number_array(images)
         shapes_of_one = ((channels, height, width), (height, width, channels))
         if values.ndim == 2 or values.shape in shapes_of_one:
             values = values[None]
@@ -248,7 +248,7 @@ class InputSchema:
                 f"{self.input_shape} (channels, height, width); give images of that size."
             )
         self.pixels.check_pixel_range(values)
-        return self.pixels.apply(values)
+        return self.pixels.scale_to_0_to_1(values)
 
     # ----------------------------------------------------------------------------------------- JSON
     def to_json(self) -> JsonObject:
@@ -323,7 +323,7 @@ def count_values_per_row(raw_rows: FrameDictsOrArray) -> int | None:
     return len(raw_rows)
 
 
-def convert_to_number_array(numbers: ArrayLike) -> np.ndarray:
+def convert_to_numpy_number_array(numbers: ArrayLike) -> np.ndarray:
     """Convert an array, a tensor, a list or a DataFrame to an array of numbers. Raises UsageError if
     it holds anything else."""
     if hasattr(numbers, "detach"):

@@ -106,6 +106,7 @@ FIRST_ROWS = 5  # rows that a card shows
 VERSION = 3  # raise it whenever the same file gives other numbers: it is part of the digest
 
 
+ReasonByLowercaseColumnName = dict[str, str]
 # Chooses the test rows of a table that does not name them: (labels [N], client of each row [N] or
 # None) -> bool [N].
 ChooseTestRows = Callable[[np.ndarray, "np.ndarray | None"], np.ndarray]
@@ -126,7 +127,7 @@ class ColumnRoles:
 
 
 def load_table(
-    path: Path,
+    table_file: Path,
     options: FileOptionTexts,
     file_digest: str,
     split_function: ChooseTestRows | None = None,
@@ -135,10 +136,10 @@ def load_table(
     """Load the Dataset of a table's file, under the file's name or `dataset_name`. `split(y, owner)`
     chooses the test rows, `draw_fifth_of_rows_for_test` by default, unless the file names them."""
     return make_dataset_from_raw_table(
-        files.read_table_file(path, options),
+        files.read_table_file(table_file, options),
         options,
         file_digest,
-        path.name,
+        table_file.name,
         split_function,
         dataset_name,
     )
@@ -677,7 +678,7 @@ def draw_test_rows_in_whole_groups(
 # ----------------------------------------------------------------------------------------- features
 def explain_columns_that_mark_the_split(
     features: DataFrame, roles: ColumnRoles, reading: TableReadingOptions
-) -> dict[str, str]:
+) -> ReasonByLowercaseColumnName:
     """Explain why columns are left out without an option: they mark the training and test rows."""
     reasons = {}
     for name in features.columns:
@@ -774,16 +775,18 @@ def compute_pooled_mean_and_deviation(
 
 # ---------------------------------------------------------------------------------------- sentences
 def describe_column_encodings(
-    columns: list[ColumnSchema], has_clients: bool, number_columns: int
+    columns: list[ColumnSchema], has_clients: bool, number_column_count: int
 ) -> str:
     """Describe in sentences what was done with the columns."""
     notes = []
-    if number_columns:
-        bytes_up, bytes_down = count_bytes_to_standardise_columns(number_columns)
+    if number_column_count:
+        bytes_up, bytes_down = count_bytes_to_standardise_columns(number_column_count)
         rows = "of its rows" if has_clients else "of its rows, whichever rows it gets,"
-        columns_are = "columns of numbers are" if number_columns > 1 else "column of numbers is"
+        columns_are = (
+            "columns of numbers are" if number_column_count > 1 else "column of numbers is"
+        )
         notes.append(
-            f"{number_columns} {columns_are} standardised by sums over the clients. Each client sends count, sum "
+            f"{number_column_count} {columns_are} standardised by sums over the clients. Each client sends count, sum "
             f"and sum of squares {rows} once ({bytes_up} bytes), and gets {bytes_down} bytes back. "
             "A run's bytes do not count these."
         )

@@ -18,7 +18,7 @@ from ..data import (
 )
 from ..data import federate as deal_out
 from ..data.files import ENDINGS
-from ..data.public import PublicChoice
+from ..data.public import PublicShareOrDatasetName
 from ..errors import UsageError, check_name_list, check_number, check_whole_number, choose
 from ..methods import METHODS
 from ..plots.style import list_class_colours
@@ -624,7 +624,7 @@ def make_federation_arguments(settings: SettingsByName) -> dict[str, SettingValu
 
 
 def make_federation_from_options(
-    dataset: str, public: PublicChoice, **federate_options: SettingValue
+    dataset: str, public: PublicShareOrDatasetName, **federate_options: SettingValue
 ) -> Federation:
     """Make the federation of a run. federate_options: arguments of `data.federate`"""
     return deal_out(add_public_part(load(dataset), public), **federate_options)

@@ -960,7 +960,7 @@ def rehearse_waiting_candidates(
             not_run.append(f"{name} (cannot run on these data)")
             continue
         all_bytes = fmean(outcome.bytes_up + outcome.bytes_down for outcome in outcomes)
-        clients = len(outcomes[0].settings.members)
+        clients = len(outcomes[0].settings.participating_clients)
         accuracy = {seed: outcome.accuracy for seed, outcome in enumerate(outcomes)}
         seconds = median(outcome.seconds_total for outcome in outcomes)
         candidates.append(Candidate(method, options, accuracy, all_bytes / clients, seconds))

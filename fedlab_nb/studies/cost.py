@@ -154,7 +154,7 @@ def estimate_federation_sizes(plan: MethodRunPlan) -> FederationSizes:
     """The sizes on which the bytes of a plan depend, as far as they are known before the run."""
     settings = plan.settings
     about = settings.describe_dataset()
-    clients = len(settings.members)
+    clients = len(settings.participating_clients)
     networks = [
         count_bytes_and_triangle_entries_of_network(architecture)
         for architecture in plan.architectures[:clients]
@@ -214,7 +214,7 @@ def estimate_seconds_of_runs(plans: Iterable[MethodRunPlan]) -> float | None:
             return None
         total += max(seconds, LEAST_SECONDS)
         if plan.method.sends_models:
-            total += CLIENT_SECONDS * len(plan.settings.members)
+            total += CLIENT_SECONDS * len(plan.settings.participating_clients)
         if not plan.method.trains_locally:
             continue
         key = plan.hash_settings_of_local_training()
@@ -274,7 +274,7 @@ def count_passes_over_local_data(plan: MethodRunPlan, local_epochs: int) -> Mean
     """Count how often a client would train on its own data with this number of epochs; 1 if it
     trains nothing.
     """
-    members = len(plan.settings.members)
+    members = len(plan.settings.participating_clients)
     sizes = [estimate_training_samples_of_all_clients(plan) / members] * members
     recipe = replace(plan.recipe, epochs=local_epochs)
     return plan.method.local_passes(recipe, sizes) or 1.0
@@ -282,7 +282,7 @@ def count_passes_over_local_data(plan: MethodRunPlan, local_epochs: int) -> Mean
 
 def compute_share_of_clients_per_round(plan: MethodRunPlan) -> float:
     """The share of the clients that train in a round, 0-1."""
-    members = len(plan.settings.members)
+    members = len(plan.settings.participating_clients)
     per_round = getattr(plan.method, "per_round", 0) or members
     return min(per_round, members) / members
 
@@ -292,7 +292,7 @@ def find_stored_row_with_nearest_clients_and_alpha(
 ) -> StoredRow | None:
     """The stored row of the plan's method whose clients and α are nearest, on logarithmic scales."""
 
-    members = len(plan.settings.members)
+    members = len(plan.settings.participating_clients)
 
     def distance(key: tuple[str, float, int]) -> float:
         _, alpha, clients = key
@@ -358,7 +358,7 @@ def estimate_local_training_seconds_of_all_clients(
     settings = plan.settings
     about = settings.describe_dataset()
     samples = estimate_training_samples_of_all_clients(plan)
-    members = len(settings.members)
+    members = len(settings.participating_clients)
     steps = [
         measure_step_seconds_once(architecture, settings.device)
         for architecture in plan.architectures

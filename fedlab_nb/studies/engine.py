@@ -90,7 +90,7 @@ def study(
             cache=cache,
             progress=progress,
             watch=watch,
-            together=True,
+            should_train_together=True,
             workers=workers,
             scheduler=scheduler,
             client=client,
@@ -151,7 +151,7 @@ def run_cells(
     cache: bool = True,
     progress: bool | None = False,
     watch: Callable[[Event], None] = lambda event: None,
-    together: bool = False,
+    should_train_together: bool = False,
     workers: int = 1,
     scheduler: str | None = None,
     client: Client | None = None,
@@ -159,7 +159,7 @@ def run_cells(
     """Run all cells, one after the other in this process, or on workers; yields each result.
 
     watch: is called with every event; never called if there are workers
-    together: see `iterate_events_of_plans`; leave it out if a run must give the same digits again
+    should_train_together: see `iterate_events_of_plans`; leave it out if a run must give the same digits again
     workers, scheduler, client: as in `study`
     """
     if workers > 1 or scheduler is not None or client is not None:
@@ -169,7 +169,7 @@ def run_cells(
             cells, worker_count=workers, use_store=cache, scheduler_address=scheduler, client=client
         )
     else:
-        results = run_cells_in_this_process(cells, cache, watch, together)
+        results = run_cells_in_this_process(cells, cache, watch, should_train_together)
     if progress is None:
         progress = sys.stderr.isatty()
     yield from tqdm(results, total=len(cells), unit="cell", disable=not progress, leave=False)
@@ -224,14 +224,14 @@ def make_results_row_of_cell(cell: StudyCell, outcome: Outcome | None, error: st
 
 
 def make_and_check_results_folder(
-    folder: str | Path, file_names: Sequence[str] = (), *, force: bool = False
+    folder: str | Path, protected_file_names: Sequence[str] = (), *, force: bool = False
 ) -> None:
     """Make `folder`. UsageError if nothing can be written into it.
 
-    UsageError also if it has files of somebody else's with these `file_names`, unless `force`.
+    UsageError also if it has files of somebody else's with these names, unless `force`.
     """
     folder = expand_path(folder)
-    check_replaceable([folder / name for name in file_names], force=force)
+    check_replaceable([folder / name for name in protected_file_names], force=force)
     probe = folder / f".probe-{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -212,7 +212,7 @@ class Run:
                 step = Progress(LOCAL, tick.done, tick.total)
                 for run in companions:
                     clients = ClientsAlone(ClientModels(models_of[run]))
-                    run.history.append(run._make_curve_point(step, clients))
+                    run.history.append(run._measure_curve_point(step, clients))
             yield tick
         for run in companions:
             parameters: list[torch.Tensor] = []
@@ -274,7 +274,7 @@ class Run:
         self._unstored_states = None
 
     # ------------------------------------------------------------------------------------------- the run
-    def _make_curve_point(self, step: Progress, model: GlobalModel) -> CurvePoint:
+    def _measure_curve_point(self, step: Progress, model: GlobalModel) -> CurvePoint:
         """Measure the next point of the curve. If a run starts with local training, that is its first half."""
         progress = step.done / max(step.total, 1)
         if step.phase == LOCAL:
@@ -318,25 +318,25 @@ class Run:
                 step = next(generator)
             except StopIteration as stop:
                 # The time after the last step is the server's.
-                self._add_seconds("server", time.perf_counter() - start)
+                self._add_seconds_to_phase("server", time.perf_counter() - start)
                 self._store_clients()
                 return stop.value
             now = time.perf_counter()
             phase = step.phase
             if phase != LOCAL:
                 self._store_clients()
-                self._add_seconds(phase, now - start)
+                self._add_seconds_to_phase(phase, now - start)
             elif not self.clients_cached:
-                self._add_seconds(phase, (now - start) * self.time_share)
+                self._add_seconds_to_phase(phase, (now - start) * self.time_share)
             self.starts_locally |= phase == LOCAL
             point = None
             report = None
             if step.model is not None:
                 if step.model.report.get_fields_that_are_not_none():
                     report = step.model.report
-                point = self._make_curve_point(step, step.model)
+                point = self._measure_curve_point(step, step.model)
                 self.history.append(point)
-                self._add_seconds(CURVE, time.perf_counter() - now)
+                self._add_seconds_to_phase(CURVE, time.perf_counter() - now)
             yield Event(
                 self.plan.method_name,
                 self.settings.seed,
@@ -350,7 +350,7 @@ class Run:
             # The caller's time between two steps is not counted.
             start = time.perf_counter()
 
-    def _add_seconds(self, phase: str, seconds: float) -> None:
+    def _add_seconds_to_phase(self, phase: str, seconds: float) -> None:
         self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
 
     @torch.no_grad()
@@ -386,7 +386,7 @@ class Run:
         features = model.features(x)[points].float().cpu().numpy()
         self.seconds[EVALUATION] = time.perf_counter() - start
         inputs = None
-        if not self.settings.reads_features:
+        if not self.settings.reads_frozen_features:
             inputs = make_input_preparation_of_plan(self.plan, federation.dataset)
         return Outcome(
             plan=self.plan,
@@ -586,17 +586,17 @@ def job(
 
 
 def iterate_events_of_plans(
-    plans: Sequence[MethodRunPlan], use_store: bool, train_together: bool = False
+    plans: Sequence[MethodRunPlan], use_store: bool, should_train_together: bool = False
 ) -> Generator[Event, None, None]:
     """Run all plans, one after the other; yields their events.
 
-    train_together: whether clients of several plans may be trained as one stack, which takes less time and gives the
-        same results up to rounding
+    should_train_together: whether clients of several plans may be trained as one stack, which takes less time and
+        gives the same results up to rounding
     """
     clients = _trained_clients if use_store else TrainedClientsCache()
     for i, plan in enumerate(plans):
         try:
-            next_plans = plans[i + 1 :] if train_together else ()
+            next_plans = plans[i + 1 :] if should_train_together else ()
             yield from step_with_default_switches(
                 iterate_events_of_plan(plan, clients, use_store, next_plans)
             )

@@ -79,15 +79,15 @@ def replace_images_by_features(dataset: Dataset) -> Dataset:
 
 
 def make_federation_with_public_data(
-    dataset: str, public: str | float, reads_features: bool, **options: SettingValue
+    dataset: str, public: str | float, reads_frozen_features: bool, **options: SettingValue
 ) -> Federation:
     """The data set with its `public` samples, divided by `federate`.
 
-    reads_features: whether networks read what the frozen body makes of the images
+    reads_frozen_features: whether networks read what the frozen body makes of the images
     options: those of `federate`
     """
     federation = data.federate(data.add_public_part(data.load(dataset), public), **options)
-    if not reads_features:
+    if not reads_frozen_features:
         return federation
     return replace(federation, dataset=replace_images_by_features(federation.dataset))
 

@@ -61,7 +61,9 @@ class InputPreparation:
             raise UsageError("There are no rows to predict; give one at least.")
         if self.body is None:
             return x
-        return torch.from_numpy(self.body.standardise(lite0.load_lite0()(x).numpy()))
+        return torch.from_numpy(
+            self.body.standardise_by_training_mean_and_scale(lite0.load_lite0()(x).numpy())
+        )
 
     def to_json(self) -> JsonObject:
         """Convert to JSON. `from_json` undoes this."""
@@ -124,7 +126,7 @@ def make_input_preparation_of_plan(
             )
         dataset = load(settings.dataset)
     body = None
-    if settings.reads_features:
+    if settings.reads_frozen_features:
         body = make_schema_of_frozen_features(load(settings.dataset))
     return InputPreparation(
         class_names=dataset.class_names,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..comm.link import Direction
-from ..data import format_client_list, parse_client_indices
+from ..data import format_client_list_as_setting, parse_client_indices
 from ..errors import UsageError
 from ..value_types import SettingValue
 from .experiment import run
@@ -55,12 +55,12 @@ def late(method: str, client: int | str = 1, **settings: SettingValue) -> Late:
     settings_with_all: Settings = with_client.settings
     names = with_client.federation().dataset.client_names
     chosen_clients = parse_client_indices("client", client, settings_with_all.clients, names)
-    if len(chosen_clients) != 1 or chosen_clients[0] not in settings_with_all.members:
+    if len(chosen_clients) != 1 or chosen_clients[0] not in settings_with_all.participating_clients:
         raise UsageError(f"client is {client!r}, but must be one that takes part.")
     number = chosen_clients[0]
-    absent = format_client_list(sorted((*settings_with_all.absent_clients, number)))
+    absent = format_client_list_as_setting(sorted((*settings_with_all.absent_clients, number)))
     without_client = run(method, **{**settings, "absent": absent})
-    client_index = settings_with_all.members.index(number)
+    client_index = settings_with_all.participating_clients.index(number)
     messages = count_other_clients_by_message_kind(with_client, client_index)
     messages_before = count_other_clients_by_message_kind(
         without_client, len(without_client.label_counts)

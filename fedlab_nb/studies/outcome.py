@@ -157,7 +157,7 @@ class Outcome(saved.Predictor):
                 f"The name {self.settings.dataset!r} now belongs to other data than in this run, so its federation "
                 "cannot be made again; give the name to the earlier data again."
             )
-        return self.settings.federation()
+        return self.settings.make_federation()
 
     def about(self) -> JsonObject:
         """The run as a plain dict: the method, all settings, the clients' recipe and the method's options."""

@@ -289,8 +289,8 @@ class Settings:
             poison=str(
                 Poison.parse(self.poison, len(data.list_present_clients(count, absent, unseen)))
             ),
-            absent=data.format_client_list(absent),
-            unseen=data.format_client_list(unseen),
+            absent=data.format_client_list_as_setting(absent),
+            unseen=data.format_client_list_as_setting(unseen),
             moves=str(edits),
             device=resolve_device(self.device),
         )
@@ -361,13 +361,13 @@ class Settings:
         return data.parse_client_indices("unseen", self.unseen, self.client_count)
 
     @property
-    def members(self) -> ClientIndices:
+    def participating_clients(self) -> ClientIndices:
         """The clients that take part."""
         return data.list_present_clients(
             self.client_count, self.absent_clients, self.unseen_clients
         )
 
-    def federation(self) -> Federation:
+    def make_federation(self) -> Federation:
         """Make the federation of these settings: the data set, divided among the clients."""
         return make_federation_with_public_data(**self.list_all_federation_arguments())
 
@@ -378,24 +378,24 @@ class Settings:
         return {
             "dataset": self.dataset,
             "public": self.public,
-            "reads_features": self.reads_features,
+            "reads_frozen_features": self.reads_frozen_features,
             **self.list_nondefault_federation_options(),
         }
 
-    def data(self) -> Dataset:
+    def load_dataset(self) -> Dataset:
         """Load the data set of these settings, with the public samples of `public`."""
         dataset = data.add_public_part(data.load(self.dataset), self.public)
-        return replace_images_by_features(dataset) if self.reads_features else dataset
+        return replace_images_by_features(dataset) if self.reads_frozen_features else dataset
 
     @property
-    def reads_features(self) -> bool:
+    def reads_frozen_features(self) -> bool:
         """Whether networks read the features that a frozen body makes of the images."""
         return self.transform == data.SEEN
 
     def describe_dataset(self) -> DatasetDescription:
         """Describe the data set without loading it."""
         about = data.describe_dataset_with_public_part(data.describe(self.dataset), self.public)
-        return describe_dataset_as_features(about) if self.reads_features else about
+        return describe_dataset_as_features(about) if self.reads_frozen_features else about
 
     def to_keywords(self) -> SettingsByName:
         """Return keyword arguments, as for `job`, from which `make` makes these settings again."""
@@ -509,7 +509,9 @@ class MethodRunPlan:
             * (1 - self.share_held_out_of_local_training)
             / self.settings.clients
         )
-        return self.method.local_passes(self.recipe, [mean_samples] * len(self.settings.members))
+        return self.method.local_passes(
+            self.recipe, [mean_samples] * len(self.settings.participating_clients)
+        )
 
     @property
     def has_clients_that_lie_when_predicting(self) -> bool:
@@ -557,26 +559,26 @@ class MethodRunPlan:
         return hash_json_content(content)
 
 
-def make_plans(settings: Settings, methods: Sequence[str]) -> list[MethodRunPlan]:
+def make_plans(settings: Settings, method_names: Sequence[str]) -> list[MethodRunPlan]:
     """Make a MethodRunPlan for each method, in order. UsageError for an override that is not a field of a
     method or recipe.
     """
-    for name in methods:
+    for name in method_names:
         choose("method", name, METHODS)
-    if not methods:
+    if not method_names:
         raise UsageError(f"No method was chosen; choose at least one of: {', '.join(METHODS)}.")
     overrides = dict(settings.overrides)
-    check_override_names(overrides, methods)
-    return [make_plan(settings, METHODS[name], overrides) for name in methods]
+    check_override_names(overrides, method_names)
+    return [make_plan(settings, METHODS[name], overrides) for name in method_names]
 
 
-def check_override_names(override_names: Iterable[str], methods: Sequence[str]) -> None:
+def check_override_names(override_names: Iterable[str], method_names: Sequence[str]) -> None:
     """Raise UsageError for an override that is neither a field of the recipe nor a knob of one of
     these methods.
     """
     short = set(RECIPE_FIELDS)
     qualified = set()
-    for method in methods:
+    for method in method_names:
         for knob in (FEATURES, *(knob.name for knob in METHODS[method].fields())):
             short.add(knob)
             qualified.add(f"{method}.{knob}")
@@ -604,7 +606,7 @@ def make_plan(
     )
     model = choose_client_model(settings, setup, method_class, about)
     of_all = assign_architectures_to_clients(model, settings.client_count, about)
-    networks = tuple(of_all[k] for k in (*settings.members, *settings.absent_clients))
+    networks = tuple(of_all[k] for k in (*settings.participating_clients, *settings.absent_clients))
     is_convolutional = any(MODELS[name].required_sample_kind for name, *_ in networks)
     declared = get_values_without_sources(setup.select_declared_values(tuple(knobs), method_name))
     knob_values = select_overrides_of_knobs(method_name, knobs, overrides)
@@ -643,9 +645,9 @@ def apply_features_override_to_transform(
 
 
 def select_overrides_of_knobs(
-    method: str, knobs: Iterable[str], overrides: Mapping[str, SettingValue]
+    method_name: str, knob_names: Iterable[str], overrides: Mapping[str, SettingValue]
 ) -> SettingsByName:
-    """Select the overrides of a method's `knobs`, by the knob's name.
+    """Select the overrides of a method's knobs, by the knob's name.
 
     A plain name that is also a field of the recipe (`epochs`) means the recipe; `dense.epochs`
     means the knob.
@@ -654,24 +656,24 @@ def select_overrides_of_knobs(
     qualified = {}
     for name, value in overrides.items():
         owner, dot, knob = name.partition(".")
-        if name in knobs and name not in RECIPE_FIELDS:
+        if name in knob_names and name not in RECIPE_FIELDS:
             plain[name] = value
-        elif dot and owner == method and (knob != FEATURES or knob in knobs):
+        elif dot and owner == method_name and (knob != FEATURES or knob in knob_names):
             qualified[knob] = value
     return plain | qualified
 
 
 def make_shared_recipe(
-    settings: Settings, setup: Setup, data_description: DatasetDescription, has_convolutions: bool
+    settings: Settings, preset: Setup, data_description: DatasetDescription, has_convolutions: bool
 ) -> Recipe:
     """Make the clients' recipe for all methods of the set-up, with the values that a person has
     changed.
     """
-    if setup.name == CLASSROOM:
+    if preset.name == CLASSROOM:
         recipe = make_recipe_for_classroom(data_description.n_train, has_convolutions)
     else:
         recipe = Recipe()
-    changes = get_values_without_sources(setup.select_declared_values(RECIPE_FIELDS))
+    changes = get_values_without_sources(preset.select_declared_values(RECIPE_FIELDS))
     augmentation = data.parse_augmentation(settings.transform)
     if augmentation != "none":
         changes["augmentation"] = augmentation
@@ -683,7 +685,7 @@ def make_shared_recipe(
 
 def choose_client_model(
     settings: Settings,
-    setup: Setup,
+    preset: Setup,
     method_class: type[Method],
     data_description: DatasetDescription,
 ) -> str:
@@ -694,7 +696,7 @@ def choose_client_model(
     """
     if settings.model != "auto":
         return settings.model
-    lines = setup.block.shared
+    lines = preset.block.shared
     if "model" not in lines or len(data_description.input_shape) != 3:
         return choose_default_model(data_description.input_shape)
     if "one_model" in lines and "one architecture" in method_class.info.needs:

@@ -340,7 +340,7 @@ def delete_least_recently_used_entries_every_100_calls() -> None:
     """
     if next(_limit_calls) % LIMIT_CHECK_INTERVAL:
         return
-    limit = read_store_limit_in_bytes()
+    limit = read_store_limit_in_bytes_or_0_for_none()
     entries = list_entries_least_recently_used_first()
     if limit and sum(entry.bytes for entry in entries) > limit:
         delete_entries_and_count_freed_bytes(
@@ -348,7 +348,7 @@ def delete_least_recently_used_entries_every_100_calls() -> None:
         )
 
 
-def read_store_limit_in_bytes() -> float:
+def read_store_limit_in_bytes_or_0_for_none() -> float:
     """Read the store's limit in bytes; 0 for none."""
     try:
         return parse_size_in_bytes(os.environ.get("FEDLAB_NB_STORE_LIMIT", DEFAULT_LIMIT))

@@ -125,9 +125,9 @@ def get_axis_value(row: StoredRow, axis_name: str) -> str:
 
 
 # ----------------------------------------------------------------------------- how a text has them
-def parse_seed_range(text: str) -> range:
+def parse_seed_range(seed_or_range: str) -> range:
     """Parse "3" or "0-2" as seeds."""
-    first, _, last = text.partition("-")
+    first, _, last = seed_or_range.partition("-")
     return range(int(first), int(last or first) + 1)
 
 

@@ -86,7 +86,7 @@ class StoredTable:
         """The settings of a method's runs, by qualified name: `recipe.epochs`, `fens.rounds`."""
         return next(row["made"] for (name, _, _), row in self.rows.items() if name == method)
 
-    def title(self, method: str) -> str:
+    def get_title_of_method(self, method: str) -> str:
         """The title of a method's runs in the table."""
         options = self.get_options_of_method(method)
         plain = {name.removeprefix(f"{method}."): value for name, value in options.items()}
@@ -107,7 +107,7 @@ class StoredTable:
         pairs = zip(row["seeds"], row[column], strict=True)
         return {seed: value for seed, value in pairs if value is not None}
 
-    def accuracies(self, method: str, alpha: float, client_count: int) -> ValuesBySeed:
+    def get_accuracies_by_seed(self, method: str, alpha: float, client_count: int) -> ValuesBySeed:
         """{seed: accuracy} of one stored setting."""
         return self.get_values_by_seed("accuracy", method, alpha, client_count)
 
@@ -123,7 +123,9 @@ class StoredTable:
         self, method: str, client_count: int
     ) -> AccuraciesByAlphaAndSeed:
         """{alpha: {seed: accuracy}} at a stored number of clients."""
-        return {alpha: self.accuracies(method, alpha, client_count) for alpha in self.alphas}
+        return {
+            alpha: self.get_accuracies_by_seed(method, alpha, client_count) for alpha in self.alphas
+        }
 
     def find_nearest_client_count(self, client_count: float) -> int:
         """The stored number of clients nearest to `client_count`, on a logarithmic scale."""

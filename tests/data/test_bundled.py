@@ -207,7 +207,7 @@ def test_a_stroke_covers_the_pixels_near_its_line():
 def test_random_numbers_have_the_moments_of_their_distributions():
     random = glyphs.RandomStream(5)
     n = 200_000
-    integers = random.draw_integers(7, n)
+    integers = random.draw_integers_below(7, n)
     uniform = random.draw_uniform(-1, 3, n)
     nearly_normal = random.draw_nearly_normal(n)
     assert np.abs(np.bincount(integers) / n - 1 / 7).max() < 0.004  # five standard errors
@@ -283,7 +283,9 @@ def test_a_tint_with_agreement_0_is_independent_of_the_label():
 
     def measure_share_of_own_tint(agreement):
         random = torch.Generator().manual_seed(0)
-        out = tint_background(x, y, 1.0, class_count=3, agreement=agreement, generator=random)
+        out = tint_background(
+            x, y, 1.0, class_count=3, agreement_probability=agreement, generator=random
+        )
         return ((out[:, 0, 0, 0] / 0.3).round() == y).float().mean().item()
 
     assert measure_share_of_own_tint(0.0) == pytest.approx(1 / 3, abs=0.03)
@@ -299,8 +301,8 @@ def test_a_tint_with_agreement_0_is_independent_of_the_label():
         (lambda: load("glyphs", n_train=5), "n_train is 5, but it must be a whole number of at least 10"),
         (lambda: load("glyphs", size=7), "size is 7, but it must be a whole number from 8 to 128"),
         (lambda: load("glyphs", channels=2), "Unknown number of channels '2'; allowed: 1, 3"),
-        (lambda: tint_background(IMAGE, LABEL, 0.5, class_count=2, agreement=0.5),
-         "agreement is below 1, so tint_background needs a generator"),
+        (lambda: tint_background(IMAGE, LABEL, 0.5, class_count=2, agreement_probability=0.5),
+         "agreement_probability is below 1, so tint_background needs a generator"),
     ],
 )  # fmt: skip
 def test_wrong_arguments_are_refused(call, message):

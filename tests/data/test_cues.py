@@ -88,7 +88,7 @@ def test_every_class_has_its_figure_and_strength_is_opacity():
 
 def test_a_figure_with_agreement_0_is_independent_of_the_label():
     areas = {sum(map(sum, draw_shape_mask(name, 30, 96))): c for c, name in enumerate(SHAPES)}
-    x, out = stamp_images([3] * 400, size=96, agreement=0)
+    x, out = stamp_images([3] * 400, size=96, agreement_probability=0)
     classes_shown = [areas[int(area)] for area in (out != x).any(1).flatten(1).sum(1)]
     assert len(areas) == 10
     assert all(20 < classes_shown.count(c) < 65 for c in range(10))

@@ -91,7 +91,11 @@ def test_an_edited_federation_is_the_same_for_every_seed_and_a_client_name_chang
     assert torch.equal(federation.shards[3], federation.shards[10])
     assert torch.equal(federation.label_counts[:10].sum(0), plain.label_counts.sum(0))
     settings_by_name = Settings.make(moves="A4>B, D*, E=east", seed=3)
-    assert (settings_by_name.moves, settings_by_name.client_count, settings_by_name.members) == (
+    assert (
+        settings_by_name.moves,
+        settings_by_name.client_count,
+        settings_by_name.participating_clients,
+    ) == (
         "3: A4>B, D*, E=east",
         11,
         tuple(range(11)),
@@ -262,7 +266,7 @@ def test_a_federation_without_edits_equals_its_settings():
     )
     assert replace(settings_of_federation, moves="") == settings_by_name
     assert settings_of_federation.moves == "3:"
-    later = replace(settings_of_federation, seed=7).federation()
+    later = replace(settings_of_federation, seed=7).make_federation()
     assert later.seed == 7
     assert all(map(torch.equal, later.shards, federation.shards))
 

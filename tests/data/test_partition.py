@@ -143,7 +143,7 @@ def test_classes_gives_client_i_class_i_and_cuts_evenly():
 def test_classes_prefers_classes_that_no_client_has(seed):
     labels = np.arange(600) % 6
     # 3 clients with 2 classes each: exactly one client for each of 6 classes.
-    owner, note = rules.assign_fixed_number_of_classes(labels, 3, make_rng(seed), 2)
+    owner, note = rules.assign_fixed_number_of_classes_per_client(labels, 3, make_rng(seed), 2)
     classes_of_client = [set(labels[owner == k]) for k in range(3)]
     assert note == ""
     assert [len(classes) for classes in classes_of_client] == [2, 2, 2]

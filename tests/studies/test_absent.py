@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from method_runs import in_study
 
 import fedlab_nb as fl
-from fedlab_nb.data import format_client_list, parse_client_indices
+from fedlab_nb.data import format_client_list_as_setting, parse_client_indices
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.afl import RidgeSums, solve_classifier_weights
@@ -38,7 +38,12 @@ def test_every_form_of_a_list_of_clients_is_read(data):
     clients = data.draw(st.sets(st.integers(0, count - 1)))
     names = [f"ward {k}" for k in range(count)]
     letters = ",".join(chr(ord("A") + k) for k in clients) + ","
-    for form in (clients, format_client_list(clients), letters, [names[k] for k in clients]):
+    for form in (
+        clients,
+        format_client_list_as_setting(clients),
+        letters,
+        [names[k] for k in clients],
+    ):
         assert parse_client_indices("absent", form, count, names) == tuple(sorted(clients))
     # A number means that many clients, the last ones.
     number = data.draw(st.integers(0, count))
@@ -74,7 +79,7 @@ def test_absent_clients_have_one_form_in_settings_and_none_changes_no_key():
     by_number = make_plan(absent=1)
     by_letter = make_plan(absent="D")
     assert by_number.settings.absent == "3,"
-    assert by_number.settings.members == (0, 1, 2)
+    assert by_number.settings.participating_clients == (0, 1, 2)
     assert by_number.hash_settings_of_run() == by_letter.hash_settings_of_run()
     assert by_number.hash_settings_of_run() != plain.hash_settings_of_run()
     assert Settings.make(**by_number.settings.to_keywords()) == by_number.settings
@@ -88,7 +93,7 @@ def test_remaining_clients_keep_their_samples_held_out_parts_and_numbers():
     for i, k in enumerate(fed.ids):
         assert torch.equal(fed.shards[i], FEDERATION.shards[k])
         assert all(map(torch.equal, fed.split(0.2)[i], FEDERATION.split(0.2)[k]))
-    assert fl.run("afl", federation=fed, holdout=0.2).settings.members == (0, 2)
+    assert fl.run("afl", federation=fed, holdout=0.2).settings.participating_clients == (0, 2)
 
 
 @pytest.mark.parametrize("method", ["afl", "gauss"])

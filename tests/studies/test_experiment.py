@@ -72,7 +72,9 @@ def test_clients_trained_together_equal_clients_trained_alone(trainings, setting
     for seed in range(3):
         plans += make_plans(Settings.make(**settings, seed=seed), ["local", "ensemble"])
     outcomes = []
-    for event in experiment.iterate_events_of_plans(plans, use_store=False, train_together=True):
+    for event in experiment.iterate_events_of_plans(
+        plans, use_store=False, should_train_together=True
+    ):
         if event.outcome:
             outcomes.append(event.outcome)
     assert trainings == [12]

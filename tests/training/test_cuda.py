@@ -110,7 +110,7 @@ def test_convolutions_give_the_same_digits_twice(method):
 
 def test_a_model_from_the_card_predicts_the_same_on_a_processor(tmp_path):
     out = run("fens", device="cuda", **QUICK)
-    x = out.settings.data().x_test
+    x = out.settings.load_dataset().x_test
     assert (
         load_model(out.save(tmp_path / "model.safetensors")).predict(x) == out.predict(x)
     ).mean() > 0.99

@@ -244,8 +244,10 @@ def find_gaps_between_variants(
     grouping:   the group and the variant of an outcome; None: the method is the variant
     name_group: makes the name of a gap from what its group shares
     """
-    test_groups = group_comparable_accuracies(outcomes, grouping, validation=False)
-    validation_groups = group_comparable_accuracies(outcomes, grouping, validation=True)
+    test_groups = group_comparable_accuracies(outcomes, grouping, uses_validation_accuracy=False)
+    validation_groups = group_comparable_accuracies(
+        outcomes, grouping, uses_validation_accuracy=True
+    )
     names = make_unique_group_names(list(validation_groups), name_group)
     gaps = []
     for shared, validation in validation_groups.items():
