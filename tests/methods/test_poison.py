@@ -20,7 +20,7 @@ SENDING_MODELS = [name for name, cls in METHODS.items() if cls.sends_models]
 
 def context(poison="none", model="mlp", **options):
     width = 4 if model == "resnet8" else None
-    return method_runs.context(
+    return method_runs.make_context(
         share=0.3, clients=4, poison=poison, model=model, width=width, **options
     )
 

@@ -276,7 +276,7 @@ def test_stored_results_show_without_a_run():
 
 # Slow where it is the first to ask for all tables with their stored results.
 @pytest.mark.slow
-def test_the_list_has_every_table_and_figure_with_a_verdict_or_a_reason(coarse):
+def test_the_list_has_every_table_and_figure_with_a_verdict_or_a_reason(low_resolution):
     """Counted in the papers: 17 tables and 9 figures of FENS, 6 and 2, 19 and 5, 14 and 5, 25 and 4."""
     summary = paper_tables()
     assert [len(grid) - 1 for grid in summary.grid_by_paper.values()] == [26, 8, 24, 19, 29]
@@ -300,7 +300,7 @@ def test_the_list_has_every_table_and_figure_with_a_verdict_or_a_reason(coarse):
 
 # Slow where it is the first to ask for all tables with their stored results.
 @pytest.mark.slow
-def test_what_is_not_run_has_a_reason_and_each_reason_is_said_once(coarse):
+def test_what_is_not_run_has_a_reason_and_each_reason_is_said_once(low_resolution):
     summary = paper_tables()
     for paper, grid in summary.grid_by_paper.items():
         lines = summary.reasons_by_paper[paper]
@@ -376,7 +376,7 @@ def test_totals_count_pairs_of_runs():
     assert count_distinct_pairs_of_tried_runs(fens.orderings) == 63
 
 
-def test_the_picture_has_a_dot_for_each_ordering(coarse):
+def test_the_picture_has_a_dot_for_each_ordering(low_resolution):
     result = reproduce("fens:1", stored=True)
     picture = result.plot()
     counts = result.verdict_counts

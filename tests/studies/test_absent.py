@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from method_runs import in_study
+from method_runs import make_fast_study_settings
 
 import fedlab_nb as fl
 from fedlab_nb.data import format_client_list_as_setting, parse_client_indices
@@ -127,7 +127,7 @@ def test_fedavg_without_a_client_is_the_mean_of_the_other_models():
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_runs_without_them_and_they_send_nothing(name):
     short = {"epochs": 1, "share": 0.15, "cache": False}
-    out = fl.run(name, **in_study(name) | SETTING | short, absent="1,", unseen="2,")
+    out = fl.run(name, **make_fast_study_settings(name) | SETTING | short, absent="1,", unseen="2,")
     assert len(out.ledger.by_client()) == 3  # two that take part, then the absent one
     up, down = out.ledger.by_client()[2]
     initial = [row["bytes"] for row in out.ledger.rows() if row["phase"] == "initial model"]
@@ -182,7 +182,9 @@ ALL_AGAIN = {"fens", "fusefl", "fedavg_multi", "scaffold", "dsfl"}
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ALONE | ALL_AGAIN))
 def test_late_tells_whether_the_other_clients_send_again(name):
-    late = fl.late(name, "B", **in_study(name) | SETTING | {"epochs": 1, "share": 0.15})
+    late = fl.late(
+        name, "B", **make_fast_study_settings(name) | SETTING | {"epochs": 1, "share": 0.15}
+    )
     bytes_of_late_client = sum(late.after.ledger.by_client()[1])
     assert late.alone == (name in ALONE)
     if late.alone:

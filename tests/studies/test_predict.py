@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from method_runs import in_study
+from method_runs import make_fast_study_settings
 from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import save_file
@@ -68,7 +68,9 @@ def make_pictures(kind: str) -> dict[str, np.ndarray]:
 
 def choose_options(name: str, dataset) -> dict:
     """The settings of a short run of a method on a user's data, of which a tenth is public."""
-    usual = {key: value for key, value in in_study(name).items() if key != "dataset"}
+    usual = {
+        key: value for key, value in make_fast_study_settings(name).items() if key != "dataset"
+    }
     return {"public": 0.1} | usual | SMALL | {"dataset": dataset}
 
 
