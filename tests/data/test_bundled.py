@@ -236,20 +236,22 @@ def test_an_image_does_not_depend_on_the_number_of_images():
     assert not torch.equal(few, glyphs.draw_first_images_of_part(70, "train", 1, 32, 3))
 
 
-def border_colour(x):
+def measure_border_colour(x):
     return torch.stack([x[:, :, 0], x[:, :, -1]], dim=2).flatten(2).median(dim=2).values
 
 
 def test_the_border_colour_predicts_the_label_in_training_images_alone():
     data = load("glyphs", n_train=400, n_test=200, n_public=10)
     data = federate(data, clients=2, spurious=[0, 1], tint=0.9).dataset
-    means = torch.stack([border_colour(data.x_train)[data.y_train == c].mean(0) for c in range(10)])
+    means = torch.stack(
+        [measure_border_colour(data.x_train)[data.y_train == c].mean(0) for c in range(10)]
+    )
 
-    def guess(x):
-        return torch.cdist(border_colour(x), means).argmin(1)
+    def guess_labels_by_border_colour(x):
+        return torch.cdist(measure_border_colour(x), means).argmin(1)
 
-    assert (guess(data.x_train) == data.y_train).float().mean() > 0.95
-    assert (guess(data.x_test) == data.y_test).float().mean() < 0.25
+    assert (guess_labels_by_border_colour(data.x_train) == data.y_train).float().mean() > 0.95
+    assert (guess_labels_by_border_colour(data.x_test) == data.y_test).float().mean() < 0.25
 
 
 def test_tint_by_hand():

@@ -66,15 +66,20 @@ def test_each_kind_of_edit_by_hand():
     labels = np.array([0, 1, 1, 0, 2, 2])
     shards = [np.array([0, 1, 2]), np.array([3, 4]), np.array([5])]
 
-    def after(text):
+    def apply_edits_text(text):
         return [shard.tolist() for shard in PartitionEdits.parse(text).apply(shards, labels)]
 
-    assert after("A1>B") == [[0], [1, 2, 3, 4], [5]]
-    assert after("A>C") == [[0], [3, 4], [1, 2, 5]]  # the last one stays
-    assert after("C>, C2>A") == [[0, 1, 2], [3, 4], [5]]
-    assert after("A>, B>A") == [[0, 4], [3], [5]]
-    assert after("B*, D2>A, B=east") == [[0, 1, 2, 4], [3, 4], [5], [3]]
-    assert after("A*, D>A") == [[0, 1, 2], [3, 4], [5], [0]]  # nobody holds a sample twice
+    assert apply_edits_text("A1>B") == [[0], [1, 2, 3, 4], [5]]
+    assert apply_edits_text("A>C") == [[0], [3, 4], [1, 2, 5]]  # the last one stays
+    assert apply_edits_text("C>, C2>A") == [[0, 1, 2], [3, 4], [5]]
+    assert apply_edits_text("A>, B>A") == [[0, 4], [3], [5]]
+    assert apply_edits_text("B*, D2>A, B=east") == [[0, 1, 2, 4], [3, 4], [5], [3]]
+    assert apply_edits_text("A*, D>A") == [
+        [0, 1, 2],
+        [3, 4],
+        [5],
+        [0],
+    ]  # nobody holds a sample twice
     assert [parse_client_letters_to_index(format_client_letters(k)) for k in range(702)] == list(
         range(702)
     )

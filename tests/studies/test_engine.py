@@ -156,7 +156,7 @@ def test_studies_on_the_command_line(tmp_path, capsys):
 
 
 def test_the_store_can_be_listed_verified_and_pruned(capsys, monkeypatch):
-    def check(words, expected_code, expected_text):
+    def check_store_command(words, expected_code, expected_text):
         """Run `fedlab-nb store` with these words; refusals are printed to stderr, everything else to stdout."""
         assert main(["store", *words.split()]) == expected_code
         printed = capsys.readouterr()
@@ -168,23 +168,23 @@ def test_the_store_can_be_listed_verified_and_pruned(capsys, monkeypatch):
         "runs",
         "clients",
     }
-    check("size", 0, "4 entries")
-    check("list", 0, "ensemble digits 0.1 3 1")
-    check("verify", 0, "6 of 6 entries are not damaged")
+    check_store_command("size", 0, "4 entries")
+    check_store_command("list", 0, "ensemble digits 0.1 3 1")
+    check_store_command("verify", 0, "6 of 6 entries are not damaged")
     body = store.list_entries_least_recently_used_first()[0].path / "arrays.npz"
     body.write_bytes(body.read_bytes()[:-1])
-    check("verify", 1, "5 of 6 entries are not damaged")
-    check("prune", 2, "what it may delete")
-    check("prune --size much", 2, "is not a size")
+    check_store_command("verify", 1, "5 of 6 entries are not damaged")
+    check_store_command("prune", 2, "what it may delete")
+    check_store_command("prune --size much", 2, "is not a size")
     monkeypatch.setenv("FEDLAB_NB_STORE_LIMIT", "much")
-    check("size", 2, "FEDLAB_NB_STORE_LIMIT is set wrongly: 'much'")
+    check_store_command("size", 2, "FEDLAB_NB_STORE_LIMIT is set wrongly: 'much'")
     monkeypatch.delenv("FEDLAB_NB_STORE_LIMIT")
-    check("prune --days 1", 0, "0 entries")
-    check("prune --version", 0, "0 entries")
+    check_store_command("prune --days 1", 0, "0 entries")
+    check_store_command("prune --version", 0, "0 entries")
     head = store.list_entries_least_recently_used_first()[0].path / "entry.json"
     head.write_text(head.read_text().replace('"torch"', '"tarch"'))
-    check("prune --version", 0, "1 entries")
-    check("prune --size 0", 0, "")
+    check_store_command("prune --version", 0, "1 entries")
+    check_store_command("prune --size 0", 0, "")
     assert store.list_entries_least_recently_used_first() == []
 
 

@@ -406,10 +406,10 @@ def test_the_store_ignores_damaged_entries(tmp_path):
 
 
 def test_a_full_disk_is_a_warning_and_loses_no_result(monkeypatch):
-    def full(*args, **kwargs):
+    def raise_disk_full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "savez", full)
+    monkeypatch.setattr(np, "savez", raise_disk_full)
     with pytest.warns(UserWarning, match="No space left"):
         out = run("fedavg", seed=77, **QUICK)
     assert 0 <= out.accuracy <= 1
@@ -418,13 +418,13 @@ def test_a_full_disk_is_a_warning_and_loses_no_result(monkeypatch):
 def test_a_changed_file_is_another_data_set(tmp_path):
     rng = np.random.default_rng(0)
 
-    def write(shift):
+    def write_shifted_file(shift):
         x, y = rng.random((60, 8, 8)).astype("float32"), np.arange(60) % 3
         np.savez(tmp_path / "own.npz", x_train=x, y_train=y, x_test=x[:9] * shift, y_test=y[:9])
 
-    write(1.0)
+    write_shifted_file(1.0)
     before = run("fedavg", dataset=tmp_path / "own.npz", **QUICK)
-    write(0.5)
+    write_shifted_file(0.5)
     after = run("fedavg", dataset=tmp_path / "own.npz", **QUICK)
     assert not after.cached
     assert not np.array_equal(before.test_features, after.test_features)

@@ -156,11 +156,11 @@ class Linear(nn.Linear):
 def users_network():
     """The name of a registered network of the user."""
 
-    def layout(shape, width):
+    def make_layers(shape, width):
         inputs = int(np.prod(shape))
         return [nn.Flatten(), Linear(inputs, width), Gate(width)], width
 
-    add_model("gated", layout, width=8)
+    add_model("gated", make_layers, width=8)
     yield "gated"
     MODELS.pop("gated", None)
 
@@ -191,12 +191,12 @@ def test_a_users_network_is_saved_and_loaded_where_it_is_registered(
 def test_a_users_layer_that_holds_a_function_is_refused(users_network, tmp_path):
     layout = MODELS[users_network].layout
 
-    def with_function(shape, width):
+    def make_layers_with_function(shape, width):
         blocks, features = layout(shape, width)
         blocks[-1].squash = torch.tanh
         return blocks, features
 
-    add_model(users_network, with_function, width=8)
+    add_model(users_network, make_layers_with_function, width=8)
     out = run("fedavg", **make_fast_study_settings("fedavg") | SMALL | {"model": "gated"})
     with pytest.raises(UsageError, match="function in a layer of your own"):
         out.save(tmp_path / "model.safetensors")
