@@ -88,9 +88,9 @@ GROUP_COLUMN = "the group"
 
 # ------------------------------------------------------------------------------------------- a file
 def load(path_with_options: str | Path) -> Dataset:
-    """Dataset of a file or a folder: a table (`tables.py`), pictures (`folders.py`), or arrays.
-    Images are scaled by what they hold (`pictures.py`), features standardised by the training set's
-    mean and standard deviation. The dataset's note says which. Raises UsageError.
+    """Load the Dataset of a file or a folder: a table (`tables.py`), pictures (`folders.py`), or
+    arrays. Images are scaled by what they hold (`pictures.py`), features standardised by the
+    training set's mean and standard deviation. The dataset's note says which. Raises UsageError.
     """
     file, options = find_file_and_options(path_with_options)
     if file.is_dir():
@@ -112,15 +112,15 @@ def load(path_with_options: str | Path) -> Dataset:
 
 
 def convert_about_array_to_one_line(about_array: np.ndarray | None) -> str:
-    """The file's description of itself, cut to one line of MOST_ABOUT characters at most; "" if the
-    file has none."""
+    """Convert a file's description of itself to text, cut to one line of MOST_ABOUT characters at
+    most; "" if the file has none."""
     if about_array is None or about_array.shape != () or about_array.dtype.kind != "U":
         return ""
     return " ".join(str(about_array).split())[:MOST_ABOUT]
 
 
 def hash_file_and_options(file: Path, options: FileOptionTexts) -> str:
-    """A digest of a file's content, and of the options if there are any."""
+    """Compute a digest of a file's content, and of the options if there are any."""
     digest = compute_sha256_of_file(file)
     if options:
         return hash_parts_to_short_id("arrays", digest, sorted(options.items()))
@@ -128,8 +128,8 @@ def hash_file_and_options(file: Path, options: FileOptionTexts) -> str:
 
 
 def load_dataset_of_npy_file(npy_file: Path, options: FileOptionTexts) -> Dataset:
-    """Dataset of one array: a table whose last column is the label, or samples with `?y=labels.npy`
-    beside them."""
+    """Load the Dataset of one array: a table whose last column is the label, or samples with
+    `?y=labels.npy` beside them."""
     values = read_array_of_npy_file(npy_file)
     if options.get("y"):
         labels_file = npy_file.parent / options["y"]
@@ -166,7 +166,7 @@ def load_dataset_of_npy_file(npy_file: Path, options: FileOptionTexts) -> Datase
 
 
 def read_array_of_npy_file(npy_file: Path) -> SampleArray | StructuredArray:
-    """The array of an `.npy` file. Raises UsageError."""
+    """Read the array of an `.npy` file. Raises UsageError."""
     try:
         return np.load(npy_file, allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
@@ -236,7 +236,7 @@ class PathTimeAndSize(NamedTuple):
 
 
 def read_file_stamp(path_with_options: str | Path) -> PathTimeAndSize:
-    """The stamp of a file or a folder. Raises UsageError if there is none."""
+    """Read the stamp of a file or a folder. Raises UsageError if there is none."""
     file, options = find_file_and_options(path_with_options)
     full_path = Path(files.join_path_and_options(file.resolve(), options))
     if file.is_dir():
@@ -247,8 +247,8 @@ def read_file_stamp(path_with_options: str | Path) -> PathTimeAndSize:
 
 
 def compute_sha256_of_file(file: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal, cached for as long as its size and time do not
-    change."""
+    """Compute the SHA-256 of a file's bytes, in hexadecimal, cached for as long as its size and
+    time do not change."""
     stat = file.stat()
     return _hash_unchanged_file(file.resolve(), stat.st_mtime_ns, stat.st_size)
 
@@ -274,7 +274,7 @@ class UsedArraysAndIgnoredNames(NamedTuple):
 
 
 def read_npz_arrays(npz_file: Path) -> UsedArraysAndIgnoredNames:
-    """The arrays of an `.npz` file. Raises UsageError."""
+    """Read the arrays of an `.npz` file. Raises UsageError."""
     if not zipfile.is_zipfile(npz_file):
         raise UsageError(
             f"{npz_file.name} is not an .npz file; write it with numpy.savez(path, "
@@ -307,7 +307,7 @@ def read_npz_arrays(npz_file: Path) -> UsedArraysAndIgnoredNames:
 
 
 def choose_npz_arrays_to_read(array_names: Sequence[str], file_name_in_errors: str) -> list[str]:
-    """Which of the arrays in a file are read. Raises UsageError if they are no data set."""
+    """Choose which of the arrays in a file are read. Raises UsageError if they are no data set."""
     lacking = [key for key in REQUIRED if key not in array_names]
     is_unsplit = "x" in array_names and "y" in array_names
     if lacking and not is_unsplit:
@@ -371,8 +371,8 @@ def make_dataset_from_arrays(
 
 
 def make_dataset_from_data_frame(table: DataFrame, options: FileOptions) -> Dataset:
-    """Dataset of a DataFrame, one sample a row; the options are those of a table's file. Raises
-    UsageError."""
+    """Make the Dataset of a DataFrame, one sample a row; the options are those of a table's file.
+    Raises UsageError."""
     raw = files.make_raw_table_from_data_frame(table, "the DataFrame")
     checked_options = files.check_and_convert_file_options_to_texts(options)
     dataset = tables.make_dataset_from_raw_table(
@@ -382,7 +382,7 @@ def make_dataset_from_data_frame(table: DataFrame, options: FileOptions) -> Data
 
 
 def list_column_names_if_x_is_frame(arrays_by_name: ArraysByName) -> list[str]:
-    """The column names of x if it is a DataFrame; an empty list otherwise."""
+    """List the column names of x if it is a DataFrame; an empty list otherwise."""
     x = arrays_by_name.get("x_train", arrays_by_name.get("x"))
     if not hasattr(x, "columns"):
         return []
@@ -524,7 +524,8 @@ def convert_tensor_to_numpy_array(tensor: torch.Tensor) -> np.ndarray:
 
 
 def convert_series_to_numpy_array(array_name_in_errors: str, values: Series) -> np.ndarray:
-    """A column of pandas, or of Python objects: numbers, or texts. Raises UsageError for a gap."""
+    """Convert a column of pandas, or of Python objects, to an array of numbers or texts. Raises
+    UsageError for a gap."""
     import pandas
 
     count = int(values.isna().sum())
@@ -556,7 +557,7 @@ def is_integer_not_bool(value: object) -> bool:
 
 
 def hash_dataset_content(dataset: Dataset) -> str:
-    """A digest of the tensors and of the names of classes and clients."""
+    """Compute a digest of the tensors and of the names of classes and clients."""
     content = hashlib.sha256(repr((dataset.class_names, dataset.client_names)).encode())
     names = [*REQUIRED, *OPTIONAL]
     if dataset.client_test is not None:
@@ -580,7 +581,7 @@ def build_dataset_from_raw_arrays(
     kind: SampleKind | Literal[""] = "",
     feature_names: Sequence[str] = (),
 ) -> Dataset:
-    """The Dataset of arrays by name, checked and scaled.
+    """Check and scale arrays by name, and make their Dataset.
 
     kind: as in `make_dataset_from_arrays`
     feature_names: one for each column of x; ignored if there are more or fewer
@@ -661,7 +662,7 @@ def check_parts_have_same_sample_shape(samples_by_array_name: Mapping[str, np.nd
 def describe_classes_without_training_samples_if_any(
     y_train: LabelArray, class_names: Sequence[str]
 ) -> SentenceOrEmpty:
-    """A sentence on the classes without training samples; "" if every class has some."""
+    """Name in a sentence the classes without training samples; "" if every class has some."""
     present = set(y_train.tolist())
     absent = [name for label, name in enumerate(class_names) if label not in present]
     if not absent:
@@ -807,7 +808,7 @@ def choose_test_samples(
 
 
 def convert_labels_to_integers(array_name_in_errors: str, labels: np.ndarray) -> LabelArray:
-    """Labels as int64 [N]; UsageError if they are not whole numbers from 0."""
+    """Convert labels to int64 [N]; UsageError if they are not whole numbers from 0."""
     allowed = (
         f"labels must be whole numbers 0..C-1 with at most {MAX_CLASSES} classes; number the "
         "classes from 0"
@@ -988,8 +989,9 @@ def check_number_types_and_find_pixel_scale(images_by_array_name: NumpyArraysByN
 
 
 def measure_mean_and_deviation_per_channel(samples: SampleArray) -> MeanAndDeviation:
-    """Mean and standard deviation of each column of rows [N, D], as [1, D], or of each channel of
-    recordings [N, C, T], as [1, C, 1]. The same to the last bit on every machine."""
+    """Measure the mean and the standard deviation of each column of rows [N, D], as [1, D], or of
+    each channel of recordings [N, C, T], as [1, C, 1]. The same to the last bit on every
+    machine."""
     if samples.ndim == 2:
         rows = samples
         shape: SampleShape = (1, -1)
@@ -1003,7 +1005,7 @@ def measure_mean_and_deviation_per_channel(samples: SampleArray) -> MeanAndDevia
 
 
 def join_first_names_on_one_line(names: Sequence[str]) -> str:
-    """Names from a file, which may hold anything, on one line."""
+    """Join the first SHOWN_NAMES names from a file, which may hold anything, on one line."""
     shown_names = [" ".join(name.split())[:80] for name in names[:SHOWN_NAMES]]
     if len(names) > SHOWN_NAMES:
         shown_names.append("…")

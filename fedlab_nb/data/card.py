@@ -70,7 +70,7 @@ class TrainAndTestCountOfClass(NamedTuple):
 
 
 def count_samples_by_class(dataset: Dataset) -> list[TrainAndTestCountOfClass]:
-    """The samples of each class."""
+    """Count the training and test samples of each class."""
     import torch
 
     train = torch.bincount(dataset.y_train, minlength=dataset.classes).tolist()
@@ -86,7 +86,7 @@ class TrainCountOfClient(NamedTuple):
 
 
 def count_samples_by_client(dataset: Dataset) -> list[TrainCountOfClient]:
-    """The training samples of each client that the data name."""
+    """Count the training samples of each client that the data name."""
     if dataset.client_train is None:
         return []
     owners = dataset.client_train.tolist()
@@ -192,7 +192,7 @@ def format_cell_text(cell: CellValue) -> str:
 
 # ------------------------------------------------------------------------------------ as text
 def format_data_card_as_text(dataset: Dataset) -> str:
-    """The card for a terminal."""
+    """Format the card for a terminal."""
     parts = [describe_dataset_in_one_line(dataset), *describe_classes_and_clients(dataset)]
     schema = dataset.schema
     if schema is not None and schema.names:  # of a table
@@ -224,7 +224,7 @@ def format_table_with_aligned_columns(rows: Sequence[Sequence[str]]) -> str:
 
 # ------------------------------------------------------------------------------------ as HTML
 def format_data_card_as_html(dataset: Dataset) -> str:
-    """The card for a notebook."""
+    """Format the card for a notebook."""
     schema = dataset.schema
     sentences = [f"<b>{escape(describe_dataset_in_one_line(dataset))}</b>"]
     for sentence in describe_classes_and_clients(dataset):

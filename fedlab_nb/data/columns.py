@@ -207,7 +207,8 @@ def parse_number_with_decimal_mark(
 
 
 def normalise_unit_spelling(unit: str) -> str:
-    """A form of a unit in which neither case nor the choice of sign for micro (µ, μ) matters."""
+    """Write a unit in a form in which neither case nor the choice of sign for micro (µ, μ)
+    matters."""
     return unit.lower().replace("\u00b5", "\u03bc")
 
 
@@ -362,7 +363,7 @@ def match_texts_to_categories(
 
 
 def make_category_comparison_key(text: str, ignore_case: bool) -> TextOrNumber:
-    """A form of a text that is equal for texts of the same category, such as 1 and 1.0."""
+    """Make a key that is equal for texts of the same category, such as 1 and 1.0."""
     has_leading_zero = re.match(r"[+-]?0\d", text)
     if is_plain_number(text) and not has_leading_zero:
         return float(text)

@@ -105,7 +105,8 @@ def measure_background_colours(images: ImageArray) -> Colours:
 
 
 def compute_lower_median(values_along_last_axis: np.ndarray) -> np.ndarray:
-    """The median along the last axis; for an even number of values, the lower of the middle two."""
+    """Compute the median along the last axis; for an even number of values, the lower of the
+    middle two."""
     ascending = np.sort(values_along_last_axis, axis=-1)
     middle = (ascending.shape[-1] - 1) // 2
     return ascending[..., middle]
@@ -322,8 +323,8 @@ SHAPES = tuple(INSIDE_TESTS)
 def draw_cue_labels(
     labels: Labels, agreement_probability: float, class_count: int, generator: Generator | None
 ) -> Labels:
-    """Draw the class [N] whose cue each image gets: its own with probability `agreement_probability`, otherwise
-    any."""
+    """Draw the class [N] whose cue each image gets: its own with probability
+    `agreement_probability`, otherwise any."""
     import torch
 
     if agreement_probability == 1:

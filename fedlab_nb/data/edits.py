@@ -166,12 +166,12 @@ class PartitionEdits:
                 client_count += 1
         return client_count
 
-    def apply(self, shards: Sequence[IndexArray], labels: LabelArray) -> list[IndexArray]:
+    def apply_to_shards(self, shards: Sequence[IndexArray], labels: LabelArray) -> list[IndexArray]:
         """Apply the edits to the clients' sorted `shards`, and return sorted indices into `labels`
         [N].
 
         >>> shards = [np.array([0, 1]), np.array([2])]
-        >>> PartitionEdits.parse("A1>B, B*, B>").apply(shards, np.array([0, 1, 1]))
+        >>> PartitionEdits.parse("A1>B, B*, B>").apply_to_shards(shards, np.array([0, 1, 1]))
         [array([0]), array([1]), array([1, 2])]
         """
         edited_shards = list(shards)

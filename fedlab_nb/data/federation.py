@@ -243,26 +243,26 @@ class Federation:
                 f"Client {format_client_letters(giver)} cannot give samples to itself; name another client."
             )
         label_index = None if label is None else self.find_class_index(label)
-        return self._add_edit(PartitionEdit(giver, label_index, receiver))
+        return self._copy_with_edit(PartitionEdit(giver, label_index, receiver))
 
     def double(self, client: int | str) -> Federation:
         """Add a client after all others that holds the same samples as `client`. Returns a new
         Federation."""
-        return self._add_edit(
+        return self._copy_with_edit(
             PartitionEdit(self.find_client_index_before_leaving_out(client), is_double=True)
         )
 
     def rename(self, client: int | str, name: str) -> Federation:
         """Name a client; plots and sentences show the name beside its letter. Returns a new
         Federation."""
-        return self._add_edit(
+        return self._copy_with_edit(
             PartitionEdit(
                 self.find_client_index_before_leaving_out(client),
                 name=strip_and_check_client_name(name),
             )
         )
 
-    def _add_edit(self, edit: PartitionEdit) -> Federation:
+    def _copy_with_edit(self, edit: PartitionEdit) -> Federation:
         """Deal this federation out again with one more edit. Raises UsageError if `federate` did not
         make it."""
         if not self.origin:
@@ -276,7 +276,7 @@ class Federation:
         return federate(**{**self.origin, "moves": edits})
 
     def find_client_index_before_leaving_out(self, client_name_letter_or_index: int | str) -> int:
-        """The number of a client, counted as if nobody were absent, from its letter, name or
+        """Find the index of a client, counted as if nobody were absent, from its letter, name or
         number."""
         count = self._federation_before_leaving_out.clients
         if not isinstance(client_name_letter_or_index, str):
@@ -290,7 +290,7 @@ class Federation:
         return numbers[choose("client", client_name_letter_or_index, numbers)]
 
     def find_class_index(self, class_name_or_index: int | str) -> int:
-        """The index of a class, from its name or its index."""
+        """Find the index of a class, from its name or its index."""
         if isinstance(class_name_or_index, str):
             return self.dataset.class_names.index(
                 choose("class", class_name_or_index, self.dataset.class_names)
@@ -515,8 +515,8 @@ def choose_partition_and_check_settings(
     named_client_count: int,
     other_settings_or_none: Mapping[str, SettingValue],
 ) -> PartitionName:
-    """The partition: `chosen_partition_or_none`, else `natural` where the data set `dataset_name`
-    names its clients, else `dirichlet`.
+    """Choose the partition: `chosen_partition_or_none`, else `natural` where the data set
+    `dataset_name` names its clients, else `dirichlet`.
 
     named_client_count: how many clients the data set names, 0 for none
     other_settings_or_none: other settings of a federation by name, None for one that was not given
@@ -628,7 +628,8 @@ def partition_dataset(
 def draw_used_sample_indices(
     dataset: Dataset, partition: PartitionName, share_0_to_1: float, seed: int
 ) -> IndexArray:
-    """Sorted indices of the training samples that are used: round(share N) of them at random.
+    """Draw the sorted indices of the training samples that are used: round(share N) of them at
+    random.
 
     With natural clients it is round(share n_k) of each client, at least 1.
     """
@@ -667,7 +668,7 @@ def partition_by_named_clients(
 
 
 def list_sample_indices_of_named_clients(dataset: Dataset) -> list[IndexArray]:
-    """Sorted indices of the training samples of each of the data set's own clients."""
+    """List the sorted indices of the training samples of each of the data set's own clients."""
     if dataset.client_train is None:
         owner = np.empty(0, int)
     else:
@@ -695,7 +696,7 @@ def apply_edits_to_partition(
     edits: PartitionEdits, partition: Partition, dataset: Dataset, partition_seed: int
 ) -> Partition:
     """Apply the edits to the partition that `partition_seed` deals out."""
-    shards = edits.apply(partition.shards, dataset.y_train.numpy())
+    shards = edits.apply_to_shards(partition.shards, dataset.y_train.numpy())
     count = len(edits.edits_that_move_or_double)
     note = (
         f"{partition.note} Moves by hand on what seed {partition_seed} deals out: {count}.".strip()
@@ -706,7 +707,7 @@ def apply_edits_to_partition(
 def copy_dataset_with_clients_of_index_lists(
     dataset: Dataset, index_lists: SampleIndexListPerClient
 ) -> Dataset:
-    """The dataset with named clients: client k has the training samples of the k-th list of
+    """Copy the dataset with named clients: client k has the training samples of the k-th list of
     indices.
 
     It gets a digest of its own. Raises UsageError unless the lists are disjoint, in range and not
@@ -756,7 +757,7 @@ def copy_dataset_with_cue(
 def sort_and_check_spurious_clients(
     spurious_clients: Iterable[int], client_count: int
 ) -> ClientIndices:
-    """The clients with a spurious cue, sorted and without repetition."""
+    """Return the clients with a spurious cue, sorted and without repetition."""
     if isinstance(spurious_clients, int | str) or not isinstance(spurious_clients, Iterable):
         raise UsageError(
             f"spurious is {spurious_clients!r}, but it must be a list of client numbers, such as (0, 1)."
@@ -868,7 +869,7 @@ def replace_objects_by_names_in_settings(
 
 
 def replace_federation_by_its_settings(settings: Mapping[str, SettingValue]) -> SettingsByName:
-    """`settings` with `federation` replaced by the settings that make it.
+    """Replace `federation` in `settings` by the settings that make it.
 
     The seed is that of the federation unless another one is given. UsageError if any other setting
     contradicts the federation.
@@ -906,7 +907,8 @@ def replace_federation_by_its_settings(settings: Mapping[str, SettingValue]) -> 
 
 
 def get_or_register_source_name(source: DatasetSource) -> str:
-    """The name or path of a data set. One that is only in memory is registered under a name first.
+    """Return the name or path of a data set. One that is only in memory is registered under a name
+    first.
 
     UsageError for a Federation, which has a setting of its own.
     """

@@ -97,7 +97,7 @@ class RowsAndSeparator(NamedTuple):
 
 # -------------------------------------------------------------------------------- paths and options
 def get_lowercase_file_ending(path: str | Path) -> str:
-    """The ending of a path in lower case; for a compressed file both endings.
+    """Return the ending of a path in lower case; for a compressed file both endings.
 
     >>> [get_lowercase_file_ending(path) for path in ("a/B.CSV.gz", "a.b/c.xlsx", "photos")]
     ['.csv.gz', '.xlsx', '']
@@ -431,8 +431,8 @@ class TextAndNotes(NamedTuple):
 
 
 def decode_text(file_bytes: bytes, file_name: str, encoding_or_empty_to_guess: str) -> TextAndNotes:
-    """Decode the text of a file; an empty encoding is guessed. Raises UsageError if the bytes are not
-    text."""
+    """Decode the text of a file; an empty encoding is guessed. Raises UsageError if the bytes are
+    not text."""
     notes: tuple[str, ...] = ()
     try:
         if encoding_or_empty_to_guess:
@@ -609,7 +609,7 @@ def describe_uneven_row(row: LineNumberAndCells, header_width: int, file_name: s
 
 
 def get_cells_of_first_nonblank_row(rows: Sequence[LineNumberAndCells]) -> list[str]:
-    """The cells of the first row that is not blank."""
+    """Return the cells of the first row that is not blank."""
     return next(row.cells for row in rows if any(row.cells))
 
 

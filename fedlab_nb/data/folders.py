@@ -58,7 +58,8 @@ class LabelledPicturePaths:
 
 
 def load_folder_of_pictures(folder: Path, options: FileOptionTexts, folder_digest: str) -> Dataset:
-    """The Dataset of a folder. Raises UsageError, which names a picture that cannot be read."""
+    """Load the Dataset of a folder. Raises UsageError, which names a picture that cannot be
+    read."""
     name = folder.name or str(folder)
     train, test, split_note = find_training_and_test_pictures(folder)
     class_names = train.classes
@@ -131,7 +132,7 @@ class TrainAndTestPictures(NamedTuple):
 
 
 def find_training_and_test_pictures(folder: Path) -> TrainAndTestPictures:
-    """The training and test pictures of a folder. Raises UsageError."""
+    """Find the training and test pictures of a folder. Raises UsageError."""
     by_name = {path.name.lower(): path for path in list_visible_subfolders(folder)}
     train = find_first_folder_with_name(by_name, TRAIN_FOLDERS)
     test = find_first_folder_with_name(by_name, TEST_FOLDERS)
@@ -166,7 +167,8 @@ def find_first_folder_with_name(
 
 
 def find_pictures_in_class_folders(folder: Path) -> LabelledPicturePaths:
-    """The pictures of a folder with a folder for each class, by torchvision. Raises UsageError."""
+    """Find the pictures of a folder with a folder for each class, by torchvision. Raises
+    UsageError."""
     from torchvision.datasets import ImageFolder
 
     class PictureFolder(ImageFolder):
@@ -177,7 +179,7 @@ def find_pictures_in_class_folders(folder: Path) -> LabelledPicturePaths:
     if len(list_class_folder_names(folder)) < 2:
         raise UsageError(
             f"The folder {folder.name!r} needs a folder of pictures for each of two classes or "
-            f"more, as in {folder.name}/cat/1.jpg; it has {describe_folder_entries(folder)}."
+            f"more, as in {folder.name}/cat/1.jpg; it has {describe_first_folder_entries(folder)}."
         )
     picture_folder = PictureFolder(
         str(folder), is_valid_file=lambda path: is_visible_picture_file(Path(path), folder)
@@ -208,7 +210,7 @@ def contains_pictures_at_any_depth(folder: Path) -> bool:
     return any(is_visible_picture_file(path, folder) for path in folder.rglob("*"))
 
 
-def describe_folder_entries(folder: Path) -> str:
+def describe_first_folder_entries(folder: Path) -> str:
     """List the first entries of a folder, for an error message."""
     entries = [
         path.name
@@ -229,8 +231,8 @@ def join_first_names_with_ellipsis(names: Sequence[str]) -> str:
 def map_labels_to_training_classes(
     test_part: LabelledPicturePaths, training_classes: list[str], folder_name: str
 ) -> LabelArray:
-    """The labels of the test pictures as indices into the training classes. Raises UsageError for
-    an unknown class."""
+    """Convert the labels of the test pictures to indices into the training classes. Raises
+    UsageError for an unknown class."""
     unknown = [title for title in test_part.classes if title not in training_classes]
     if unknown:
         raise UsageError(
@@ -320,7 +322,7 @@ def choose_picture_size(
 
 
 def parse_picture_size(text: str) -> HeightAndWidth:
-    """(H, W) of a text such as "32" or "32x48". Raises UsageError."""
+    """Parse a text such as "32" or "32x48". Raises UsageError."""
     match = re.fullmatch(r"(\d+)(?:x(\d+))?", text.strip())
     if not match:
         raise UsageError(

@@ -255,7 +255,8 @@ def draw_first_images_of_part(
 def draw_font_indices_of_images(
     image_count: int, part: GlyphsPart, seed: int
 ) -> FontIndexPerSample:
-    """Draw the index in FONTS of the letters on the first `image_count` images of a part: int64 [N]."""
+    """Draw the index in FONTS of the letters on the first `image_count` images of a part: int64
+    [N]."""
     import torch
 
     blocks = math.ceil(image_count / BLOCK)
@@ -361,8 +362,8 @@ def compute_letter_coverage(
     shift_in_half_widths: PointPerImage,
     boldness_in_cells: NumberPerImage,
 ) -> Coverage:
-    """Compute the share of each pixel that the letters cover, float64 [N, side, side], from distance
-    fields [N, 64, 64].
+    """Compute the share of each pixel that the letters cover, float64 [N, side, side], from
+    distance fields [N, 64, 64].
 
     A letter is stretched, sheared, turned, scaled and then shifted. A turn is a whole number of
     steps, TURN of which are a full turn. A shift of 1 is half the side of the image.

@@ -705,7 +705,7 @@ def is_row_number_or_person_id_name(column_name: str) -> bool:
 def explain_if_row_number_or_person_id(
     column_name: str, values: Series, is_saved_index: bool
 ) -> SentenceOrEmpty:
-    """Why a column of whole numbers is not a feature, "" if it is one.
+    """Say why a column of whole numbers is not a feature; "" if it is one.
 
     It names the rows where its numbers are whole, differ in every row, and are a plain count or
     have such a name, or where they are the first column and have no name, as an index has that was

@@ -149,7 +149,7 @@ def convert_options_to_texts(options: DatasetOptions) -> dict[str, str]:
 
 
 def make_cache_key(name: str | Path, options: DatasetOptions) -> CacheKey:
-    """The key of a data set in the cache."""
+    """Make the key of a data set in the cache."""
     if isinstance(name, Path):
         return arrays.read_file_stamp(name)
     if HOMES[name] is glyphs:
@@ -198,7 +198,7 @@ def remove_dataset(name: str) -> None:
 
 
 def get_or_register_dataset_name(dataset: Dataset) -> str:
-    """The name or path for which `load` returns this very dataset.
+    """Return the name or path for which `load` returns this very dataset.
 
     If there is none, the dataset is added under a name that is made from its content.
     """
@@ -241,7 +241,8 @@ def find_client_names_of_dataset_in_memory(dataset_name: str, client_count: int)
 
 
 def find_dataset_in_memory(name: str) -> Dataset | None:
-    """The dataset of that name if it exists only in this process's memory; otherwise None."""
+    """Return the dataset of that name if it exists only in this process's memory; otherwise
+    None."""
     source = _added.get(name)
     return source if isinstance(source, Dataset) else None
 

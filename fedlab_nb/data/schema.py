@@ -305,7 +305,7 @@ def read_table_file_of_numbers(path: str | PathLike) -> DataFrame:
 
 
 def normalise_column_name(column_name: object) -> str:
-    """A form of a column's name in which case and blanks do not matter."""
+    """Write a column's name in a form in which case and blanks do not matter."""
     return " ".join(str(column_name).split()).casefold()
 
 

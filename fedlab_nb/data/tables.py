@@ -122,7 +122,7 @@ class ColumnRoles:
     group: str | None = None
 
     def list_column_names(self) -> list[str]:
-        """The columns that have a role."""
+        """List the columns that have a role."""
         return [name for name in (self.label, self.client, self.split, self.group) if name]
 
 
@@ -754,8 +754,8 @@ def compute_count_sum_and_squares_of_columns(rows_of_client: FeatureArray) -> Co
 def compute_pooled_mean_and_deviation(
     rows: FeatureArray, client_of_row: ClientOfSample | None = None
 ) -> MeanAndDeviation:
-    """Mean and scale [D] of the columns of `rows` [N, D] (nan: no value) from the sums that the clients
-    send.
+    """Compute the mean and scale [D] of the columns of `rows` [N, D] (nan: no value) from the sums
+    that the clients send.
 
     The scale is the standard deviation, or 1 for a column without two different values.
     """

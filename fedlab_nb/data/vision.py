@@ -132,7 +132,7 @@ def hash_dataset_files_if_complete(name: str) -> str | None:
 
 
 def choose_public_sample_indices(sample_count: int) -> IndexArray:
-    """Evenly spaced indices of the public part: 10 % of the samples, at most 5,000."""
+    """Choose evenly spaced indices for the public part: 10 % of the samples, at most 5,000."""
     size = min(sample_count // 10, 5000)
     return np.arange(size) * sample_count // max(1, size)
 

@@ -247,7 +247,8 @@ def run_cells_on_cluster(
 
 
 def get_result_or_error_of_cell(future: Future) -> StoredEntryOrError:
-    """The result of `run_plan_on_worker`; an error if the worker was killed repeatedly or cannot be reached."""
+    """Return the result of `run_plan_on_worker`; an error if the worker was killed repeatedly or cannot be
+    reached."""
     try:
         return future.result()
     except Exception as failure:
@@ -261,7 +262,7 @@ def format_versions_of_package_code_and_torch() -> str:
 
 
 def load_or_train_clients(plan: MethodRunPlan, use_store: bool) -> TrainedClientsByKey:
-    """{key: entry} of the trained clients of `plan`.
+    """Return {key: entry} of the trained clients of `plan`.
 
     It is empty if their training fails; the run that needs them then reports the error.
     """

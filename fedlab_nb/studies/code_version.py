@@ -35,13 +35,13 @@ NEIGHBOUR = re.compile(r"^\s*from \.+(\w+)", re.MULTILINE)
 
 @functools.cache
 def read_torch_version() -> str:
-    """The version of the installed torch, from its metadata: nothing is imported."""
+    """Read the version of the installed torch, from its metadata: nothing is imported."""
     return metadata.version("torch")
 
 
 @functools.cache
 def hash_core_code(root: Path = ROOT) -> str:
-    """Digest of the source files that trained clients depend on."""
+    """Compute a digest of the source files that trained clients depend on."""
     return hash_source_files(
         root, [*CORE, *list_paths_of_method_modules_and_their_imports(["context"], root)]
     )
@@ -49,7 +49,7 @@ def hash_core_code(root: Path = ROOT) -> str:
 
 @functools.cache
 def hash_method_code(method_class: type, root: Path = ROOT) -> str:
-    """Digest of the source files that a run of `method_class` depends on, besides those of its clients.
+    """Compute a digest of the source files that a run of `method_class` depends on, besides those of its clients.
 
     A class from outside the package may call anything in `methods`, so it depends on all files there.
     """
@@ -98,7 +98,7 @@ def list_python_files(root: Path, relative_path: str) -> list[Path]:
 
 
 def hash_source_files(root: Path, relative_paths: Iterable[str]) -> str:
-    """The first 16 digits of the SHA-256 of all sources in these folders and files."""
+    """Compute the first 16 digits of the SHA-256 of all sources in these folders and files."""
     total = hashlib.sha256()
     for relative_path in sorted(relative_paths):
         for path in list_python_files(root, relative_path):

@@ -151,7 +151,7 @@ def estimate_bytes_of_run(plan: MethodRunPlan) -> TrafficBytes:
 
 
 def estimate_federation_sizes(plan: MethodRunPlan) -> FederationSizes:
-    """The sizes on which the bytes of a plan depend, as far as they are known before the run."""
+    """Estimate the sizes on which the bytes of a plan depend, as far as they are known before the run."""
     settings = plan.settings
     about = settings.describe_dataset()
     clients = len(settings.participating_clients)
@@ -281,7 +281,7 @@ def count_passes_over_local_data(plan: MethodRunPlan, local_epochs: int) -> Mean
 
 
 def compute_share_of_clients_per_round(plan: MethodRunPlan) -> float:
-    """The share of the clients that train in a round, 0-1."""
+    """Compute the share of the clients that train in a round, 0-1."""
     members = len(plan.settings.participating_clients)
     per_round = getattr(plan.method, "per_round", 0) or members
     return min(per_round, members) / members
@@ -290,7 +290,7 @@ def compute_share_of_clients_per_round(plan: MethodRunPlan) -> float:
 def find_stored_row_with_nearest_clients_and_alpha(
     table: StoredTable, plan: MethodRunPlan
 ) -> StoredRow | None:
-    """The stored row of the plan's method whose clients and α are nearest, on logarithmic scales."""
+    """Find the stored row of the plan's method whose clients and α are nearest, on logarithmic scales."""
 
     members = len(plan.settings.participating_clients)
 
@@ -307,7 +307,7 @@ def find_stored_row_with_nearest_clients_and_alpha(
 def make_plan_of_stored_row(
     dataset: str, method: str, alpha: float, client_count: int
 ) -> MethodRunPlan:
-    """The plan of a stored row."""
+    """Make the plan of the run whose results a stored row has."""
     settings = Settings.make(dataset=dataset, alpha=alpha, clients=client_count, device="cpu")
     return make_plans(settings, [method])[0]
 
@@ -353,7 +353,7 @@ def estimate_training_samples_of_all_clients(plan: MethodRunPlan) -> float:
 def estimate_local_training_seconds_of_all_clients(
     plan: MethodRunPlan, passes_over_local_data: float | None = None
 ) -> float:
-    """Seconds that all clients take for `passes_over_local_data` over their own samples, by
+    """Estimate the seconds that all clients take for `passes_over_local_data` over their own samples, by
     default the recipe's."""
     settings = plan.settings
     about = settings.describe_dataset()

@@ -181,7 +181,7 @@ def run_cells_in_this_process(
     watch: Callable[[Event], None],
     should_train_together: bool,
 ) -> Iterator[StudyCellResult]:
-    """All cells in this process."""
+    """Run all cells, one after the other, in this process."""
     remaining = iter(cells)
     for event in iterate_events_of_plans(
         [cell.plan for cell in cells], use_store, should_train_together

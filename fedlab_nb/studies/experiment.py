@@ -112,7 +112,8 @@ def _make_cached_federation(dataset_digest: str, **options: SettingValue) -> Fed
 
 
 def choose_fixed_test_indices_for_pictures(test_set_size: int) -> IndexArray:
-    """The indices of the test points that pictures show: at most TEST_POINTS, the same for every method and seed."""
+    """Choose the sorted indices of the test points that pictures show: at most TEST_POINTS, the same for every
+    method and seed."""
     if test_set_size <= TEST_POINTS:
         return np.arange(test_set_size)
     stream = make_numpy_generator(0, "test points")
@@ -290,7 +291,7 @@ class Run:
         )
 
     def run_and_yield_events(self) -> Generator[Event, None, Outcome]:
-        """The whole run: its events, and the outcome at the end."""
+        """Do the whole run: yields its events, and returns the outcome."""
         self.prepare_context()
         self.plan.method.validate(self.ctx)
         self.plan.method.check_poison(self.ctx)
@@ -416,7 +417,7 @@ class Run:
     def _compute_accuracies_by_class_and_client(
         self, predictions: Predictions, client_predictions: ClientPredictions | None
     ) -> AccuraciesByClassAndByClient:
-        """The accuracies on each class and for each client.
+        """Compute the accuracies on each class and for each client.
 
         predictions: the global model's, `[N]`
         client_predictions: `[M, N]`, if each client has a model of its own; the accuracy on a class is then the mean
@@ -441,8 +442,8 @@ class Run:
     def _compute_client_accuracies(
         self, predictions: Predictions, accuracy_per_class: AccuracyPerClass
     ) -> AccuracyPerClient:
-        """The accuracy for each client, `[M]`: on its own test samples if the data say which these are, otherwise
-        on its mix of labels."""
+        """Compute the accuracy for each client, `[M]`: on its own test samples if the data say which these are,
+        otherwise on its mix of labels."""
         federation = self.federation
         owners = federation.dataset.client_test if federation.partition == "natural" else None
         if owners is None:
@@ -454,7 +455,7 @@ class Run:
         return accuracies[list(federation.ids)]
 
     def load_samples_of_unseen_clients(self) -> SamplesByClientName:
-        """`(x, y)` of the clients that take no part, by their names or numbers; only for the report."""
+        """Load `(x, y)` of the clients that take no part, by their names or numbers; only for the report."""
         whole_federation = self.federation.whole
         if whole_federation is None:
             return {}

@@ -81,7 +81,7 @@ def replace_images_by_features(dataset: Dataset) -> Dataset:
 def make_federation_with_public_data(
     dataset: str, public: str | float, reads_frozen_features: bool, **options: SettingValue
 ) -> Federation:
-    """The data set with its `public` samples, divided by `federate`.
+    """Load the data set with its `public` samples, and divide it by `federate`.
 
     reads_frozen_features: whether networks read what the frozen body makes of the images
     options: those of `federate`
@@ -93,7 +93,7 @@ def make_federation_with_public_data(
 
 
 def describe_dataset_as_features(description: DatasetDescription) -> DatasetDescription:
-    """The description of a data set whose images become features; nothing is loaded."""
+    """Describe a data set whose images become features; nothing is loaded."""
     digest = (
         None if description.digest is None else hash_parts_to_short_id(description.digest, "lite0")
     )

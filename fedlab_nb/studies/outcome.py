@@ -400,7 +400,7 @@ class ValidationSamples(NamedTuple):
 def get_validation_samples_if_any(
     ctx: Context, federation: Federation, may_learn_from_held_out_samples: bool
 ) -> ValidationSamples | None:
-    """The samples on which a run's validation accuracy is measured; None if there are none.
+    """Return the samples on which a run's validation accuracy is measured; None if there are none.
 
     These are the clients' held-out parts or, if the run has trained on those, the public share with its
     labels. A method that may learn from held-out samples is always judged on public ones

@@ -280,7 +280,7 @@ class Results(Printable):
         return FORMATS[choose("form of a table", form, FORMATS)](self._make_table_cells())
 
     def _make_table_cells(self) -> TextTable:
-        """The table's rows; the first one is its header."""
+        """Make the table's rows; the first one is its header."""
         points = self.points(naming=self.label)
         columns = {name for row in self.rows for name in row}
         for column in sorted(columns):

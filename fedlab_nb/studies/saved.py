@@ -150,7 +150,7 @@ class Predictor:
         return make_prediction_table(self.model, x, self.inputs, rows)
 
     def _predict_prepared_samples(self, samples: ArrayLike) -> np.ndarray:
-        """The classes of prepared samples, `[N]`."""
+        """Predict the classes of prepared samples, `[N]`."""
         return self.model.predict(self._reshape_prepared_samples(samples)).cpu().numpy()
 
     def _expects_only_prepared_arrays(self) -> bool:
@@ -243,7 +243,7 @@ def walk_class_and_all_subclasses(base: type) -> Iterator[type]:
 
 
 def find_loadable_model_classes_by_name() -> dict[str, type[GlobalModel | nn.Module | Any]]:
-    """All classes that a file may contain, by name: global models, their parts, and PyTorch's layers."""
+    """Find all classes that a file may contain, by name: global models, their parts, and PyTorch's layers."""
     classes: list[type] = []
     for cls in walk_class_and_all_subclasses(nn.Module):
         if cls.__module__.startswith(("torch.nn.modules.", "fedlab_nb.")):
@@ -274,7 +274,7 @@ def list_user_defined_architectures(plan: MethodRunPlan) -> list[Architecture]:
 
 
 def find_user_defined_layer_classes(architectures: Iterable[Architecture]) -> dict[str, type]:
-    """The user's own layer classes in these networks, by name; each network is built once to find them.
+    """Find the user's own layer classes in these networks, by name; each network is built once to find them.
 
     UsageError if a network has not been added in this process.
     """
@@ -440,7 +440,7 @@ def restore_layer(
 
 # ------------------------------------------------------------------------------------------------------------- the file
 def compute_model_digest(model_json: str, tensors: Mapping[str, Tensor]) -> str:
-    """The SHA-256 of the JSON text and of the tensors: their names, dtypes, shapes and numbers."""
+    """Compute the SHA-256 of the JSON text and of the tensors: their names, dtypes, shapes and numbers."""
     total = hashlib.sha256(model_json.encode())
     for name in sorted(tensors):
         tensor = tensors[name]

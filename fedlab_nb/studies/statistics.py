@@ -34,7 +34,8 @@ LEAST_SEEDS_OF_A_BAND = 5
 def compute_two_sided_t_quantile(
     degrees_of_freedom: float, confidence_level: float = LEVEL
 ) -> float:
-    """The half width of a two-sided band of `confidence_level` in standard errors; 4.30 for three seeds, 2.26 for ten.
+    """Compute the half width of a two-sided band of `confidence_level` in standard errors; 4.30 for three seeds,
+    2.26 for ten.
 
     >>> round(compute_two_sided_t_quantile(2), 2), round(compute_two_sided_t_quantile(9), 2)
     (4.3, 2.26)
@@ -90,7 +91,7 @@ class Band:
 def compute_band(
     values: Mapping[Seed, float] | Sequence[float], confidence_level: float = LEVEL
 ) -> Band:
-    """The mean of `values` (at least one, a list or by seed) with its band.
+    """Compute the mean of `values` (at least one, a list or by seed) with its band.
 
     >>> compute_band([0.5, 0.6, 0.7]).half_width.__round__(3)
     0.248
@@ -136,7 +137,7 @@ def difference(
 def compute_welch_band(
     first_values: Sequence[float], second_values: Sequence[float], confidence_level: float = LEVEL
 ) -> Band:
-    """Mean of `first_values` minus mean of `second_values` for independent samples, with Welch's
+    """Compute the mean of `first_values` minus mean of `second_values` for independent samples, with Welch's
     degrees of freedom."""
     gap = fmean(first_values) - fmean(second_values)
     n = min(len(first_values), len(second_values))
@@ -184,7 +185,8 @@ def compute_welch_degrees_of_freedom(
 
 
 def compute_band_over_images(values: ValuesBySeedAndImage, confidence_level: float = LEVEL) -> Band:
-    """The mean of `values [S, N]`, one for each seed and test image, with a band for other seeds and other images.
+    """Compute the mean of `values [S, N]`, one for each seed and test image, with a band for other seeds and other
+    images.
 
     Seeds and images are crossed random effects: the variance of the mean is (MS_seeds + MS_images - MS_rest) / (S N)
     (Cornfield and Tukey 1956), with Satterthwaite's degrees of freedom. With one seed there is no band.
@@ -219,7 +221,7 @@ def compute_band_over_images(values: ValuesBySeedAndImage, confidence_level: flo
 def list_verdicts_with_holm_correction(
     differences: Sequence[Band], confidence_level: float = LEVEL
 ) -> list[Verdict]:
-    """Verdicts on m differences at once (Holm 1979).
+    """List the verdicts on m differences at once (Holm 1979).
 
     The probability that any of them is wrongly called clear is at most 1 - `confidence_level`. The smallest
     p-value must be at most (1 - confidence_level)/m, the next one (1 - confidence_level)/(m - 1), and so on, until
@@ -239,7 +241,7 @@ def list_verdicts_with_holm_correction(
 
 
 def compute_p_value_of_95_percent_band(difference: Band) -> float:
-    """The two-sided p-value of a clear difference with a 95 % band; 1 for one within the noise."""
+    """Compute the two-sided p-value of a clear difference with a 95 % band; 1 for one within the noise."""
     from scipy.special import stdtr
 
     if difference.verdict != "clear":
@@ -256,7 +258,7 @@ def compute_p_value_of_95_percent_band(difference: Band) -> float:
 def compute_mean_ranks(
     values_by_method: Mapping[MethodName, Mapping[Seed, float]],
 ) -> MeanRankByMethod:
-    """The mean rank of each method over the seeds that all methods have, the best (1) first.
+    """Compute the mean rank of each method over the seeds that all methods have, the best (1) first.
 
     Methods that tie share the mean of their ranks.
     """

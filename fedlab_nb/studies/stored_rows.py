@@ -17,7 +17,7 @@ StoredRow = dict[str, JsonValue]
 
 
 def make_path_of_stored_rows(row_kind: Literal["stored", "tuning"], dataset: str) -> Path:
-    """The path of the rows of a kind ("stored", "tuning") of a data set; the file may be missing."""
+    """Make the path of the rows of a kind ("stored", "tuning") of a data set; the file may be missing."""
     return FOLDER / f"{row_kind}-{dataset.replace(':', '')}.json"
 
 
@@ -46,5 +46,5 @@ def read_stored_rows(path: Path) -> StoredRows:
 
 
 def make_json_key_of_row(row: StoredRow) -> str:
-    """A key that is different for each row of a study."""
+    """Make a key that is different for each row of a study."""
     return json.dumps([row["runs"], row["method"], row["at"]], sort_keys=True)

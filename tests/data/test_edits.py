@@ -52,13 +52,15 @@ def test_moves_keep_every_sample_exactly_once_and_equal_a_loop_over_samples(seed
     labels = rng.integers(0, CLASSES, 60)
     owner = np.concatenate([np.arange(CLIENTS), rng.integers(0, CLIENTS, 54)])
     shards = [np.flatnonzero(owner == k) for k in range(CLIENTS)]
-    edited = PartitionEdits(tuple(moves)).apply(shards, labels)
+    edited = PartitionEdits(tuple(moves)).apply_to_shards(shards, labels)
     assert np.array_equal(np.sort(np.concatenate(edited)), np.arange(60))
     assert min(map(len, edited)) >= 1
     assert [shard.tolist() for shard in edited] == apply_by_hand(shards, labels, moves)
     text = str(PartitionEdits(tuple(moves), seed))
     assert PartitionEdits.parse(text).changes == tuple(moves)
-    for shard, unedited in zip(shards, PartitionEdits.parse("").apply(shards, labels), strict=True):
+    for shard, unedited in zip(
+        shards, PartitionEdits.parse("").apply_to_shards(shards, labels), strict=True
+    ):
         assert np.array_equal(shard, unedited)
 
 
@@ -67,7 +69,9 @@ def test_each_kind_of_edit_by_hand():
     shards = [np.array([0, 1, 2]), np.array([3, 4]), np.array([5])]
 
     def apply_edits_text(text):
-        return [shard.tolist() for shard in PartitionEdits.parse(text).apply(shards, labels)]
+        return [
+            shard.tolist() for shard in PartitionEdits.parse(text).apply_to_shards(shards, labels)
+        ]
 
     assert apply_edits_text("A1>B") == [[0], [1, 2, 3, 4], [5]]
     assert apply_edits_text("A>C") == [[0], [3, 4], [1, 2, 5]]  # the last one stays

@@ -51,7 +51,7 @@ class SetupBlock:
 
     @classmethod
     def from_toml_table(cls, toml_table: Mapping[str, JsonValue]) -> SetupBlock:
-        """The lines of a table in a set-up's file: lists are shared lines, tables those of methods."""
+        """Read the lines of a table in a set-up's file: lists are shared lines, tables those of methods."""
         shared = {}
         methods = {}
         sources = {}
@@ -75,7 +75,7 @@ class SetupBlock:
         return all(values[name] in allowed for name, allowed in self.when.items())
 
     def copy_with_values_of_row(self, row: SetupBlock) -> SetupBlock:
-        """The block with the lines of a row in place of its own."""
+        """Copy the block with the lines of a row in place of its own."""
         methods = dict(self.methods)
         for name, lines in row.methods.items():
             methods[name] = {**methods.get(name, {}), **lines}
@@ -103,7 +103,7 @@ class Setup:
 
     @classmethod
     def read(cls, preset_name: str) -> Setup:
-        """The set-up of that name, from its file."""
+        """Read the set-up of that name from its file."""
         content = read_toml(f"studies/setups/{preset_name}.toml")
         return cls(
             preset_name,
@@ -120,7 +120,7 @@ class Setup:
     def copy_with_values_for_dataset_and_alpha(
         self, dataset: str, alpha: float, input_shape: Sequence[int]
     ) -> Setup:
-        """The set-up for these data and α: general lines with those of its rows that hold for them."""
+        """Make the set-up for these data and α: general lines with those of its rows that hold for them."""
         channels = input_shape[0] if len(input_shape) == 3 else 0
         block = self.block
         for row in self.rows:
@@ -146,12 +146,12 @@ class Setup:
 
 
 def get_values_without_sources(lines: ValuesAndSourcesByName) -> SettingsByName:
-    """The values without their sources."""
+    """Return the values without their sources."""
     return {name: line.value for name, line in lines.items()}
 
 
 def format_setting_value(value: SettingValue) -> str:
-    """A value as it is typed."""
+    """Write a value as a person types it."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
