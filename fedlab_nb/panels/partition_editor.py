@@ -102,7 +102,7 @@ class PartitionEditor:
         if receiver is not None and label is not None and is_looked_at:
             with self._handler_pause:  # the same samples stay in sight
                 self._views.client.value = receiver
-        self._copy_with_edit(client, label=label, to=target)
+        self._add_edit(client, label=label, to=target)
 
     def _move_selected_samples(self) -> None:
         self.move_samples(self.state.client, self.state.class_index, self.to.value)
@@ -111,14 +111,14 @@ class PartitionEditor:
         self.move_samples(self.state.client, None, None)
 
     def _double_selected_client(self) -> None:
-        self._copy_with_edit(self.state.client, is_double=True)
+        self._add_edit(self.state.client, is_double=True)
 
     def _rename_selected_client(self, new_name: str) -> None:
         name = " ".join(re.sub("[,:=]", " ", new_name).split())
         client_id = self.state.federation.ids[self.state.client]
         if name and name != self.edits.client_names.get(client_id):
             self._views.dirty.add("partition")
-            self._copy_with_edit(self.state.client, name=name)
+            self._add_edit(self.state.client, name=name)
 
     def _undo_edit(self) -> None:
         self._write_edits(self.edits.changes[:-1])
@@ -135,7 +135,7 @@ class PartitionEditor:
             return count - 1
         return count
 
-    def _copy_with_edit(self, client: int, **edit_fields: Any) -> None:
+    def _add_edit(self, client: int, **edit_fields: Any) -> None:
         """One more change of a client's samples or name. Edits count clients as if none were absent."""
         edit = PartitionEdit(self.state.federation.ids[client], **edit_fields)
         self._write_edits((*self.edits.changes, edit))
