@@ -27,6 +27,7 @@ Coverage = np.ndarray  # float [N, H, W]: the share of each pixel that a figure 
 NumberPerImage = np.ndarray  # float [N]
 PointPerImage = np.ndarray  # float [N, 2], x and y from -1 to 1
 SignedDistances = np.ndarray  # float [..., 64, 64]: to the outline of a letter, negative inside
+DistanceAtEachPoint = np.ndarray  # float [N, H, W], in cells, negative inside a letter
 LetterMasks = np.ndarray  # bool [letters, fonts, 64, 64], True inside the letter
 PixelMasks = np.ndarray  # bool [..., n, n]
 FontIndices = np.ndarray  # int64 [N], which of the fonts a letter is in

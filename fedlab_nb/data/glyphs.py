@@ -34,6 +34,7 @@ from fedlab_nb.data.array_types import (
     Colours,
     Coordinates,
     Coverage,
+    DistanceAtEachPoint,
     FontIndices,
     GreyValues,
     ImageArray,
@@ -393,7 +394,7 @@ def compute_letter_coverage(
 
 def interpolate_distance_fields_at_points(
     distance_fields: SignedDistances, x: Coordinates, y: Coordinates
-) -> SignedDistances:
+) -> DistanceAtEachPoint:
     """Interpolate the fields [N, 64, 64] at points [N, H, W] from -1 to 1.
 
     Each value is interpolated between the centres of the four cells around the point. A point beyond

@@ -133,8 +133,11 @@ def load_table(
     split_function: ChooseTestRows | None = None,
     dataset_name: str = "",
 ) -> Dataset:
-    """Load the Dataset of a table's file, under the file's name or `dataset_name`. `split(y, owner)`
-    chooses the test rows, `draw_fifth_of_rows_for_test` by default, unless the file names them."""
+    """Load the Dataset of a table's file, under the file's name or `dataset_name`.
+
+    split_function: chooses the test rows from the labels and the client of each row, unless the
+        file says which they are; by default `draw_fifth_of_rows_for_test`
+    """
     return make_dataset_from_raw_table(
         files.read_table_file(table_file, options),
         options,
@@ -153,7 +156,11 @@ def make_dataset_from_raw_table(
     split_function: ChooseTestRows | None = None,
     dataset_name: str = "",
 ) -> Dataset:
-    """Make the Dataset of a table's cells. file_name: its name in sentences. Raises UsageError."""
+    """Make the Dataset of a table's cells. Raises UsageError.
+
+    file_name: the file's name in the note and in error messages
+    split_function: as in `load_table`
+    """
     table = raw.cells
     names = list(table.columns)
     if len(names) < 2:
@@ -170,27 +177,29 @@ def make_dataset_from_raw_table(
             f"{file_name} has only columns for label and clients; add columns for a network to read."
         )
 
-    table, lost = drop_rows_without_label_or_role(table, roles, reading, file_name)
+    table, dropped_by_role = drop_rows_without_label_or_role(table, roles, reading, file_name)
     y, class_names = encode_label_column_or_refuse_mixed_case(
         table[roles.label], roles.label, reading
     )
     check_class_count(class_names, len(y), roles.label, file_name)
-    owner: np.ndarray | None = None
+    client_of_row: np.ndarray | None = None
     client_names: tuple[str, ...] = ()
     clients_note = ""
     if roles.client:
-        owner, client_names, clients_note = encode_client_column(
+        client_of_row, client_names, clients_note = encode_client_column(
             table[roles.client], roles.client, file_name, reading
         )
-    test, split_note = choose_test_rows(table, roles, y, owner, split_function, file_name, reading)
+    is_test, split_note = choose_test_rows(
+        table, roles, y, client_of_row, split_function, file_name, reading
+    )
 
     features = table[inputs]
     reading = replace(
         reading, left_out_reasons=explain_columns_that_mark_the_split(features, roles, reading)
     )
-    columns = infer_column_schemas(features, table[roles.list_column_names()], ~test, reading)
+    columns = infer_column_schemas(features, table[roles.list_column_names()], ~is_test, reading)
     check_has_features(columns, file_name)
-    columns, numbers = fit_number_columns(columns, features, ~test, owner)
+    columns, numbers = fit_number_columns(columns, features, ~is_test, client_of_row)
     schema = InputSchema(
         kind=TABLE,
         input_shape=(sum(column.feature_count for column in columns),),
@@ -207,19 +216,24 @@ def make_dataset_from_raw_table(
     needed = [column.name for column in columns if column.kind != LEFT_OUT]
     x = schema.encode_feature_columns(features[needed], reject_unknown_categories=False)
 
-    arrays = {"x_train": x[~test], "y_train": y[~test], "x_test": x[test], "y_test": y[test]}
-    if owner is not None:
-        clients, arrays["client_train"] = np.unique(owner[~test], return_inverse=True)
-        if np.array_equal(clients, np.unique(owner[test])):
-            arrays["client_test"] = np.searchsorted(clients, owner[test])
+    arrays = {
+        "x_train": x[~is_test],
+        "y_train": y[~is_test],
+        "x_test": x[is_test],
+        "y_test": y[is_test],
+    }
+    if client_of_row is not None:
+        clients, arrays["client_train"] = np.unique(client_of_row[~is_test], return_inverse=True)
+        if np.array_equal(clients, np.unique(client_of_row[is_test])):
+            arrays["client_test"] = np.searchsorted(clients, client_of_row[is_test])
         client_names = tuple(client_names[k] for k in clients)
     schema = replace(schema, client_names=client_names)
     notes = [
         f"The label is column {roles.label!r}.{clients_note}",
         split_note,
-        describe_column_encodings(columns, owner is not None, numbers),
-        describe_dropped_rows(lost),
-        *list_reading_doubts(schema, table, y[~test], reading),
+        describe_column_encodings(columns, client_of_row is not None, numbers),
+        describe_dropped_rows(dropped_by_role),
+        *list_reading_doubts(schema, table, y[~is_test], reading),
         *raw.notes,
     ]
     note = " ".join(sentence for sentence in notes if sentence)
@@ -818,12 +832,12 @@ def has_unusual_number_format(column: ColumnSchema) -> bool:
     )
 
 
-def describe_dropped_rows(dropped_by_reason: Counter) -> SentenceOrEmpty:
+def describe_dropped_rows(dropped_row_count_by_role: Counter) -> SentenceOrEmpty:
     """Say how many rows are left out, and why."""
-    total = sum(dropped_by_reason.values())
+    total = sum(dropped_row_count_by_role.values())
     if not total:
         return ""
-    roles = " or a ".join(role for role, count in dropped_by_reason.items() if count)
+    roles = " or a ".join(role for role, count in dropped_row_count_by_role.items() if count)
     if total == 1:
         return f"1 row without a {roles} is left out."
     return f"{total} rows without a {roles} are left out."

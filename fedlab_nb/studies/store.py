@@ -78,7 +78,7 @@ class Store:
         if not (self.folder / key).is_dir():
             return None
         try:
-            entry = self.read(key)
+            entry = self.read_or_raise(key)
         except Exception as error:  # of any kind, since a foreign file must not stop a run
             warnings.warn(
                 f"Ignored the stored entry {self.folder / key}: {error}.",
@@ -90,7 +90,7 @@ class Store:
             os.utime(self.folder / key / "entry.json")  # it was used now
         return entry
 
-    def read(self, key: str) -> StoredEntry:
+    def read_or_raise(self, key: str) -> StoredEntry:
         """Read the entry of `key`. Raises any kind of exception for an invalid one."""
         entry = self.folder / key
         head = json.loads((entry / "entry.json").read_text(encoding="utf-8"))
@@ -237,7 +237,7 @@ class StoredEntryFolder:
     def is_readable_and_valid(self) -> bool:
         """Whether it can be read and is valid."""
         with suppress(Exception):  # of any kind, as foreign files may be there
-            return bool(Store(self.kind).read(self.path.name))
+            return bool(Store(self.kind).read_or_raise(self.path.name))
         return False
 
 

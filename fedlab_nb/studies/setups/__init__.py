@@ -66,12 +66,12 @@ class SetupBlock:
                     sources[name] = entry["source"]
         return cls(shared, methods, sources, toml_table.get("when", {}))
 
-    def allows_values(self, *, dataset: str, alpha: float, channels: int) -> bool:
+    def allows_values(self, *, dataset: str, alpha: float, image_channels_or_0: int) -> bool:
         """Whether the block is for these values: a row's `when` allows them.
 
-        channels: of an image; 0 for other samples
+        image_channels_or_0: 0 for samples that are not images
         """
-        values = {"dataset": dataset, "alpha": alpha, "channels": channels}
+        values = {"dataset": dataset, "alpha": alpha, "channels": image_channels_or_0}
         return all(values[name] in allowed for name, allowed in self.when.items())
 
     def copy_with_values_of_row(self, row: SetupBlock) -> SetupBlock:
@@ -102,7 +102,7 @@ class Setup:
     words: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, preset_name: str) -> Setup:
+    def read_toml_of_preset(cls, preset_name: str) -> Setup:
         """Read the set-up of that name from its file."""
         content = read_toml(f"studies/setups/{preset_name}.toml")
         return cls(
@@ -124,7 +124,7 @@ class Setup:
         channels = input_shape[0] if len(input_shape) == 3 else 0
         block = self.block
         for row in self.rows:
-            if row.allows_values(dataset=str(dataset), alpha=alpha, channels=channels):
+            if row.allows_values(dataset=str(dataset), alpha=alpha, image_channels_or_0=channels):
                 block = block.copy_with_values_of_row(row)
         return replace(self, block=block, rows=())
 
@@ -157,4 +157,4 @@ def format_setting_value(value: SettingValue) -> str:
 
 FOLDER = Path(__file__).parent
 NAMES = (CLASSROOM, *sorted({path.stem for path in FOLDER.glob("*.toml")} - {CLASSROOM}))
-SETUPS: dict[str, Setup] = {name: Setup.read(name) for name in NAMES}
+SETUPS: dict[str, Setup] = {name: Setup.read_toml_of_preset(name) for name in NAMES}
