@@ -13,7 +13,7 @@ from fedlab_nb.models import model_state
 from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.studies.settings import Settings, make_plans
 
-from .test_all_methods import cheap, in_study
+from .test_all_methods import cheap, make_fast_study_settings
 
 SENDING_MODELS = [name for name, cls in METHODS.items() if cls.sends_models]
 
@@ -157,7 +157,7 @@ def test_poisoned_and_clean_runs_have_different_store_keys():
 
 
 def test_a_run_without_poisoned_clients_equals_the_default_run_and_one_with_them_does_not():
-    settings = in_study("fedavg")
+    settings = make_fast_study_settings("fedavg")
     plain = run("fedavg", **settings)
     none = run("fedavg", poison="labels:0", cache=False, **settings)
     assert none.accuracy == plain.accuracy
