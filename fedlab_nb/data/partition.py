@@ -56,7 +56,7 @@ PartitionName = Literal[
     "dirichlet", "client_dirichlet", "classes", "quantity", "iid", "fonts", "natural"
 ]
 SkewRule = Literal["dirichlet", "client_dirichlet", "classes", "quantity", "iid"]
-Repair = Literal["move", "redraw"]
+WayToReachMinimum = Literal["move", "redraw"]
 MOST_DRAWS = 1000  # draws until a redraw gives up
 
 
@@ -138,7 +138,7 @@ def partition_samples(
     classes_per_client: int = 2,
     size_sigma: float = 0.0,
     minimum: int | None = None,
-    repair: Repair = "move",
+    repair: WayToReachMinimum = "move",
 ) -> Partition:
     """Partition samples with `labels` [N] (0..C-1) among M clients by one of RULES.
 

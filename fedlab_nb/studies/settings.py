@@ -20,7 +20,7 @@ from .. import data
 from ..data import Dataset, DatasetDescription, Federation
 from ..data.cues import Cue
 from ..data.input_types import ClientIndices
-from ..data.partition import PartitionName, Repair
+from ..data.partition import PartitionName, WayToReachMinimum
 from ..data.transform import InputScale
 from ..errors import UsageError, check_number, check_whole_number, choose, parse_if_number
 from ..methods import METHODS, Method, choose_method_label
@@ -146,7 +146,7 @@ class Settings:
     size_sigma: float = 0.0
     share: float = 1.0
     minimum: int = 0
-    repair: Repair = "move"
+    repair: WayToReachMinimum = "move"
     absent: Any = ""
     unseen: Any = ""
     moves: str = ""
@@ -593,13 +593,17 @@ def list_setting_names() -> set[str]:
 
 
 def make_plan(
-    settings: Settings, method_class: type[Method], overrides: Mapping[str, SettingValue]
+    settings: Settings,
+    method_class: type[Method],
+    recipe_and_knob_overrides: Mapping[str, SettingValue],
 ) -> MethodRunPlan:
     """Make the plan of one method."""
     method_name = method_class.info.name
     knobs = {knob.name for knob in method_class.fields()}
     if FEATURES not in knobs:
-        settings = apply_features_override_to_transform(settings, method_class, overrides)
+        settings = apply_features_override_to_transform(
+            settings, method_class, recipe_and_knob_overrides
+        )
     about: DatasetDescription = settings.describe_dataset()
     setup = SETUPS[settings.preset].copy_with_values_for_dataset_and_alpha(
         settings.dataset, settings.alpha, about.input_shape
@@ -609,7 +613,7 @@ def make_plan(
     networks = tuple(of_all[k] for k in (*settings.participating_clients, *settings.absent_clients))
     is_convolutional = any(MODELS[name].required_sample_kind for name, *_ in networks)
     declared = get_values_without_sources(setup.select_declared_values(tuple(knobs), method_name))
-    knob_values = select_overrides_of_knobs(method_name, knobs, overrides)
+    knob_values = select_overrides_of_knobs(method_name, knobs, recipe_and_knob_overrides)
     method = method_class.configure(convolutions=is_convolutional, **{**declared, **knob_values})
     recipe = make_shared_recipe(settings, setup, about, is_convolutional)
     # A method's own `epochs` are not local ones.
@@ -617,21 +621,29 @@ def make_plan(
     declared_recipe = get_values_without_sources(
         setup.select_declared_values(recipe_names, method_name)
     )
-    changes = {name: value for name, value in declared_recipe.items() if name not in overrides}
+    changes = {
+        name: value
+        for name, value in declared_recipe.items()
+        if name not in recipe_and_knob_overrides
+    }
     return MethodRunPlan(
         settings, method, networks, dataclasses.replace(recipe, **changes), about.digest
     )
 
 
 def apply_features_override_to_transform(
-    settings: Settings, method_class: type[Method], overrides: Mapping[str, SettingValue]
+    settings: Settings,
+    method_class: type[Method],
+    recipe_and_knob_overrides: Mapping[str, SettingValue],
 ) -> Settings:
     """Return the settings for a method without the knob `features`, where this chooses what the
     networks read.
 
     Raises UsageError for features that networks cannot read.
     """
-    features = overrides.get(f"{method_class.info.name}.{FEATURES}", overrides.get(FEATURES))
+    features = recipe_and_knob_overrides.get(
+        f"{method_class.info.name}.{FEATURES}", recipe_and_knob_overrides.get(FEATURES)
+    )
     if features is None:
         return settings
     if features not in ("pixels", data.SEEN):
@@ -645,7 +657,9 @@ def apply_features_override_to_transform(
 
 
 def select_overrides_of_knobs(
-    method_name: str, knob_names: Iterable[str], overrides: Mapping[str, SettingValue]
+    method_name: str,
+    knob_names: Iterable[str],
+    recipe_and_knob_overrides: Mapping[str, SettingValue],
 ) -> SettingsByName:
     """Select the overrides of a method's knobs, by the knob's name.
 
@@ -654,7 +668,7 @@ def select_overrides_of_knobs(
     """
     plain = {}
     qualified = {}
-    for name, value in overrides.items():
+    for name, value in recipe_and_knob_overrides.items():
         owner, dot, knob = name.partition(".")
         if name in knob_names and name not in RECIPE_FIELDS:
             plain[name] = value
