@@ -822,9 +822,8 @@ def convert_labels_to_integers(array_name_in_errors: str, labels: np.ndarray) ->
         raise UsageError(f"{array_name_in_errors} is empty; it must have at least one label.")
     if labels.dtype.kind not in "biuf":
         raise UsageError(f"{array_name_in_errors} holds {labels.dtype}, but {allowed}.")
-    is_label = (
-        (labels >= 0) & (labels < MAX_CLASSES) & (labels == np.floor(labels))
-    )  # a nan fails both comparisons
+    # A nan fails both comparisons.
+    is_label = (labels >= 0) & (labels < MAX_CLASSES) & (labels == np.floor(labels))
     wrong = labels[~is_label]
     if len(wrong):
         raise UsageError(f"{array_name_in_errors} holds the label {wrong[0]:g}, but {allowed}.")

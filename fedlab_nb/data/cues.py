@@ -35,9 +35,8 @@ PixelRowsInShape = list[list[bool]]  # whether a pixel belongs to the figure
 
 TINT_VERSION = 2  # raise it whenever tinted images change: it is part of their digest
 TINT_REACH = 0.2  # distance in colour up to which a pixel counts (mostly) as background
-COLOURS = (
-    "red blue green yellow purple orange pink brown black grey".split()
-)  # names of CSS colours
+# Names of CSS colours.
+COLOURS = "red blue green yellow purple orange pink brown black grey".split()
 LUMA = (0.299, 0.587, 0.114)  # weights of red, green and blue in the brightness of a colour
 FIGURE_SHARE = 10 / 32  # of the image's height
 SMALLEST_FIGURE = 5  # pixels a side; with fewer, the ten figures cannot be told apart
@@ -86,9 +85,8 @@ def tint_background(
     colours = palette[cue_labels.numpy()][:, :, None, None]
     background = measure_background_colours(pixels)[:, :, None, None]
     difference = pixels - background
-    squared_difference = (difference * difference).swapaxes(
-        0, 1
-    )  # channels first, to sum over them
+    # Channels first, to sum over them.
+    squared_difference = (difference * difference).swapaxes(0, 1)
     squared_distance = sum_rows_in_fixed_order(squared_difference) / channels
     nearness = compute_exponential_decay(squared_distance / (2 * TINT_REACH * TINT_REACH))[:, None]
     tinted = pixels + strength_0_to_1 * nearness * (colours - background)

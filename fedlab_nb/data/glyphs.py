@@ -289,9 +289,8 @@ def draw_block_of_256_images(
     # colours [256, 3]: of the background, the letter, the clutter and the stroke
     paper = stream.draw_uniform(0, 0.65, BLOCK, 3)
     ink = choose_brightest_colour_of_each_image(stream.draw_uniform(0.25, 1, BLOCK, 3, 3))
-    ink = lighten_ink_to_luminance_gap(
-        ink, paper
-    )  # light on dark only: with both, learning would need far more samples
+    # Light on dark only: with both, learning would need far more samples.
+    ink = lighten_ink_to_luminance_gap(ink, paper)
     faint = paper + stream.draw_uniform(0.2, 0.6, BLOCK, 1) * (
         stream.draw_uniform(0, 1, BLOCK, 3) - paper
     )

@@ -226,11 +226,9 @@ def infer_column_schema(
     if cells.isna().all():
         return ColumnSchema(column_name, LEFT_OUT, "It has no values.")
     if number_traits is None:
-        reason = (
-            ""
-            if forced_kind
-            else explain_if_row_number_or_person_id(column_name, cells.dropna(), is_saved_index)
-        )
+        reason = ""
+        if not forced_kind:
+            reason = explain_if_row_number_or_person_id(column_name, cells.dropna(), is_saved_index)
         if reason:
             return ColumnSchema(column_name, LEFT_OUT, reason)
         return ColumnSchema(

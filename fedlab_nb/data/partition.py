@@ -217,8 +217,8 @@ def assign_by_dirichlet(
     For each class c, p ~ Dir(alpha 1_M) is drawn. p_k becomes 0 if client k already holds N/M samples
     or more, and p is renormalised. The shuffled samples of c are cut at the cumulative sums of p.
 
-    client_shares: [M], summing to 1: the target share of all samples for each client. p_k is then
-        multiplied by M shares_k, and client k is full at N shares_k instead of N/M
+    client_shares: the target share of all samples for each client. p_k is then multiplied by the
+        client's share, and client k is full at N client_shares[k] instead of N/M
     """
     n = len(labels)
     owner = np.empty(n, dtype=np.int64)
@@ -253,7 +253,8 @@ def assign_by_client_dirichlet(
     rng: np.random.Generator,
     alpha: float,
 ) -> ClientOfSample:
-    """Assign each sample an owner, [N]; client k gets exactly sizes_k samples.
+    """Assign each sample an owner, [N]; client k gets exactly client_sample_counts[k]
+    samples.
 
     Client k draws its mix of classes q_k ~ Dir(alpha 1_C). Then the clients that are not
     full, in random order, each ask for one sample of a class drawn from their mix. A class that has
@@ -266,9 +267,8 @@ def assign_by_client_dirichlet(
         pools[labels[members[0]]] = members
     samples_left = np.array([len(pool) for pool in pools])  # samples of each class without an owner
     mixes = np.stack([draw_symmetric_dirichlet(rng, alpha, class_count) for _ in range(clients)])
-    queue = rng.permutation(
-        np.repeat(np.arange(clients), client_sample_counts)
-    )  # the clients in the order in which they ask, one sample each time
+    # The clients in the order in which they ask, one sample each time.
+    queue = rng.permutation(np.repeat(np.arange(clients), client_sample_counts))
     owner = np.empty(len(labels), dtype=np.int64)
     while len(queue):  # until the first class runs out, once for each class at most
         drawn_classes = draw_class_for_each_client(mixes, samples_left > 0, queue, rng, alpha)
@@ -564,9 +564,8 @@ def measure_skew(label_counts: ClientClassCountArray) -> Skew:
     within = float(sizes @ entropies / sizes.sum())
     explained = 0.0
     if pooled > 0:
-        explained = min(
-            1.0, max(0.0, (pooled - within) / pooled)
-        )  # rounding errors may leave the range 0..1
+        # Rounding errors may leave the range 0..1.
+        explained = min(1.0, max(0.0, (pooled - within) / pooled))
     return Skew(explained, float(np.exp(entropies).mean()))
 
 

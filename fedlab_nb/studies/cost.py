@@ -228,11 +228,9 @@ def estimate_seconds_besides_local_training(plan: MethodRunPlan) -> float | None
     """Estimate the seconds that a method takes in addition to the clients' local training; None if
     not known.
     """
-    table = load(
-        plan.settings.dataset
-        if plan.settings.dataset in list_datasets_with_stored_results()
-        else DIGITS
-    )
+    dataset = plan.settings.dataset
+    has_stored_results = dataset in list_datasets_with_stored_results()
+    table = load(dataset if has_stored_results else DIGITS)
     stored = find_stored_row_with_nearest_clients_and_alpha(table, plan)
     if stored is None:
         return None
@@ -244,24 +242,19 @@ def estimate_seconds_besides_local_training(plan: MethodRunPlan) -> float | None
     slowdown = compute_slowdown_relative_to_stored_runs(table, device)
     seconds = median(stored["seconds_method"]) * slowdown
     if plan.method.trains_locally:  # the server works on single networks
-        seconds *= measure_mean_step_seconds_over_clients(
-            plan
-        ) / measure_mean_step_seconds_over_clients(usual)
+        step_seconds = measure_mean_step_seconds_over_clients(plan)
+        seconds *= step_seconds / measure_mean_step_seconds_over_clients(usual)
     elif plan.method.sends_models:  # the clients train again, all of them together
-        seconds *= estimate_local_training_seconds_of_all_clients(
-            plan, passes_over_local_data=1
-        ) / estimate_local_training_seconds_of_all_clients(usual, passes_over_local_data=1)
-        seconds *= compute_share_of_clients_per_round(plan) / compute_share_of_clients_per_round(
-            usual
-        )
+        pass_seconds = estimate_local_training_seconds_of_all_clients(plan, 1)
+        seconds *= pass_seconds / estimate_local_training_seconds_of_all_clients(usual, 1)
+        share_per_round = compute_share_of_clients_per_round(plan)
+        seconds *= share_per_round / compute_share_of_clients_per_round(usual)
     else:  # it makes nothing of the clients' networks
-        seconds *= estimate_training_samples_of_all_clients(
-            plan
-        ) / estimate_training_samples_of_all_clients(usual)
+        samples = estimate_training_samples_of_all_clients(plan)
+        seconds *= samples / estimate_training_samples_of_all_clients(usual)
     if not plan.method.trains_locally:
-        seconds *= count_passes_over_local_data(
-            plan, plan.recipe.epochs
-        ) / count_passes_over_local_data(plan, usual.recipe.epochs)
+        passes = count_passes_over_local_data(plan, plan.recipe.epochs)
+        seconds *= passes / count_passes_over_local_data(plan, usual.recipe.epochs)
     for knob in REPETITIONS:
         usual_value = getattr(usual.method, knob, 0)
         planned_value = getattr(plan.method, knob, 0)

@@ -192,9 +192,8 @@ def make_prediction_table(
         ending = " (score)"
     columns = [f"{name}{ending}" for name in inputs.class_names]
     table = pandas.DataFrame(values.numpy(), columns=columns)
-    table = table.rename(
-        columns={LABEL: f"{LABEL} (class)"}
-    )  # a class may have the first column's name
+    # A class may have the first column's name.
+    table = table.rename(columns={LABEL: f"{LABEL} (class)"})
     predictions = model.predict(prepared_samples).tolist()
     table.insert(0, LABEL, [inputs.class_names[c] for c in predictions])
     if isinstance(raw_rows_for_index, pandas.DataFrame):

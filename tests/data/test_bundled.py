@@ -216,9 +216,8 @@ def test_random_numbers_have_the_moments_of_their_distributions():
     assert abs(uniform.mean() - 1) < 5 * 1.155 / n**0.5
     assert abs(nearly_normal.mean()) < 5 / n**0.5
     assert abs(nearly_normal.std() - 1) < 0.01
-    assert (
-        abs((nearly_normal**4).mean() - 2.7) < 0.06
-    )  # 3 - 1.2 / 4, the kurtosis of a sum of four uniform numbers
+    # 3 - 1.2 / 4, the kurtosis of a sum of four uniform numbers.
+    assert abs((nearly_normal**4).mean() - 2.7) < 0.06
 
 
 def test_pixels_are_multiples_of_one_255th():

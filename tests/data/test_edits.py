@@ -78,12 +78,13 @@ def test_each_kind_of_edit_by_hand():
     assert apply_edits_text("C>, C2>A") == [[0, 1, 2], [3, 4], [5]]
     assert apply_edits_text("A>, B>A") == [[0, 4], [3], [5]]
     assert apply_edits_text("B*, D2>A, B=east") == [[0, 1, 2, 4], [3, 4], [5], [3]]
+    # Nobody holds a sample twice.
     assert apply_edits_text("A*, D>A") == [
         [0, 1, 2],
         [3, 4],
         [5],
         [0],
-    ]  # nobody holds a sample twice
+    ]
     assert [parse_client_letters_to_index(format_client_letters(k)) for k in range(702)] == list(
         range(702)
     )

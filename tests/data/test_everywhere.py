@@ -39,9 +39,8 @@ def test_all_data_and_fifty_federations_have_the_recorded_digests():
     """The digests are in the repository; a machine with other digests has other data. After an intended change run
     `python tests/data_digests.py --write` and raise the data set's version."""
     found = compute_digests_by_name()
-    missing = {f"data {name}" for name in data_digests.SOURCES} - set(
-        found
-    )  # their packages are not installed
+    # Their packages are not installed.
+    missing = {f"data {name}" for name in data_digests.SOURCES} - set(found)
     assert found == {
         name: digest for name, digest in RECORDED_DIGESTS.items() if name not in missing
     }

@@ -46,9 +46,8 @@ def test_the_recorded_fonts_are_those_in_which_letters_are_drawn(monkeypatch):
         glyphs.draw_block_of_256_images(
             256 * block, glyphs.make_random_stream_of_block("train", 3, block), 8
         )
-    fonts_of_letters = np.concatenate(
-        fonts_by_call[1::2]
-    )  # each block draws the clutter first, then the letters
+    # Each block draws the clutter first, then the letters.
+    fonts_of_letters = np.concatenate(fonts_by_call[1::2])
     assert (
         fonts_of_letters[:400].tolist()
         == glyphs.draw_font_indices_of_images(400, "train", 3).tolist()

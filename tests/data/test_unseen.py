@@ -50,9 +50,8 @@ def test_each_client_keeps_a_training_row_and_no_class_gives_more_than_a_fifth(r
     assert set(client[~test].tolist()) == set(client.tolist())
     for label in set(y.tolist()):
         count = test[y == label].sum()
-        assert (
-            count <= (y == label).sum() // 5 or test.sum() == 1
-        )  # one row, where no class has five
+        # One row, where no class has five.
+        assert count <= (y == label).sum() // 5 or test.sum() == 1
 
 
 def test_a_given_split_is_kept_and_client_applies_to_training_samples():

@@ -148,9 +148,8 @@ def test_natural_clients_are_not_partitioned_by_accident(file):
         for settings in wrong:
             with pytest.raises(fl.UsageError, match=next(reversed(settings))):
                 fl.run("fedavg", dataset=dataset, **settings)
-    settings_from_keywords = Settings.make(
-        **Settings.make(dataset=file).to_keywords()
-    )  # as a panel passes them on
+    # As a panel passes them on.
+    settings_from_keywords = Settings.make(**Settings.make(dataset=file).to_keywords())
     assert (
         settings_from_keywords == Settings.make(dataset=file)
         and settings_from_keywords.clients == 4

@@ -335,9 +335,8 @@ def test_a_model_predicts_after_its_data_file_has_changed(tmp_path):
     assert stored.predict(TABLE)["label"].notna().all()
     fresh = fl.run("fedavg", **settings | {"seed": 1})
     TABLE.drop(columns=["split"])[::-1].to_csv(path, index=False)
-    model = fl.load_model(
-        fresh.save(tmp_path / "m.safetensors")
-    )  # the model keeps the columns of its training data
+    # The model keeps the columns of its training data.
+    model = fl.load_model(fresh.save(tmp_path / "m.safetensors"))
     assert model.predict(TABLE)["label"].tolist() == fresh.predict(TABLE)["label"].tolist()
 
 
