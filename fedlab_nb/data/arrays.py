@@ -358,9 +358,7 @@ def make_dataset_from_arrays(
             f"The arrays lack {', '.join(lacking)}; give {', '.join(REQUIRED)} (and "
             f"{', '.join(OPTIONAL)}), or x and y."
         )
-    if is_frame_with_texts_dates_or_gaps(arrays.get("x")) or is_frame_with_texts_dates_or_gaps(
-        arrays.get("x_train")
-    ):
+    if any(is_frame_with_texts_dates_or_gaps(arrays.get(key)) for key in ("x", "x_train")):
         dataset = make_dataset_from_frames(arrays, name)
     else:
         raw = {key: copy_to_numpy_array(key, value) for key, value in arrays.items()}
@@ -485,14 +483,10 @@ def copy_to_numpy_array(array_name_in_errors: str, array_like: ArrayLike) -> np.
         if hasattr(array_like, "toarray"):  # a sparse matrix of SciPy
             array_like = array_like.toarray()
         if isinstance(array_like, pandas.DataFrame):
-            array_like = (
-                array_like.to_numpy(dtype=float)
-                if array_name_in_errors.startswith("x")
-                else array_like.to_numpy()
-            )
-        if isinstance(
-            array_like, pandas.Series | pandas.Index | pandas.api.extensions.ExtensionArray
-        ):
+            has_samples = array_name_in_errors.startswith("x")
+            array_like = array_like.to_numpy(dtype=float if has_samples else None)
+        column_types = pandas.Series | pandas.Index | pandas.api.extensions.ExtensionArray
+        if isinstance(array_like, column_types):
             return convert_series_to_numpy_array(array_name_in_errors, pandas.Series(array_like))
         array = np.array(array_like)
         if array.dtype.kind == "O" and array.ndim == 1 and not array_name_in_errors.startswith("x"):
@@ -595,19 +589,17 @@ def build_dataset_from_raw_arrays(
     raw_arrays, labels_note = name_classes_if_labels_begin_with_one(raw_arrays)
     raw_arrays, label_names = encode_labels_if_texts(raw_arrays)
     raw_arrays, split_note = split_into_training_and_test_arrays(raw_arrays)
-    y = {
-        key: convert_labels_to_integers(key, raw_arrays[key])
-        for key in raw_arrays
-        if key.startswith("y_")
-    }
+    y: NumpyArraysByName = {}
+    for key, array in raw_arrays.items():
+        if key.startswith("y_"):
+            y[key] = convert_labels_to_integers(key, array)
     check_each_sample_has_label(raw_arrays, y)
     classes = count_classes_and_check_labels_of_parts(y)
     class_names = label_names or tuple(map(str, range(classes)))
-    x = {
-        key: arrange_sample_axes(key, raw_arrays[key], kind)
-        for key in raw_arrays
-        if key.startswith("x_")
-    }
+    x: NumpyArraysByName = {}
+    for key, array in raw_arrays.items():
+        if key.startswith("x_"):
+            x[key] = arrange_sample_axes(key, array, kind)
     check_parts_have_same_sample_shape(x)
     names_fit = len(feature_names) == x["x_train"].shape[1]
     x, schema, scale_note = scale_samples(x, feature_names if names_fit else ())
@@ -624,10 +616,10 @@ def build_dataset_from_raw_arrays(
         y["client_train"], client_names = encode_client_ids(
             raw_arrays["client_train"], len(y["y_train"])
         )
-    if "client_test" in raw_arrays and set(raw_arrays["client_test"]) == set(
-        raw_arrays["client_train"]
-    ):
-        y["client_test"], _ = encode_client_ids(raw_arrays["client_test"], len(y["y_test"]))
+    if "client_test" in raw_arrays:
+        test_ids = raw_arrays["client_test"]
+        if set(test_ids) == set(raw_arrays["client_train"]):
+            y["client_test"], _ = encode_client_ids(test_ids, len(y["y_test"]))
     schema = replace(schema, class_names=class_names, client_names=client_names)
     note = "".join(notes)
     return make_dataset_from_checked_arrays(
@@ -872,11 +864,9 @@ def arrange_sample_axes(
         )
     if samples.ndim == 2:
         return samples
-    if samples.ndim == 3 and (
-        kind == RECORDINGS or kind != IMAGES and looks_like_recordings(samples)
-    ):
-        return put_recording_channels_first(samples)
     if samples.ndim == 3:
+        if kind == RECORDINGS or (kind != IMAGES and looks_like_recordings(samples)):
+            return put_recording_channels_first(samples)
         samples = samples[:, None]
     elif samples.ndim == 4 and samples.shape[3] in (1, 3) and samples.shape[1] >= SMALLEST_IMAGE:
         samples = np.moveaxis(samples, 3, 1)

@@ -287,9 +287,9 @@ def parse_number_column(column_schema: ColumnSchema, cells: Series) -> NumberOrN
 def parse_number_text_or_nan(column_schema: ColumnSchema, text: str) -> float:
     """Parse a cell as a number; nan if it is not one. `<0.1` is read as 0.1."""
     cell = split_number_and_unit(text)
-    if cell is None or normalise_unit_spelling(cell.unit) != normalise_unit_spelling(
-        column_schema.unit
-    ):
+    if cell is None:
+        return float("nan")
+    if normalise_unit_spelling(cell.unit) != normalise_unit_spelling(column_schema.unit):
         return float("nan")
     value = parse_number_with_decimal_mark(cell, column_schema.decimal, column_schema.grouped)
     if value is None:

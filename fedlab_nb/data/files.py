@@ -192,16 +192,14 @@ def read_table_file(path: Path, options: FileOptionTexts) -> RawTable:
         data = path.read_bytes()
         data, ending, name = decompress_table(data, ending, name)
         if ending in SHEETS:
-            return name_columns_by_first_row_or_number(
-                read_spreadsheet(data, name, options), name, options
-            )
+            raw = read_spreadsheet(data, name, options)
+            return name_columns_by_first_row_or_number(raw, name, options)
         if ending in PARQUETS:
             return read_parquet_table(data, name)
         if ending not in TEXTS:
             raise UsageError(f"{path.name} has the ending {ending!r}; give {ENDINGS}.")
-        return name_columns_by_first_row_or_number(
-            read_text_table(data, name, options), name, options
-        )
+        raw = read_text_table(data, name, options)
+        return name_columns_by_first_row_or_number(raw, name, options)
     except UsageError:
         raise
     except ImportError as error:
@@ -558,11 +556,10 @@ def split_text_into_rows(
             f"sep is {separator_or_empty_to_guess!r}, but a separator is one character, or "
             f"{', '.join(SEPARATOR_NAMES)}."
         )
-    candidates = (
-        [separator_or_empty_to_guess]
-        if separator_or_empty_to_guess
-        else list_separators_in_first_lines(text)
-    )
+    if separator_or_empty_to_guess:
+        candidates = [separator_or_empty_to_guess]
+    else:
+        candidates = list_separators_in_first_lines(text)
     most_even_rows = 0
     problem = ""  # that of the separator with which the most rows have as many cells as the header
     for candidate in candidates:

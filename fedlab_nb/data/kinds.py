@@ -307,9 +307,8 @@ def find_number_traits(cells: Series, reading: TableReadingOptions) -> NumberTra
         share = float(texts.map(lambda text: cells_of_texts[text] is not None).mean())
     decimals = []
     for decimal in BODIES:
-        if numbers and all(
-            parse_number_with_decimal_mark(cell, decimal, True) is not None for cell in numbers
-        ):
+        values = [parse_number_with_decimal_mark(cell, decimal, True) for cell in numbers]
+        if values and None not in values:
             decimals.append(decimal)
     marks = "".join(mark for mark in ".," if any(mark in cell.body for cell in numbers))
     return NumberTraits(cells_of_texts, texts, share, tuple(decimals), marks)
@@ -630,10 +629,9 @@ def find_time_format_or_empty(column_name: str, texts: Series, reading: TableRea
     for dates that can be read in two ways."""
     sample = str(texts.iloc[0])
     for clock, pattern in CLOCK_FORMATS.items():
-        if (
-            re.fullmatch(pattern, sample, re.ASCII)
-            and convert_dates_to_days_or_clock_times_to_seconds(texts, clock).notna().all()
-        ):
+        if not re.fullmatch(pattern, sample, re.ASCII):
+            continue
+        if convert_dates_to_days_or_clock_times_to_seconds(texts, clock).notna().all():
             return clock
     if not DATE_LIKE.fullmatch(sample):
         return ""

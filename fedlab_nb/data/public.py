@@ -44,11 +44,10 @@ def convert_and_check_public_choice(
 ) -> PublicShareOrDatasetName:
     """Check `public_choice` for the data set `description`, and convert a share to a number. Raises
     UsageError if it is impossible."""
-    value = (
-        str(public_choice)
-        if isinstance(public_choice, PathLike)
-        else parse_if_number(public_choice)
-    )
+    if isinstance(public_choice, PathLike):
+        value: PublicShareOrDatasetName = str(public_choice)
+    else:
+        value = parse_if_number(public_choice)
     if not isinstance(value, str):
         hint = "it is a share of the training set, or a data set's name"
         return check_number("public", value, 0, LARGEST_SHARE, hint=hint)

@@ -418,9 +418,8 @@ def has_sums_in_last_row(table: DataFrame) -> bool:
         if pandas.isna(last_cell) or not is_plain_number(str(last_cell)):
             continue
         cells_above = pandas.to_numeric(table[name].iloc[:-1], errors="coerce").dropna()
-        if (cells_above != 0).sum() < FEWEST_ROWS // 2 or not np.isclose(
-            cells_above.sum(), float(last_cell)
-        ):
+        has_few_numbers = (cells_above != 0).sum() < FEWEST_ROWS // 2
+        if has_few_numbers or not np.isclose(cells_above.sum(), float(last_cell)):
             return False
         matches += 1
     return matches > 1
@@ -876,11 +875,8 @@ def list_reading_doubts(
             notes.append(
                 f"Does column {name!r} say which rows are for testing? Then say ?split={name}."
             )
-        if (
-            not schema.group
-            and is_person_id_name(name)
-            and has_several_and_repeated_values(table[name])
-        ):
+        may_be_group = not schema.group and is_person_id_name(name)
+        if may_be_group and has_several_and_repeated_values(table[name]):
             notes.append(f"Does column {name!r} say whose rows these are? Then say ?group={name}.")
     return notes
 

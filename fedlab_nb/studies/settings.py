@@ -226,16 +226,15 @@ class Settings:
             hint="1 uses all training samples",
         )
         samples = max(1, round(share * about.n_train))
-        clients = (
-            about.n_clients
-            if is_natural
-            else check_whole_number("clients", parse_if_number(self.clients), 1)
-        )
-        if not is_natural and clients > samples:
-            raise UsageError(
-                f"clients is {clients}, but {self.dataset} has only {samples} training "
-                f"samples and each client needs one; choose at most {samples}."
-            )
+        if is_natural:
+            clients = about.n_clients
+        else:
+            clients = check_whole_number("clients", parse_if_number(self.clients), 1)
+            if clients > samples:
+                raise UsageError(
+                    f"clients is {clients}, but {self.dataset} has only {samples} training "
+                    f"samples and each client needs one; choose at most {samples}."
+                )
         minimum = check_whole_number(
             "minimum",
             parse_if_number(self.minimum),
@@ -248,11 +247,9 @@ class Settings:
         )
         seed = check_whole_number("seed", parse_if_number(self.seed), 0)
         edits = data.PartitionEdits.parse(self.moves).copy_with_seed_if_missing(seed)
-        count = (
-            edits.check_and_count_resulting_clients(clients, about.classes)
-            if edits.changes
-            else clients
-        )
+        count = clients
+        if edits.changes:
+            count = edits.check_and_count_resulting_clients(clients, about.classes)
         size_sigma = check_number(
             "size_sigma", parse_if_number(self.size_sigma), 0, 10, hint="0 is no lognormal sizes"
         )
@@ -621,14 +618,12 @@ def make_plan(
     declared_recipe = get_values_without_sources(
         setup.select_declared_values(recipe_names, method_name)
     )
-    changes = {
-        name: value
-        for name, value in declared_recipe.items()
-        if name not in recipe_and_knob_overrides
-    }
-    return MethodRunPlan(
-        settings, method, networks, dataclasses.replace(recipe, **changes), about.digest
-    )
+    changes = {}
+    for name, value in declared_recipe.items():
+        if name not in recipe_and_knob_overrides:
+            changes[name] = value
+    recipe = dataclasses.replace(recipe, **changes)
+    return MethodRunPlan(settings, method, networks, recipe, about.digest)
 
 
 def apply_features_override_to_transform(
@@ -641,9 +636,9 @@ def apply_features_override_to_transform(
 
     Raises UsageError for features that networks cannot read.
     """
-    features = recipe_and_knob_overrides.get(
-        f"{method_class.info.name}.{FEATURES}", recipe_and_knob_overrides.get(FEATURES)
-    )
+    qualified_name = f"{method_class.info.name}.{FEATURES}"
+    shared_features = recipe_and_knob_overrides.get(FEATURES)
+    features = recipe_and_knob_overrides.get(qualified_name, shared_features)
     if features is None:
         return settings
     if features not in ("pixels", data.SEEN):

@@ -80,11 +80,9 @@ def format_html_table(
         opening, closing = ("<td", "</td>") if i else ('<th scope="col"', "</th>")
         cells = ""
         for column_name, cell, side in zip(header_and_rows[0], row, sides, strict=True):
-            name = (
-                f' data-column="{escape(column_name)}"'
-                if should_add_data_column_attribute and i
-                else ""
-            )
+            name = ""
+            if should_add_data_column_attribute and i:
+                name = f' data-column="{escape(column_name)}"'
             cells += f'{opening}{name} style="text-align:{side}">{escape(cell)}{closing}'
         lines.append(f"<tr>{cells}</tr>")
     return f"<table>{''.join(lines)}</table>"

@@ -137,11 +137,9 @@ class Setup:
         self, setting_names: Sequence[str], method_or_empty_for_shared: str = ""
     ) -> dict[str, ValueAndSource]:
         """Select those of `setting_names` that are declared: for all methods, or for one method."""
-        declared_lines = (
-            self.block.methods.get(method_or_empty_for_shared, {})
-            if method_or_empty_for_shared
-            else self.block.shared
-        )
+        declared_lines = self.block.shared
+        if method_or_empty_for_shared:
+            declared_lines = self.block.methods.get(method_or_empty_for_shared, {})
         return {name: line for name, line in declared_lines.items() if name in setting_names}
 
 
