@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .methods.base import Knob
     from .studies import Outcome
     from .studies.settings import Settings
-    from .studies.store import EntryFolder
+    from .studies.store import StoredEntryFolder
 
 
 def parse_set_options(field_equals_value_texts: Sequence[str]) -> TextByName:
@@ -95,9 +95,9 @@ def handle_run(options: Namespace) -> ExitCode:
 def print_column_roles_of_table_to_stderr(dataset_name_or_path: str) -> None:
     """Print on standard error which column of a table is used for what, so that a reader can object."""
     from .data import load
-    from .data.files import is_table_path
+    from .data.files import is_path_of_table_file
 
-    if is_table_path(dataset_name_or_path):
+    if is_path_of_table_file(dataset_name_or_path):
         table = load(dataset_name_or_path)
         print(f"fedlab-nb: {table.name}: {table.note}", file=sys.stderr)
 
@@ -125,9 +125,9 @@ def print_outcome(outcome: Outcome, *, as_json: bool, with_confusion_matrix: boo
 def handle_look(options: Namespace) -> ExitCode:
     """Print what a data set has: columns, classes, clients, first rows; nothing is run."""
     from .data import load
-    from .data.card import format_text_card
+    from .data.card import format_data_card_as_text
 
-    print(format_text_card(load(options.dataset)))
+    print(format_data_card_as_text(load(options.dataset)))
     return 0
 
 
@@ -307,7 +307,7 @@ def handle_store(options: Namespace) -> ExitCode:
     """List, measure, prune or verify the stored results; exit code 1 if entries are damaged."""
     from .studies import store
 
-    entries = store.list_entries_oldest_first()
+    entries = store.list_entries_least_recently_used_first()
     if options.task == "list":
         for entry in entries:
             print(format_store_entry_as_line(entry))
@@ -324,7 +324,7 @@ def handle_store(options: Namespace) -> ExitCode:
     return 0
 
 
-def format_store_entry_as_line(entry: EntryFolder) -> str:
+def format_store_entry_as_line(entry: StoredEntryFolder) -> str:
     """Format a line about a stored result: its kind, key, day and size, and what was run."""
     from .studies.text_tables import format_data_size
 
@@ -339,7 +339,7 @@ def format_store_entry_as_line(entry: EntryFolder) -> str:
     return f"{entry.kind:8s} {key}  {day:%Y-%m-%d %H:%M}  {size:>9s}  {run}".rstrip()
 
 
-def print_store_sizes_by_kind(entries: Sequence[EntryFolder]) -> None:
+def print_store_sizes_by_kind(entries: Sequence[StoredEntryFolder]) -> None:
     """Print how many results of each kind are stored and how large they are."""
     from .studies import store
     from .studies.text_tables import format_data_size
@@ -347,9 +347,8 @@ def print_store_sizes_by_kind(entries: Sequence[EntryFolder]) -> None:
     for kind in store.KINDS:
         sizes = [entry.bytes for entry in entries if entry.kind == kind]
         print(f"{kind:8s} {len(sizes):6d} entries  {format_data_size(sum(sizes)):>9s}")
-    print(
-        f"in {store.find_store_folder()}; the bound is {format_data_size(store.read_store_limit_in_bytes())}"
-    )
+    bound = format_data_size(store.read_store_limit_in_bytes_or_0_for_none())
+    print(f"in {store.find_store_folder()}; the bound is {bound}")
 
 
 def delete_stored_results_by_options(options: Namespace) -> None:
@@ -367,7 +366,9 @@ def delete_stored_results_by_options(options: Namespace) -> None:
     if options.days is not None:
         days = check_number("days", parse_if_number(options.days), 0)
     count, freed = store.prune_entries(
-        unused_days=days, should_delete_other_versions=options.other, size_limit=options.size
+        unused_days=days,
+        should_delete_other_versions=options.other,
+        size_limit_in_bytes_or_text=options.size,
     )
     print(f"{count} entries deleted, {format_data_size(freed)} freed.")
 

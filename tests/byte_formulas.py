@@ -12,71 +12,71 @@ from math import prod
 from fedlab_nb.comm.formulas import FLOAT, count_model_bytes_one_way
 
 
-def triangle(d: int) -> int:
+def count_triangle_entries(d: int) -> int:
     """d (d + 1) / 2: the numbers of a symmetric d x d matrix that need sending."""
     return d * (d + 1) // 2
 
 
-def fusefl_adaptor_floats(channels: Sequence[int], clients: int) -> int:
+def count_fusefl_adaptor_numbers(channels: Sequence[int], clients: int) -> int:
     """Numbers of one client's 1x1 adaptors: M r^2 + r at each border of r channels (M r inputs, r outputs, a bias)."""
     return sum(clients * c * c + c for c in channels)
 
 
-def ccvr_bytes(features: int, classes: int, symmetric: bool = False) -> int:
+def count_ccvr_bytes(features: int, classes: int, symmetric: bool = False) -> int:
     """Upload of CCVR's class means and covariances: 4 C (d + d^2), or 4 C (d + d (d + 1) / 2) as upper triangles."""
-    covariance = triangle(features) if symmetric else features * features
+    covariance = count_triangle_entries(features) if symmetric else features * features
     return FLOAT * classes * (features + covariance)
 
 
-def fisher_merge_bytes(d: int, parameters: int | None = None) -> int:
+def count_fisher_merge_bytes(d: int, parameters: int | None = None) -> int:
     """Fisher merging, down and up: S down, S and one Fisher number a parameter up (`parameters`: d without buffers)."""
     fisher_numbers = d if parameters is None else parameters
     return 2 * count_model_bytes_one_way(d) + count_model_bytes_one_way(fisher_numbers)
 
 
-def regmean_bytes(d: int, weights: Iterable[Sequence[int]], bias: bool = True) -> int:
+def count_regmean_bytes(d: int, weights: Iterable[Sequence[int]], bias: bool = True) -> int:
     """RegMean, down and up: 2 S and the upper triangle of every layer's input moments.
 
     `weights`: the weight shapes, (out, in) of a linear layer or (out, in, height, breadth) of a convolution.
     """
-    moments = sum(triangle(prod(inputs) + bool(bias)) for _, *inputs in weights)
+    moments = sum(count_triangle_entries(prod(inputs) + bool(bias)) for _, *inputs in weights)
     return 2 * count_model_bytes_one_way(d) + FLOAT * moments
 
 
-def fedcvae_bytes(decoder: int, classes: int) -> int:
+def count_fedcvae_bytes(decoder: int, classes: int) -> int:
     """FedCVAE-Ens, up only: the decoder's numbers and the class counts (int32)."""
     return count_model_bytes_one_way(decoder) + FLOAT * classes
 
 
-def distilled_bytes(images: int, pixels: int, state: int = 0) -> int:
+def count_distilled_bytes(images: int, pixels: int, state: int = 0) -> int:
     """Distilled data: images of p numbers and their labels (int32) up; the initial model down where one is trained."""
     return FLOAT * images * (pixels + 1) + count_model_bytes_one_way(state)
 
 
-def afl_bytes(d: int, classes: int, number: int = FLOAT) -> int:
+def count_afl_bytes(d: int, classes: int, number: int = FLOAT) -> int:
     """AFL, up only: one triangle of the moments of d features (the appended 1 among them), and the classes' sums."""
-    return number * (triangle(d) + d * classes)
+    return number * (count_triangle_entries(d) + d * classes)
 
 
-def secure_afl_bytes(d: int, classes: int, clients: int) -> tuple[int, int]:
+def count_secure_afl_bytes_up_and_down(d: int, classes: int, clients: int) -> tuple[int, int]:
     """AFL with masks, (up, down): whole numbers of 8 bytes and a key of 32 up, the others' keys down."""
-    return afl_bytes(d, classes, 8) + 32, 32 * (clients - 1)
+    return count_afl_bytes(d, classes, 8) + 32, 32 * (clients - 1)
 
 
-def logit_bytes(samples: int, classes: int) -> int:
+def count_logit_bytes_one_way(samples: int, classes: int) -> int:
     """One way: the logits or probabilities [N, C] of N public samples (DS-FL)."""
     return FLOAT * samples * classes
 
 
-def dsfl_bytes(samples: int, classes: int, rounds: int, image: int = 0) -> int:
+def count_dsfl_bytes(samples: int, classes: int, rounds: int, image: int = 0) -> int:
     """DS-FL, down and up: 4 N C (2 T - 1), and N images of `image` numbers.
 
     T times up and T - 1 times down, since the last targets stay at the server.
     """
-    return logit_bytes(samples, classes) * (2 * rounds - 1) + FLOAT * samples * image
+    return count_logit_bytes_one_way(samples, classes) * (2 * rounds - 1) + FLOAT * samples * image
 
 
-def sparse_bytes(d: int, kept: int, ternary: bool = False) -> int:
+def count_sparse_message_bytes(d: int, kept: int, ternary: bool = False) -> int:
     """One message of compressed FedAvg that keeps over 38 % of d numbers, so that their positions are a bitmap.
 
     d bits, then 2 bytes a kept number, or a bit and one float32 for all (ternary). FENS counts 2 bytes for d / 2
@@ -87,7 +87,7 @@ def sparse_bytes(d: int, kept: int, ternary: bool = False) -> int:
     return bitmap + values
 
 
-def fedet_numbers(models: Iterable[int]) -> int:
+def count_fedet_numbers_of_all_clients(models: Iterable[int]) -> int:
     """Fed-ET's cost, all clients: 2 sum n_M(k), the numbers of each chosen client's small model, down and up.
 
     `models`: n_M(k), once for every time that a client is chosen. The large model and the public data are never sent.
@@ -95,12 +95,12 @@ def fedet_numbers(models: Iterable[int]) -> int:
     return 2 * sum(models)
 
 
-def fedet_bytes(models: Iterable[int]) -> int:
-    """Fed-ET, all clients and rounds, down and up: 4 `fedet_numbers`."""
-    return FLOAT * fedet_numbers(models)
+def count_fedet_bytes_of_all_clients(models: Iterable[int]) -> int:
+    """Fed-ET, all clients and rounds, down and up: 4 `count_fedet_numbers_of_all_clients`."""
+    return FLOAT * count_fedet_numbers_of_all_clients(models)
 
 
-def fusefl_storage_bytes(
+def count_fusefl_storage_bytes_of_all_clients(
     blocks: Sequence[int], channels: Sequence[int], head: int, clients: int, adaptor: str = "conv"
 ) -> int:
     """FuseFL's fused model, all clients: 4 [M sum_k P_k + head + M sum_k (M c_k^2 + c_k)].
@@ -109,19 +109,19 @@ def fusefl_storage_bytes(
     `head`: C d + C of the one classifier; the last term is 0 for adaptor = "average". The paper's communication table
     prints M times this.
     """
-    adaptors = fusefl_adaptor_floats(channels, clients) if adaptor == "conv" else 0
+    adaptors = count_fusefl_adaptor_numbers(channels, clients) if adaptor == "conv" else 0
     return FLOAT * (clients * (sum(blocks) + adaptors) + head)
 
 
-def fusefl_upload_bytes(
+def count_fusefl_upload_bytes(
     blocks: Sequence[int], channels: Sequence[int], head: int, clients: int, adaptor: str = "conv"
 ) -> int:
     """FuseFL, one way, over all its rounds: a client sends each of its blocks, its adaptors and its classifier once."""
-    adaptors = fusefl_adaptor_floats(channels, clients) if adaptor == "conv" else 0
+    adaptors = count_fusefl_adaptor_numbers(channels, clients) if adaptor == "conv" else 0
     return FLOAT * (sum(blocks) + adaptors + head)
 
 
-def fusefl_download_bytes(
+def count_fusefl_download_bytes(
     blocks: Sequence[int],
     channels: Sequence[int],
     clients: int,
@@ -134,16 +134,20 @@ def fusefl_download_bytes(
     """
     sent_down = len(blocks) if calibrated else len(blocks) - 1
     channels = channels[: max(0, sent_down - 1)]
-    return (clients - 1) * fusefl_upload_bytes(blocks[:sent_down], channels, 0, clients, adaptor)
+    return (clients - 1) * count_fusefl_upload_bytes(
+        blocks[:sent_down], channels, 0, clients, adaptor
+    )
 
 
-def matching_bytes(d: int, classes: int = 0, own_start: bool = False) -> tuple[int, int]:
+def count_matching_bytes_up_and_down(
+    d: int, classes: int = 0, own_start: bool = False
+) -> tuple[int, int]:
     """Neuron matching, up and down: the model (PFNM: and C class counts, int32); the start, unless each has its own."""
     model = count_model_bytes_one_way(d)
     return model + FLOAT * classes, 0 if own_start else model
 
 
-def trimmed_change_bytes(positions: Sequence[int], d: int, keep: float) -> int:
+def count_trimmed_change_bytes(positions: Sequence[int], d: int, keep: float) -> int:
     """TIES' trimmed upload of `positions` (ascending) among d parameters: 16 bits an entry, and gaps in Golomb code.
 
     A gap g takes g // 2^b ones and a zero, and b bits; the gap behind the last entry takes ones alone.
@@ -157,13 +161,13 @@ def trimmed_change_bytes(positions: Sequence[int], d: int, keep: float) -> int:
     return -(-unary // 8) + -(-b * len(positions) // 8) + 2 * len(positions)
 
 
-def gauss_bytes(features: int, held: int, classes: int, head: str) -> int:
+def count_gauss_bytes(features: int, held: int, classes: int, head: str) -> int:
     """Gaussian heads, up only: the counts of all classes; of each class `held` a sum of d features; second moments.
 
     `means`: none; `nb`: d a class held; `lda`, `fedcgs`: one triangle; `qda`: a triangle a class held. With d = 256 and
     10 classes held of 10: 20,520 (nb), 141,864 (lda), 1,326,120 (qda).
     """
-    matrix = triangle(features)
+    matrix = count_triangle_entries(features)
     second = {
         "means": 0,
         "nb": held * features,
@@ -174,23 +178,30 @@ def gauss_bytes(features: int, held: int, classes: int, head: str) -> int:
     return FLOAT * (classes + held * features + second)
 
 
-def fedpft_bytes(features: int, components: Iterable[int], classes: int, covariance: str) -> int:
+def count_fedpft_bytes(
+    features: int, components: Iterable[int], classes: int, covariance: str
+) -> int:
     """FedPFT, up only: the counts of all classes and, a component, its weight, its mean and its spread.
 
     `components`: of each class that is sent. One diagonal Gaussian of 64 features has 4 (1 + 2 * 64) = 516 bytes.
     """
-    spread = {"none": 0, "spherical": 1, "diagonal": features, "full": triangle(features)}[
-        covariance
-    ]
+    spread = {
+        "none": 0,
+        "spherical": 1,
+        "diagonal": features,
+        "full": count_triangle_entries(features),
+    }[covariance]
     return FLOAT * (classes + sum(components) * (1 + features + spread))
 
 
-def fedkt_bytes(d: int, students: int) -> int:
+def count_fedkt_bytes(d: int, students: int) -> int:
     """FedKT, up only: s students. Labels of public samples stay where they are made."""
     return students * count_model_bytes_one_way(d)
 
 
-def ensemble_selection_bytes(d: int, keep: int, clients: int, last_layer: int = 0) -> int:
+def count_ensemble_selection_bytes_of_all_clients(
+    d: int, keep: int, clients: int, last_layer: int = 0
+) -> int:
     """Guha et al.'s selection, all clients, up: k models, and from everybody a score and n_k, 8 bytes.
 
     `last_layer`: its numbers, which DeDES clusters.
@@ -198,6 +209,6 @@ def ensemble_selection_bytes(d: int, keep: int, clients: int, last_layer: int = 
     return keep * count_model_bytes_one_way(d) + clients * (8 + FLOAT * last_layer)
 
 
-def beta_bytes(d: int, clients: int, grid: int) -> int:
+def count_beta_bytes(d: int, clients: int, grid: int) -> int:
     """β-predictive Bayes with β chosen at the clients, up and down: 2 S, M S more down, 4 bytes up a β of the grid."""
     return (2 + clients) * count_model_bytes_one_way(d) + FLOAT * grid

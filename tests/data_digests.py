@@ -4,7 +4,7 @@ arrays of one's own, the constants of `standardise`, and fifty federations.
     python tests/data_digests.py            # prints them, as JSON
     python tests/data_digests.py --write    # makes them the ones that tests/data/test_everywhere.py compares with
 
-`SETTINGS` are environments in which libraries add numbers in other orders. `digests_under` gives
+`SETTINGS` are environments in which libraries add numbers in other orders. `compute_digests_in_new_process` gives
 the digests of a process in one of them.
 """
 
@@ -41,7 +41,7 @@ SETTINGS = {
 TABLE_WORDS = ("the mail is here", "no mail today", "a red pill for you", "see you at the mail")
 
 
-def digest(*parts: object) -> str:
+def hash_parts(*parts: object) -> str:
     """A digest of arrays and tensors, with their types and shapes, and of other values by their text."""
     total = hashlib.sha256()
     for part in parts:
@@ -54,28 +54,28 @@ def digest(*parts: object) -> str:
     return total.hexdigest()[:16]
 
 
-def dataset_digest(dataset) -> str:
+def hash_dataset(dataset) -> str:
     """A digest of all that a data set holds."""
     parts = [dataset.x_train, dataset.y_train, dataset.x_test, dataset.y_test, dataset.x_public]
     parts += [dataset.y_public, dataset.client_train, dataset.client_test, dataset.font_train]
-    return digest(*parts, dataset.digest)
+    return hash_parts(*parts, dataset.digest)
 
 
-def federation_digest(federation) -> str:
+def hash_federation(federation) -> str:
     """A digest of shards, held-out samples, and images, which a cue may have changed."""
     parts = [*federation.shards]
     for train, held_out in federation.split(0.1):
         parts += [train, held_out]
-    return digest(*parts, federation.moved, federation.draws, federation.dataset.x_train)
+    return hash_parts(*parts, federation.moved, federation.draws, federation.dataset.x_train)
 
 
-def offline_names() -> list[str]:
+def list_offline_dataset_names() -> list[str]:
     """The data sets that need no download and whose package is here."""
     installed = [name for name in SOURCES if find_spec(SOURCES[name].package)]
     return [*installed, *GLYPHS, *NATURAL]
 
 
-def own_data() -> dict[str, object]:
+def make_own_data() -> dict[str, object]:
     """Rows, recordings and a table, whose numbers are standardised and whose words are hashed."""
     random = np.random.PCG64(7)
     n = 211
@@ -95,7 +95,7 @@ def own_data() -> dict[str, object]:
     }
 
 
-def federation_settings() -> list[dict]:
+def list_federation_settings() -> list[dict]:
     """Fifty federations: every partition and every option that draws random numbers."""
     settings = []
     for seed in range(5):
@@ -119,31 +119,33 @@ def federation_settings() -> list[dict]:
     return settings
 
 
-def digests() -> dict[str, str]:
+def compute_digests_by_name() -> dict[str, str]:
     """{what: its digest} on this machine, in this process."""
-    result = {f"data {name}": dataset_digest(load(name)) for name in offline_names()}
-    data_by_kind = own_data()
+    result = {f"data {name}": hash_dataset(load(name)) for name in list_offline_dataset_names()}
+    data_by_kind = make_own_data()
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "table.csv"
         table.write_text(data_by_kind["table"], encoding="utf-8")
         loaded = load(table)
         # Without the data set's own digest, which depends on the options of its file.
-        result["own table"] = digest(loaded.x_train, loaded.y_train, loaded.x_test, loaded.y_test)
+        result["own table"] = hash_parts(
+            loaded.x_train, loaded.y_train, loaded.x_test, loaded.y_test
+        )
     for name in ("rows", "recordings"):
-        result[f"own {name}"] = dataset_digest(federate(data_by_kind[name], clients=None).dataset)
+        result[f"own {name}"] = hash_dataset(federate(data_by_kind[name], clients=None).dataset)
     for name in ("digits", "glyphs:16g", "glyphs"):
-        result[f"standardise {name}"] = digest(
+        result[f"standardise {name}"] = hash_parts(
             *compute_normalisation("standardise", load(name).x_train)
         )
-    result["public part"] = dataset_digest(add_public_part(load("digits"), 0.2))
-    result["validation images"] = dataset_digest(make_validation_set("digits"))
-    for number, settings in enumerate(federation_settings()):
-        result[f"federation {number}"] = federation_digest(federate(**settings))
+    result["public part"] = hash_dataset(add_public_part(load("digits"), 0.2))
+    result["validation images"] = hash_dataset(make_validation_set("digits"))
+    for number, settings in enumerate(list_federation_settings()):
+        result[f"federation {number}"] = hash_federation(federate(**settings))
     return result
 
 
-def digests_under(setting: str) -> dict[str, str]:
-    """`digests()` of a process of its own, under one of SETTINGS."""
+def compute_digests_in_new_process(setting: str) -> dict[str, str]:
+    """`compute_digests_by_name()` of a process of its own, under one of SETTINGS."""
     environment = {key: value for key, value in os.environ.items() if "NUM_THREADS" not in key}
     command = [sys.executable, __file__]
     environment |= SETTINGS[setting]
@@ -159,7 +161,7 @@ def has_avx512() -> bool:
 
 
 if __name__ == "__main__":
-    text = json.dumps(digests(), indent=1)
+    text = json.dumps(compute_digests_by_name(), indent=1)
     if "--write" in sys.argv:
         EXPECTED.write_text(text + "\n", encoding="utf-8")
     else:

@@ -3,7 +3,7 @@
 from fedlab_nb.models import copy_model_state
 
 
-def largest_difference(networks, others):
+def compute_largest_difference_of_networks(networks, others):
     """The largest difference of two numbers in the states of the networks, which are compared pair by pair."""
     differences = []
     for network, other in zip(networks, others, strict=True):

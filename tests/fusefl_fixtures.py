@@ -21,7 +21,7 @@ TABLE_13 = {  # conv, MiB
 }
 
 
-def context(
+def make_context(
     clients=3,
     seed=0,
     epochs=4,
@@ -46,7 +46,7 @@ def context(
     )  # fmt: skip
 
 
-def spy(ctx):
+def record_uploads_by_phase(ctx):
     """Everything that goes up the link of `ctx`, by phase: {phase: [payload of client 0, ...]}."""
     sent = {}
     up = ctx.link.up
@@ -59,5 +59,5 @@ def spy(ctx):
     return sent
 
 
-def samples(n=20, dtype=EXACT):
+def make_random_samples(n=20, dtype=EXACT):
     return torch.rand(n, 1, 8, 8, generator=torch.Generator().manual_seed(5)).to(dtype)

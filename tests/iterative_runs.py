@@ -22,7 +22,7 @@ PLAIN = Recipe(epochs=2, batch_size=32, lr=0.05, momentum=0, weight_decay=0)
 HEAVY = Recipe(epochs=2, batch_size=32, lr=0.05, momentum=0.9, weight_decay=1e-3)
 
 
-def context(
+def make_context(
     recipe=HEAVY,
     model="mlp",
     width=None,
@@ -52,31 +52,31 @@ def context(
     return ctx
 
 
-def finish(method, ctx):
+def run_to_final_state(method, ctx):
     """Run a method to its end; returns the final state."""
     return copy_model_state(exhaust_generator(method.run(ctx)).module)
 
 
-def distance(state, other_state):
+def compute_largest_difference(state, other_state):
     assert state.keys() == other_state.keys()
     return max(float((state[name] - other_state[name]).abs().max()) for name in state)
 
 
-def drawn(ctx, m, rounds):
+def draw_participants_of_rounds(ctx, m, rounds):
     """S_t of every round: the clients that take part."""
     loop = Rounds(ctx, FedAvgMulti(rounds=rounds, per_round=m, local_epochs=2))
     return [list(loop.draw_and_set_participants(t)) for t in range(rounds)]
 
 
-def sent_by_round(ctx, m, rounds):
+def iterate_uploads_by_round(ctx, m, rounds):
     """Of each round of a run that is over: p_k and n_k of those who took part, and what they sent."""
     messages = iter(ctx.messages)
-    for chosen in drawn(ctx, m, rounds):
+    for chosen in draw_participants_of_rounds(ctx, m, rounds):
         sizes = [ctx.sizes[k] for k in chosen]
         yield [n / sum(sizes) for n in sizes], sizes, [next(messages) for _ in chosen]
 
 
-def local_steps(ctx, k, t, start, loss):
+def train_client_by_torch_sgd(ctx, k, t, start, loss):
     """Client k's local epochs of round t from `start`, by torch's own SGD on `loss(model, x, y)`."""
     model = ctx.new_model(start)
     model.train()

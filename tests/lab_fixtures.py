@@ -9,8 +9,8 @@ from fedlab_nb.labs import lab
 
 
 @pytest.fixture(autouse=True)
-def few_pixels(coarse):
-    """See `coarse`."""
+def few_pixels(low_resolution):
+    """See `low_resolution`."""
 
 
 @pytest.fixture

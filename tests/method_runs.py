@@ -11,7 +11,7 @@ from fedlab_nb.models.build import parse_architecture
 from fedlab_nb.training import Recipe
 
 
-def context(
+def make_context(
     federation=None, *, data="digits", share=1.0, clients=3, alpha=0.5, seed=0, model="mlp", width=None, models=(),
     epochs=2, recipe=Recipe(), remembered=None, **options,  # noqa: B008  (frozen)
 ):  # fmt: skip
@@ -35,7 +35,7 @@ def context(
     )  # fmt: skip
 
 
-def seeded(seed=0):
+def make_torch_generator(seed=0):
     """A random stream of its own."""
     return torch.Generator().manual_seed(seed)
 
@@ -48,7 +48,7 @@ FEWER = {
 }  # fmt: skip
 
 
-def small(name):
+def make_fast_knobs(name):
     """Knobs that make the method fast."""
     return {
         k.name: FEWER[k.name]
@@ -57,10 +57,10 @@ def small(name):
     }
 
 
-def in_study(*names):
+def make_fast_study_settings(*names):
     """Settings of `study` that are cheap for these methods."""
     settings = {"share": 0.3, "clients": 3, "alpha": 0.5, "epochs": 2, "model": "mlp"}
     for name in names:
-        for knob, value in small(name).items():
+        for knob, value in make_fast_knobs(name).items():
             settings[f"{name}.{knob}"] = value
     return settings

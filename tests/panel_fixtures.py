@@ -1,4 +1,4 @@
-"""Fixtures: panels on a stand-in for `study.job`, and coarse pictures.
+"""Fixtures: panels on a stand-in for `study.job`, and pictures of few pixels.
 
 Their imports are within the fixtures, because pytest-xdist's first process loads this file and runs no test.
 """
@@ -7,7 +7,7 @@ import pytest
 
 
 @pytest.fixture
-def coarse(monkeypatch):
+def low_resolution(monkeypatch):
     """Draw pictures with few pixels: the same things are drawn, in a third of the time."""
     monkeypatch.setattr("fedlab_nb.plots.style.DPI", 50)
 

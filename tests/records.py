@@ -1,6 +1,6 @@
 """Hand-made records of runs for the exercises that a learner's own runs answer; RIGHT has a right one for each."""
 
-from toy_outcomes import toy
+from toy_outcomes import make_toy_outcome
 
 
 def record_runs(method, percents, options=None, **settings):
@@ -8,7 +8,7 @@ def record_runs(method, percents, options=None, **settings):
     runs = []
     for seed, percent in enumerate(percents):
         seeded = {**settings, "seed": seed}
-        runs.append(toy(method, percent / 100, options=options or {}, settings=seeded))
+        runs.append(make_toy_outcome(method, percent / 100, options=options or {}, settings=seeded))
     return runs
 
 

@@ -8,11 +8,11 @@ START_SETTING = {"alpha": 0.1, "clients": 10, "seed": 4, "moves": []}
 def open_window(panel):
     """Send what a new window sends first."""
     panel._dispatch_browser_message({"kind": "open"})
-    deal(panel, START_SETTING, 1)
+    request_federation(panel, START_SETTING, 1)
     panel._dispatch_browser_message({"kind": "opened"})
 
 
-def deal(panel, setting, revision):
+def request_federation(panel, setting, revision):
     """Ask for the federation of a setting, as a window does when a slider moves."""
     message = {"kind": "deal", "revision": revision, "question": f"window {revision}"}
     panel._dispatch_browser_message({**message, "setting": setting})

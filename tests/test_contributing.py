@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from method_runs import context
-from watched import watched
+from collected_steps import run_and_collect_steps
+from method_runs import make_context
 
 from fedlab_nb.methods import METHODS
 
@@ -51,8 +51,8 @@ def my_median():
 
 def test_the_example_of_a_method_takes_the_middle_of_three_networks(my_median):
     remembered = []
-    ctx = context(clients=3, width=4, remembered=remembered)
-    model, _ = watched(my_median().run(ctx))
+    ctx = make_context(clients=3, width=4, remembered=remembered)
+    model, _ = run_and_collect_steps(my_median().run(ctx))
     (trained,) = remembered
     for name, median in model.module.state_dict().items():
         _, middle, _ = torch.stack([state[name] for state in trained]).sort(0).values

@@ -8,7 +8,7 @@ from fedlab_nb.studies.outcome import Conditions
 from fedlab_nb.studies.settings import make_recipe_for_classroom
 
 
-def toy(method, accuracy, *, options=None, report=None, settings=None, **more):
+def make_toy_outcome(method, accuracy, *, options=None, report=None, settings=None, **more):
     """An outcome with this accuracy, on validation images, too.
 
     settings: fields of Settings that are not at their defaults

@@ -7,14 +7,14 @@ torch.Size([10, 10])
 """
 
 from .cues import CUES, tint_background
-from .dataset import Dataset, Description
-from .edits import Edit, Edits, format_client_letters
+from .dataset import Dataset, DatasetDescription
+from .edits import PartitionEdit, PartitionEdits, format_client_letters
 from .federation import (
     Federation,
     check_font_partition_settings,
-    choose_partition,
+    choose_partition_and_check_settings,
     federate,
-    format_client_list,
+    format_client_list_as_setting,
     list_present_clients,
     parse_client_indices,
     replace_objects_by_names_in_settings,
@@ -47,7 +47,7 @@ from .registry import (
 from .transform import (
     SEEN,
     compute_normalisation,
-    normalise_transform_text,
+    order_transform_parts,
     parse_augmentation,
     parse_input_scale,
 )

@@ -48,22 +48,28 @@ from fedlab_nb.data.dataset import (
     OPTIONAL,
     REQUIRED,
     Dataset,
-    hash_to_content_id,
-    make_dataset_from_ready_arrays,
+    hash_parts_to_short_id,
+    make_dataset_from_checked_arrays,
     shorten_error_text,
 )
-from fedlab_nb.data.input_types import ArrayLike, ArraysByName, FileOptions, IndexLists
+from fedlab_nb.data.input_types import (
+    ArrayLike,
+    ArraysByName,
+    FileOptions,
+    FileOptionTexts,
+    SampleIndexListPerClient,
+)
 from fedlab_nb.data.pictures import ColourMode, PixelScale, find_pixel_scale
 from fedlab_nb.data.schema import FEATURES, IMAGES, RECORDINGS, InputSchema, SampleKind
 from fedlab_nb.data.sums import MeanAndDeviation, sum_rows_in_fixed_order
 from fedlab_nb.errors import UsageError, check_allowed_name
-from fedlab_nb.value_types import SampleShape
+from fedlab_nb.value_types import SampleShape, SentenceOrEmpty
 
 if TYPE_CHECKING:
     import torch
     from pandas import DataFrame, Series
 
-Arrays = dict[str, np.ndarray]  # by name: x_train, y_train, ...
+NumpyArraysByName = dict[str, np.ndarray]  # by name: x_train, y_train, ...
 
 SMALLEST_IMAGE = 8  # pixels a side; recordings have fewer channels
 MAX_CLASSES = 1000
@@ -81,61 +87,63 @@ GROUP_COLUMN = "the group"
 
 
 # ------------------------------------------------------------------------------------------- a file
-def load(path: str | Path) -> Dataset:
-    """Dataset of a file or a folder: a table (`tables.py`), pictures (`folders.py`), or arrays.
-    Images are scaled by what they hold (`pictures.py`), features standardised by the training set's
-    mean and standard deviation. The dataset's note says which. Raises UsageError.
+def load(path_with_options: str | Path) -> Dataset:
+    """Load the Dataset of a file or a folder: a table (`tables.py`), pictures (`folders.py`), or
+    arrays. Images are scaled by what they hold (`pictures.py`), features standardised by the
+    training set's mean and standard deviation. The dataset's note says which. Raises UsageError.
     """
-    file, options = find_file_and_options(path)
+    file, options = find_file_and_options(path_with_options)
     if file.is_dir():
         return folders.load_folder_of_pictures(file, options, folders.hash_pictures(file, options))
-    if files.is_table_path(file):
-        digest = hash_to_content_id(
-            "table", tables.VERSION, hash_file(file), sorted(options.items())
+    if files.is_path_of_table_file(file):
+        digest = hash_parts_to_short_id(
+            "table", tables.VERSION, compute_sha256_of_file(file), sorted(options.items())
         )
         return tables.load_table(file, options, digest)
-    if files.get_file_ending(file) == ".npy":
-        return load_npy(file, options)
-    raw, ignored = read_npz(file)
-    about = read_about_text(raw.pop("about", None))
-    note = f" Ignored in the file: {join_names_on_one_line(ignored)}." if ignored else ""
+    if files.get_lowercase_file_ending(file) == ".npy":
+        return load_dataset_of_npy_file(file, options)
+    raw, ignored = read_npz_arrays(file)
+    about = convert_about_array_to_one_line(raw.pop("about", None))
+    note = f" Ignored in the file: {join_first_names_on_one_line(ignored)}." if ignored else ""
     digest = hash_file_and_options(file, options)
     kind = cast("SampleKind", options.get("kind", ""))
     dataset = build_dataset_from_raw_arrays(raw, file.name, digest, note, kind)
     return replace(dataset, about=about)
 
 
-def read_about_text(about_array: np.ndarray | None) -> str:
-    """The file's description of itself, cut to one line of MOST_ABOUT characters at most; "" if the
-    file has none."""
+def convert_about_array_to_one_line(about_array: np.ndarray | None) -> str:
+    """Convert a file's description of itself to text, cut to one line of MOST_ABOUT characters at
+    most; "" if the file has none."""
     if about_array is None or about_array.shape != () or about_array.dtype.kind != "U":
         return ""
     return " ".join(str(about_array).split())[:MOST_ABOUT]
 
 
-def hash_file_and_options(file: Path, options: Mapping[str, str]) -> str:
-    """A digest of a file's content, and of the options if there are any."""
-    digest = hash_file(file)
+def hash_file_and_options(file: Path, options: FileOptionTexts) -> str:
+    """Compute a digest of a file's content, and of the options if there are any."""
+    digest = compute_sha256_of_file(file)
     if options:
-        return hash_to_content_id("arrays", digest, sorted(options.items()))
+        return hash_parts_to_short_id("arrays", digest, sorted(options.items()))
     return digest
 
 
-def load_npy(file: Path, options: Mapping[str, str]) -> Dataset:
-    """Dataset of one array: a table whose last column is the label, or samples with `?y=labels.npy`
-    beside them."""
-    values = open_npy(file)
+def load_dataset_of_npy_file(npy_file: Path, options: FileOptionTexts) -> Dataset:
+    """Load the Dataset of one array: a table whose last column is the label, or samples with
+    `?y=labels.npy` beside them."""
+    values = read_array_of_npy_file(npy_file)
     if options.get("y"):
-        labels_file = file.parent / options["y"]
+        labels_file = npy_file.parent / options["y"]
         if not labels_file.is_file():
             raise UsageError(
-                f"There is no file {options['y']!r} beside {file.name}; y= names the labels' file."
+                f"There is no file {options['y']!r} beside {npy_file.name}; y= names the labels' file."
             )
-        raw = {"x": values, "y": open_npy(labels_file)}
+        raw = {"x": values, "y": read_array_of_npy_file(labels_file)}
         kind = cast("SampleKind", options.get("kind", ""))
-        dataset = build_dataset_from_raw_arrays(raw, file.name, "", "", kind)
-        digest = hash_to_content_id(
-            hash_file(file), hash_file(labels_file), sorted(options.items())
+        dataset = build_dataset_from_raw_arrays(raw, npy_file.name, "", "", kind)
+        digest = hash_parts_to_short_id(
+            compute_sha256_of_file(npy_file),
+            compute_sha256_of_file(labels_file),
+            sorted(options.items()),
         )
         return replace(dataset, digest=digest)
     import pandas
@@ -146,27 +154,29 @@ def load_npy(file: Path, options: Mapping[str, str]) -> Dataset:
         table = pandas.DataFrame(values)
     else:
         raise UsageError(
-            f"{file.name} is an array {values.shape} without labels; name their file, as in "
-            f"{file.name}?y=labels.npy."
+            f"{npy_file.name} is an array {values.shape} without labels; name their file, as in "
+            f"{npy_file.name}?y=labels.npy."
         )
-    digest = hash_to_content_id("npy", tables.VERSION, hash_file(file), sorted(options.items()))
+    digest = hash_parts_to_short_id(
+        "npy", tables.VERSION, compute_sha256_of_file(npy_file), sorted(options.items())
+    )
     return tables.make_dataset_from_raw_table(
-        files.make_raw_table_from_data_frame(table, file.name), options, digest, file.name
+        files.make_raw_table_from_data_frame(table, npy_file.name), options, digest, npy_file.name
     )
 
 
-def open_npy(file: Path) -> SampleArray | StructuredArray:
-    """The array of an `.npy` file. Raises UsageError."""
+def read_array_of_npy_file(npy_file: Path) -> SampleArray | StructuredArray:
+    """Read the array of an `.npy` file. Raises UsageError."""
     try:
-        return np.load(file, allow_pickle=False)
+        return np.load(npy_file, allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
         if "pickle" in str(error):
             raise UsageError(
-                f"{file.name} has an array of Python objects, which is not loaded, since it may "
+                f"{npy_file.name} has an array of Python objects, which is not loaded, since it may "
                 "run code; save an array of numbers or texts."
             ) from None
         raise UsageError(
-            f"{file.name} is damaged and cannot be read ({shorten_error_text(error)}); write it again."
+            f"{npy_file.name} is damaged and cannot be read ({shorten_error_text(error)}); write it again."
         ) from None
 
 
@@ -177,12 +187,12 @@ class FileAndOptions(NamedTuple):
     options: dict[str, str]
 
 
-def find_file_and_options(path: str | Path) -> FileAndOptions:
+def find_file_and_options(path_with_options: str | Path) -> FileAndOptions:
     """Split a path such as `patients.csv?label=outcome` into the file or folder and its options.
 
     Raises UsageError.
     """
-    name, options = files.split_path_and_options(path)
+    name, options = files.split_path_and_options(path_with_options)
     file = Path(name).expanduser()
     if not file.exists():
         raise UsageError(
@@ -191,14 +201,16 @@ def find_file_and_options(path: str | Path) -> FileAndOptions:
     if file.is_dir():
         return FileAndOptions(
             file,
-            files.convert_file_options_to_texts(options, folders.OPTIONS, "a folder of pictures"),
+            files.check_and_convert_file_options_to_texts(
+                options, folders.OPTIONS, "a folder of pictures"
+            ),
         )
-    if files.is_table_path(file):
-        return FileAndOptions(file, files.convert_file_options_to_texts(options))
-    ending = files.get_file_ending(file)
+    if files.is_path_of_table_file(file):
+        return FileAndOptions(file, files.check_and_convert_file_options_to_texts(options))
+    ending = files.get_lowercase_file_ending(file)
     if ending == ".npy":
         return FileAndOptions(
-            file, files.convert_file_options_to_texts(options, NPY_OPTIONS, "an array")
+            file, files.check_and_convert_file_options_to_texts(options, NPY_OPTIONS, "an array")
         )
     if ending != ".npz":
         raise UsageError(
@@ -206,11 +218,11 @@ def find_file_and_options(path: str | Path) -> FileAndOptions:
             f"{files.ENDINGS}."
         )
     return FileAndOptions(
-        file, files.convert_file_options_to_texts(options, ARRAY_OPTIONS, "arrays")
+        file, files.check_and_convert_file_options_to_texts(options, ARRAY_OPTIONS, "arrays")
     )
 
 
-class FileStamp(NamedTuple):
+class PathTimeAndSize(NamedTuple):
     """The state of a file or a folder; it is not read again while none of these fields changes.
 
     path: in full, with its options
@@ -223,20 +235,20 @@ class FileStamp(NamedTuple):
     size: int
 
 
-def read_file_stamp(path: str | Path) -> FileStamp:
-    """The stamp of a file or a folder. Raises UsageError if there is none."""
-    file, options = find_file_and_options(path)
+def read_file_stamp(path_with_options: str | Path) -> PathTimeAndSize:
+    """Read the stamp of a file or a folder. Raises UsageError if there is none."""
+    file, options = find_file_and_options(path_with_options)
     full_path = Path(files.join_path_and_options(file.resolve(), options))
     if file.is_dir():
-        time, size = folders.read_newest_change_and_size(file)
-        return FileStamp(full_path, time, size)
+        time, size = folders.read_newest_change_time_and_total_size(file)
+        return PathTimeAndSize(full_path, time, size)
     stat = file.stat()
-    return FileStamp(full_path, stat.st_mtime_ns, stat.st_size)
+    return PathTimeAndSize(full_path, stat.st_mtime_ns, stat.st_size)
 
 
-def hash_file(file: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal, cached for as long as its size and time do not
-    change."""
+def compute_sha256_of_file(file: Path) -> str:
+    """Compute the SHA-256 of a file's bytes, in hexadecimal, cached for as long as its size and
+    time do not change."""
     stat = file.stat()
     return _hash_unchanged_file(file.resolve(), stat.st_mtime_ns, stat.st_size)
 
@@ -250,29 +262,29 @@ def _hash_unchanged_file(file: Path, modified_nanoseconds: int, byte_count: int)
     return content.hexdigest()
 
 
-class NpzContent(NamedTuple):
+class UsedArraysAndIgnoredNames(NamedTuple):
     """What an `.npz` file holds.
 
     arrays: those that a data set is made of, by name
     ignored: the names of all others
     """
 
-    arrays: Arrays
+    arrays: NumpyArraysByName
     ignored: list[str]
 
 
-def read_npz(path: Path) -> NpzContent:
-    """The arrays of an `.npz` file. Raises UsageError."""
-    if not zipfile.is_zipfile(path):
+def read_npz_arrays(npz_file: Path) -> UsedArraysAndIgnoredNames:
+    """Read the arrays of an `.npz` file. Raises UsageError."""
+    if not zipfile.is_zipfile(npz_file):
         raise UsageError(
-            f"{path.name} is not an .npz file; write it with numpy.savez(path, "
+            f"{npz_file.name} is not an .npz file; write it with numpy.savez(path, "
             f"{', '.join(REQUIRED)})."
         )
     try:
-        with np.load(path, allow_pickle=False) as file:
-            array_names = choose_npz_arrays_to_read(file.files, path.name)
+        with np.load(npz_file, allow_pickle=False) as file:
+            array_names = choose_npz_arrays_to_read(file.files, npz_file.name)
             ignored = [key for key in file.files if key not in array_names]
-            return NpzContent({key: file[key] for key in array_names}, ignored)
+            return UsedArraysAndIgnoredNames({key: file[key] for key in array_names}, ignored)
     except UsageError:
         raise
     except (
@@ -286,22 +298,23 @@ def read_npz(path: Path) -> NpzContent:
     ) as error:
         if "pickle" in str(error):
             raise UsageError(
-                f"{path.name} has an array of Python objects, which is not loaded, since it may "
+                f"{npz_file.name} has an array of Python objects, which is not loaded, since it may "
                 "run code; save arrays of numbers."
             ) from None
         raise UsageError(
-            f"{path.name} is damaged and cannot be read ({shorten_error_text(error)}); write it again."
+            f"{npz_file.name} is damaged and cannot be read ({shorten_error_text(error)}); write it again."
         ) from None
 
 
-def choose_npz_arrays_to_read(array_names: Sequence[str], file_name: str) -> list[str]:
-    """Which of the arrays in a file are read. Raises UsageError if they are no data set."""
+def choose_npz_arrays_to_read(array_names: Sequence[str], file_name_in_errors: str) -> list[str]:
+    """Choose which of the arrays in a file are read. Raises UsageError if they are no data set."""
     lacking = [key for key in REQUIRED if key not in array_names]
     is_unsplit = "x" in array_names and "y" in array_names
     if lacking and not is_unsplit:
         raise UsageError(
-            f"{file_name} has no array {', '.join(lacking)} (it has: "
-            f"{join_names_on_one_line(array_names) or 'nothing'}); it must hold {', '.join(REQUIRED)}, or x and y."
+            f"{file_name_in_errors} has no array {', '.join(lacking)} (it has: "
+            f"{join_first_names_on_one_line(array_names) or 'nothing'}); it must hold "
+            f"{', '.join(REQUIRED)}, or x and y."
         )
     known_names = [*REQUIRED, *OPTIONAL, "client"]
     if lacking:
@@ -345,31 +358,29 @@ def make_dataset_from_arrays(
             f"The arrays lack {', '.join(lacking)}; give {', '.join(REQUIRED)} (and "
             f"{', '.join(OPTIONAL)}), or x and y."
         )
-    if is_frame_with_texts_dates_or_gaps(arrays.get("x")) or is_frame_with_texts_dates_or_gaps(
-        arrays.get("x_train")
-    ):
+    if any(is_frame_with_texts_dates_or_gaps(arrays.get(key)) for key in ("x", "x_train")):
         dataset = make_dataset_from_frames(arrays, name)
     else:
-        raw = {key: convert_to_array(key, value) for key, value in arrays.items()}
+        raw = {key: copy_to_numpy_array(key, value) for key, value in arrays.items()}
         dataset = build_dataset_from_raw_arrays(
-            raw, name, "", "", kind, list_feature_names_of_frame(arrays)
+            raw, name, "", "", kind, list_column_names_if_x_is_frame(arrays)
         )
     return replace(dataset, digest=hash_dataset_content(dataset))
 
 
 def make_dataset_from_data_frame(table: DataFrame, options: FileOptions) -> Dataset:
-    """Dataset of a DataFrame, one sample a row; the options are those of a table's file. Raises
-    UsageError."""
+    """Make the Dataset of a DataFrame, one sample a row; the options are those of a table's file.
+    Raises UsageError."""
     raw = files.make_raw_table_from_data_frame(table, "the DataFrame")
-    checked_options = files.convert_file_options_to_texts(options)
+    checked_options = files.check_and_convert_file_options_to_texts(options)
     dataset = tables.make_dataset_from_raw_table(
         raw, checked_options, "", "the DataFrame", dataset_name="own"
     )
     return replace(dataset, digest=hash_dataset_content(dataset))
 
 
-def list_feature_names_of_frame(arrays_by_name: ArraysByName) -> list[str]:
-    """The column names of x if it is a DataFrame; an empty list otherwise."""
+def list_column_names_if_x_is_frame(arrays_by_name: ArraysByName) -> list[str]:
+    """List the column names of x if it is a DataFrame; an empty list otherwise."""
     x = arrays_by_name.get("x_train", arrays_by_name.get("x"))
     if not hasattr(x, "columns"):
         return []
@@ -456,32 +467,30 @@ def join_samples_and_labels_into_table(
     return frame
 
 
-def convert_to_array(array_name: str, array_like: ArrayLike) -> np.ndarray:
+def copy_to_numpy_array(array_name_in_errors: str, array_like: ArrayLike) -> np.ndarray:
     """Copy an array, a tensor, a Series, a DataFrame or a list into an array. Raises UsageError if it
     has gaps."""
     import pandas
 
     try:
         if hasattr(array_like, "detach"):
-            array_like = convert_tensor_to_array(array_like)
+            array_like = convert_tensor_to_numpy_array(array_like)
         if isinstance(array_like, np.ma.MaskedArray) and np.ma.getmaskarray(array_like).any():
             count = int(np.ma.getmaskarray(array_like).sum())
-            raise UsageError(f"{array_name} has {count} masked values; fill or drop them.")
+            raise UsageError(
+                f"{array_name_in_errors} has {count} masked values; fill or drop them."
+            )
         if hasattr(array_like, "toarray"):  # a sparse matrix of SciPy
             array_like = array_like.toarray()
         if isinstance(array_like, pandas.DataFrame):
-            array_like = (
-                array_like.to_numpy(dtype=float)
-                if array_name.startswith("x")
-                else array_like.to_numpy()
-            )
-        if isinstance(
-            array_like, pandas.Series | pandas.Index | pandas.api.extensions.ExtensionArray
-        ):
-            return convert_series_to_array(array_name, pandas.Series(array_like))
+            has_samples = array_name_in_errors.startswith("x")
+            array_like = array_like.to_numpy(dtype=float if has_samples else None)
+        column_types = pandas.Series | pandas.Index | pandas.api.extensions.ExtensionArray
+        if isinstance(array_like, column_types):
+            return convert_series_to_numpy_array(array_name_in_errors, pandas.Series(array_like))
         array = np.array(array_like)
-        if array.dtype.kind == "O" and array.ndim == 1 and not array_name.startswith("x"):
-            return convert_series_to_array(array_name, pandas.Series(array))
+        if array.dtype.kind == "O" and array.ndim == 1 and not array_name_in_errors.startswith("x"):
+            return convert_series_to_numpy_array(array_name_in_errors, pandas.Series(array))
         if array.dtype.kind == "S":
             array = np.char.decode(array, "utf-8")
         if array.dtype.kind == "O":
@@ -492,12 +501,12 @@ def convert_to_array(array_name: str, array_like: ArrayLike) -> np.ndarray:
     except (TypeError, ValueError, RuntimeError) as error:
         # ragged lists; a type that numpy does not know
         raise UsageError(
-            f"The array {array_name} cannot be used: {shorten_error_text(error)}; give arrays, tensors or "
+            f"The array {array_name_in_errors} cannot be used: {shorten_error_text(error)}; give arrays, tensors or "
             "lists of numbers."
         ) from None
 
 
-def convert_tensor_to_array(tensor: torch.Tensor) -> np.ndarray:
+def convert_tensor_to_numpy_array(tensor: torch.Tensor) -> np.ndarray:
     """Convert a tensor to an array; a number type that NumPy lacks (bfloat16) becomes float32."""
     tensor = tensor.detach().cpu()
     if tensor.is_sparse:
@@ -508,14 +517,15 @@ def convert_tensor_to_array(tensor: torch.Tensor) -> np.ndarray:
         return tensor.float().numpy()
 
 
-def convert_series_to_array(array_name: str, values: Series) -> np.ndarray:
-    """A column of pandas, or of Python objects: numbers, or texts. Raises UsageError for a gap."""
+def convert_series_to_numpy_array(array_name_in_errors: str, values: Series) -> np.ndarray:
+    """Convert a column of pandas, or of Python objects, to an array of numbers or texts. Raises
+    UsageError for a gap."""
     import pandas
 
     count = int(values.isna().sum())
     if count:
         raise UsageError(
-            f"{array_name} has {count} missing values; drop those samples, or fill them in."
+            f"{array_name_in_errors} has {count} missing values; drop those samples, or fill them in."
         )
     types = pandas.api.types
     if types.is_bool_dtype(values.dtype):
@@ -526,22 +536,22 @@ def convert_series_to_array(array_name: str, values: Series) -> np.ndarray:
         return values.to_numpy(dtype=np.int64)
     if types.is_datetime64_any_dtype(values.dtype):
         raise UsageError(
-            f"{array_name} holds dates, but it must hold labels; give whole numbers or names."
+            f"{array_name_in_errors} holds dates, but it must hold labels; give whole numbers or names."
         )
     items = values.tolist()
     has_categories = isinstance(values.dtype, pandas.CategoricalDtype)
-    if not has_categories and all(is_whole_number(item) for item in items):
+    if not has_categories and all(is_integer_not_bool(item) for item in items):
         return np.array(items, dtype=np.int64)
     return np.array([cells.convert_cell_to_text_or_none(item) or "" for item in items], dtype=str)
 
 
-def is_whole_number(value: object) -> bool:
+def is_integer_not_bool(value: object) -> bool:
     """Whether a value is an int of Python or NumPy and not a boolean."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def hash_dataset_content(dataset: Dataset) -> str:
-    """A digest of the tensors and of the names of classes and clients."""
+    """Compute a digest of the tensors and of the names of classes and clients."""
     content = hashlib.sha256(repr((dataset.class_names, dataset.client_names)).encode())
     names = [*REQUIRED, *OPTIONAL]
     if dataset.client_test is not None:
@@ -558,18 +568,17 @@ def hash_dataset_content(dataset: Dataset) -> str:
 
 # ------------------------------------------------------------------------------------------- checks
 def build_dataset_from_raw_arrays(
-    raw_arrays: Arrays,
+    raw_arrays: NumpyArraysByName,
     dataset_name: str,
     content_digest: str,
-    extra_note: str = "",
+    note_to_append: str = "",
     kind: SampleKind | Literal[""] = "",
-    columns: Sequence[str] = (),
+    feature_names: Sequence[str] = (),
 ) -> Dataset:
-    """The Dataset of arrays by name, checked and scaled.
+    """Check and scale arrays by name, and make their Dataset.
 
-    extra_note: a text that is appended to the note
     kind: as in `make_dataset_from_arrays`
-    columns: the names of the features
+    feature_names: one for each column of x; ignored if there are more or fewer
 
     Raises UsageError.
     """
@@ -580,51 +589,49 @@ def build_dataset_from_raw_arrays(
     raw_arrays, labels_note = name_classes_if_labels_begin_with_one(raw_arrays)
     raw_arrays, label_names = encode_labels_if_texts(raw_arrays)
     raw_arrays, split_note = split_into_training_and_test_arrays(raw_arrays)
-    y = {
-        key: convert_labels_to_integers(key, raw_arrays[key])
-        for key in raw_arrays
-        if key.startswith("y_")
-    }
+    y: NumpyArraysByName = {}
+    for key, array in raw_arrays.items():
+        if key.startswith("y_"):
+            y[key] = convert_labels_to_integers(key, array)
     check_each_sample_has_label(raw_arrays, y)
-    classes = count_classes_of_training_labels(y)
+    classes = count_classes_and_check_labels_of_parts(y)
     class_names = label_names or tuple(map(str, range(classes)))
-    x = {
-        key: arrange_sample_axes(key, raw_arrays[key], kind)
-        for key in raw_arrays
-        if key.startswith("x_")
-    }
+    x: NumpyArraysByName = {}
+    for key, array in raw_arrays.items():
+        if key.startswith("x_"):
+            x[key] = arrange_sample_axes(key, array, kind)
     check_parts_have_same_sample_shape(x)
-    feature_names = columns if len(columns) == x["x_train"].shape[1] else ()
-    x, schema, scale_note = scale_samples(x, feature_names)
+    names_fit = len(feature_names) == x["x_train"].shape[1]
+    x, schema, scale_note = scale_samples(x, feature_names if names_fit else ())
     notes = [
         scale_note,
         describe_doubt_between_pictures_and_recordings_if_any(raw_arrays["x_train"], x["x_train"]),
         labels_note,
-        describe_absent_labels_if_any(y["y_train"], class_names),
+        describe_classes_without_training_samples_if_any(y["y_train"], class_names),
         split_note,
-        extra_note,
+        note_to_append,
     ]
     client_names: tuple[str, ...] = ()
     if "client_train" in raw_arrays:
         y["client_train"], client_names = encode_client_ids(
             raw_arrays["client_train"], len(y["y_train"])
         )
-    if "client_test" in raw_arrays and set(raw_arrays["client_test"]) == set(
-        raw_arrays["client_train"]
-    ):
-        y["client_test"], _ = encode_client_ids(raw_arrays["client_test"], len(y["y_test"]))
+    if "client_test" in raw_arrays:
+        test_ids = raw_arrays["client_test"]
+        if set(test_ids) == set(raw_arrays["client_train"]):
+            y["client_test"], _ = encode_client_ids(test_ids, len(y["y_test"]))
     schema = replace(schema, class_names=class_names, client_names=client_names)
     note = "".join(notes)
-    return make_dataset_from_ready_arrays(
+    return make_dataset_from_checked_arrays(
         dataset_name, content_digest, {**x, **y}, class_names, note, client_names, schema
     )
 
 
 def check_each_sample_has_label(
-    raw_arrays: Mapping[str, np.ndarray], labels_by_part: Mapping[str, np.ndarray]
+    raw_arrays: Mapping[str, np.ndarray], labels_by_array_name: Mapping[str, np.ndarray]
 ) -> None:
     """Raises UsageError unless each part has as many samples as labels."""
-    for key, labels in labels_by_part.items():
+    for key, labels in labels_by_array_name.items():
         part = f"x_{key.removeprefix('y_')}"
         if raw_arrays[part].shape[:1] != labels.shape:
             raise UsageError(
@@ -633,10 +640,10 @@ def check_each_sample_has_label(
             )
 
 
-def check_parts_have_same_sample_shape(samples_by_part: Mapping[str, np.ndarray]) -> None:
+def check_parts_have_same_sample_shape(samples_by_array_name: Mapping[str, np.ndarray]) -> None:
     """Raises UsageError unless the samples of all parts have one shape."""
-    shape = samples_by_part["x_train"].shape[1:]
-    for key, samples in samples_by_part.items():
+    shape = samples_by_array_name["x_train"].shape[1:]
+    for key, samples in samples_by_array_name.items():
         if samples.shape[1:] != shape:
             raise UsageError(
                 f"{key} has samples of shape {samples.shape[1:]}, but those of x_train have "
@@ -644,8 +651,10 @@ def check_parts_have_same_sample_shape(samples_by_part: Mapping[str, np.ndarray]
             )
 
 
-def describe_absent_labels_if_any(y_train: LabelArray, class_names: Sequence[str]) -> str:
-    """A sentence on the classes without training samples; "" if every class has some."""
+def describe_classes_without_training_samples_if_any(
+    y_train: LabelArray, class_names: Sequence[str]
+) -> SentenceOrEmpty:
+    """Name in a sentence the classes without training samples; "" if every class has some."""
     present = set(y_train.tolist())
     absent = [name for label, name in enumerate(class_names) if label not in present]
     if not absent:
@@ -656,7 +665,7 @@ def describe_absent_labels_if_any(y_train: LabelArray, class_names: Sequence[str
 
 def describe_doubt_between_pictures_and_recordings_if_any(
     raw_samples: SampleArray, arranged_samples: SampleArray
-) -> str:
+) -> SentenceOrEmpty:
     """A sentence for samples whose shape is ambiguous: images at least twice as long as wide may be
     recordings. "" for all others."""
     if (
@@ -679,11 +688,11 @@ class ArraysAndNote(NamedTuple):
     note: a sentence on what was done with them, "" for nothing
     """
 
-    arrays: Arrays
+    arrays: NumpyArraysByName
     note: str
 
 
-def name_classes_if_labels_begin_with_one(raw_arrays: Arrays) -> ArraysAndNote:
+def name_classes_if_labels_begin_with_one(raw_arrays: NumpyArraysByName) -> ArraysAndNote:
     """Turn labels 1..C into class names, so that there is no empty class 0; leave all other labels
     as they are."""
     keys = [key for key in raw_arrays if is_label_array_name(key)]
@@ -711,11 +720,11 @@ def is_label_array_name(array_name: str) -> bool:
 class ArraysAndClassNames(NamedTuple):
     """Arrays whose labels are numbers, and the names of the classes; () if they have none."""
 
-    arrays: Arrays
+    arrays: NumpyArraysByName
     class_names: tuple[str, ...]
 
 
-def encode_labels_if_texts(raw_arrays: Arrays) -> ArraysAndClassNames:
+def encode_labels_if_texts(raw_arrays: NumpyArraysByName) -> ArraysAndClassNames:
     """Replace labels that are texts by numbers, and return the class names; () if the labels are
     numbers already."""
     keys = [key for key in raw_arrays if is_label_array_name(key)]
@@ -724,7 +733,7 @@ def encode_labels_if_texts(raw_arrays: Arrays) -> ArraysAndClassNames:
     keys = [key for key in keys if raw_arrays[key].ndim == 1]
     if not keys:
         return ArraysAndClassNames(raw_arrays, ())
-    codes, class_names = tables.encode_texts(
+    codes, class_names = tables.number_distinct_texts(
         np.concatenate([raw_arrays[key] for key in keys]).tolist()
     )
     ends = np.cumsum([len(raw_arrays[key]) for key in keys])[:-1]
@@ -732,7 +741,7 @@ def encode_labels_if_texts(raw_arrays: Arrays) -> ArraysAndClassNames:
     return ArraysAndClassNames(raw_arrays | numbers, class_names)
 
 
-def split_into_training_and_test_arrays(raw_arrays: Arrays) -> ArraysAndNote:
+def split_into_training_and_test_arrays(raw_arrays: NumpyArraysByName) -> ArraysAndNote:
     """Split `x`, `y` and `client` into training and test samples."""
     parts = {key: array for key, array in raw_arrays.items() if key not in UNSPLIT}
     if "x_train" in raw_arrays:
@@ -764,7 +773,7 @@ def split_into_training_and_test_arrays(raw_arrays: Arrays) -> ArraysAndNote:
 
 def choose_test_samples(
     raw_arrays: Mapping[str, np.ndarray], labels: LabelArray
-) -> tables.SplitChoice:
+) -> tables.TestMaskAndNote:
     """Choose the test samples of unsplit arrays: as `split` says, or whole groups, or at random."""
     owner = None
     if "client" in raw_arrays:
@@ -779,51 +788,50 @@ def choose_test_samples(
             raise UsageError(
                 "A group has training and test samples in split; correct it, or leave out group."
             )
-        return tables.SplitChoice(test, note)
+        return tables.TestMaskAndNote(test, note)
     if group is not None:
         _, group_numbers = np.unique(group, return_inverse=True)
         test = tables.draw_test_rows_in_whole_groups(labels, group_numbers, owner)
         note = "Whole groups of samples, about a fifth, are for testing."
-        return tables.SplitChoice(test, note)
-    test = tables.draw_test_rows(labels, owner)
+        return tables.TestMaskAndNote(test, note)
+    test = tables.draw_fifth_of_rows_for_test(labels, owner)
     note = "A fifth of the samples, drawn at random in each class, is for testing."
-    return tables.SplitChoice(test, note)
+    return tables.TestMaskAndNote(test, note)
 
 
-def convert_labels_to_integers(array_name: str, labels: np.ndarray) -> LabelArray:
-    """Labels as int64 [N]; UsageError if they are not whole numbers from 0."""
+def convert_labels_to_integers(array_name_in_errors: str, labels: np.ndarray) -> LabelArray:
+    """Convert labels to int64 [N]; UsageError if they are not whole numbers from 0."""
     allowed = (
         f"labels must be whole numbers 0..C-1 with at most {MAX_CLASSES} classes; number the "
         "classes from 0"
     )
     if labels.ndim != 1:
         raise UsageError(
-            f"{array_name} has shape {labels.shape}, but it must be [N], one whole number a sample (not "
+            f"{array_name_in_errors} has shape {labels.shape}, but it must be [N], one whole number a sample (not "
             "one-hot rows)."
         )
     if len(labels) == 0:
-        raise UsageError(f"{array_name} is empty; it must have at least one label.")
+        raise UsageError(f"{array_name_in_errors} is empty; it must have at least one label.")
     if labels.dtype.kind not in "biuf":
-        raise UsageError(f"{array_name} holds {labels.dtype}, but {allowed}.")
-    is_label = (
-        (labels >= 0) & (labels < MAX_CLASSES) & (labels == np.floor(labels))
-    )  # a nan fails both comparisons
+        raise UsageError(f"{array_name_in_errors} holds {labels.dtype}, but {allowed}.")
+    # A nan fails both comparisons.
+    is_label = (labels >= 0) & (labels < MAX_CLASSES) & (labels == np.floor(labels))
     wrong = labels[~is_label]
     if len(wrong):
-        raise UsageError(f"{array_name} holds the label {wrong[0]:g}, but {allowed}.")
+        raise UsageError(f"{array_name_in_errors} holds the label {wrong[0]:g}, but {allowed}.")
     return labels.astype(np.int64)
 
 
-def count_classes_of_training_labels(labels_by_part: Arrays) -> int:
+def count_classes_and_check_labels_of_parts(labels_by_array_name: NumpyArraysByName) -> int:
     """Count the classes, which is the greatest training label + 1. No label of another part may be
     greater."""
-    classes = int(labels_by_part["y_train"].max()) + 1
+    classes = int(labels_by_array_name["y_train"].max()) + 1
     if classes < 2:
         raise UsageError(
             "y_train holds only the label 0, but there must be at least two classes, numbered "
             "0..C-1."
         )
-    for key, labels in labels_by_part.items():
+    for key, labels in labels_by_array_name.items():
         if labels.max() >= classes:
             raise UsageError(
                 f"{key} holds the label {labels.max()}, but the greatest label of y_train is "
@@ -833,7 +841,7 @@ def count_classes_of_training_labels(labels_by_part: Arrays) -> int:
 
 
 def arrange_sample_axes(
-    array_name: str, samples: np.ndarray, kind: SampleKind | Literal[""] = ""
+    array_name_in_errors: str, samples: np.ndarray, kind: SampleKind | Literal[""] = ""
 ) -> SampleArray:
     """Arrange samples as [N, C, H, W], [N, C, T] or [N, D]; the numbers stay as they are.
 
@@ -843,24 +851,22 @@ def arrange_sample_axes(
     """
     if samples.dtype.kind not in "biuf":
         raise UsageError(
-            f"{array_name} holds {samples.dtype}, but samples must be uint8 or float numbers."
+            f"{array_name_in_errors} holds {samples.dtype}, but samples must be uint8 or float numbers."
         )
     if samples.size == 0:
-        advice = "leave it out" if array_name == "x_public" else "it must have samples"
-        raise UsageError(f"{array_name} is empty (shape {samples.shape}); {advice}.")
+        advice = "leave it out" if array_name_in_errors == "x_public" else "it must have samples"
+        raise UsageError(f"{array_name_in_errors} is empty (shape {samples.shape}); {advice}.")
     if samples.dtype.kind == "f" and not np.isfinite(samples).all():
         is_finite = np.isfinite(samples.reshape(len(samples), -1)).all(axis=1)
         first_bad = int(np.flatnonzero(~is_finite)[0])
         raise UsageError(
-            f"{array_name} holds NaN or infinity (first in sample {first_bad}); replace or drop such samples."
+            f"{array_name_in_errors} holds NaN or infinity (first in sample {first_bad}); replace or drop such samples."
         )
     if samples.ndim == 2:
         return samples
-    if samples.ndim == 3 and (
-        kind == RECORDINGS or kind != IMAGES and looks_like_recordings(samples)
-    ):
-        return put_channels_first(samples)
     if samples.ndim == 3:
+        if kind == RECORDINGS or (kind != IMAGES and looks_like_recordings(samples)):
+            return put_recording_channels_first(samples)
         samples = samples[:, None]
     elif samples.ndim == 4 and samples.shape[3] in (1, 3) and samples.shape[1] >= SMALLEST_IMAGE:
         samples = np.moveaxis(samples, 3, 1)
@@ -870,9 +876,9 @@ def arrange_sample_axes(
         or min(samples.shape[2:]) < SMALLEST_IMAGE
     ):
         raise UsageError(
-            f"{array_name} has shape {samples.shape}, but it must be images [N, H, W], [N, H, W, C] or [N, C, "
-            f"H, W] with C = 1 or 3 and H, W at least {SMALLEST_IMAGE}, recordings [N, C, T] with "
-            "C below 8, or feature rows [N, D]."
+            f"{array_name_in_errors} has shape {samples.shape}, but it must be images [N, H, W], "
+            f"[N, H, W, C] or [N, C, H, W] with C = 1 or 3 and H, W at least {SMALLEST_IMAGE}, "
+            "recordings [N, C, T] with C below 8, or feature rows [N, D]."
         )
     return samples
 
@@ -884,12 +890,12 @@ def looks_like_recordings(samples: SampleArray) -> bool:
     return shortest < SMALLEST_IMAGE <= longest / 2
 
 
-def put_channels_first(samples: SampleArray) -> SampleArray:
+def put_recording_channels_first(recordings: SampleArray) -> SampleArray:
     """Arrange recordings as [N, C, T]. They come as [N, C, T] or [N, T, C], with fewer channels than
     steps."""
-    if samples.shape[1] < samples.shape[2]:
-        return samples
-    return np.moveaxis(samples, 2, 1)
+    if recordings.shape[1] < recordings.shape[2]:
+        return recordings
+    return np.moveaxis(recordings, 2, 1)
 
 
 class ScaledSamples(NamedTuple):
@@ -900,21 +906,23 @@ class ScaledSamples(NamedTuple):
     note: a sentence on what was done
     """
 
-    arrays: Arrays
+    arrays: NumpyArraysByName
     schema: InputSchema
     note: str
 
 
-def scale_samples(samples_by_part: Arrays, feature_names: Sequence[str] = ()) -> ScaledSamples:
+def scale_samples(
+    samples_by_array_name: NumpyArraysByName, feature_names: Sequence[str] = ()
+) -> ScaledSamples:
     """Scale features and recordings by the training set's mean and standard deviation, images by
     their range.
 
-    samples_by_part: `x_train` and others, [N, D], [N, C, T] or [N, C, H, W], in their own numbers
+    samples_by_array_name: `x_train` and others, [N, D], [N, C, T] or [N, C, H, W], in their own numbers
     feature_names: the columns' names
     """
-    train = samples_by_part["x_train"]
+    train = samples_by_array_name["x_train"]
     if train.ndim == 4:
-        return scale_images(samples_by_part)
+        return scale_images(samples_by_array_name)
     shape = tuple(train.shape[1:])
     is_table = train.ndim == 2
     with np.errstate(over="ignore", invalid="ignore"):
@@ -936,39 +944,43 @@ def scale_samples(samples_by_part: Arrays, feature_names: Sequence[str] = ()) ->
         columns.append(column)
     kind: SampleKind = FEATURES if is_table else RECORDINGS
     schema = InputSchema(kind, shape, (), columns=tuple(columns))
-    ready = {key: schema.standardise(value) for key, value in samples_by_part.items()}
+    ready = {
+        key: schema.standardise_by_training_mean_and_scale(value)
+        for key, value in samples_by_array_name.items()
+    }
     subject = "Features are" if is_table else "Each channel is"
     note = f"{subject} standardised by the training set's mean and standard deviation."
     return ScaledSamples(ready, schema, note)
 
 
-def scale_images(images_by_part: Arrays) -> ScaledSamples:
+def scale_images(images_by_array_name: NumpyArraysByName) -> ScaledSamples:
     """Scale images [N, C, H, W] by the range of their pixels."""
-    shape = tuple(images_by_part["x_train"].shape[1:])
+    shape = tuple(images_by_array_name["x_train"].shape[1:])
     mode: ColourMode = "L" if shape[0] == 1 else "RGB"
-    pixels = choose_pixel_scale(images_by_part)
-    ready = {key: pixels.apply(value) for key, value in images_by_part.items()}
+    pixels = check_number_types_and_find_pixel_scale(images_by_array_name)
+    ready = {key: pixels.scale_to_0_to_1(value) for key, value in images_by_array_name.items()}
     schema = InputSchema(IMAGES, shape, (), pixels=replace(pixels, mode=mode))
-    return ScaledSamples(ready, schema, pixels.describe())
+    return ScaledSamples(ready, schema, pixels.describe_scaling())
 
 
-def choose_pixel_scale(images_by_part: Arrays) -> PixelScale:
+def check_number_types_and_find_pixel_scale(images_by_array_name: NumpyArraysByName) -> PixelScale:
     """Choose the range that the pixels of all parts lie in.
 
     Raises UsageError for parts of different number types.
     """
-    if len({value.dtype for value in images_by_part.values()}) > 1:
-        kinds = ", ".join(f"{key} {value.dtype}" for key, value in images_by_part.items())
+    if len({value.dtype for value in images_by_array_name.values()}) > 1:
+        kinds = ", ".join(f"{key} {value.dtype}" for key, value in images_by_array_name.items())
         raise UsageError(
             f"The images have different number types ({kinds}), and so may their scales; save one "
             "type."
         )
-    return find_pixel_scale(images_by_part, "x_train")
+    return find_pixel_scale(images_by_array_name, "x_train")
 
 
 def measure_mean_and_deviation_per_channel(samples: SampleArray) -> MeanAndDeviation:
-    """Mean and standard deviation of each column of rows [N, D], as [1, D], or of each channel of
-    recordings [N, C, T], as [1, C, 1]. The same to the last bit on every machine."""
+    """Measure the mean and the standard deviation of each column of rows [N, D], as [1, D], or of
+    each channel of recordings [N, C, T], as [1, C, 1]. The same to the last bit on every
+    machine."""
     if samples.ndim == 2:
         rows = samples
         shape: SampleShape = (1, -1)
@@ -981,8 +993,8 @@ def measure_mean_and_deviation_per_channel(samples: SampleArray) -> MeanAndDevia
     return MeanAndDeviation(mean.reshape(shape), std.reshape(shape))
 
 
-def join_names_on_one_line(names: Sequence[str]) -> str:
-    """Names from a file, which may hold anything, on one line."""
+def join_first_names_on_one_line(names: Sequence[str]) -> str:
+    """Join the first SHOWN_NAMES names from a file, which may hold anything, on one line."""
     shown_names = [" ".join(name.split())[:80] for name in names[:SHOWN_NAMES]]
     if len(names) > SHOWN_NAMES:
         shown_names.append("…")
@@ -990,7 +1002,7 @@ def join_names_on_one_line(names: Sequence[str]) -> str:
 
 
 # ------------------------------------------------------------------------------------------ clients
-def encode_client_ids(client_ids: np.ndarray, sample_count: int) -> tables.EncodedTexts:
+def encode_client_ids(client_ids: np.ndarray, sample_count: int) -> tables.CodesAndNames:
     """The client 0..M-1 of each sample, and the M names, from ids [N] (whole numbers or texts) in
     their sorted order. Raises UsageError.
 
@@ -1013,11 +1025,11 @@ def encode_client_ids(client_ids: np.ndarray, sample_count: int) -> tables.Encod
         names = [name.decode(errors="replace") for name in distinct.tolist()]
     else:
         names = [str(name) for name in distinct.tolist()]
-    return tables.EncodedTexts(client.astype(np.int64), tuple(names))
+    return tables.CodesAndNames(client.astype(np.int64), tuple(names))
 
 
 def convert_index_lists_to_client_of_sample(
-    index_lists: IndexLists, sample_count: int
+    index_lists: SampleIndexListPerClient, sample_count: int
 ) -> ClientOfSample:
     """int64 [N], the client of each of N samples (-1: nobody), from M lists of indices. Each list
     must hold one index or more, all of them in 0..N-1, and no index may occur twice. Raises
@@ -1049,7 +1061,9 @@ def convert_index_lists_to_client_of_sample(
 
 
 def convert_and_check_sample_indices_of_client(
-    client: int, sample_indices: Sequence[int] | np.ndarray | torch.Tensor, sample_count: int
+    client_index_in_errors: int,
+    sample_indices: Sequence[int] | np.ndarray | torch.Tensor,
+    sample_count: int,
 ) -> IndexArray:
     """int [n] of a client's list of indices, all in 0..sample_count-1. Raises UsageError."""
     if hasattr(sample_indices, "detach"):
@@ -1057,15 +1071,16 @@ def convert_and_check_sample_indices_of_client(
     rows = np.asarray(sample_indices)
     if rows.ndim != 1 or len(rows) == 0:
         raise UsageError(
-            f"The index list of client {client} must be one row [n] of at least one sample index."
+            f"The index list of client {client_index_in_errors} must be one row [n] of at least one sample index."
         )
     if rows.dtype.kind not in "iu":
         raise UsageError(
-            f"The indices of client {client} are {rows.dtype}, but they must be whole numbers."
+            f"The indices of client {client_index_in_errors} are {rows.dtype}, but they must be whole numbers."
         )
     wrong = rows[(rows < 0) | (rows >= sample_count)]
     if len(wrong):
         raise UsageError(
-            f"Client {client} has the index {wrong[0]}, but the training samples are 0..{sample_count - 1}."
+            f"Client {client_index_in_errors} has the index {wrong[0]}, but the training samples are "
+            f"0..{sample_count - 1}."
         )
     return rows

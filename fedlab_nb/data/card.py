@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from fedlab_nb.data.input_types import CellValue
 from fedlab_nb.errors import SAMPLES
+from fedlab_nb.value_types import Sentence, SentenceOrEmpty
 
 if TYPE_CHECKING:
     from fedlab_nb.data.dataset import Dataset
@@ -40,11 +41,11 @@ WHY = {
 
 
 # ------------------------------------------------------------------------------------ its parts
-def format_headline(dataset: Dataset) -> str:
+def describe_dataset_in_one_line(dataset: Dataset) -> Sentence:
     """Say in a sentence how many samples there are and of what form.
 
     >>> from fedlab_nb.data import load
-    >>> format_headline(load("digits"))
+    >>> describe_dataset_in_one_line(load("digits"))
     'digits: 1,237 training and 360 test images of 1x8x8, 10 classes, 200 public images.'
     """
     kind = SAMPLES[len(dataset.input_shape)]
@@ -60,7 +61,7 @@ def format_headline(dataset: Dataset) -> str:
     )
 
 
-class ClassCount(NamedTuple):
+class TrainAndTestCountOfClass(NamedTuple):
     """A class: its name, and how many training and test samples it has."""
 
     name: str
@@ -68,28 +69,30 @@ class ClassCount(NamedTuple):
     test: int
 
 
-def count_samples_by_class(dataset: Dataset) -> list[ClassCount]:
-    """The samples of each class."""
+def count_samples_by_class(dataset: Dataset) -> list[TrainAndTestCountOfClass]:
+    """Count the training and test samples of each class."""
     import torch
 
     train = torch.bincount(dataset.y_train, minlength=dataset.classes).tolist()
     test = torch.bincount(dataset.y_test, minlength=dataset.classes).tolist()
-    return list(map(ClassCount, dataset.class_names, train, test))
+    return list(map(TrainAndTestCountOfClass, dataset.class_names, train, test))
 
 
-class ClientCount(NamedTuple):
+class TrainCountOfClient(NamedTuple):
     """A client: its name, and how many training samples it has."""
 
     name: str
     train: int
 
 
-def count_samples_by_client(dataset: Dataset) -> list[ClientCount]:
-    """The training samples of each client that the data name."""
+def count_samples_by_client(dataset: Dataset) -> list[TrainCountOfClient]:
+    """Count the training samples of each client that the data name."""
     if dataset.client_train is None:
         return []
     owners = dataset.client_train.tolist()
-    return [ClientCount(name, owners.count(k)) for k, name in enumerate(dataset.client_names)]
+    return [
+        TrainCountOfClient(name, owners.count(k)) for k, name in enumerate(dataset.client_names)
+    ]
 
 
 def has_unequal_classes(dataset: Dataset) -> bool:
@@ -98,7 +101,7 @@ def has_unequal_classes(dataset: Dataset) -> bool:
     return max(counts) >= UNEQUAL * max(1, min(counts))
 
 
-def describe_classes(dataset: Dataset) -> list[str]:
+def describe_classes_and_clients(dataset: Dataset) -> list[Sentence]:
     """Describe in sentences the classes and clients, with their counts and what unequal classes
     mean."""
     counts = [train + test for _, train, test in count_samples_by_class(dataset)]
@@ -129,15 +132,15 @@ def join_first_texts_and_count_rest(texts: Sequence[str]) -> str:
     return text
 
 
-def find_column_role(schema: InputSchema, column_name: str) -> ColumnRole | Literal[""]:
+def find_column_role(table_schema: InputSchema, column_name: str) -> ColumnRole | Literal[""]:
     """Find which of ROLES a column has; "" if it has none."""
     for role in ROLES:
-        if getattr(schema, role) == column_name:
+        if getattr(table_schema, role) == column_name:
             return role
     return ""
 
 
-class ColumnRow(NamedTuple):
+class NameRoleReasonAndValues(NamedTuple):
     """A row of the card's table of columns, whose head is HEAD."""
 
     name: str
@@ -146,22 +149,22 @@ class ColumnRow(NamedTuple):
     values: str
 
 
-def list_column_rows(schema: InputSchema) -> list[ColumnRow]:
+def list_rows_of_column_table(schema: InputSchema) -> list[NameRoleReasonAndValues]:
     """List how each column was read, in the order of the file."""
     columns_by_name = {column.name: column for column in schema.columns}
     rows = []
     for name in schema.names or tuple(columns_by_name):
         role = find_column_role(schema, name)
         if role:
-            rows.append(ColumnRow(name, role, WHY[role], ""))
+            rows.append(NameRoleReasonAndValues(name, role, WHY[role], ""))
         elif name in columns_by_name:
             column = columns_by_name[name]
             values = column.describe_values()
-            rows.append(ColumnRow(name, column.kind, column.reason, values))
+            rows.append(NameRoleReasonAndValues(name, column.kind, column.reason, values))
     return rows
 
 
-def describe_left_out_columns(schema: InputSchema) -> str:
+def describe_left_out_columns(schema: InputSchema) -> SentenceOrEmpty:
     """Name in a sentence the columns that are left out; "" if there are none."""
     names = [column.name for column in schema.columns if not column.feature_count]
     if not names:
@@ -169,7 +172,7 @@ def describe_left_out_columns(schema: InputSchema) -> str:
     return f"Left out: {join_first_texts_and_count_rest(names)}."
 
 
-def list_first_rows_as_texts(dataset: Dataset) -> list[list[str]]:
+def list_header_and_first_rows_as_texts(dataset: Dataset) -> list[list[str]]:
     """List the head and the first rows of a table as texts; an empty list for other data."""
     if dataset.first_rows is None:
         return []
@@ -188,12 +191,12 @@ def format_cell_text(cell: CellValue) -> str:
 
 
 # ------------------------------------------------------------------------------------ as text
-def format_text_card(dataset: Dataset) -> str:
-    """The card for a terminal."""
-    parts = [format_headline(dataset), *describe_classes(dataset)]
+def format_data_card_as_text(dataset: Dataset) -> str:
+    """Format the card for a terminal."""
+    parts = [describe_dataset_in_one_line(dataset), *describe_classes_and_clients(dataset)]
     schema = dataset.schema
     if schema is not None and schema.names:  # of a table
-        columns = list_column_rows(schema)
+        columns = list_rows_of_column_table(schema)
         parts += ["", format_table_with_aligned_columns([HEAD, *columns[:MAX_COLUMNS]])]
         if len(columns) > MAX_COLUMNS:
             parts.append(f"... and {len(columns) - MAX_COLUMNS} more columns")
@@ -201,7 +204,7 @@ def format_text_card(dataset: Dataset) -> str:
         left_out = describe_left_out_columns(schema)
         if left_out:
             parts.append(left_out)
-    rows = list_first_rows_as_texts(dataset)
+    rows = list_header_and_first_rows_as_texts(dataset)
     if rows:
         parts += ["First rows:", format_table_with_aligned_columns(rows)]
     if dataset.note:
@@ -220,35 +223,35 @@ def format_table_with_aligned_columns(rows: Sequence[Sequence[str]]) -> str:
 
 
 # ------------------------------------------------------------------------------------ as HTML
-def format_html_card(dataset: Dataset) -> str:
-    """The card for a notebook."""
+def format_data_card_as_html(dataset: Dataset) -> str:
+    """Format the card for a notebook."""
     schema = dataset.schema
-    sentences = [f"<b>{escape(format_headline(dataset))}</b>"]
-    for sentence in describe_classes(dataset):
+    sentences = [f"<b>{escape(describe_dataset_in_one_line(dataset))}</b>"]
+    for sentence in describe_classes_and_clients(dataset):
         sentences.append(escape(sentence))
     parts = [f"<p>{'<br>'.join(sentences)}</p>"]
     if schema is not None and schema.names:  # of a table
-        columns = list_column_rows(schema)
+        columns = list_rows_of_column_table(schema)
         parts.append(format_html_table([HEAD, *columns[:MAX_COLUMNS]]))
         if len(columns) > MAX_COLUMNS:
             parts.append(f"<p>… and {len(columns) - MAX_COLUMNS} more columns</p>")
         left_out = describe_left_out_columns(schema)
         if left_out:
             parts.append(f"<p>{escape(left_out)}</p>")
-    rows = list_first_rows_as_texts(dataset)
+    rows = list_header_and_first_rows_as_texts(dataset)
     if rows:
         parts.append(f"<p>First rows:</p>{format_html_table(rows)}")
     if len(dataset.input_shape) == 3:
-        parts.append(format_html_images(dataset))
+        parts.append(format_first_training_images_as_html(dataset))
     if dataset.note:
         parts.append(f"<p>{escape(dataset.note)}</p>")
     return f'<div class="fl-card" style="overflow-x:auto">{"".join(parts)}</div>'
 
 
-def format_html_table(rows: Sequence[Sequence[str]]) -> str:
+def format_html_table(header_and_rows: Sequence[Sequence[str]]) -> str:
     """Write rows as an HTML table; the first row is its head."""
     lines = []
-    for number, row in enumerate(rows):
+    for number, row in enumerate(header_and_rows):
         tag = "td" if number else 'th scope="col"'
         end = "</td>" if number else "</th>"
         cells = [f'<{tag} style="text-align:left">{escape(cell)}{end}' for cell in row]
@@ -256,7 +259,7 @@ def format_html_table(rows: Sequence[Sequence[str]]) -> str:
     return f"<table>{''.join(lines)}</table>"
 
 
-def format_html_images(dataset: Dataset) -> str:
+def format_first_training_images_as_html(dataset: Dataset) -> str:
     """Show the first training images, each with its class as alt text."""
     image_tags = []
     for x, y in zip(dataset.x_train[:MAX_IMAGES], dataset.y_train.tolist(), strict=False):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedlab_nb.data.input_types import CellValue, RawRows
+from fedlab_nb.data.input_types import CellValue, FrameDictsOrArray
 from fedlab_nb.errors import UsageError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def convert_cell_to_text_or_none(cell: CellValue) -> str | None:
     return str(cell).strip() or None
 
 
-def is_numeric(column: Series) -> bool:
+def has_numeric_dtype(column: Series) -> bool:
     """Whether a column holds numbers already: integers or floats, not truth values, not dates."""
     import pandas
 
@@ -87,7 +87,7 @@ def is_numeric(column: Series) -> bool:
     return types.is_numeric_dtype(column.dtype) and not types.is_bool_dtype(column.dtype)
 
 
-def convert_columns_to_numbers_or_texts(table: DataFrame) -> DataFrame:
+def convert_nonnumeric_columns_to_texts(table: DataFrame) -> DataFrame:
     """Convert all columns but those of numbers to texts and None (dtype object).
 
     Raises UsageError for complex numbers and for cells that are lists.
@@ -99,7 +99,7 @@ def convert_columns_to_numbers_or_texts(table: DataFrame) -> DataFrame:
         column = table.iloc[:, index]
         if pandas.api.types.is_complex_dtype(column.dtype):
             raise UsageError(f"Column {str(name)!r} holds complex numbers; give their parts.")
-        if is_numeric(column):
+        if has_numeric_dtype(column):
             columns[index] = column
             continue
         if pandas.api.types.is_timedelta64_dtype(column.dtype):
@@ -123,7 +123,7 @@ def convert_column_to_texts(column: Series) -> Series:
     """
     import pandas
 
-    if not is_numeric(column):
+    if not has_numeric_dtype(column):
         return column
     texts: list[str | None] = []
     for value in column:
@@ -136,13 +136,15 @@ def convert_column_to_texts(column: Series) -> Series:
     return pandas.Series(texts, index=column.index, dtype=object, name=column.name)
 
 
-def replace_missing_texts_by_none(column: Series, missing: Iterable[str]) -> Series:
+def replace_missing_texts_by_none(
+    column: Series, lowercase_texts_for_missing: Iterable[str]
+) -> Series:
     """Replace each text that means "no value" by None.
 
-    missing: such texts in small letters; a number stands for all cells of its value (-9 also for
+    lowercase_texts_for_missing: a number among them stands for all cells of its value (-9 also for
         -9.0)
     """
-    tokens = set(missing)
+    tokens = set(lowercase_texts_for_missing)
     values = {float(token) for token in tokens if is_plain_number(token)}
 
     def is_missing(text: str) -> bool:
@@ -157,11 +159,14 @@ def replace_missing_texts_by_none(column: Series, missing: Iterable[str]) -> Ser
     return column.mask(column.isin(missing_texts), None)
 
 
-def make_data_frame(raw_rows: RawRows, column_names: list[str]) -> DataFrame:
+def make_data_frame(
+    raw_rows: FrameDictsOrArray, names_for_nameless_columns: list[str]
+) -> DataFrame:
     """Make a DataFrame of the rows that a user gives.
 
     A DataFrame, a dict and a list of dicts name their columns. The columns of an array or of a list
-    of rows are `column_names`, in this order. Raises UsageError.
+    of rows are
+    `names_for_nameless_columns`, in this order. Raises UsageError.
     """
     import pandas
 
@@ -171,10 +176,10 @@ def make_data_frame(raw_rows: RawRows, column_names: list[str]) -> DataFrame:
         return raw_rows.to_frame().T.infer_objects().reset_index(drop=True)
     try:
         if isinstance(raw_rows, Mapping):
-            if any(is_list_or_series(value) for value in raw_rows.values()):
+            if any(is_list_tuple_array_or_series(value) for value in raw_rows.values()):
                 return pandas.DataFrame(dict(raw_rows))
             return pandas.DataFrame([raw_rows])
-        if is_list_of_dicts(raw_rows):
+        if is_nonempty_list_of_dicts(raw_rows):
             return pandas.DataFrame(list(raw_rows))
         table = pandas.DataFrame(make_list_of_rows(raw_rows))
     except (TypeError, ValueError) as error:
@@ -183,32 +188,32 @@ def make_data_frame(raw_rows: RawRows, column_names: list[str]) -> DataFrame:
             f"The rows cannot be read as a table ({reason}); give a DataFrame, a list of rows or a "
             "file's path."
         ) from None
-    if table.shape[1] != len(column_names):
+    if table.shape[1] != len(names_for_nameless_columns):
         raise UsageError(
-            f"A row has {table.shape[1]} values, but there are {len(column_names)} columns: "
-            f"{', '.join(column_names)}; give one value for each, or a DataFrame with the columns' names."
+            f"A row has {table.shape[1]} values, but there are {len(names_for_nameless_columns)} columns: "
+            f"{', '.join(names_for_nameless_columns)}; give one value for each, or a DataFrame with the columns' names."
         )
-    return table.set_axis(column_names, axis=1)
+    return table.set_axis(names_for_nameless_columns, axis=1)
 
 
-def is_list_or_series(value: object) -> bool:
+def is_list_tuple_array_or_series(value: object) -> bool:
     import pandas
 
     return isinstance(value, list | tuple | np.ndarray | pandas.Series)
 
 
-def is_list_of_dicts(raw_rows: RawRows) -> bool:
+def is_nonempty_list_of_dicts(raw_rows: FrameDictsOrArray) -> bool:
     is_filled_list = isinstance(raw_rows, list | tuple) and len(raw_rows) > 0
     return is_filled_list and all(isinstance(row, Mapping) for row in raw_rows)
 
 
-def make_list_of_rows(raw_rows: RawRows) -> np.ndarray | list[Sequence[CellValue]]:
+def make_list_of_rows(raw_rows: FrameDictsOrArray) -> np.ndarray | list[Sequence[CellValue]]:
     """Make rows [N, D] of an array, a tensor or a list; a single row becomes a list of one row."""
     if hasattr(raw_rows, "detach"):
         raw_rows = raw_rows.detach().cpu().numpy()
     if isinstance(raw_rows, np.ndarray):
         return raw_rows[None] if raw_rows.ndim == 1 else raw_rows
     raw_rows = list(raw_rows)
-    if raw_rows and not is_list_or_series(raw_rows[0]):
+    if raw_rows and not is_list_tuple_array_or_series(raw_rows[0]):
         return [raw_rows]
     return raw_rows

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from fedlab_nb.data.array_types import FeatureArray, TextArray
+from fedlab_nb.data.array_types import FeatureArray, NumberOrNanPerRow, TextOrNoneArray
 from fedlab_nb.data.cells import (
     convert_column_to_texts,
-    is_numeric,
+    has_numeric_dtype,
     is_plain_number,
     replace_missing_texts_by_none,
 )
@@ -136,7 +136,7 @@ PLAIN_CELL = re.compile(rf"([+-]?)(\d+\.?\d*|\.\d+)({EXPONENT})", re.ASCII)
 
 
 @dataclass(frozen=True)
-class NumberCell:
+class NumberCellParts:
     """The parts of a cell that may be a number: `body` still has its marks, as in 1.234,5."""
 
     body: str
@@ -146,17 +146,17 @@ class NumberCell:
     compare: str
 
 
-def split_number_and_unit(text: str) -> NumberCell | None:
+def split_number_and_unit(text: str) -> NumberCellParts | None:
     """Split a cell into its parts; None if it is not a number in any convention.
 
     >>> split_number_and_unit("$1,200.50")
-    NumberCell(body='1,200.50', sign='', exponent='', unit='$', compare='')
+    NumberCellParts(body='1,200.50', sign='', exponent='', unit='$', compare='')
     >>> split_number_and_unit("<0.1 mg").compare, split_number_and_unit("P001")
     ('<', None)
     """
     plain = PLAIN_CELL.fullmatch(text)
     if plain is not None:  # the usual case, and much faster
-        return NumberCell(plain[2], plain[1], plain[3], "", "")
+        return NumberCellParts(plain[2], plain[1], plain[3], "", "")
     for sign in MINUS_SIGNS:
         text = text.replace(sign, "-")
     match = CELL.fullmatch(text.strip())
@@ -168,7 +168,7 @@ def split_number_and_unit(text: str) -> NumberCell | None:
     has_two_signs = match["sign"] and match["late_sign"]
     if has_two_units or has_two_signs:
         return None
-    return NumberCell(
+    return NumberCellParts(
         body=match["body"].strip(),
         sign=match["sign"] or match["late_sign"],
         exponent=match["exponent"],
@@ -190,38 +190,39 @@ BODIES = {decimal: compile_number_pattern(decimal) for decimal in GROUPERS}
 
 
 def parse_number_with_decimal_mark(
-    cell: NumberCell, decimal_mark: DecimalMark, has_grouped_thousands: bool
+    cell_parts: NumberCellParts, decimal_mark: DecimalMark, allows_grouped_thousands: bool
 ) -> float | None:
     """Parse a cell as a number with that decimal mark; None if it is not one."""
-    if cell.body.isdecimal():
-        return float(f"{cell.sign}{cell.body}{cell.exponent}")
-    match = BODIES[decimal_mark].fullmatch(cell.body)
+    if cell_parts.body.isdecimal():
+        return float(f"{cell_parts.sign}{cell_parts.body}{cell_parts.exponent}")
+    match = BODIES[decimal_mark].fullmatch(cell_parts.body)
     if match is None:
         return None
-    if match[1] and (cell.exponent or not has_grouped_thousands):
+    if match[1] and (cell_parts.exponent or not allows_grouped_thousands):
         return None
     grouper = re.escape(GROUPERS[decimal_mark])
-    digits = re.sub(rf"[{grouper}' {SPACES}]", "", cell.body)
+    digits = re.sub(rf"[{grouper}' {SPACES}]", "", cell_parts.body)
     digits = digits.replace(decimal_mark, ".")
-    return float(f"{cell.sign}{digits}{cell.exponent}")
+    return float(f"{cell_parts.sign}{digits}{cell_parts.exponent}")
 
 
 def normalise_unit_spelling(unit: str) -> str:
-    """A form of a unit in which neither case nor the choice of sign for micro (µ, μ) matters."""
+    """Write a unit in a form in which neither case nor the choice of sign for micro (µ, μ)
+    matters."""
     return unit.lower().replace("\u00b5", "\u03bc")
 
 
-def convert_times_to_days_or_seconds(texts: Series, time_format: str) -> Series:
+def convert_dates_to_days_or_clock_times_to_seconds(texts: Series, strptime_format: str) -> Series:
     """Convert dates to days since 1970, and times of day to seconds since midnight.
 
     A text that is neither gives nan. The index is that of `texts`.
     """
     import pandas
 
-    if time_format in CLOCK_FORMATS:
-        seconds = [parse_seconds_since_midnight(text, time_format) for text in texts]
+    if strptime_format in CLOCK_FORMATS:
+        seconds = [parse_seconds_since_midnight_or_nan(text, strptime_format) for text in texts]
         return pandas.Series(seconds, index=texts.index, dtype=float)
-    moments = pandas.to_datetime(texts, format=time_format, errors="coerce", utc=True)
+    moments = pandas.to_datetime(texts, format=strptime_format, errors="coerce", utc=True)
     days = (moments - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1)
     return days.astype(float)
 
@@ -232,74 +233,82 @@ CLOCK_FORMATS = {
 }
 
 
-def parse_seconds_since_midnight(text: str, time_format: str) -> float:
+def parse_seconds_since_midnight_or_nan(text: str, clock_format: str) -> float:
     """Parse a time of day as seconds since midnight; nan if it is none."""
-    match = re.fullmatch(CLOCK_FORMATS[time_format], text, re.ASCII)
+    match = re.fullmatch(CLOCK_FORMATS[clock_format], text, re.ASCII)
     if not match:
         return float("nan")
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return 3600.0 * hours + 60.0 * minutes + seconds
 
 
-def parse_numbers(column: ColumnSchema, cells: Series) -> FeatureArray:
+def parse_number_column(column_schema: ColumnSchema, cells: Series) -> NumberOrNanPerRow:
     """Parse the cells of a column of numbers: float64 [N], nan for a missing value.
 
     cells: texts and None, or numbers; the index is the line of each cell in its file
 
     Raises UsageError for a cell that is not a number in the column's own convention.
     """
-    if is_numeric(cells) and not column.time_format:
+    if has_numeric_dtype(cells) and not column_schema.time_format:
         values = cells.to_numpy(dtype=float, na_value=np.nan)
-        for token in column.missing:
+        for token in column_schema.missing:
             if re.fullmatch(r"[+-]?\d+\.?\d*", token):
                 values = np.where(values == float(token), np.nan, values)
         if np.isinf(values).any():
-            raise UsageError(f"Column {column.name!r} holds infinity; correct it.")
+            raise UsageError(f"Column {column_schema.name!r} holds infinity; correct it.")
         return values
-    texts = replace_missing_texts_by_none(convert_column_to_texts(cells), column.missing).dropna()
-    if column.time_format:
-        numbers = convert_times_to_days_or_seconds(texts, column.time_format)
-    elif column.decimal == "." and not column.unit and all(map(is_plain_number, texts)):
+    texts = replace_missing_texts_by_none(
+        convert_column_to_texts(cells), column_schema.missing
+    ).dropna()
+    if column_schema.time_format:
+        numbers = convert_dates_to_days_or_clock_times_to_seconds(texts, column_schema.time_format)
+    elif (
+        column_schema.decimal == "." and not column_schema.unit and all(map(is_plain_number, texts))
+    ):
         numbers = texts.astype(float)  # the usual case, and much faster
     else:
-        number_of_text = {text: parse_number_text(column, text) for text in texts.unique()}
+        number_of_text = {
+            text: parse_number_text_or_nan(column_schema, text) for text in texts.unique()
+        }
         numbers = texts.map(number_of_text).astype(float)
     wrong = texts[numbers.isna()]
     for line, text in wrong.items():
         raise UsageError(
-            f"Column {column.name!r} holds {describe_number_format(column)}, but {text[:40]!r} in line "
+            f"Column {column_schema.name!r} holds {describe_number_format(column_schema)}, but {text[:40]!r} in line "
             f"{line}; correct that cell, or leave it empty for a missing value."
         )
     for text in texts[~np.isfinite(numbers)]:
         raise UsageError(
-            f"Column {column.name!r} holds {text[:40]}, too large for a number; correct it."
+            f"Column {column_schema.name!r} holds {text[:40]}, too large for a number; correct it."
         )
     return numbers.reindex(cells.index).to_numpy(dtype=float)
 
 
-def parse_number_text(column: ColumnSchema, text: str) -> float:
+def parse_number_text_or_nan(column_schema: ColumnSchema, text: str) -> float:
     """Parse a cell as a number; nan if it is not one. `<0.1` is read as 0.1."""
     cell = split_number_and_unit(text)
-    if cell is None or normalise_unit_spelling(cell.unit) != normalise_unit_spelling(column.unit):
+    if cell is None:
         return float("nan")
-    value = parse_number_with_decimal_mark(cell, column.decimal, column.grouped)
+    if normalise_unit_spelling(cell.unit) != normalise_unit_spelling(column_schema.unit):
+        return float("nan")
+    value = parse_number_with_decimal_mark(cell, column_schema.decimal, column_schema.grouped)
     if value is None:
         return float("nan")
     return value
 
 
-def describe_number_format(column: ColumnSchema) -> str:
+def describe_number_format(column_schema: ColumnSchema) -> str:
     """Describe the numbers of a column, for an error message."""
-    if column.time_format:
-        return f"times such as {column.time_format}"
-    unit = f" with {column.unit}" if column.unit else ""
-    mark = " with a decimal comma" if column.decimal == "," else ""
+    if column_schema.time_format:
+        return f"times such as {column_schema.time_format}"
+    unit = f" with {column_schema.unit}" if column_schema.unit else ""
+    mark = " with a decimal comma" if column_schema.decimal == "," else ""
     return f"numbers{unit}{mark}"
 
 
 # ----------------------------------------------------------------------------------------- features
 def encode_cells_as_features(
-    column: ColumnSchema, cells: Series, reject_unknown_categories: bool = True
+    column_schema: ColumnSchema, cells: Series, reject_unknown_categories: bool = True
 ) -> FeatureArray:
     """Encode a column's cells as features, float64 [N, width]. Raises UsageError for a cell that cannot
     be read.
@@ -307,61 +316,61 @@ def encode_cells_as_features(
     reject_unknown_categories: whether a category that the column does not know is an error; if not,
         all features are 0 for it
     """
-    if column.kind == NUMBER:
-        numbers = parse_numbers(column, cells)
+    if column_schema.kind == NUMBER:
+        numbers = parse_number_column(column_schema, cells)
         with np.errstate(over="ignore", invalid="ignore"):
-            standardised = (numbers - column.mean) / column.scale
+            standardised = (numbers - column_schema.mean) / column_schema.scale
             # A missing value becomes 0, the mean; infinity is kept, and refused below.
             standardised = np.nan_to_num(standardised, nan=0.0, posinf=np.inf, neginf=-np.inf)
             is_finite = np.isfinite(standardised.astype(np.float32)).all()
         if not is_finite:
             raise UsageError(
-                f"The numbers of column {column.name!r} are too large to standardise in 32-bit "
+                f"The numbers of column {column_schema.name!r} are too large to standardise in 32-bit "
                 "numbers; rescale them."
             )
         return standardised[:, None]
-    texts = replace_missing_texts_by_none(convert_column_to_texts(cells), column.missing)
-    if column.kind == WORDS:
-        return count_hashed_words(texts)
-    if column.kind == LEFT_OUT:
+    texts = replace_missing_texts_by_none(convert_column_to_texts(cells), column_schema.missing)
+    if column_schema.kind == WORDS:
+        return encode_texts_as_hashed_words(texts)
+    if column_schema.kind == LEFT_OUT:
         return np.zeros((len(cells), 0))
-    values = match_texts_to_categories(column, texts, reject_unknown_categories)
-    categories = np.array(column.categories, dtype=object)
+    values = match_texts_to_categories(column_schema, texts, reject_unknown_categories)
+    categories = np.array(column_schema.categories, dtype=object)
     is_category = values[:, None] == categories  # [N, number of categories]
     return is_category.astype(float)
 
 
 def match_texts_to_categories(
-    column: ColumnSchema, texts: Series, reject_unknown_categories: bool
-) -> TextArray:
+    column_schema: ColumnSchema, texts: Series, reject_unknown_categories: bool
+) -> TextOrNoneArray:
     """Find the category of each text: object [N], spelt as in the column; None for a missing or unknown
     one."""
     category_by_key = {}
-    for text in (*column.other_categories, *column.categories):
-        category_by_key[normalise_category_text(text, column.ignore_case)] = text
+    for text in (*column_schema.other_categories, *column_schema.categories):
+        category_by_key[make_category_comparison_key(text, column_schema.ignore_case)] = text
     matched = {}
     for text in texts.dropna().unique():
-        key = normalise_category_text(text, column.ignore_case)
+        key = make_category_comparison_key(text, column_schema.ignore_case)
         if key in category_by_key:
             matched[text] = category_by_key[key]
         elif reject_unknown_categories:
-            allowed = ", ".join(map(repr, column.categories[:12]))
+            allowed = ", ".join(map(repr, column_schema.categories[:12]))
             raise UsageError(
-                f"Column {column.name!r} has the value {text[:40]!r}, which the training rows do "
+                f"Column {column_schema.name!r} has the value {text[:40]!r}, which the training rows do "
                 f"not have; they have {allowed}: correct it, or leave it empty for a missing value."
             )
     return np.array([matched.get(text) for text in texts], dtype=object)
 
 
-def normalise_category_text(text: str, ignore_case: bool) -> TextOrNumber:
-    """A form of a text that is equal for texts of the same category, such as 1 and 1.0."""
+def make_category_comparison_key(text: str, ignore_case: bool) -> TextOrNumber:
+    """Make a key that is equal for texts of the same category, such as 1 and 1.0."""
     has_leading_zero = re.match(r"[+-]?0\d", text)
     if is_plain_number(text) and not has_leading_zero:
         return float(text)
     return text.casefold() if ignore_case else text
 
 
-def count_hashed_words(texts: Iterable[str | None]) -> FeatureArray:
+def encode_texts_as_hashed_words(texts: Iterable[str | None]) -> FeatureArray:
     """Encode texts as hashed bags of words, float64 [N, HASHED_FEATURES].
 
     A hash of each word chooses the feature in which it is counted, and the sign. Each row is scaled

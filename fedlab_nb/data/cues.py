@@ -35,9 +35,8 @@ PixelRowsInShape = list[list[bool]]  # whether a pixel belongs to the figure
 
 TINT_VERSION = 2  # raise it whenever tinted images change: it is part of their digest
 TINT_REACH = 0.2  # distance in colour up to which a pixel counts (mostly) as background
-COLOURS = (
-    "red blue green yellow purple orange pink brown black grey".split()
-)  # names of CSS colours
+# Names of CSS colours.
+COLOURS = "red blue green yellow purple orange pink brown black grey".split()
 LUMA = (0.299, 0.587, 0.114)  # weights of red, green and blue in the brightness of a colour
 FIGURE_SHARE = 10 / 32  # of the image's height
 SMALLEST_FIGURE = 5  # pixels a side; with fewer, the ten figures cannot be told apart
@@ -48,10 +47,10 @@ SUBPIXELS = 8  # points along a pixel's side, used to decide whether most of it 
 def tint_background(
     images: Images,
     labels: Labels,
-    strength: float,
+    strength_0_to_1: float,
     *,
     class_count: int,
-    agreement: float = 1.0,
+    agreement_probability: float = 1.0,
     generator: Generator | None = None,
 ) -> Images:
     """Move the background of images towards the colour of their class (a grey level if there is one
@@ -59,9 +58,9 @@ def tint_background(
 
     images: float32 [N, C, H, W] in [0, 1], C = 1 or 3
     labels: int64 [N]
-    strength: 0 leaves the images as they are, 1 replaces the background colour
-    agreement: probability that the tint is the label's; otherwise it is that of a class drawn from
-        `generator`. With agreement=0 the tint does not depend on the label: on a test set it shows
+    strength_0_to_1: 0 leaves the images as they are, 1 replaces the background colour
+    agreement_probability: that the tint is the label's; otherwise it is that of a class drawn from
+        `generator`. With 0 the tint does not depend on the label: on a test set it shows
         which models rely on the shortcut
 
     The background colour of an image is the median of its border; pixels of other colours, the ink,
@@ -69,29 +68,28 @@ def tint_background(
     """
     import torch
 
-    strength = check_number("tint", strength, 0, 1)
-    agreement = check_number("agreement", agreement, 0, 1)
+    strength_0_to_1 = check_number("tint", strength_0_to_1, 0, 1)
+    agreement_probability = check_number("agreement_probability", agreement_probability, 0, 1)
     if images.ndim != 4:
         raise UsageError(
             f"A tint needs images [N, C, H, W], but the samples have shape {tuple(images.shape[1:])}."
         )
-    if agreement < 1 and generator is None:
+    if agreement_probability < 1 and generator is None:
         raise UsageError(
-            "agreement is below 1, so tint_background needs a generator to draw the other tints from."
+            "agreement_probability is below 1, so tint_background needs a generator to draw the other tints from."
         )
-    cue_labels = draw_cue_labels(labels, agreement, class_count, generator)
+    cue_labels = draw_cue_labels(labels, agreement_probability, class_count, generator)
     pixels = images.numpy().astype(np.float64)
     channels = pixels.shape[1]
     palette = np.array(make_palette(class_count, channels))
     colours = palette[cue_labels.numpy()][:, :, None, None]
     background = measure_background_colours(pixels)[:, :, None, None]
     difference = pixels - background
-    squared_difference = (difference * difference).swapaxes(
-        0, 1
-    )  # channels first, to sum over them
+    # Channels first, to sum over them.
+    squared_difference = (difference * difference).swapaxes(0, 1)
     squared_distance = sum_rows_in_fixed_order(squared_difference) / channels
     nearness = compute_exponential_decay(squared_distance / (2 * TINT_REACH * TINT_REACH))[:, None]
-    tinted = pixels + strength * nearness * (colours - background)
+    tinted = pixels + strength_0_to_1 * nearness * (colours - background)
     return torch.from_numpy(np.clip(tinted, 0.0, 1.0)).to(images.dtype)
 
 
@@ -105,7 +103,8 @@ def measure_background_colours(images: ImageArray) -> Colours:
 
 
 def compute_lower_median(values_along_last_axis: np.ndarray) -> np.ndarray:
-    """The median along the last axis; for an even number of values, the lower of the middle two."""
+    """Compute the median along the last axis; for an even number of values, the lower of the
+    middle two."""
     ascending = np.sort(values_along_last_axis, axis=-1)
     middle = (ascending.shape[-1] - 1) // 2
     return ascending[..., middle]
@@ -141,18 +140,18 @@ def make_palette(class_count: int, channel_count: int) -> ColourOfEachClass:
 def stamp_shape(
     images: Images,
     labels: Labels,
-    strength: float,
+    strength_0_to_1: float,
     *,
     class_count: int,
-    agreement: float = 1.0,
+    agreement_probability: float = 1.0,
     generator: Generator | None = None,
 ) -> Images:
     """Stamp the figure of its class on each image, in a colour and at a place drawn from `generator`.
 
     images: float32 [N, C, H, W] in [0, 1], C = 1 or 3
     labels: int64 [N]
-    strength: how opaque the figure is: 0 leaves the images as they are, 1 is the paper's
-    agreement: probability that the figure is the label's; otherwise it is that of a class drawn
+    strength_0_to_1: how opaque the figure is: 0 leaves the images as they are, 1 is the paper's
+    agreement_probability: that the figure is the label's; otherwise it is that of a class drawn
         from `generator`
 
     Returns a new tensor. Raises UsageError for features, images too small, more than ten classes,
@@ -160,14 +159,14 @@ def stamp_shape(
     """
     import torch
 
-    strength = check_number("tint", strength, 0, 1)
-    agreement = check_number("agreement", agreement, 0, 1)
+    strength_0_to_1 = check_number("tint", strength_0_to_1, 0, 1)
+    agreement_probability = check_number("agreement_probability", agreement_probability, 0, 1)
     check_shapes_can_be_stamped(images, class_count, generator)
-    cue_labels = draw_cue_labels(labels, agreement, class_count, generator).tolist()
+    cue_labels = draw_cue_labels(labels, agreement_probability, class_count, generator).tolist()
     channels, height, width = images.shape[1:]
     size = max(SMALLEST_FIGURE, round(FIGURE_SHARE * height))
     figures = [torch.tensor(draw_shape_mask(name, size, width)) for name in SHAPES[:class_count]]
-    colours = torch.tensor(list_shape_colours(channels), dtype=images.dtype)
+    colours = torch.tensor(list_ten_shape_colours(channels), dtype=images.dtype)
     chosen_colours = torch.randint(len(colours), (len(images),), generator=generator).tolist()
     relative_positions = torch.rand(
         len(images), 2, generator=generator, dtype=torch.float32
@@ -180,7 +179,7 @@ def stamp_shape(
         top = int(relative_positions[i][0] * (height - rows + 1))
         left = int(relative_positions[i][1] * (width - columns + 1))
         patch = stamped[i, :, top : top + rows, left : left + columns]  # a view: changes in place
-        patch[:, figure] += strength * (colour - patch[:, figure])
+        patch[:, figure] += strength_0_to_1 * (colour - patch[:, figure])
     return stamped
 
 
@@ -203,18 +202,18 @@ def check_shapes_can_be_stamped(
         raise UsageError("stamp_shape needs a generator to draw colours and places from.")
 
 
-def list_shape_colours(channels: int) -> ColourOfEachClass:
+def list_ten_shape_colours(channel_count: int) -> ColourOfEachClass:
     """List the ten colours, in [0, 1], or their brightness if there is one channel."""
     from PIL.ImageColor import getrgb
 
     colours = []
     for name in COLOURS:
         red, green, blue = (level / 255 for level in getrgb(name))
-        if channels == 3:
+        if channel_count == 3:
             colours.append([red, green, blue])
         else:
             brightness = LUMA[0] * red + LUMA[1] * green + LUMA[2] * blue
-            colours.append([brightness] * channels)
+            colours.append([brightness] * channel_count)
     return colours
 
 
@@ -236,9 +235,10 @@ def draw_shape_mask(shape_name: str, row_count: int, max_column_count: int) -> P
     return (2 * covered_points > SUBPIXELS**2).tolist()
 
 
-def make_subpixel_centres(pixels: int) -> Coordinates:
-    """Divide `pixels` pixels, which reach from -1 to 1, into SUBPIXELS parts each: the parts' centres."""
-    return 2 * (np.arange(pixels * SUBPIXELS) + 0.5) / SUBPIXELS / pixels - 1
+def make_subpixel_centres(pixel_count: int) -> Coordinates:
+    """Divide `pixel_count` pixels, which reach from -1 to 1, into SUBPIXELS parts each: the parts'
+    centres."""
+    return 2 * (np.arange(pixel_count * SUBPIXELS) + 0.5) / SUBPIXELS / pixel_count - 1
 
 
 def make_point_in_star_or_polygon_test(
@@ -269,23 +269,23 @@ def make_point_in_star_or_polygon_test(
     return is_inside
 
 
-def is_in_disc(x: Coordinates, y: Coordinates) -> BooleanMask:
+def are_points_in_disc(x: Coordinates, y: Coordinates) -> BooleanMask:
     return x * x + y * y <= 1
 
 
-def is_in_triangle(x: Coordinates, y: Coordinates) -> BooleanMask:
+def are_points_in_triangle(x: Coordinates, y: Coordinates) -> BooleanMask:
     return 2 * abs(x) <= y + 1
 
 
-def is_in_square(x: Coordinates, y: Coordinates) -> BooleanMask:
+def are_points_in_square(x: Coordinates, y: Coordinates) -> BooleanMask:
     return abs(x) + 0 * y <= 1
 
 
-def is_in_diamond(x: Coordinates, y: Coordinates) -> BooleanMask:
+def are_points_in_diamond(x: Coordinates, y: Coordinates) -> BooleanMask:
     return abs(x) + abs(y) <= 1
 
 
-def is_in_heart(x: Coordinates, y: Coordinates) -> BooleanMask:
+def are_points_in_heart(x: Coordinates, y: Coordinates) -> BooleanMask:
     """(u² + v² - 1)³ - u² v³ <= 0 with u = √1.35 x and v = -(1.2 y + 0.1).
 
     Cubes are written as products, since a library's power differs in its last bits from processor to
@@ -296,21 +296,21 @@ def is_in_heart(x: Coordinates, y: Coordinates) -> BooleanMask:
     return circle * circle * circle <= -1.35 * x * x * (lowered * lowered * lowered)
 
 
-def is_in_cross(x: Coordinates, y: Coordinates) -> BooleanMask:
+def are_points_in_cross(x: Coordinates, y: Coordinates) -> BooleanMask:
     return np.minimum(abs(x), abs(y)) <= 0.31
 
 
 # {figure: the test of whether points of the square [-1, 1]², with y pointing down, lie in it}. Class c
 # has the c-th figure, as in the authors' code.
 INSIDE_TESTS = {
-    "circle": is_in_disc,
-    "triangle": is_in_triangle,
-    "square": is_in_square,
-    "ellipse": is_in_disc,
+    "circle": are_points_in_disc,
+    "triangle": are_points_in_triangle,
+    "square": are_points_in_square,
+    "ellipse": are_points_in_disc,
     "star": make_point_in_star_or_polygon_test(5, 0.45),
-    "diamond": is_in_diamond,
-    "heart": is_in_heart,
-    "cross": is_in_cross,
+    "diamond": are_points_in_diamond,
+    "heart": are_points_in_heart,
+    "cross": are_points_in_cross,
     "pentagon": make_point_in_star_or_polygon_test(5),
     "hexagon": make_point_in_star_or_polygon_test(6),
 }
@@ -319,15 +319,17 @@ SHAPES = tuple(INSIDE_TESTS)
 
 # ------------------------------------------------------------------------------------------ labels
 def draw_cue_labels(
-    labels: Labels, agreement: float, class_count: int, generator: Generator | None
+    labels: Labels, agreement_probability: float, class_count: int, generator: Generator | None
 ) -> Labels:
-    """Draw the class [N] whose cue each image gets: its own with probability `agreement`, otherwise
-    any."""
+    """Draw the class [N] whose cue each image gets: its own with probability
+    `agreement_probability`, otherwise any."""
     import torch
 
-    if agreement == 1:
+    if agreement_probability == 1:
         return labels
-    is_tied = torch.rand(len(labels), generator=generator, dtype=torch.float32) < agreement
+    is_tied = (
+        torch.rand(len(labels), generator=generator, dtype=torch.float32) < agreement_probability
+    )
     any_labels = torch.randint(class_count, (len(labels),), generator=generator)
     return torch.where(is_tied, labels, any_labels)
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from fedlab_nb.data.schema import InputSchema
     from fedlab_nb.tensor_types import ClientIndexPerSample, Labels, Samples
 
-Names = tuple[str, ...]
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")  # the arrays that a data set is made of
 OPTIONAL = ("x_public", "y_public", "client_train")
 
@@ -73,17 +72,17 @@ class Dataset:
     about: str = ""
 
     def __post_init__(self) -> None:
-        self._check_part("train", self.x_train, self.y_train)
-        self._check_part("test", self.x_test, self.y_test)
-        self._check_shape("test", self.x_test)
+        self._check_samples_and_labels("train", self.x_train, self.y_train)
+        self._check_samples_and_labels("test", self.x_test, self.y_test)
+        self._check_sample_shape("test", self.x_test)
         if self.x_public is not None:
-            self._check_shape("public", self.x_public)
+            self._check_sample_shape("public", self.x_public)
         if self.client_train is not None:
             self._check_client_index_per_training_sample(self.client_train)
         if self.client_test is not None:
             self._check_client_index_per_test_sample(self.client_test)
 
-    def _check_part(
+    def _check_samples_and_labels(
         self, part: Literal["train", "test", "public"], samples: Samples, labels: Labels
     ) -> None:
         import torch
@@ -105,7 +104,9 @@ class Dataset:
                 f"0..{self.classes - 1}, the class names."
             )
 
-    def _check_shape(self, part: Literal["train", "test", "public"], samples: Samples) -> None:
+    def _check_sample_shape(
+        self, part: Literal["train", "test", "public"], samples: Samples
+    ) -> None:
         shape = tuple(samples.shape[1:])
         if shape != self.input_shape:
             raise UsageError(
@@ -132,12 +133,12 @@ class Dataset:
                 "(-1: nobody's sample)."
             )
 
-    def _check_client_index_per_test_sample(self, clients: ClientIndexPerSample) -> None:
+    def _check_client_index_per_test_sample(self, client_indices: ClientIndexPerSample) -> None:
         import torch
 
         count = len(self.client_names)
-        has_all = torch.equal(clients.unique(), torch.arange(count))
-        if not has_all or clients.shape != self.y_test.shape:
+        has_all = torch.equal(client_indices.unique(), torch.arange(count))
+        if not has_all or client_indices.shape != self.y_test.shape:
             raise UsageError(
                 f"client_test must be int64 [T], with a sample or more of each of 0..{count - 1}."
             )
@@ -151,11 +152,11 @@ class Dataset:
     def classes(self) -> int:
         return len(self.class_names)
 
-    def describe(self) -> Description:
+    def describe(self) -> DatasetDescription:
         n_fonts = 0
         if self.font_train is not None:
             n_fonts = len(self.font_train[self.font_train >= 0].unique())
-        return Description(
+        return DatasetDescription(
             name=self.name,
             input_shape=self.input_shape,
             classes=self.classes,
@@ -171,9 +172,9 @@ class Dataset:
     def __repr__(self) -> str:
         """One line, or the whole card of a table (`data/card.py`)."""
         if self.first_rows is not None:
-            from fedlab_nb.data.card import format_text_card
+            from fedlab_nb.data.card import format_data_card_as_text
 
-            return format_text_card(self)
+            return format_data_card_as_text(self)
         shape = "x".join(map(str, self.input_shape))
         public = "none" if self.x_public is None else len(self.x_public)
         return (
@@ -182,13 +183,13 @@ class Dataset:
         )
 
     def _repr_html_(self) -> str:
-        from fedlab_nb.data.card import format_html_card
+        from fedlab_nb.data.card import format_data_card_as_html
 
-        return format_html_card(self)
+        return format_data_card_as_html(self)
 
 
 @dataclass(frozen=True)
-class Description:
+class DatasetDescription:
     """What is known of a dataset before it is loaded.
 
     digest: as in `Dataset`; None while the files are not on this machine
@@ -209,13 +210,13 @@ class Description:
     n_fonts: int = 0
 
 
-def make_dataset_from_ready_arrays(
+def make_dataset_from_checked_arrays(
     dataset_name: str,
     content_digest: str,
     arrays_by_name: Mapping[str, np.ndarray],
-    class_names: Names,
+    class_names: tuple[str, ...],
     dataset_note: str,
-    client_names: Names,
+    client_names: tuple[str, ...],
     schema: InputSchema | None = None,
 ) -> Dataset:
     """Make a Dataset of NumPy arrays that are checked and scaled already.
@@ -243,7 +244,7 @@ def make_dataset_from_ready_arrays(
     )
 
 
-def hash_to_content_id(*parts: object) -> str:
+def hash_parts_to_short_id(*parts: object) -> str:
     """Make a short content id: SHA-256 over the parts in order, byte strings as they are and all others
     as text."""
     content = hashlib.sha256()

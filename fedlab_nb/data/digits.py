@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fedlab_nb.data.array_types import LabelArray, PixelsAndLabelRows
-from fedlab_nb.data.dataset import Dataset, Description, hash_to_content_id
+from fedlab_nb.data.dataset import Dataset, DatasetDescription, hash_parts_to_short_id
 from fedlab_nb.data.partition import apportion_total_by_counts
 from fedlab_nb.data.schema import make_image_schema
 from fedlab_nb.declared import read_toml
@@ -28,7 +28,7 @@ CLASS_NAMES = tuple("0123456789")
 
 
 @dataclass(frozen=True)
-class Source:
+class PackageFile:
     """A file of a package. Each line is an image: its pixels, then its class.
 
     package: the package's name, as it is imported
@@ -53,7 +53,7 @@ class Source:
 
 
 SOURCES = {
-    name: Source(**fields) for name, fields in read_toml("data/datasets.toml")["files"].items()
+    name: PackageFile(**fields) for name, fields in read_toml("data/datasets.toml")["files"].items()
 }
 NAMES = tuple(SOURCES)
 
@@ -71,11 +71,11 @@ def load(name: str = "digits") -> Dataset:
     shape = (1, source.side, source.side)
     pixels = rows[:, :-1].astype(np.float32).reshape(-1, *shape) / source.brightest
     labels = rows[:, -1].astype(np.int64)
-    train, test, public = split_samples(labels, source.test, source.public)
+    train, test, public = split_indices_in_class_proportions(labels, source.test, source.public)
     x_train, x_test, x_public = pixels[train], pixels[test], pixels[public]
     y_train, y_test, y_public = labels[train], labels[test], labels[public]
     contents = [part.tobytes() for part in (x_train, y_train, x_test, y_test, x_public)]
-    if hash_to_content_id(*contents) != source.digest:
+    if hash_parts_to_short_id(*contents) != source.digest:
         raise RunError(
             f"{source.package} has other images than those of {name!r}; {source.install}."
         )
@@ -93,9 +93,9 @@ def load(name: str = "digits") -> Dataset:
     )
 
 
-def describe(name: str = "digits") -> Description:
+def describe(name: str = "digits") -> DatasetDescription:
     source = SOURCES[name]
-    return Description(
+    return DatasetDescription(
         name=name,
         input_shape=(1, source.side, source.side),
         classes=len(CLASS_NAMES),
@@ -121,7 +121,7 @@ def read_digit_rows(name: str) -> PixelsAndLabelRows:
     )
 
 
-class SampleSplit(NamedTuple):
+class IndicesOfTrainTestAndPublic(NamedTuple):
     """Sorted indices of the samples of each part."""
 
     train: np.ndarray
@@ -129,12 +129,14 @@ class SampleSplit(NamedTuple):
     public: np.ndarray
 
 
-def split_samples(labels: LabelArray, n_test: int, n_public: int) -> SampleSplit:
+def split_indices_in_class_proportions(
+    labels: LabelArray, test_count: int, public_count: int
+) -> IndicesOfTrainTestAndPublic:
     """Split samples into three parts; all parts have the classes in the same proportions."""
     order_keys = np.array([derive_stream_seed(0, "digits split", i) for i in range(len(labels))])
     class_sizes = np.bincount(labels)
-    test_sizes = apportion_total_by_counts(class_sizes, n_test)
-    public_sizes = apportion_total_by_counts(class_sizes, n_public)
+    test_sizes = apportion_total_by_counts(class_sizes, test_count)
+    public_sizes = apportion_total_by_counts(class_sizes, public_count)
     test, public, train = [], [], []
     for c in range(len(class_sizes)):
         members = np.flatnonzero(labels == c)
@@ -143,7 +145,7 @@ def split_samples(labels: LabelArray, n_test: int, n_public: int) -> SampleSplit
         test.append(members[: test_sizes[c]])
         public.append(members[test_sizes[c] : public_end])
         train.append(members[public_end:])
-    return SampleSplit(
+    return IndicesOfTrainTestAndPublic(
         train=np.sort(np.concatenate(train)),
         test=np.sort(np.concatenate(test)),
         public=np.sort(np.concatenate(public)),

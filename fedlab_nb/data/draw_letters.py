@@ -51,10 +51,10 @@ def draw_letter_masks_in_all_fonts() -> LetterMasks:
     return is_inside.reshape(rows, CELL, columns, CELL).transpose(0, 2, 1, 3)
 
 
-def write_letter_shapes(path: Path) -> None:
+def write_letter_masks_to_npz(path: Path) -> None:
     """Write the shapes to an `.npz` file, eight cells in a byte."""
     np.savez_compressed(path, shapes=np.packbits(draw_letter_masks_in_all_fonts(), axis=-1))
 
 
 if __name__ == "__main__":
-    write_letter_shapes(Path(sys.argv[1]))
+    write_letter_masks_to_npz(Path(sys.argv[1]))

@@ -31,7 +31,7 @@ import numpy as np
 from fedlab_nb.data.array_types import IndexArray, LabelArray
 from fedlab_nb.errors import UsageError
 
-NameByClient = dict[int, str]
+NameByClientIndex = dict[int, str]
 
 FORM = re.compile(
     r"(?P<client>[A-Z]{1,2})"
@@ -43,20 +43,20 @@ HINT = (
 )
 
 
-def format_client_letters(client: int) -> str:
+def format_client_letters(client_index: int) -> str:
     """Name a client by letters on screen: 0 -> 'A', 25 -> 'Z', 26 -> 'AA'. Digits stand for
     classes."""
-    high, low = divmod(client, 26)
+    high, low = divmod(client_index, 26)
     last_letter = chr(ord("A") + low)
     if high == 0:
         return last_letter
     return format_client_letters(high - 1) + last_letter
 
 
-def parse_client_letters(letters: str) -> int:
+def parse_client_letters_to_index(letters: str) -> int:
     """Find the number of the client with these letters.
 
-    >>> [parse_client_letters(format_client_letters(k)) for k in (0, 25, 26, 53)]
+    >>> [parse_client_letters_to_index(format_client_letters(k)) for k in (0, 25, 26, 53)]
     [0, 25, 26, 53]
     """
     number = 0
@@ -66,7 +66,7 @@ def parse_client_letters(letters: str) -> int:
 
 
 @dataclass(frozen=True)
-class Edit:
+class PartitionEdit:
     """One change of a client. Client numbers count absent clients too.
 
     label: the class whose samples move; None: all classes
@@ -93,31 +93,31 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class Edits:
+class PartitionEdits:
     """Changes, in order.
 
     seed: the seed of the partition that they change; None: the run's seed. With a seed and no
         changes, all seeds of a run use the partition of this seed
     """
 
-    changes: tuple[Edit, ...] = ()
+    changes: tuple[PartitionEdit, ...] = ()
     seed: int | None = None
 
     @staticmethod
     @lru_cache(maxsize=256)
-    def parse(text: str) -> Edits:
+    def parse(edits_text: str) -> PartitionEdits:
         """Parse the edits of a short text. Raises UsageError for a text that it cannot parse.
 
-        >>> str(Edits.parse("0:A3>B,  C*")), Edits.parse("")
-        ('0: A3>B, C*', Edits(changes=(), seed=None))
+        >>> str(PartitionEdits.parse("0:A3>B,  C*")), PartitionEdits.parse("")
+        ('0: A3>B, C*', PartitionEdits(changes=(), seed=None))
         """
         seed = None
-        head, colon, edits_text = text.partition(":")
+        head, colon, text_after_seed = edits_text.partition(":")
         if colon and head.strip().isdecimal():
             seed = int(head)
-            text = edits_text
-        parts = [part.strip() for part in text.split(",")]
-        return Edits(tuple(parse_edit(part) for part in parts if part), seed)
+            edits_text = text_after_seed
+        parts = [part.strip() for part in edits_text.split(",")]
+        return PartitionEdits(tuple(parse_one_edit(part) for part in parts if part), seed)
 
     def __str__(self) -> str:
         changes = ", ".join(map(str, self.changes))
@@ -126,7 +126,7 @@ class Edits:
         return f"{self.seed}: {changes}".strip()
 
     @property
-    def sample_edits(self) -> tuple[Edit, ...]:
+    def edits_that_move_or_double(self) -> tuple[PartitionEdit, ...]:
         """The edits that change which client holds which samples: all but the names."""
         return tuple(edit for edit in self.changes if not edit.name)
 
@@ -136,17 +136,17 @@ class Edits:
         return [edit.client for edit in self.changes if edit.is_double]
 
     @property
-    def client_names(self) -> NameByClient:
+    def client_names(self) -> NameByClientIndex:
         """{client: its name} for the clients that were given a name."""
         return {edit.client: edit.name for edit in self.changes if edit.name}
 
-    def without_names(self) -> Edits:
+    def without_client_names(self) -> PartitionEdits:
         """The edits that results depend on: all but the names."""
-        return replace(self, changes=self.sample_edits)
+        return replace(self, changes=self.edits_that_move_or_double)
 
-    def with_seed_if_missing(self, seed: int) -> Edits:
+    def copy_with_seed_if_missing(self, seed: int) -> PartitionEdits:
         """Return these edits with `seed`, unless they have a seed already or change no samples."""
-        if self.seed is None and self.sample_edits:
+        if self.seed is None and self.edits_that_move_or_double:
             return replace(self, seed=seed)
         return self
 
@@ -166,16 +166,16 @@ class Edits:
                 client_count += 1
         return client_count
 
-    def apply(self, shards: Sequence[IndexArray], labels: LabelArray) -> list[IndexArray]:
+    def apply_to_shards(self, shards: Sequence[IndexArray], labels: LabelArray) -> list[IndexArray]:
         """Apply the edits to the clients' sorted `shards`, and return sorted indices into `labels`
         [N].
 
         >>> shards = [np.array([0, 1]), np.array([2])]
-        >>> Edits.parse("A1>B, B*, B>").apply(shards, np.array([0, 1, 1]))
+        >>> PartitionEdits.parse("A1>B, B*, B>").apply_to_shards(shards, np.array([0, 1, 1]))
         [array([0]), array([1]), array([1, 2])]
         """
         edited_shards = list(shards)
-        for edit in self.sample_edits:
+        for edit in self.edits_that_move_or_double:
             samples = edited_shards[edit.client]
             if edit.is_double:
                 edited_shards.append(samples)
@@ -191,18 +191,18 @@ class Edits:
         return edited_shards
 
 
-NO_EDITS = Edits()
+NO_EDITS = PartitionEdits()
 
 
-def parse_edit(text: str) -> Edit:
+def parse_one_edit(edit_text: str) -> PartitionEdit:
     """Parse one edit, such as "A3>B". Raises UsageError for a text that is not an edit."""
-    match = FORM.fullmatch(text)
+    match = FORM.fullmatch(edit_text)
     if match is None or (match["name"] is not None and not match["name"].strip()):
-        raise UsageError(f"{text!r} in moves is no move; {HINT}.")
-    return Edit(
-        client=parse_client_letters(match["client"]),
+        raise UsageError(f"{edit_text!r} in moves is no move; {HINT}.")
+    return PartitionEdit(
+        client=parse_client_letters_to_index(match["client"]),
         label=int(match["label"]) if match["label"] else None,
-        to=parse_client_letters(match["to"]) if match["to"] else None,
+        to=parse_client_letters_to_index(match["to"]) if match["to"] else None,
         is_double=match["double"] is not None,
         name=(match["name"] or "").strip(),
     )

@@ -19,23 +19,28 @@ from fedlab_nb.data import registry
 from fedlab_nb.data.array_types import IndexArray
 from fedlab_nb.data.arrays import convert_index_lists_to_client_of_sample
 from fedlab_nb.data.cues import CUE_NOTES, CUES, TINT_VERSION, Cue
-from fedlab_nb.data.dataset import Dataset, hash_to_content_id
+from fedlab_nb.data.dataset import Dataset, hash_parts_to_short_id
 from fedlab_nb.data.edits import (
     NO_EDITS,
-    Edit,
-    Edits,
+    PartitionEdit,
+    PartitionEdits,
     format_client_letters,
     strip_and_check_client_name,
 )
-from fedlab_nb.data.input_types import ClientIndices, ClientsOrCount, DatasetSource, IndexLists
+from fedlab_nb.data.input_types import (
+    ClientIndices,
+    ClientListOrCountOfLast,
+    DatasetSource,
+    SampleIndexListPerClient,
+)
 from fedlab_nb.data.partition import (
     ALPHA_HINT,
     PARTITIONS,
     RULES,
     Partition,
     PartitionName,
-    Repair,
     Skew,
+    WayToReachMinimum,
     group_indices_by_client,
     measure_skew,
     partition_by_fonts,
@@ -129,7 +134,7 @@ class Federation:
     absent: tuple[int, ...] = ()
     unseen: tuple[int, ...] = ()
     whole: Federation | None = None
-    edits: Edits = NO_EDITS
+    edits: PartitionEdits = NO_EDITS
     origin: Mapping[str, SettingValue] = field(default_factory=dict)
 
     @property
@@ -145,15 +150,15 @@ class Federation:
             return self
         return self.whole
 
-    def leave_out(self, absent: Sequence[int], unseen: Sequence[int]) -> Federation:
+    def leave_out(self, absent_clients: Sequence[int], unseen_clients: Sequence[int]) -> Federation:
         """Make the federation without the absent and the unseen clients."""
-        present_clients = list_present_clients(self.clients, absent, unseen)
+        present_clients = list_present_clients(self.clients, absent_clients, unseen_clients)
         notes = [self.note]
-        if absent:
-            count = f"{len(absent)} of {self.clients} clients"
+        if absent_clients:
+            count = f"{len(absent_clients)} of {self.clients} clients"
             notes.append(f"Absent (trained, sent nothing): {count}.")
-        if unseen:
-            count = f"{len(unseen)} of {self.clients} clients"
+        if unseen_clients:
+            count = f"{len(unseen_clients)} of {self.clients} clients"
             notes.append(f"Unseen (a test set of its own): {count}.")
         return replace(
             self,
@@ -161,8 +166,8 @@ class Federation:
             spurious=tuple(index for index, k in enumerate(present_clients) if k in self.spurious),
             note=" ".join(notes).strip(),
             whole=self,
-            absent=tuple(absent),
-            unseen=tuple(unseen),
+            absent=tuple(absent_clients),
+            unseen=tuple(unseen_clients),
         )
 
     @property
@@ -195,22 +200,22 @@ class Federation:
     def skew(self) -> Skew:
         return measure_skew(self.label_counts.numpy())
 
-    def split(self, fraction: float) -> tuple[ClientSplit, ...]:
+    def split(self, held_out_fraction: float) -> tuple[ClientSplit, ...]:
         """Split the shard of each client into training and held-out samples.
 
-        Client k holds out round(fraction n_k) samples, at least 1 and at most n_k - 1, drawn from
-        its own stream; none if it has fewer than 2 or `fraction` is 0.
+        Client k holds out round(held_out_fraction n_k) samples, at least 1 and at most n_k - 1, drawn from
+        its own stream; none if it has fewer than 2 or the fraction is 0.
         """
         import torch
 
-        fraction = check_number("fraction", fraction, 0, 1)
+        held_out_fraction = check_number("fraction", held_out_fraction, 0, 1)
         parts = []
         for k, shard in zip(self.ids, self.shards, strict=True):
             size = len(shard)
-            if size < 2 or fraction == 0:
+            if size < 2 or held_out_fraction == 0:
                 count = 0
             else:
-                count = min(size - 1, max(1, round(fraction * size)))
+                count = min(size - 1, max(1, round(held_out_fraction * size)))
             order = torch.from_numpy(
                 make_numpy_generator(self.seed, "holdout", k).permutation(size)
             )
@@ -237,28 +242,33 @@ class Federation:
         >>> gained == int(before.label_counts[0, 3]), str(after.edits)
         (True, '4: A3>B')
         """
-        giver = self.find_client_number(client)
-        receiver = None if to is None else self.find_client_number(to)
+        giver = self.find_client_index_before_leaving_out(client)
+        receiver = None if to is None else self.find_client_index_before_leaving_out(to)
         if giver == receiver:
             raise UsageError(
                 f"Client {format_client_letters(giver)} cannot give samples to itself; name another client."
             )
-        label_index = None if label is None else self.find_label_index(label)
-        return self._add_edit(Edit(giver, label_index, receiver))
+        label_index = None if label is None else self.find_class_index(label)
+        return self._copy_with_edit(PartitionEdit(giver, label_index, receiver))
 
     def double(self, client: int | str) -> Federation:
         """Add a client after all others that holds the same samples as `client`. Returns a new
         Federation."""
-        return self._add_edit(Edit(self.find_client_number(client), is_double=True))
+        return self._copy_with_edit(
+            PartitionEdit(self.find_client_index_before_leaving_out(client), is_double=True)
+        )
 
     def rename(self, client: int | str, name: str) -> Federation:
         """Name a client; plots and sentences show the name beside its letter. Returns a new
         Federation."""
-        return self._add_edit(
-            Edit(self.find_client_number(client), name=strip_and_check_client_name(name))
+        return self._copy_with_edit(
+            PartitionEdit(
+                self.find_client_index_before_leaving_out(client),
+                name=strip_and_check_client_name(name),
+            )
         )
 
-    def _add_edit(self, edit: Edit) -> Federation:
+    def _copy_with_edit(self, edit: PartitionEdit) -> Federation:
         """Deal this federation out again with one more edit. Raises UsageError if `federate` did not
         make it."""
         if not self.origin:
@@ -266,32 +276,32 @@ class Federation:
                 "This Federation was put together by hand, so that it cannot be dealt out again "
                 "with a change; make it with fl.federate."
             )
-        edits = replace(self.edits, changes=(*self.edits.changes, edit)).with_seed_if_missing(
+        edits = replace(self.edits, changes=(*self.edits.changes, edit)).copy_with_seed_if_missing(
             self.seed
         )
         return federate(**{**self.origin, "moves": edits})
 
-    def find_client_number(self, client: int | str) -> int:
-        """The number of a client, counted as if nobody were absent, from its letter, name or
+    def find_client_index_before_leaving_out(self, client_name_letter_or_index: int | str) -> int:
+        """Find the index of a client, counted as if nobody were absent, from its letter, name or
         number."""
         count = self._federation_before_leaving_out.clients
-        if not isinstance(client, str):
-            return int(check_whole_number("client", client, 0, count - 1))
+        if not isinstance(client_name_letter_or_index, str):
+            return int(check_whole_number("client", client_name_letter_or_index, 0, count - 1))
         numbers = {format_client_letters(k): k for k in range(count)}
         if self.origin.get("partition") == "natural":
             for k, name in enumerate(self.dataset.client_names):
                 numbers[name] = k
         for k, name in self.edits.client_names.items():
             numbers[name] = k
-        return numbers[check_allowed_name("client", client, numbers)]
+        return numbers[check_allowed_name("client", client_name_letter_or_index, numbers)]
 
-    def find_label_index(self, label: int | str) -> int:
-        """The index of a class, from its name or its index."""
-        if isinstance(label, str):
+    def find_class_index(self, class_name_or_index: int | str) -> int:
+        """Find the index of a class, from its name or its index."""
+        if isinstance(class_name_or_index, str):
             return self.dataset.class_names.index(
-                check_allowed_name("class", label, self.dataset.class_names)
+                check_allowed_name("class", class_name_or_index, self.dataset.class_names)
             )
-        return int(check_whole_number("label", label, 0, self.classes - 1))
+        return int(check_whole_number("label", class_name_or_index, 0, self.classes - 1))
 
     def settings(self) -> SettingsByName:
         """The settings of a run that give all its seeds this one federation.
@@ -300,15 +310,15 @@ class Federation:
         shards.
         """
         if not self.is_made_by_federate():
-            dataset = name_clients_by_index_lists(
+            dataset = copy_dataset_with_clients_of_index_lists(
                 self.dataset, self._federation_before_leaving_out.shards
             )
             return {
                 "dataset": get_or_register_source_name(dataset),
                 "partition": "natural",
                 "seed": self.seed,
-                "absent": format_client_list(self.absent),
-                "unseen": format_client_list(self.unseen),
+                "absent": format_client_list_as_setting(self.absent),
+                "unseen": format_client_list_as_setting(self.unseen),
             }
         partition_seed = self.seed if self.edits.seed is None else self.edits.seed
         settings = dict(self.origin)
@@ -316,8 +326,8 @@ class Federation:
         settings["dataset"] = get_or_register_source_name(settings["dataset"])
         settings["minimum"] = settings["minimum"] or 0
         settings["spurious"] = ",".join(map(str, self.spurious_clients))
-        settings["absent"] = format_client_list(self.absent)
-        settings["unseen"] = format_client_list(self.unseen)
+        settings["absent"] = format_client_list_as_setting(self.absent)
+        settings["unseen"] = format_client_list_as_setting(self.unseen)
         return settings
 
     def is_made_by_federate(self) -> bool:
@@ -359,14 +369,14 @@ def federate(
     size_sigma: float = 0.0,
     share: float = 1.0,
     minimum: int | None = None,
-    repair: Repair = "move",
-    indices: IndexLists | None = None,
-    moves: str | Edits = "",
+    repair: WayToReachMinimum = "move",
+    indices: SampleIndexListPerClient | None = None,
+    moves: str | PartitionEdits = "",
     spurious: Iterable[int] = (),
     cue: Cue = "tint",
     tint: float = 0.8,
-    absent: ClientsOrCount = (),
-    unseen: ClientsOrCount = (),
+    absent: ClientListOrCountOfLast = (),
+    unseen: ClientListOrCountOfLast = (),
 ) -> Federation:
     """Divide the training samples of `dataset` among `clients`. The same arguments give the same
     Federation.
@@ -413,14 +423,14 @@ def federate(
     dataset = registry.load(dataset)
     seed = check_whole_number("seed", seed)
     if indices is not None:
-        dataset = name_clients_by_index_lists(dataset, indices)
+        dataset = copy_dataset_with_clients_of_index_lists(dataset, indices)
         source = None
     changed_rule = {
         "minimum": minimum,
         "repair": None if repair == "move" else repair,
         "size_sigma": size_sigma or None,
     }
-    partition = choose_partition(
+    partition = choose_partition_and_check_settings(
         partition,
         dataset.name,
         len(dataset.client_names),
@@ -431,7 +441,7 @@ def federate(
     alpha = check_number("alpha", alpha, 0, excludes_low=True, hint=ALPHA_HINT)
     if clients is None:
         clients = USUAL_CLIENTS
-    edits = moves if isinstance(moves, Edits) else Edits.parse(moves)
+    edits = moves if isinstance(moves, PartitionEdits) else PartitionEdits.parse(moves)
     partition_seed = seed if edits.seed is None else edits.seed
 
     used = None
@@ -467,7 +477,7 @@ def federate(
         origin["alpha"] = alpha
         origin["clients"] = clients
     edits.check_and_count_resulting_clients(len(result.shards), dataset.classes)
-    if edits.sample_edits:
+    if edits.edits_that_move_or_double:
         result = apply_edits_to_partition(edits, result, dataset, partition_seed)
     shards = tuple(torch.from_numpy(shard) for shard in result.shards)
     marked_clients = sort_and_check_spurious_clients(spurious, len(shards))
@@ -483,7 +493,7 @@ def federate(
     everybody = Federation(
         dataset=dataset,
         shards=shards,
-        partition="own" if edits.sample_edits else partition,
+        partition="own" if edits.edits_that_move_or_double else partition,
         alpha=alpha,
         seed=seed,
         minimum=result.minimum,
@@ -505,38 +515,40 @@ def federate(
 
 
 # -------------------------------------------------------------------------------- which partition
-def choose_partition(
-    chosen_partition: PartitionName | None,
+def choose_partition_and_check_settings(
+    chosen_partition_or_none: PartitionName | None,
     dataset_name: str,
     named_client_count: int,
-    other_settings: Mapping[str, SettingValue],
+    other_settings_or_none: Mapping[str, SettingValue],
 ) -> PartitionName:
-    """The partition: the `chosen_partition` one, else `natural` where the data set `dataset_name`
-    names its clients, else `dirichlet`.
+    """Choose the partition: `chosen_partition_or_none`, else `natural` where the data set
+    `dataset_name` names its clients, else `dirichlet`.
 
     named_client_count: how many clients the data set names, 0 for none
-    other_settings: other settings of a federation by name, None for one that was not given
+    other_settings_or_none: other settings of a federation by name, None for one that was not given
 
     Raises UsageError for an unknown partition, and for settings that natural clients cannot have.
     """
-    if chosen_partition is not None:
-        check_allowed_name("partition", chosen_partition, PARTITIONS)
-        partition = chosen_partition
+    if chosen_partition_or_none is not None:
+        check_allowed_name("partition", chosen_partition_or_none, PARTITIONS)
+        partition = chosen_partition_or_none
     elif named_client_count:
         partition = "natural"
     else:
         partition = "dirichlet"
     if partition == "natural":
         # alpha beside a `natural` that was asked for is as unused as beside `iid`
-        ignored = ("clients",) if chosen_partition is None else ("clients", "alpha")
-        check_natural_partition_settings(dataset_name, named_client_count, other_settings, ignored)
+        ignored = ("clients",) if chosen_partition_or_none is None else ("clients", "alpha")
+        check_natural_partition_settings(
+            dataset_name, named_client_count, other_settings_or_none, ignored
+        )
     return partition
 
 
 def check_natural_partition_settings(
     dataset_name: str,
     named_client_count: int,
-    other_settings: Mapping[str, SettingValue],
+    other_settings_or_none: Mapping[str, SettingValue],
     ignored_setting_names: Sequence[str],
 ) -> None:
     """Raise UsageError if partition `natural` is impossible for the data, or with these settings.
@@ -551,12 +563,12 @@ def check_natural_partition_settings(
         )
     reason = f"data set {dataset_name!r} has {named_client_count} clients of its own"
     advice = "leave that out, or set partition='dirichlet' to divide the samples anew"
-    clients = other_settings.get("clients")
+    clients = other_settings_or_none.get("clients")
     if clients not in (None, named_client_count):
         raise UsageError(f"clients is {clients}, but {reason}; {advice}.")
     useless = [
         key
-        for key, value in other_settings.items()
+        for key, value in other_settings_or_none.items()
         if value is not None and key not in ignored_setting_names
     ]
     if useless:
@@ -567,12 +579,12 @@ def check_natural_partition_settings(
 
 
 def check_font_partition_settings(
-    dataset_name: str, data_has_fonts: bool, other_settings: Mapping[str, SettingValue]
+    dataset_name: str, data_has_fonts: bool, other_settings_or_none: Mapping[str, SettingValue]
 ) -> None:
     """Raise UsageError if partition `fonts` is impossible for the data, or with these settings.
 
     data_has_fonts: whether the data set `dataset_name` gives the font of each sample
-    other_settings: settings, by name, that have no use if clients get whole fonts; None for one
+    other_settings_or_none: settings, by name, that have no use if clients get whole fonts; None for one
         that was not given
     """
     if not data_has_fonts:
@@ -580,7 +592,7 @@ def check_font_partition_settings(
             f"Partition 'fonts' needs samples in fonts, and the data set {dataset_name!r} has none; set "
             f"dataset='glyphs', or another partition: {', '.join(RULES)}."
         )
-    useless = [key for key, value in other_settings.items() if value is not None]
+    useless = [key for key, value in other_settings_or_none.items() if value is not None]
     if useless:
         raise UsageError(
             f"{' and '.join(useless)} cannot be set with partition 'fonts', whose clients get "
@@ -593,56 +605,61 @@ def partition_dataset(
     dataset: Dataset,
     partition: PartitionName,
     client_count: int,
-    used_indices: IndexArray | None,
+    used_indices_or_none_for_all: IndexArray | None,
     seed: int,
     rule_settings: Mapping[str, SettingValue],
 ) -> Partition:
-    """Deal the samples `used_indices` (None: all) out to clients.
+    """Deal the samples `used_indices_or_none_for_all` out to clients.
 
     rule_settings: the settings of RULES, as `partition_samples` takes them
     """
     if partition == "natural":
-        return partition_by_named_clients(dataset, used_indices)
+        return partition_by_named_clients(dataset, used_indices_or_none_for_all)
     rng = make_numpy_generator(seed, "partition")
     if partition == "fonts":
-        return partition_used_fonts(dataset, used_indices, client_count, rng)
+        return partition_used_samples_by_fonts(
+            dataset, used_indices_or_none_for_all, client_count, rng
+        )
     labels = dataset.y_train.numpy()
-    if used_indices is not None:
-        labels = labels[used_indices]
+    if used_indices_or_none_for_all is not None:
+        labels = labels[used_indices_or_none_for_all]
     dealt = partition_samples(
         labels, dataset.classes, client_count, rng, partition=partition, **rule_settings
     )
-    if used_indices is None:
+    if used_indices_or_none_for_all is None:
         return dealt
-    return replace(dealt, shards=[used_indices[shard] for shard in dealt.shards])
+    return replace(dealt, shards=[used_indices_or_none_for_all[shard] for shard in dealt.shards])
 
 
 def draw_used_sample_indices(
-    dataset: Dataset, partition: PartitionName, share_of_samples: float, seed: int
+    dataset: Dataset, partition: PartitionName, share_0_to_1: float, seed: int
 ) -> IndexArray:
-    """Sorted indices of the training samples that are used: round(share N) of them at random.
+    """Draw the sorted indices of the training samples that are used: round(share N) of them at
+    random.
 
     With natural clients it is round(share n_k) of each client, at least 1.
     """
-    share_of_samples = check_number(
-        "share", share_of_samples, 0, 1, excludes_low=True, hint="1 uses all training samples"
+    share_0_to_1 = check_number(
+        "share", share_0_to_1, 0, 1, excludes_low=True, hint="1 uses all training samples"
     )
     if partition != "natural" or dataset.client_train is None:
         samples = len(dataset.y_train)
-        count = max(1, round(share_of_samples * samples))
+        count = max(1, round(share_0_to_1 * samples))
         return np.sort(make_numpy_generator(seed, "share").permutation(samples)[:count])
     parts = []
-    for k, samples_of_client in enumerate(list_sample_indices_by_client(dataset)):
-        count = max(1, round(share_of_samples * len(samples_of_client)))
+    for k, samples_of_client in enumerate(list_sample_indices_of_named_clients(dataset)):
+        count = max(1, round(share_0_to_1 * len(samples_of_client)))
         parts.append(make_numpy_generator(seed, "share", k).permutation(samples_of_client)[:count])
     return np.sort(np.concatenate(parts))
 
 
-def partition_by_named_clients(dataset: Dataset, used_indices: IndexArray | None) -> Partition:
-    """Give the samples `used_indices` (None: all) to the data's own clients."""
-    shards = list_sample_indices_by_client(dataset)
-    if used_indices is not None:
-        shards = [np.intersect1d(shard, used_indices) for shard in shards]
+def partition_by_named_clients(
+    dataset: Dataset, used_indices_or_none_for_all: IndexArray | None
+) -> Partition:
+    """Give the samples `used_indices_or_none_for_all` to the data's own clients."""
+    shards = list_sample_indices_of_named_clients(dataset)
+    if used_indices_or_none_for_all is not None:
+        shards = [np.intersect1d(shard, used_indices_or_none_for_all) for shard in shards]
     names = ", ".join(dataset.client_names[:SHOWN_NAMES])
     if len(dataset.client_names) > SHOWN_NAMES:
         names += ", …"
@@ -656,8 +673,8 @@ def partition_by_named_clients(dataset: Dataset, used_indices: IndexArray | None
     )
 
 
-def list_sample_indices_by_client(dataset: Dataset) -> list[IndexArray]:
-    """Sorted indices of the training samples of each of the data set's own clients."""
+def list_sample_indices_of_named_clients(dataset: Dataset) -> list[IndexArray]:
+    """List the sorted indices of the training samples of each of the data set's own clients."""
     if dataset.client_train is None:
         owner = np.empty(0, int)
     else:
@@ -666,30 +683,37 @@ def list_sample_indices_by_client(dataset: Dataset) -> list[IndexArray]:
     return group_indices_by_client(owner + 1, len(dataset.client_names) + 1)[1:]
 
 
-def partition_used_fonts(
-    dataset: Dataset, used_indices: IndexArray | None, client_count: int, rng: np.random.Generator
+def partition_used_samples_by_fonts(
+    dataset: Dataset,
+    used_indices_or_none_for_all: IndexArray | None,
+    client_count: int,
+    rng: np.random.Generator,
 ) -> Partition:
-    """Give each client whole fonts, of the samples `used_indices` (None: all)."""
+    """Give each client whole fonts, of the samples `used_indices_or_none_for_all`."""
     assert dataset.font_train is not None
     fonts = dataset.font_train.numpy()
-    if used_indices is not None:
-        is_used = np.isin(np.arange(len(fonts)), used_indices)
+    if used_indices_or_none_for_all is not None:
+        is_used = np.isin(np.arange(len(fonts)), used_indices_or_none_for_all)
         fonts = np.where(is_used, fonts, -1)
     return partition_by_fonts(fonts, client_count, rng)
 
 
 def apply_edits_to_partition(
-    edits: Edits, partition: Partition, dataset: Dataset, seed: int
+    edits: PartitionEdits, partition: Partition, dataset: Dataset, partition_seed: int
 ) -> Partition:
-    """Apply the edits to the partition that `seed` deals out."""
-    shards = edits.apply(partition.shards, dataset.y_train.numpy())
-    count = len(edits.sample_edits)
-    note = f"{partition.note} Moves by hand on what seed {seed} deals out: {count}.".strip()
+    """Apply the edits to the partition that `partition_seed` deals out."""
+    shards = edits.apply_to_shards(partition.shards, dataset.y_train.numpy())
+    count = len(edits.edits_that_move_or_double)
+    note = (
+        f"{partition.note} Moves by hand on what seed {partition_seed} deals out: {count}.".strip()
+    )
     return replace(partition, shards=shards, minimum=1, note=note)
 
 
-def name_clients_by_index_lists(dataset: Dataset, index_lists: IndexLists) -> Dataset:
-    """The dataset with named clients: client k has the training samples of the k-th list of
+def copy_dataset_with_clients_of_index_lists(
+    dataset: Dataset, index_lists: SampleIndexListPerClient
+) -> Dataset:
+    """Copy the dataset with named clients: client k has the training samples of the k-th list of
     indices.
 
     It gets a digest of its own. Raises UsageError unless the lists are disjoint, in range and not
@@ -703,12 +727,12 @@ def name_clients_by_index_lists(dataset: Dataset, index_lists: IndexLists) -> Da
         client_train=torch.from_numpy(owner),
         client_names=tuple(str(k) for k in range(owner.max() + 1)),
         client_test=None,
-        digest=hash_to_content_id(dataset.digest, "clients", owner.tobytes()),
+        digest=hash_parts_to_short_id(dataset.digest, "clients", owner.tobytes()),
     )
 
 
 def copy_dataset_with_cue(
-    dataset: Dataset, sample_indices: SampleIndices, cue: Cue, cue_strength: float, seed: int
+    dataset: Dataset, sample_indices: SampleIndices, cue: Cue, cue_strength_0_to_1: float, seed: int
 ) -> Dataset:
     """Copy the dataset with a cue of the label on these training images, and with a digest of its
     own."""
@@ -721,13 +745,17 @@ def copy_dataset_with_cue(
         options = {"generator": make_torch_generator(seed, "cue", cue)}
         version = (cue, seed)
     x[sample_indices] = CUES[cue](
-        x[sample_indices], y[sample_indices], cue_strength, class_count=dataset.classes, **options
+        x[sample_indices],
+        y[sample_indices],
+        cue_strength_0_to_1,
+        class_count=dataset.classes,
+        **options,
     )
     sorted_indices = np.sort(sample_indices.numpy())
-    digest = hash_to_content_id(
-        dataset.digest, *version, float(cue_strength), sorted_indices.tobytes()
+    digest = hash_parts_to_short_id(
+        dataset.digest, *version, float(cue_strength_0_to_1), sorted_indices.tobytes()
     )
-    note = CUE_NOTES[cue].format(count=len(sample_indices), strength=cue_strength)
+    note = CUE_NOTES[cue].format(count=len(sample_indices), strength=cue_strength_0_to_1)
     return replace(dataset, x_train=x, digest=digest, note=f"{dataset.note} {note}".strip())
 
 
@@ -735,7 +763,7 @@ def copy_dataset_with_cue(
 def sort_and_check_spurious_clients(
     spurious_clients: Iterable[int], client_count: int
 ) -> ClientIndices:
-    """The clients with a spurious cue, sorted and without repetition."""
+    """Return the clients with a spurious cue, sorted and without repetition."""
     if isinstance(spurious_clients, int | str) or not isinstance(spurious_clients, Iterable):
         raise UsageError(
             f"spurious is {spurious_clients!r}, but it must be a list of client numbers, such as (0, 1)."
@@ -751,14 +779,14 @@ def sort_and_check_spurious_clients(
 
 
 def list_present_clients(
-    client_count: int, absent: Sequence[int], unseen: Sequence[int]
+    client_count: int, absent_clients: Sequence[int], unseen_clients: Sequence[int]
 ) -> ClientIndices:
     """List those of `client_count` clients that are neither absent nor unseen. Raises UsageError if
     there are none, and for a client that is both."""
-    missing = {*absent, *unseen}
-    if len(missing) < len(absent) + len(unseen):
+    missing = {*absent_clients, *unseen_clients}
+    if len(missing) < len(absent_clients) + len(unseen_clients):
         raise UsageError(
-            f"absent is {list(absent)} and unseen {list(unseen)}, but a client can only be one of "
+            f"absent is {list(absent_clients)} and unseen {list(unseen_clients)}, but a client can only be one of "
             "both; name other clients."
         )
     if len(missing) >= client_count:
@@ -767,15 +795,14 @@ def list_present_clients(
 
 
 def parse_client_indices(
-    setting_name: str,
-    clients_or_count: ClientsOrCount,
+    setting_name_in_errors: str,
+    list_or_count_of_last_clients: ClientListOrCountOfLast,
     client_count: int,
     client_names: Sequence[str] = (),
 ) -> ClientIndices:
     """Find which of `client_count` clients a setting names; sorted.
 
-    setting_name: the setting's name in error sentences
-    clients_or_count: a count, 2 or "2", for the last clients; or a list of numbers, letters or names:
+    list_or_count_of_last_clients: a count, 2 or "2", for the last clients; or a list of numbers, letters or names:
         (0, 3), "0,3", "A,D", "3," (the comma makes one number a list) or "oslo"
     client_names: the clients' names if the data name them
 
@@ -786,12 +813,12 @@ def parse_client_indices(
     """
     hint = "give how many clients, or a list of numbers from 0, letters or names, such as 0,3"
     clients: Iterable[int | str] | float
-    if isinstance(clients_or_count, str):
-        clients = split_client_list_or_parse_count(clients_or_count)
+    if isinstance(list_or_count_of_last_clients, str):
+        clients = split_client_list_or_parse_count(list_or_count_of_last_clients)
     else:
-        clients = clients_or_count
+        clients = list_or_count_of_last_clients
     if not isinstance(clients, Iterable):
-        removed = check_whole_number(setting_name, clients, 0, client_count, hint=hint)
+        removed = check_whole_number(setting_name_in_errors, clients, 0, client_count, hint=hint)
         return tuple(range(client_count - removed, client_count))
     number_of_name = {format_client_letters(k): k for k in range(client_count)}
     for k, name in enumerate(client_names):
@@ -802,7 +829,7 @@ def parse_client_indices(
             value = number_of_name[client] if client in number_of_name else parse_if_number(client)
             numbers.add(
                 check_whole_number(
-                    f"A client in {setting_name}", value, 0, client_count - 1, hint=hint
+                    f"A client in {setting_name_in_errors}", value, 0, client_count - 1, hint=hint
                 )
             )
     return tuple(sorted(numbers))
@@ -819,7 +846,7 @@ def split_client_list_or_parse_count(text: str) -> list[str] | float:
     return [value] if isinstance(value, str) else value
 
 
-def format_client_list(client_indices: Iterable[int]) -> str:
+def format_client_list_as_setting(client_indices: Iterable[int]) -> str:
     """Write a list of clients as the value of a setting: "3," or "0,3,"; "" for no clients."""
     return "".join(f"{k}," for k in client_indices)
 
@@ -836,7 +863,7 @@ def replace_objects_by_names_in_settings(
     """
     values = dict(settings)
     if "federation" in values:
-        values = unpack_federation_in_settings(values)
+        values = replace_federation_by_its_settings(values)
     if "dataset" not in values:
         return values
     source = values["dataset"]
@@ -847,8 +874,8 @@ def replace_objects_by_names_in_settings(
     return values
 
 
-def unpack_federation_in_settings(settings: Mapping[str, SettingValue]) -> SettingsByName:
-    """`settings` with `federation` replaced by the settings that make it.
+def replace_federation_by_its_settings(settings: Mapping[str, SettingValue]) -> SettingsByName:
+    """Replace `federation` in `settings` by the settings that make it.
 
     The seed is that of the federation unless another one is given. UsageError if any other setting
     contradicts the federation.
@@ -886,7 +913,8 @@ def unpack_federation_in_settings(settings: Mapping[str, SettingValue]) -> Setti
 
 
 def get_or_register_source_name(source: DatasetSource) -> str:
-    """The name or path of a data set. One that is only in memory is registered under a name first.
+    """Return the name or path of a data set. One that is only in memory is registered under a name
+    first.
 
     UsageError for a Federation, which has a setting of its own.
     """

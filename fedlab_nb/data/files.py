@@ -16,17 +16,17 @@ import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote
 
-from fedlab_nb.data.cells import convert_columns_to_numbers_or_texts, is_plain_number
+from fedlab_nb.data.cells import convert_nonnumeric_columns_to_texts, is_plain_number
 from fedlab_nb.data.columns import ColumnKind
 from fedlab_nb.data.dataset import shorten_error_text
-from fedlab_nb.data.input_types import FileOptions
+from fedlab_nb.data.input_types import FileOptions, FileOptionTexts
 from fedlab_nb.errors import UsageError, check_allowed_name
 from fedlab_nb.installation import format_install_command
 
@@ -81,26 +81,26 @@ class RawTable:
     notes: tuple[str, ...] = ()
 
 
-class Row(NamedTuple):
+class LineNumberAndCells(NamedTuple):
     """A row of a text file: its cells, and the line in which it ends."""
 
     line: int
     cells: list[str]
 
 
-class SplitText(NamedTuple):
+class RowsAndSeparator(NamedTuple):
     """The rows of a text, and the separator of their cells."""
 
-    rows: list[Row]
+    rows: list[LineNumberAndCells]
     separator: str
 
 
 # -------------------------------------------------------------------------------- paths and options
-def get_file_ending(path: str | Path) -> str:
-    """The ending of a path in lower case; for a compressed file both endings.
+def get_lowercase_file_ending(path: str | Path) -> str:
+    """Return the ending of a path in lower case; for a compressed file both endings.
 
-    >>> get_file_ending("a/B.CSV.gz"), get_file_ending("a.b/c.xlsx"), get_file_ending("photos")
-    ('.csv.gz', '.xlsx', '')
+    >>> [get_lowercase_file_ending(path) for path in ("a/B.CSV.gz", "a.b/c.xlsx", "photos")]
+    ['.csv.gz', '.xlsx', '']
     """
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if len(suffixes) > 1 and suffixes[-1] in (*COMPRESSIONS, ".zip"):
@@ -108,10 +108,10 @@ def get_file_ending(path: str | Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def is_table_path(path: str | Path) -> bool:
+def is_path_of_table_file(path: str | Path) -> bool:
     """True if a path, with or without options, names a table's file.
 
-    >>> is_table_path("a/b.CSV?label=age"), is_table_path("a.tsv.gz"), is_table_path("b.npz")
+    >>> is_path_of_table_file("a/b.CSV?label=age"), is_path_of_table_file("a.tsv.gz"), is_path_of_table_file("b.npz")
     (True, True, False)
     """
     text = str(path)
@@ -120,7 +120,7 @@ def is_table_path(path: str | Path) -> bool:
 
 def has_table_ending(path: str) -> bool:
     """True if a path without options has the ending of a table's file, compressed or not."""
-    ending = get_file_ending(path)
+    ending = get_lowercase_file_ending(path)
     if ending == ".zip":
         return True
     if ending.count(".") > 1:  # of a compressed file: .csv.gz
@@ -163,13 +163,15 @@ def join_path_and_options(path: str | Path, options: FileOptions) -> str:
     return f"{path}?{'&'.join(parts)}" if parts else str(path)
 
 
-def convert_file_options_to_texts(
-    options: FileOptions, allowed: Sequence[str] = OPTIONS, option_owner: str = "a table"
+def check_and_convert_file_options_to_texts(
+    options: FileOptions,
+    allowed_names: Sequence[str] = OPTIONS,
+    option_owner_in_errors: str = "a table",
 ) -> dict[str, str]:
     """Convert options to texts; lists are joined by commas. Raises UsageError for an unknown option."""
     checked = {}
     for name, value in options.items():
-        check_allowed_name(f"option of {option_owner}", name, allowed)
+        check_allowed_name(f"option of {option_owner_in_errors}", name, allowed_names)
         if value is None:
             value = ""
         if isinstance(value, list | tuple | set):
@@ -179,23 +181,25 @@ def convert_file_options_to_texts(
 
 
 # ----------------------------------------------------------------------------------------- the file
-def read_table_file(path: Path, options: Mapping[str, str]) -> RawTable:
+def read_table_file(path: Path, options: FileOptionTexts) -> RawTable:
     """Read the cells of a table's file. Raises UsageError if that is not possible."""
     path = path.expanduser()
     if not path.is_file():
         raise UsageError(f"The data file {str(path)!r} does not exist; give the path of {ENDINGS}.")
     name = path.name
-    ending = get_file_ending(path)
+    ending = get_lowercase_file_ending(path)
     try:
         data = path.read_bytes()
         data, ending, name = decompress_table(data, ending, name)
         if ending in SHEETS:
-            return use_first_row_as_header(read_spreadsheet(data, name, options), name, options)
+            raw = read_spreadsheet(data, name, options)
+            return name_columns_by_first_row_or_number(raw, name, options)
         if ending in PARQUETS:
             return read_parquet_table(data, name)
         if ending not in TEXTS:
             raise UsageError(f"{path.name} has the ending {ending!r}; give {ENDINGS}.")
-        return use_first_row_as_header(read_text_table(data, name, options), name, options)
+        raw = read_text_table(data, name, options)
+        return name_columns_by_first_row_or_number(raw, name, options)
     except UsageError:
         raise
     except ImportError as error:
@@ -219,7 +223,7 @@ def read_table_file(path: Path, options: Mapping[str, str]) -> RawTable:
         ) from None
 
 
-class TableBytes(NamedTuple):
+class BytesEndingAndName(NamedTuple):
     """The uncompressed bytes of a table's file, its ending, and its name."""
 
     data: bytes
@@ -227,15 +231,17 @@ class TableBytes(NamedTuple):
     name: str
 
 
-def decompress_table(data: bytes, ending: str, file_name: str) -> TableBytes:
+def decompress_table(
+    file_bytes: bytes, lowercase_ending: str, file_name: str
+) -> BytesEndingAndName:
     """Decompress a file if needed. Raises UsageError for an archive of several files."""
-    inner, _, outer = ending.rpartition(".")
+    inner, _, outer = lowercase_ending.rpartition(".")
     outer = f".{outer}"
     if outer in COMPRESSIONS:
-        return TableBytes(COMPRESSIONS[outer](data), inner or ".csv", file_name)
+        return BytesEndingAndName(COMPRESSIONS[outer](file_bytes), inner or ".csv", file_name)
     if outer != ".zip":
-        return TableBytes(data, ending, file_name)
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return BytesEndingAndName(file_bytes, lowercase_ending, file_name)
+    with zipfile.ZipFile(io.BytesIO(file_bytes)) as archive:
         members = []
         for member in archive.namelist():
             is_folder = member.endswith("/")
@@ -248,14 +254,18 @@ def decompress_table(data: bytes, ending: str, file_name: str) -> TableBytes:
                 f"{file_name} holds {len(members)} files ({listed}); pack the table alone."
             )
         content = archive.read(members[0])
-        return TableBytes(content, get_file_ending(members[0]), f"{members[0]} in {file_name}")
+        return BytesEndingAndName(
+            content, get_lowercase_file_ending(members[0]), f"{members[0]} in {file_name}"
+        )
 
 
-def read_parquet_table(data: bytes, file_name: str) -> RawTable:
+def read_parquet_table(file_bytes: bytes, file_name: str) -> RawTable:
     """Read the cells of a Parquet file."""
     import pandas
 
-    table = pandas.read_parquet(io.BytesIO(data), engine="pyarrow", dtype_backend="numpy_nullable")
+    table = pandas.read_parquet(
+        io.BytesIO(file_bytes), engine="pyarrow", dtype_backend="numpy_nullable"
+    )
     return make_raw_table_from_data_frame(table, file_name)
 
 
@@ -271,7 +281,7 @@ def make_raw_table_from_data_frame(table: DataFrame, file_name: str) -> RawTable
         )
     notes: tuple[str, ...] = ()
     is_counted = isinstance(table.index, pandas.RangeIndex)
-    cells = convert_columns_to_numbers_or_texts(table.reset_index(drop=True))
+    cells = convert_nonnumeric_columns_to_texts(table.reset_index(drop=True))
     if not is_counted and table.index.name:
         notes = (f"The index {table.index.name!r} is no column; reset_index() makes it one.",)
     names = [str(column) for column in table.columns]
@@ -282,14 +292,14 @@ def make_raw_table_from_data_frame(table: DataFrame, file_name: str) -> RawTable
     return RawTable(cells.dropna(how="all"), "", has_header, notes)
 
 
-def read_spreadsheet(data: bytes, file_name: str, options: Mapping[str, str]) -> RawTable:
+def read_spreadsheet(file_bytes: bytes, file_name: str, options: FileOptionTexts) -> RawTable:
     """Read the cells of a spreadsheet, including its first line. The option `sheet` names one of
     several sheets."""
     import pandas
 
     sheet_name = options.get("sheet") or None
     sheets = pandas.read_excel(
-        io.BytesIO(data),
+        io.BytesIO(file_bytes),
         sheet_name=None,
         header=None,
         dtype=object,
@@ -306,7 +316,7 @@ def read_spreadsheet(data: bytes, file_name: str, options: Mapping[str, str]) ->
         )
     if sheet_name is None and not full:
         raise make_empty_table_error(file_name)
-    table = convert_columns_to_numbers_or_texts(sheets[sheet_name or full[0]].astype(object))
+    table = convert_nonnumeric_columns_to_texts(sheets[sheet_name or full[0]].astype(object))
     table.index = table.index + 1
     table = table.dropna(how="all").dropna(how="all", axis=1)
     return RawTable(table.set_axis(range(table.shape[1]), axis=1))
@@ -319,9 +329,9 @@ def make_empty_table_error(file_name: str) -> UsageError:
     )
 
 
-def read_text_table(data: bytes, file_name: str, options: Mapping[str, str]) -> RawTable:
+def read_text_table(file_bytes: bytes, file_name: str, options: FileOptionTexts) -> RawTable:
     """Read the cells of a text file, including its first line."""
-    text, notes = decode_text(data, file_name, options.get("encoding", ""))
+    text, notes = decode_text(file_bytes, file_name, options.get("encoding", ""))
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     separator = options.get("sep", "")
     separator = SEPARATOR_NAMES.get(separator, separator)
@@ -357,7 +367,7 @@ def find_first_index_after_hash_comments(lines: Sequence[str], start_index: int)
 
 
 def parse_table_cells(
-    text: str, separator: str, expected_rows: Sequence[Row], file_name: str
+    text: str, separator: str, expected_rows: Sequence[LineNumberAndCells], file_name: str
 ) -> DataFrame:
     """Read the cells of a text by pandas.
 
@@ -367,7 +377,7 @@ def parse_table_cells(
 
     width = max(len(row.cells) for row in expected_rows)
     table = pandas.read_csv(
-        io.StringIO(strip_blank_separated_lines(text, separator)),
+        io.StringIO(strip_lines_if_separator_is_blank(text, separator)),
         sep=separator,
         header=None,
         names=list(range(width)),
@@ -387,7 +397,7 @@ def parse_table_cells(
             f"{file_name} has a quotation mark that is never closed, or a broken line; correct it."
         )
     table.index = [row.line for row in expected_rows]
-    return convert_columns_to_numbers_or_texts(table).dropna(how="all")
+    return convert_nonnumeric_columns_to_texts(table).dropna(how="all")
 
 
 def is_last_comment_line_header(lines: Sequence[str], end_index: int) -> bool:
@@ -408,7 +418,7 @@ def is_last_comment_line_header(lines: Sequence[str], end_index: int) -> bool:
     return False
 
 
-class DecodedText(NamedTuple):
+class TextAndNotes(NamedTuple):
     """The text of a file.
 
     notes: a sentence where its encoding was guessed
@@ -418,23 +428,23 @@ class DecodedText(NamedTuple):
     notes: tuple[str, ...]
 
 
-def decode_text(data: bytes, file_name: str, encoding: str) -> DecodedText:
-    """Decode the text of a file; the encoding "" is guessed. Raises UsageError if the bytes are not
-    text."""
+def decode_text(file_bytes: bytes, file_name: str, encoding_or_empty_to_guess: str) -> TextAndNotes:
+    """Decode the text of a file; an empty encoding is guessed. Raises UsageError if the bytes are
+    not text."""
     notes: tuple[str, ...] = ()
     try:
-        if encoding:
-            text = data.decode(encoding)
+        if encoding_or_empty_to_guess:
+            text = file_bytes.decode(encoding_or_empty_to_guess)
         else:
-            encoding = guess_encoding(data)
-            text = data.decode(encoding)
+            encoding = guess_encoding(file_bytes)
+            text = file_bytes.decode(encoding)
             if encoding in GUESSED_ENCODINGS:
                 notes = (
                     f"{file_name} is not UTF-8 and is read as Windows-1252; ?encoding= names another.",
                 )
     except LookupError:
         raise UsageError(
-            f"{encoding!r} is not an encoding; give one such as utf-8, cp1252 or shift_jis."
+            f"{encoding_or_empty_to_guess!r} is not an encoding; give one such as utf-8, cp1252 or shift_jis."
         ) from None
     except UnicodeDecodeError as error:
         raise UsageError(
@@ -443,34 +453,34 @@ def decode_text(data: bytes, file_name: str, encoding: str) -> DecodedText:
     text = text.removeprefix("\ufeff")
     if "\0" in text:
         raise UsageError(f"{file_name} is not text; save the table as CSV (UTF-8).")
-    return DecodedText(text, notes)
+    return TextAndNotes(text, notes)
 
 
-def guess_encoding(data: bytes) -> str:
+def guess_encoding(file_bytes: bytes) -> str:
     """Guess the encoding: by a byte order mark, by the zeros of UTF-16, or by trying to decode."""
     for mark, encoding in BYTE_ORDER_MARKS.items():
-        if data.startswith(mark):
+        if file_bytes.startswith(mark):
             return encoding
-    wide_encoding = guess_utf16_encoding(data)
+    wide_encoding = guess_utf16_encoding(file_bytes)
     if wide_encoding is not None:
         return wide_encoding
     try:
-        data.decode("utf-8")
+        file_bytes.decode("utf-8")
     except UnicodeDecodeError:
-        return "cp1252" if may_be_cp1252(data) else "latin-1"
+        return "cp1252" if may_be_cp1252(file_bytes) else "latin-1"
     return "utf-8"
 
 
-def may_be_cp1252(data: bytes) -> bool:
+def may_be_cp1252(file_bytes: bytes) -> bool:
     """True if bytes may be text in Windows-1252, because none of them is undefined there."""
-    return not any(byte in data for byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D))
+    return not any(byte in file_bytes for byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D))
 
 
-def guess_utf16_encoding(data: bytes) -> str | None:
+def guess_utf16_encoding(file_bytes: bytes) -> str | None:
     """Recognise UTF-16 without a byte order mark, in which every second byte of plain letters is 0;
     None for other encodings."""
-    head = data[:4000]
-    if len(head) < 4 or len(data) % 2:
+    head = file_bytes[:4000]
+    if len(head) < 4 or len(file_bytes) % 2:
         return None
     half = len(head) // 2
     if head[1::2].count(0) > 0.7 * half and not head[0::2].count(0):
@@ -481,31 +491,33 @@ def guess_utf16_encoding(data: bytes) -> str | None:
 
 
 # --------------------------------------------------------------------------------------- separators
-def strip_blank_separated_lines(text: str, separator: str) -> str:
+def strip_lines_if_separator_is_blank(text: str, separator: str) -> str:
     """Strip the blanks around each line if blanks separate the cells; otherwise return `text`."""
     if separator != " ":
         return text
     return "\n".join(line.strip() for line in text.split("\n"))
 
 
-def parse_rows(text: str, separator: str, first_line: int) -> list[Row]:
+def parse_rows_of_text(
+    text: str, separator: str, lines_above_text: int
+) -> list[LineNumberAndCells]:
     """Parse the rows of a text. A blank line is a row without cells; blank rows at the end are
     dropped.
 
-    first_line: the number of lines above the text in its file
+    lines_above_text: their number in the file
     """
-    lines = io.StringIO(strip_blank_separated_lines(text, separator))
+    lines = io.StringIO(strip_lines_if_separator_is_blank(text, separator))
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     rows = []
     for cells in reader:
         stripped_cells = [cell.strip() for cell in cells]
-        rows.append(Row(first_line + reader.line_num, stripped_cells))
+        rows.append(LineNumberAndCells(lines_above_text + reader.line_num, stripped_cells))
     while rows and not any(rows[-1].cells):
         rows.pop()
     return rows
 
 
-def find_first_uneven_row(rows: Sequence[Row]) -> Row | None:
+def find_first_uneven_row(rows: Sequence[LineNumberAndCells]) -> LineNumberAndCells | None:
     """Find the first row with more or fewer cells than the header; None if there is none.
 
     The header is the first row that is not blank. Blank rows are skipped. If all cells to the right of
@@ -527,27 +539,32 @@ def find_first_uneven_row(rows: Sequence[Row]) -> Row | None:
     return None
 
 
-def split_text_into_rows(text: str, separator: str, file_name: str, first_line: int) -> SplitText:
-    """Split a text into rows of cells at `separator`.
+def split_text_into_rows(
+    text: str, separator_or_empty_to_guess: str, file_name: str, lines_above_text: int
+) -> RowsAndSeparator:
+    """Split a text into rows of cells.
 
-    If that is "", the separator is the first one that gives the same number of cells in every row, and
+    If no separator is given, it is the first one that gives the same number of cells in every row, and
     more than one. Raises UsageError if there is none.
 
     file_name: the file's name in messages
-    first_line: the number of lines above the text in its file
+    lines_above_text: their number in the file
     """
     csv.field_size_limit(10**9)
-    if len(separator) > 1:
+    if len(separator_or_empty_to_guess) > 1:
         raise UsageError(
-            f"sep is {separator!r}, but a separator is one character, or "
+            f"sep is {separator_or_empty_to_guess!r}, but a separator is one character, or "
             f"{', '.join(SEPARATOR_NAMES)}."
         )
-    candidates = [separator] if separator else list_separators_in_first_lines(text)
+    if separator_or_empty_to_guess:
+        candidates = [separator_or_empty_to_guess]
+    else:
+        candidates = list_separators_in_first_lines(text)
     most_even_rows = 0
     problem = ""  # that of the separator with which the most rows have as many cells as the header
     for candidate in candidates:
         try:
-            rows = parse_rows(text, candidate, first_line)
+            rows = parse_rows_of_text(text, candidate, lines_above_text)
         except csv.Error as error:
             raise UsageError(
                 f"{file_name} cannot be read as a table: {shorten_error_text(error)}; save it as CSV (UTF-8)."
@@ -555,8 +572,8 @@ def split_text_into_rows(text: str, separator: str, file_name: str, first_line: 
         uneven_row = find_first_uneven_row(rows)
         width = len(get_cells_of_first_nonblank_row(rows))
         if uneven_row is None and width > 1:
-            return SplitText(rows, candidate)
-        if candidate == " " and not separator:
+            return RowsAndSeparator(rows, candidate)
+        if candidate == " " and not separator_or_empty_to_guess:
             continue  # blanks occur in every sentence, so they do not show that a line is too long
         even_rows = sum(len(row.cells) == width for row in rows)
         if uneven_row is not None and even_rows > most_even_rows:
@@ -577,7 +594,7 @@ def list_separators_in_first_lines(text: str) -> list[str]:
     return [separator for separator in SEPARATORS if separator in first_lines]
 
 
-def describe_uneven_row(row: Row, header_width: int, file_name: str) -> str:
+def describe_uneven_row(row: LineNumberAndCells, header_width: int, file_name: str) -> str:
     """Describe a row with more or fewer cells than the header, for an error message."""
     cells = len(row.cells)
     problem = "too few" if cells < header_width else "too many"
@@ -588,13 +605,15 @@ def describe_uneven_row(row: Row, header_width: int, file_name: str) -> str:
     )
 
 
-def get_cells_of_first_nonblank_row(rows: Sequence[Row]) -> list[str]:
-    """The cells of the first row that is not blank."""
+def get_cells_of_first_nonblank_row(rows: Sequence[LineNumberAndCells]) -> list[str]:
+    """Return the cells of the first row that is not blank."""
     return next(row.cells for row in rows if any(row.cells))
 
 
 # ------------------------------------------------------------------------------------------- header
-def use_first_row_as_header(raw: RawTable, file_name: str, options: Mapping[str, str]) -> RawTable:
+def name_columns_by_first_row_or_number(
+    raw: RawTable, file_name: str, options: FileOptionTexts
+) -> RawTable:
     """Take the names of a table's columns from its first row.
 
     file_name: the file's name in messages
@@ -623,7 +642,7 @@ def use_first_row_as_header(raw: RawTable, file_name: str, options: Mapping[str,
     for index, cell in enumerate(header):
         if cell or samples[index].notna().any():
             used_columns.append(index)
-    check_nameless_columns(header, used_columns, file_name)
+    check_at_most_one_used_column_is_nameless(header, used_columns, file_name)
     names = [header[index] or f"column {index + 1}" for index in used_columns]
     cells = samples[used_columns].set_axis(
         normalise_column_names_and_check_uniqueness(names, file_name), axis=1
@@ -651,7 +670,9 @@ def check_first_row_is_header(header: list[str], samples: DataFrame, file_name: 
     )
 
 
-def check_nameless_columns(header: list[str], used_columns: Sequence[int], file_name: str) -> None:
+def check_at_most_one_used_column_is_nameless(
+    header: list[str], used_columns: Sequence[int], file_name: str
+) -> None:
     """Raise UsageError if several columns with values have no name; the header is then another row."""
     nameless = [index + 1 for index in used_columns if not header[index]]
     if len(nameless) > 1:

@@ -23,18 +23,19 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fedlab_nb.data.array_types import BooleanPerSample, LabelArray
-from fedlab_nb.data.dataset import Dataset, hash_to_content_id, make_dataset_from_ready_arrays
+from fedlab_nb.data.dataset import Dataset, hash_parts_to_short_id, make_dataset_from_checked_arrays
+from fedlab_nb.data.input_types import FileOptionTexts
 from fedlab_nb.data.pictures import (
     ColourMode,
     PictureMode,
     find_pixel_scale,
     read_picture,
-    read_picture_facts,
+    read_picture_size_and_mode,
 )
 from fedlab_nb.data.schema import IMAGES, InputSchema
-from fedlab_nb.data.tables import draw_test_rows
+from fedlab_nb.data.tables import draw_fifth_of_rows_for_test
 from fedlab_nb.errors import UsageError
-from fedlab_nb.value_types import HeightAndWidth
+from fedlab_nb.value_types import HeightAndWidth, SentenceOrEmpty
 
 OPTIONS = ("size", "mode")
 TRAIN_FOLDERS = ("train", "training")
@@ -56,12 +57,11 @@ class LabelledPicturePaths:
     classes: list[str]
 
 
-def load_folder_of_pictures(
-    folder: Path, options: Mapping[str, str], folder_digest: str
-) -> Dataset:
-    """The Dataset of a folder. Raises UsageError, which names a picture that cannot be read."""
+def load_folder_of_pictures(folder: Path, options: FileOptionTexts, folder_digest: str) -> Dataset:
+    """Load the Dataset of a folder. Raises UsageError, which names a picture that cannot be
+    read."""
     name = folder.name or str(folder)
-    train, test, split_note = find_train_and_test_folders(folder)
+    train, test, split_note = find_training_and_test_pictures(folder)
     class_names = train.classes
     paths = list(train.paths)
     labels = train.labels
@@ -70,8 +70,8 @@ def load_folder_of_pictures(
         labels = np.concatenate([labels, map_labels_to_training_classes(test, class_names, name)])
         is_test = np.arange(len(paths)) >= len(train.paths)
     else:
-        is_test = draw_test_rows(labels, None)
-    facts = [read_picture_facts(path) for path in paths]
+        is_test = draw_fifth_of_rows_for_test(labels, None)
+    facts = [read_picture_size_and_mode(path) for path in paths]
     modes = [fact.mode for fact in facts]
     mode = choose_colour_mode(options.get("mode", ""), modes, paths)
     size, size_note, is_resized = choose_picture_size(
@@ -81,44 +81,44 @@ def load_folder_of_pictures(
     raw = {"x_train": pixels[~is_test], "x_test": pixels[is_test]}
     scale = replace(find_pixel_scale(raw, "x_train"), mode=mode, resized=is_resized)
     arrays = {
-        "x_train": scale.apply(raw["x_train"]),
+        "x_train": scale.scale_to_0_to_1(raw["x_train"]),
         "y_train": labels[~is_test],
-        "x_test": scale.apply(raw["x_test"]),
+        "x_test": scale.scale_to_0_to_1(raw["x_test"]),
         "y_test": labels[is_test],
     }
     colours = "in grey" if mode == "L" else "in colour"
     notes = [
         f"{len(paths)} pictures of {len(class_names)} classes, {colours}.",
         size_note,
-        scale.describe(),
-        describe_mode_changes(modes, mode),
+        scale.describe_scaling(),
+        describe_mode_changes_if_any(modes, mode),
         split_note,
-        describe_duplicate_pictures(paths, is_test),
-        describe_ignored_files(folder),
+        describe_pictures_in_both_parts_if_any(paths, is_test),
+        describe_ignored_files_if_any(folder),
     ]
     schema = InputSchema(IMAGES, tuple(pixels.shape[1:]), tuple(class_names), pixels=scale)
     note = " ".join(sentence for sentence in notes if sentence)
-    return make_dataset_from_ready_arrays(
+    return make_dataset_from_checked_arrays(
         name, folder_digest, arrays, tuple(class_names), note, (), schema
     )
 
 
-def is_hidden(path: Path, root_folder: Path) -> bool:
+def is_hidden_or_made_by_program(path: Path, root_folder: Path) -> bool:
     """True if a path or a folder above it is hidden or made by a program: `.ipynb_checkpoints`,
     `__MACOSX`, `._a.jpg`."""
     return any(part.startswith((".", "__")) for part in path.relative_to(root_folder).parts)
 
 
-def list_subfolders(folder: Path) -> list[Path]:
+def list_visible_subfolders(folder: Path) -> list[Path]:
     """List the folders in `folder`, sorted by name, without hidden ones."""
     subfolders = []
     for path in folder.iterdir():
-        if path.is_dir() and not is_hidden(path, folder):
+        if path.is_dir() and not is_hidden_or_made_by_program(path, folder):
             subfolders.append(path)
     return sorted(subfolders)
 
 
-class FolderParts(NamedTuple):
+class TrainAndTestPictures(NamedTuple):
     """The folders of training and test pictures.
 
     train: the training pictures; all pictures if `test` is None
@@ -131,43 +131,44 @@ class FolderParts(NamedTuple):
     note: str
 
 
-def find_train_and_test_folders(folder: Path) -> FolderParts:
-    """The training and test pictures of a folder. Raises UsageError."""
-    by_name = {path.name.lower(): path for path in list_subfolders(folder)}
+def find_training_and_test_pictures(folder: Path) -> TrainAndTestPictures:
+    """Find the training and test pictures of a folder. Raises UsageError."""
+    by_name = {path.name.lower(): path for path in list_visible_subfolders(folder)}
     train = find_first_folder_with_name(by_name, TRAIN_FOLDERS)
     test = find_first_folder_with_name(by_name, TEST_FOLDERS)
     validation = find_first_folder_with_name(by_name, VALIDATION_FOLDERS)
     if train is None:
         note = "A fifth of the pictures, drawn at random in each class, is for testing."
-        return FolderParts(find_pictures_in_class_folders(folder), None, note)
+        return TrainAndTestPictures(find_pictures_in_class_folders(folder), None, note)
     if test is None and validation is None:
         note = (
             f"Only the folder {train.name!r} is read; a fifth of its pictures, drawn at random in "
             "each class, is for testing."
         )
-        return FolderParts(find_pictures_in_class_folders(train), None, note)
+        return TrainAndTestPictures(find_pictures_in_class_folders(train), None, note)
     test_folder = test or validation
     assert test_folder is not None
     note = f"The test pictures are those of the folder {test_folder.name!r}."
     if test is not None and validation is not None:
         note += f" The folder {validation.name!r} is not read."
-    return FolderParts(
+    return TrainAndTestPictures(
         find_pictures_in_class_folders(train), find_pictures_in_class_folders(test_folder), note
     )
 
 
 def find_first_folder_with_name(
-    folders_by_name: Mapping[str, Path], names: tuple[str, ...]
+    folders_by_name: Mapping[str, Path], wanted_names: tuple[str, ...]
 ) -> Path | None:
-    """Find the folder with the first of the `names` that exists; None if there is none."""
-    for name in names:
+    """Find the folder with the first of the `wanted_names` that exists; None if there is none."""
+    for name in wanted_names:
         if name in folders_by_name:
             return folders_by_name[name]
     return None
 
 
 def find_pictures_in_class_folders(folder: Path) -> LabelledPicturePaths:
-    """The pictures of a folder with a folder for each class, by torchvision. Raises UsageError."""
+    """Find the pictures of a folder with a folder for each class, by torchvision. Raises
+    UsageError."""
     from torchvision.datasets import ImageFolder
 
     class PictureFolder(ImageFolder):
@@ -178,10 +179,10 @@ def find_pictures_in_class_folders(folder: Path) -> LabelledPicturePaths:
     if len(list_class_folder_names(folder)) < 2:
         raise UsageError(
             f"The folder {folder.name!r} needs a folder of pictures for each of two classes or "
-            f"more, as in {folder.name}/cat/1.jpg; it has {describe_folder_entries(folder)}."
+            f"more, as in {folder.name}/cat/1.jpg; it has {describe_first_folder_entries(folder)}."
         )
     picture_folder = PictureFolder(
-        str(folder), is_valid_file=lambda path: is_picture(Path(path), folder)
+        str(folder), is_valid_file=lambda path: is_visible_picture_file(Path(path), folder)
     )
     return LabelledPicturePaths(
         paths=[Path(path) for path, _ in picture_folder.samples],
@@ -190,24 +191,32 @@ def find_pictures_in_class_folders(folder: Path) -> LabelledPicturePaths:
     )
 
 
-def is_picture(path: Path, root_folder: Path) -> bool:
+def is_visible_picture_file(path: Path, root_folder: Path) -> bool:
     """True if a path under `root_folder` is that of a picture to be read."""
-    return path.suffix.lower() in PICTURES and not is_hidden(path, root_folder)
+    return path.suffix.lower() in PICTURES and not is_hidden_or_made_by_program(path, root_folder)
 
 
 def list_class_folder_names(folder: Path) -> list[str]:
     """List the names of the subfolders with pictures."""
-    return [path.name for path in list_subfolders(folder) if has_pictures(path)]
+    return [
+        path.name
+        for path in list_visible_subfolders(folder)
+        if contains_pictures_at_any_depth(path)
+    ]
 
 
-def has_pictures(folder: Path) -> bool:
+def contains_pictures_at_any_depth(folder: Path) -> bool:
     """True if there is a picture in a folder or in one below it."""
-    return any(is_picture(path, folder) for path in folder.rglob("*"))
+    return any(is_visible_picture_file(path, folder) for path in folder.rglob("*"))
 
 
-def describe_folder_entries(folder: Path) -> str:
+def describe_first_folder_entries(folder: Path) -> str:
     """List the first entries of a folder, for an error message."""
-    entries = [path.name for path in sorted(folder.iterdir()) if not is_hidden(path, folder)]
+    entries = [
+        path.name
+        for path in sorted(folder.iterdir())
+        if not is_hidden_or_made_by_program(path, folder)
+    ]
     return join_first_names_with_ellipsis(entries) or "nothing"
 
 
@@ -222,8 +231,8 @@ def join_first_names_with_ellipsis(names: Sequence[str]) -> str:
 def map_labels_to_training_classes(
     test_part: LabelledPicturePaths, training_classes: list[str], folder_name: str
 ) -> LabelArray:
-    """The labels of the test pictures as indices into the training classes. Raises UsageError for
-    an unknown class."""
+    """Convert the labels of the test pictures to indices into the training classes. Raises
+    UsageError for an unknown class."""
     unknown = [title for title in test_part.classes if title not in training_classes]
     if unknown:
         raise UsageError(
@@ -236,16 +245,16 @@ def map_labels_to_training_classes(
 
 # ------------------------------------------------------------------------------- one size, one mode
 def choose_colour_mode(
-    mode_option: str, picture_modes: Sequence[PictureMode], paths: list[Path]
+    mode_option_or_empty: str, picture_modes: Sequence[PictureMode], paths: list[Path]
 ) -> Literal["L", "RGB"]:
     """Choose the mode of all pictures: "L" if they are grey, otherwise "RGB". Raises UsageError if
     some pictures have 8 bits and others 16.
 
-    mode_option: the option `mode`, "" for none
-    picture_modes: those of the files (see `PictureFacts`)
+    mode_option_or_empty: the option `mode`
+    picture_modes: those of the files (see `PictureSizeAndMode`)
     """
-    if mode_option and mode_option.lower() not in MODES:
-        raise UsageError(f"mode is {mode_option!r}, but it must be grey or colour.")
+    if mode_option_or_empty and mode_option_or_empty.lower() not in MODES:
+        raise UsageError(f"mode is {mode_option_or_empty!r}, but it must be grey or colour.")
     count_16_bits = picture_modes.count("16 bits")
     has_all_16_bits = count_16_bits == len(picture_modes)
     if 0 < count_16_bits < len(picture_modes):
@@ -258,8 +267,8 @@ def choose_colour_mode(
             f"Some pictures have 16 bits and others 8 ({example.name!r} is of the rarer kind); save "
             "all of them alike."
         )
-    if mode_option:
-        mode = MODES[mode_option.lower()]
+    if mode_option_or_empty:
+        mode = MODES[mode_option_or_empty.lower()]
         if has_all_16_bits and mode == "RGB":
             raise UsageError("Pictures of 16 bits are grey; leave out mode=colour.")
         return mode
@@ -268,7 +277,7 @@ def choose_colour_mode(
     return "RGB"
 
 
-class SizeChoice(NamedTuple):
+class SizeNoteAndIsResized(NamedTuple):
     """The one size of all pictures of a data set.
 
     size: (H, W) of all pictures
@@ -281,23 +290,25 @@ class SizeChoice(NamedTuple):
     is_resized: bool
 
 
-def choose_picture_size(size_option: str, picture_sizes: list[HeightAndWidth]) -> SizeChoice:
+def choose_picture_size(
+    size_option_or_empty: str, picture_sizes: list[HeightAndWidth]
+) -> SizeNoteAndIsResized:
     """Choose the one size of all pictures.
 
-    size_option: the option `size`, "" for none
+    size_option_or_empty: the option `size`
     picture_sizes: (H, W) of each file
     """
     height, width = picture_sizes[0]
     has_one_size = len(set(picture_sizes)) == 1
-    if size_option:
-        size = parse_picture_size(size_option)
+    if size_option_or_empty:
+        size = parse_picture_size(size_option_or_empty)
         if has_one_size and size == picture_sizes[0]:
-            return SizeChoice(size, f"They have {height}x{width} pixels.", False)
+            return SizeNoteAndIsResized(size, f"They have {height}x{width} pixels.", False)
         note = f"They are cropped to the middle and resized to {size[0]}x{size[1]} pixels."
-        return SizeChoice(size, note, True)
+        return SizeNoteAndIsResized(size, note, True)
     if has_one_size and SMALLEST <= min(height, width) and max(height, width) <= LARGEST:
         note = f"They have {height}x{width} pixels (height x width)."
-        return SizeChoice((height, width), note, False)
+        return SizeNoteAndIsResized((height, width), note, False)
     sizes_of_files = f"{height}x{width}"
     if not has_one_size:
         smallest = min(picture_sizes)
@@ -307,11 +318,11 @@ def choose_picture_size(size_option: str, picture_sizes: list[HeightAndWidth]) -
         f"They have {sizes_of_files} pixels (height x width) and are cropped to the middle square "
         f"and resized to {USUAL_SIZE}x{USUAL_SIZE}; ?size= names another size."
     )
-    return SizeChoice((USUAL_SIZE, USUAL_SIZE), note, True)
+    return SizeNoteAndIsResized((USUAL_SIZE, USUAL_SIZE), note, True)
 
 
 def parse_picture_size(text: str) -> HeightAndWidth:
-    """(H, W) of a text such as "32" or "32x48". Raises UsageError."""
+    """Parse a text such as "32" or "32x48". Raises UsageError."""
     match = re.fullmatch(r"(\d+)(?:x(\d+))?", text.strip())
     if not match:
         raise UsageError(
@@ -326,7 +337,9 @@ def parse_picture_size(text: str) -> HeightAndWidth:
 
 
 # ---------------------------------------------------------------------------------------- sentences
-def describe_mode_changes(picture_modes: Sequence[PictureMode], common_mode: ColourMode) -> str:
+def describe_mode_changes_if_any(
+    picture_modes: Sequence[PictureMode], common_mode: ColourMode
+) -> SentenceOrEmpty:
     """A sentence on pictures that were changed: transparent ones, and grey ones among coloured ones;
     "" if there are none."""
     counts = Counter(picture_modes)
@@ -339,13 +352,15 @@ def describe_mode_changes(picture_modes: Sequence[PictureMode], common_mode: Col
     return " ".join(notes)
 
 
-def describe_duplicate_pictures(picture_paths: list[Path], is_test: BooleanPerSample) -> str:
+def describe_pictures_in_both_parts_if_any(
+    picture_paths: list[Path], is_test: BooleanPerSample
+) -> SentenceOrEmpty:
     """A sentence on files that are among the training pictures and among the test pictures; "" if
     there are none."""
     training_contents = set()
     test_contents = []
     for path, belongs_to_test in zip(picture_paths, is_test, strict=True):
-        content = hash_to_content_id(path.read_bytes())
+        content = hash_parts_to_short_id(path.read_bytes())
         if belongs_to_test:
             test_contents.append(content)
         else:
@@ -356,11 +371,13 @@ def describe_duplicate_pictures(picture_paths: list[Path], is_test: BooleanPerSa
     return f"{twins} test pictures are among the training pictures, too."
 
 
-def describe_ignored_files(folder: Path) -> str:
+def describe_ignored_files_if_any(folder: Path) -> SentenceOrEmpty:
     """A sentence on files that are not pictures; "" if there are none."""
     ignored = []
     for path in sorted(folder.rglob("*")):
-        is_other = path.suffix.lower() not in PICTURES and not is_hidden(path, folder)
+        is_other = path.suffix.lower() not in PICTURES and not is_hidden_or_made_by_program(
+            path, folder
+        )
         if is_other and path.is_file():
             ignored.append(path.name)
     if not ignored:
@@ -368,7 +385,7 @@ def describe_ignored_files(folder: Path) -> str:
     return f"Ignored, as they are not pictures: {join_first_names_with_ellipsis(ignored)}."
 
 
-class FolderStamp(NamedTuple):
+class NewestTimeAndTotalSize(NamedTuple):
     """The time of the latest change of a folder or a file in it, in nanoseconds, and the size of all
     files in bytes."""
 
@@ -376,7 +393,7 @@ class FolderStamp(NamedTuple):
     size: int
 
 
-def read_newest_change_and_size(folder: Path) -> FolderStamp:
+def read_newest_change_time_and_total_size(folder: Path) -> NewestTimeAndTotalSize:
     """Read the stamp of a folder; the folder is read again only when its stamp has changed."""
     time = folder.stat().st_mtime_ns
     size = 0
@@ -385,13 +402,13 @@ def read_newest_change_and_size(folder: Path) -> FolderStamp:
             stat = path.stat()
             time = max(time, stat.st_mtime_ns)
             size += stat.st_size
-    return FolderStamp(time, size)
+    return NewestTimeAndTotalSize(time, size)
 
 
-def hash_pictures(folder: Path, options: Mapping[str, str]) -> str:
+def hash_pictures(folder: Path, options: FileOptionTexts) -> str:
     """Hash all pictures, their paths, and the options."""
     parts: list[object] = ["pictures", sorted(options.items())]
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and is_picture(path, folder):
+        if path.is_file() and is_visible_picture_file(path, folder):
             parts += [path.relative_to(folder).as_posix(), path.read_bytes()]
-    return hash_to_content_id(*parts)
+    return hash_parts_to_short_id(*parts)

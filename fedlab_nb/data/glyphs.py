@@ -34,6 +34,7 @@ from fedlab_nb.data.array_types import (
     Colours,
     Coordinates,
     Coverage,
+    DistanceAtEachPoint,
     FontIndices,
     GreyValues,
     ImageArray,
@@ -44,7 +45,7 @@ from fedlab_nb.data.array_types import (
     SignedDistances,
     SquaredDistances,
 )
-from fedlab_nb.data.dataset import Dataset, Description, hash_to_content_id
+from fedlab_nb.data.dataset import Dataset, DatasetDescription, hash_parts_to_short_id
 from fedlab_nb.data.schema import make_image_schema
 from fedlab_nb.errors import UsageError, check_allowed_name, check_whole_number
 from fedlab_nb.rng import derive_stream_seed
@@ -110,12 +111,12 @@ def load(name: str = "glyphs", **options: int) -> Dataset:
     seed = checked["seed"]
     size = checked["size"]
     channels = checked["channels"]
-    x_train = draw_images(checked["n_train"], "train", seed, size, channels)
-    x_test = draw_images(checked["n_test"], "test", seed, size, channels)
+    x_train = draw_first_images_of_part(checked["n_train"], "train", seed, size, channels)
+    x_test = draw_first_images_of_part(checked["n_test"], "test", seed, size, channels)
     x_public = None
     y_public = None
     if checked["n_public"]:
-        x_public = draw_images(checked["n_public"], "public", seed, size, channels)
+        x_public = draw_first_images_of_part(checked["n_public"], "public", seed, size, channels)
         y_public = torch.arange(len(x_public)) % len(LETTERS)
     return Dataset(
         name=name,
@@ -127,14 +128,14 @@ def load(name: str = "glyphs", **options: int) -> Dataset:
         class_names=tuple(LETTERS),
         digest=hash_glyphs_options(checked),
         y_public=y_public,
-        font_train=draw_font_indices(checked["n_train"], "train", seed),
+        font_train=draw_font_indices_of_images(checked["n_train"], "train", seed),
         schema=make_image_schema((channels, size, size), LETTERS, 1, "float32"),
     )
 
 
-def describe(name: str = "glyphs", **options: int) -> Description:
+def describe(name: str = "glyphs", **options: int) -> DatasetDescription:
     checked = check_glyphs_options_and_add_defaults(options, name)
-    return Description(
+    return DatasetDescription(
         name=name,
         input_shape=(checked["channels"], checked["size"], checked["size"]),
         classes=len(LETTERS),
@@ -148,7 +149,7 @@ def describe(name: str = "glyphs", **options: int) -> Description:
 
 def hash_glyphs_options(options: Mapping[str, int]) -> str:
     """Id of the content that these options, all of them, give."""
-    return hash_to_content_id("glyphs", VERSION, sorted(options.items()))
+    return hash_parts_to_short_id("glyphs", VERSION, sorted(options.items()))
 
 
 def parse_glyphs_name(name: str) -> GlyphsOptions:
@@ -205,7 +206,7 @@ class RandomStream:
         """Draw uint64 numbers, all values equally likely."""
         return self._bits.random_raw(math.prod(shape)).reshape(shape)
 
-    def draw_integers(self, stop: int, *shape: int) -> np.ndarray:
+    def draw_integers_below(self, stop: int, *shape: int) -> np.ndarray:
         """Draw int64 numbers from 0 to stop - 1, equally likely to within stop / 2^64."""
         return (self.draw_uint64(*shape) % np.uint64(stop)).astype(np.int64)
 
@@ -235,155 +236,166 @@ def make_random_stream_of_block(part: GlyphsPart, seed: int, block_index: int) -
 
 
 # ------------------------------------------------------------------------------------------- images
-def draw_images(count: int, part: GlyphsPart, seed: int, side: int, channels: int) -> Images:
-    """Draw the first `count` images of one part: float32 [count, channels, side, side], in whole
+def draw_first_images_of_part(
+    image_count: int, part: GlyphsPart, seed: int, side_in_pixels: int, channel_count: int
+) -> Images:
+    """Draw the first `image_count` images of one part: float32 [N, channels, side, side], in whole
     255ths."""
     import torch
 
-    images = np.empty((count, channels, side, side), np.float32)
-    for start in range(0, count, BLOCK):
+    images = np.empty((image_count, channel_count, side_in_pixels, side_in_pixels), np.float32)
+    for start in range(0, image_count, BLOCK):
         block = draw_block_of_256_images(
-            start, make_random_stream_of_block(part, seed, start // BLOCK), side
+            start, make_random_stream_of_block(part, seed, start // BLOCK), side_in_pixels
         )
-        if channels == 1:
+        if channel_count == 1:
             block = compute_luminance(block)
         levels = np.rint(255 * block).astype(np.float32)
-        images[start : start + BLOCK] = levels[: count - start] / np.float32(255)
+        images[start : start + BLOCK] = levels[: image_count - start] / np.float32(255)
     return torch.from_numpy(images)
 
 
-def draw_font_indices(count: int, part: GlyphsPart, seed: int) -> FontIndexPerSample:
-    """Draw the index in FONTS of the first `count` letters of a part: int64 [count]."""
+def draw_font_indices_of_images(
+    image_count: int, part: GlyphsPart, seed: int
+) -> FontIndexPerSample:
+    """Draw the index in FONTS of the letters on the first `image_count` images of a part: int64
+    [N]."""
     import torch
 
-    blocks = math.ceil(count / BLOCK)
+    blocks = math.ceil(image_count / BLOCK)
     fonts_by_block = [
-        draw_fonts_of_block(make_random_stream_of_block(part, seed, block))
+        draw_font_indices_of_block(make_random_stream_of_block(part, seed, block))
         for block in range(blocks)
     ]
-    return torch.from_numpy(np.concatenate(fonts_by_block)[:count])
+    return torch.from_numpy(np.concatenate(fonts_by_block)[:image_count])
 
 
-def draw_fonts_of_block(stream: RandomStream) -> FontIndices:
+def draw_font_indices_of_block(stream: RandomStream) -> FontIndices:
     """Draw the fonts of a block's letters, int64 [256]: the first draw of the block's stream."""
-    return stream.draw_integers(len(FONTS), BLOCK)
+    return stream.draw_integers_below(len(FONTS), BLOCK)
 
 
-def draw_block_of_256_images(first_index: int, stream: RandomStream, side: int) -> ImageArray:
+def draw_block_of_256_images(
+    first_index: int, stream: RandomStream, side_in_pixels: int
+) -> ImageArray:
     """Draw the images first_index … first_index + 255: float64 [256, 3, side, side] from 0 to 1.
 
     The layers are, from the bottom: background, clutter, letter, a thin stroke across, noise.
     """
     fields = load_signed_distances_of_letters()
     letter = (first_index + np.arange(BLOCK)) % len(LETTERS)
-    font = draw_fonts_of_block(stream)
-    other_font = stream.draw_integers(len(FONTS), BLOCK)
-    other_letter = stream.draw_integers(len(LETTERS), BLOCK)
+    font = draw_font_indices_of_block(stream)
+    other_font = stream.draw_integers_below(len(FONTS), BLOCK)
+    other_letter = stream.draw_integers_below(len(LETTERS), BLOCK)
 
     # colours [256, 3]: of the background, the letter, the clutter and the stroke
     paper = stream.draw_uniform(0, 0.65, BLOCK, 3)
-    ink = choose_brightest_colours(stream.draw_uniform(0.25, 1, BLOCK, 3, 3))
-    ink = lighten_ink_against_paper(
-        ink, paper
-    )  # light on dark only: with both, learning would need far more samples
+    ink = choose_brightest_colour_of_each_image(stream.draw_uniform(0.25, 1, BLOCK, 3, 3))
+    # Light on dark only: with both, learning would need far more samples.
+    ink = lighten_ink_to_luminance_gap(ink, paper)
     faint = paper + stream.draw_uniform(0.2, 0.6, BLOCK, 1) * (
         stream.draw_uniform(0, 1, BLOCK, 3) - paper
     )
     line = stream.draw_uniform(0, 1, BLOCK, 3)
 
-    axis = make_even_coordinates(side)
+    axis = make_even_coordinates_from_minus_1_to_1(side_in_pixels)
     down = stream.draw_uniform(-0.12, 0.12, BLOCK, 1, 1) * axis[:, None]
     across = stream.draw_uniform(-0.12, 0.12, BLOCK, 1, 1) * axis[None, :]
     image = paper[:, :, None, None] + (down + across)[:, None]
 
     # clutter: a faint piece of another letter, near the rim, beneath the letter
-    angle = stream.draw_integers(TURN, BLOCK)
+    angle = stream.draw_integers_below(TURN, BLOCK)
     radius = stream.draw_uniform(0.75, 1.1, BLOCK)
     rim = np.stack(
         [radius * compute_rounded_cosine(angle), radius * compute_rounded_sine(angle)], axis=1
     )
-    clutter = draw_letter_coverage(
+    clutter = compute_letter_coverage(
         fields[other_letter, other_font],
-        side,
+        side_in_pixels,
         scale=stream.draw_uniform(0.7, 1.2, BLOCK),
-        turn=stream.draw_integers(TURN, BLOCK),
+        turn_in_table_steps=stream.draw_integers_below(TURN, BLOCK),
         shear=stream.draw_uniform(-0.2, 0.2, BLOCK),
         stretch=stream.draw_uniform(0.9, 1.1, BLOCK),
-        shift=rim,
-        boldness=stream.draw_uniform(-0.5, 1.0, BLOCK),
+        shift_in_half_widths=rim,
+        boldness_in_cells=stream.draw_uniform(-0.5, 1.0, BLOCK),
     )
     image = blend_colour_into_images(image, faint, clutter)
 
     most_steps = round(0.35 * TURN / math.tau)  # to either side
-    mask = draw_letter_coverage(
+    mask = compute_letter_coverage(
         fields[letter, font],
-        side,
+        side_in_pixels,
         scale=stream.draw_uniform(0.9, 1.35, BLOCK),
-        turn=stream.draw_integers(2 * most_steps + 1, BLOCK) - most_steps,
+        turn_in_table_steps=stream.draw_integers_below(2 * most_steps + 1, BLOCK) - most_steps,
         shear=stream.draw_uniform(-0.2, 0.2, BLOCK),
         stretch=stream.draw_uniform(0.8, 1.25, BLOCK),
-        shift=stream.draw_uniform(-0.16, 0.16, BLOCK, 2),
-        boldness=stream.draw_uniform(-0.6, 2.0, BLOCK),
+        shift_in_half_widths=stream.draw_uniform(-0.16, 0.16, BLOCK, 2),
+        boldness_in_cells=stream.draw_uniform(-0.6, 2.0, BLOCK),
     )
     image = blend_colour_into_images(image, ink, mask)
 
-    is_crossed = stream.draw_integers(2, BLOCK) == 1
+    is_crossed = stream.draw_integers_below(2, BLOCK) == 1
     ends = stream.draw_uniform(-1, 1, 2, BLOCK, 2)
-    crossing = draw_stroke_coverage(ends[0], ends[1], stream.draw_uniform(0.02, 0.05, BLOCK), side)
+    crossing = compute_stroke_coverage(
+        ends[0], ends[1], stream.draw_uniform(0.02, 0.05, BLOCK), side_in_pixels
+    )
     image = blend_colour_into_images(
         image, line, 0.7 * np.where(is_crossed[:, None, None], crossing, 0.0)
     )
 
     strength = stream.draw_uniform(0.0, 0.08, BLOCK, 1, 1, 1)
-    image = image + strength * stream.draw_nearly_normal(BLOCK, 3, side, side)
+    image = image + strength * stream.draw_nearly_normal(BLOCK, 3, side_in_pixels, side_in_pixels)
     return np.clip(image, 0.0, 1.0)
 
 
-def make_even_coordinates(count: int) -> Coordinates:
+def make_even_coordinates_from_minus_1_to_1(count: int) -> Coordinates:
     """`count` numbers, evenly spaced, from -1 to 1."""
     return (2.0 * np.arange(count) - (count - 1)) / (count - 1)
 
 
-def draw_letter_coverage(
-    distance_fields: SignedDistances,
-    image_side: int,
+def compute_letter_coverage(
+    letter_distance_fields: SignedDistances,
+    image_side_in_pixels: int,
     *,
     scale: NumberPerImage,
-    turn: NumberPerImage,
+    turn_in_table_steps: NumberPerImage,
     shear: NumberPerImage,
     stretch: NumberPerImage,
-    shift: PointPerImage,
-    boldness: NumberPerImage,
+    shift_in_half_widths: PointPerImage,
+    boldness_in_cells: NumberPerImage,
 ) -> Coverage:
-    """Draw the share of each pixel that the letters cover, float64 [N, side, side], from distance
-    fields [N, 64, 64].
+    """Compute the share of each pixel that the letters cover, float64 [N, side, side], from
+    distance fields [N, 64, 64].
 
-    A letter is stretched, sheared, turned, scaled and then shifted (in half image widths); the map
-    from image to letter is the inverse. All arguments of the map are [N], but `shift` is [N, 2];
-    `turn` is in steps. A pixel is inside where the field lies below `boldness` (in cells); the edge is
-    one pixel wide.
+    A letter is stretched, sheared, turned, scaled and then shifted. A turn is a whole number of
+    steps, TURN of which are a full turn. A shift of 1 is half the side of the image.
+
+    A pixel is inside the letter where the distance, in cells of the field, is less than
+    `boldness_in_cells`; a negative boldness makes the strokes thinner. The edge is one pixel wide.
     """
     scale = scale[:, None, None]
     shear = shear[:, None, None]
     stretch = stretch[:, None, None]
-    boldness = boldness[:, None, None]
-    c = compute_rounded_cosine(turn)[:, None, None]
-    s = compute_rounded_sine(turn)[:, None, None]
-    pixel = (2.0 * np.arange(image_side) + 1) / image_side - 1  # the pixels' centres, from -1 to 1
-    x = pixel[None, None, :] - shift[:, 0, None, None]
-    y = pixel[None, :, None] - shift[:, 1, None, None]
+    boldness_in_cells = boldness_in_cells[:, None, None]
+    c = compute_rounded_cosine(turn_in_table_steps)[:, None, None]
+    s = compute_rounded_sine(turn_in_table_steps)[:, None, None]
+    pixel = (
+        2.0 * np.arange(image_side_in_pixels) + 1
+    ) / image_side_in_pixels - 1  # the pixels' centres, from -1 to 1
+    x = pixel[None, None, :] - shift_in_half_widths[:, 0, None, None]
+    y = pixel[None, :, None] - shift_in_half_widths[:, 1, None, None]
     # the inverse map: first the turn, then shear and stretch, (x, y) -> ((x - shear y) / stretch, y)
     turned_x = (c * x + s * y) / scale
     turned_y = (c * y - s * x) / scale
     straight_x = (turned_x - shear * turned_y) / stretch
-    distance = interpolate_distance_fields(distance_fields, straight_x, turned_y)
-    cells_per_pixel = CELL / image_side / scale
-    return np.clip(0.5 + (boldness - distance) / cells_per_pixel, 0.0, 1.0)
+    distance = interpolate_distance_fields_at_points(letter_distance_fields, straight_x, turned_y)
+    cells_per_pixel = CELL / image_side_in_pixels / scale
+    return np.clip(0.5 + (boldness_in_cells - distance) / cells_per_pixel, 0.0, 1.0)
 
 
-def interpolate_distance_fields(
+def interpolate_distance_fields_at_points(
     distance_fields: SignedDistances, x: Coordinates, y: Coordinates
-) -> SignedDistances:
+) -> DistanceAtEachPoint:
     """Interpolate the fields [N, 64, 64] at points [N, H, W] from -1 to 1.
 
     Each value is interpolated between the centres of the four cells around the point. A point beyond
@@ -408,12 +420,14 @@ def interpolate_distance_fields(
     return upper + low_share * (lower - upper)
 
 
-def draw_stroke_coverage(
-    start: PointPerImage, end: PointPerImage, half_width: NumberPerImage, image_side: int
+def compute_stroke_coverage(
+    start: PointPerImage,
+    end: PointPerImage,
+    half_width_in_half_image_sides: NumberPerImage,
+    image_side_in_pixels: int,
 ) -> Coverage:
-    """Draw the share of each pixel that a straight stroke covers, [N, side, side]. Its ends are
-    [N, 2] in -1..1, its half width is [N]."""
-    axis = make_even_coordinates(image_side)
+    """Compute the share of each pixel that a straight stroke covers, float64 [N, side, side]."""
+    axis = make_even_coordinates_from_minus_1_to_1(image_side_in_pixels)
     along_x = (end - start)[:, 0, None, None]
     along_y = (end - start)[:, 1, None, None]
     offset_x = axis[None, None, :] - start[:, 0, None, None]
@@ -424,7 +438,11 @@ def draw_stroke_coverage(
     distance_x = offset_x - t * along_x
     distance_y = offset_y - t * along_y
     distance = np.sqrt(distance_x * distance_x + distance_y * distance_y)
-    return np.clip(0.5 + (half_width[:, None, None] - distance) * image_side / 2, 0.0, 1.0)
+    return np.clip(
+        0.5 + (half_width_in_half_image_sides[:, None, None] - distance) * image_side_in_pixels / 2,
+        0.0,
+        1.0,
+    )
 
 
 def blend_colour_into_images(
@@ -434,13 +452,13 @@ def blend_colour_into_images(
     return images + coverage_of_colour[:, None] * (colours[:, :, None, None] - images)
 
 
-def choose_brightest_colours(candidate_colours: np.ndarray) -> Colours:
+def choose_brightest_colour_of_each_image(candidate_colours: np.ndarray) -> Colours:
     """Choose the colour of greatest luminance, [N, 3], among K colours [N, K, 3]."""
     light = compute_luminance(candidate_colours, channel_axis=2)[:, :, 0]
     return candidate_colours[np.arange(len(candidate_colours)), light.argmax(axis=1)]
 
 
-def lighten_ink_against_paper(
+def lighten_ink_to_luminance_gap(
     ink_colours: Colours, paper_colours: Colours, luminance_gap: float = 0.25
 ) -> Colours:
     """Mix `ink_colours` [N, 3] with just enough white that their luminance is `luminance_gap` above
@@ -481,10 +499,10 @@ def load_signed_distances_of_letters() -> SignedDistances:
     """Load the signed distances to the outline: float64 [letters, fonts, 64, 64], in cells, negative
     inside.
     """
-    return compute_signed_distance_to_outline(load_letter_shapes())
+    return compute_signed_distance_to_outline(load_letter_masks())
 
 
-def load_letter_shapes() -> LetterMasks:
+def load_letter_masks() -> LetterMasks:
     """Load the letters' masks: bool [letters, fonts, 64, 64], True inside the letter. Each letter is
     centred and 36 cells high."""
     with np.load(SHAPES_FILE, allow_pickle=False) as file:

@@ -19,7 +19,7 @@ from fedlab_nb.data.cells import (
     NO_NUMBER,
     NO_VALUE,
     convert_column_to_texts,
-    is_numeric,
+    has_numeric_dtype,
     replace_missing_texts_by_none,
 )
 from fedlab_nb.data.columns import (
@@ -32,14 +32,15 @@ from fedlab_nb.data.columns import (
     ColumnKind,
     ColumnSchema,
     DecimalMark,
-    NumberCell,
-    convert_times_to_days_or_seconds,
-    normalise_category_text,
+    NumberCellParts,
+    convert_dates_to_days_or_clock_times_to_seconds,
+    make_category_comparison_key,
     normalise_unit_spelling,
     parse_number_with_decimal_mark,
     split_number_and_unit,
 )
 from fedlab_nb.errors import UsageError
+from fedlab_nb.value_types import SentenceOrEmpty
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -103,7 +104,7 @@ GROUP_STEMS = "patient|subject|person|participant|user|family|household|case|ani
 
 
 @dataclass(frozen=True)
-class ReadingOptions:
+class TableReadingOptions:
     """How the user wants a table to be read, and what is known of its file.
 
     missing: texts that mean a missing value, in small letters; if empty, the usual ones
@@ -147,7 +148,7 @@ class NumberTraits:
     marks:    which of point and comma occur in the numbers
     """
 
-    cells: dict[str, NumberCell | None]
+    cells: dict[str, NumberCellParts | None]
     texts: Series
     share: float
     decimals: tuple[DecimalMark, ...]
@@ -165,11 +166,11 @@ class NumberTraits:
 
 
 # -------------------------------------------------------------------------------------- all columns
-def infer_columns(
+def infer_column_schemas(
     table: DataFrame,
     other_columns: DataFrame,
     is_training_row: BooleanPerSample,
-    reading: ReadingOptions,
+    reading: TableReadingOptions,
 ) -> list[ColumnSchema]:
     """Find the kind of each column of `table`; means and scales are still missing.
 
@@ -177,14 +178,14 @@ def infer_columns(
     too
     is_training_row:  bool [N], the rows that lists of categories are made from
     """
-    traits = find_number_traits_by_column(table, reading)
-    other_traits = find_number_traits_by_column(other_columns, reading)
-    evidence = find_certain_decimal_marks([*traits.values(), *other_traits.values()])
+    traits = find_number_traits_of_text_columns(table, reading)
+    other_traits = find_number_traits_of_text_columns(other_columns, reading)
+    evidence = find_unambiguous_decimal_marks([*traits.values(), *other_traits.values()])
     columns = []
     for index, name in enumerate(table.columns):
         forced = reading.forced.get(name.casefold())
         is_saved_index = index == 0 and name == "column 1" and reading.has_header
-        column = infer_column(
+        column = infer_column_schema(
             name,
             table[name],
             traits.get(name),
@@ -198,14 +199,14 @@ def infer_columns(
     return columns
 
 
-def infer_column(
+def infer_column_schema(
     column_name: str,
     cells: Series,
     number_traits: NumberTraits | None,
     is_saved_index: bool,
     is_training_row: BooleanPerSample,
-    certain_decimal_marks: set[DecimalMark],
-    reading: ReadingOptions,
+    unambiguous_decimal_marks: set[DecimalMark],
+    reading: TableReadingOptions,
     forced_kind: ColumnKind | None,
 ) -> ColumnSchema:
     """Find the kind of one column. Raises UsageError for a column that can be read in several
@@ -213,7 +214,9 @@ def infer_column(
     if forced_kind == LEFT_OUT:
         return ColumnSchema(column_name, LEFT_OUT, "You left it out.")
     if forced_kind == CATEGORY:
-        return infer_category_column(column_name, cells, is_training_row, reading, "You said so.")
+        return make_category_column_schema(
+            column_name, cells, is_training_row, reading, "You said so."
+        )
     if forced_kind == WORDS:
         return ColumnSchema(
             column_name, WORDS, "You said so.", missing=reading.texts_for_missing_numbers
@@ -223,11 +226,9 @@ def infer_column(
     if cells.isna().all():
         return ColumnSchema(column_name, LEFT_OUT, "It has no values.")
     if number_traits is None:
-        reason = (
-            ""
-            if forced_kind
-            else explain_if_row_number_or_person_id(column_name, cells.dropna(), is_saved_index)
-        )
+        reason = ""
+        if not forced_kind:
+            reason = explain_if_row_number_or_person_id(column_name, cells.dropna(), is_saved_index)
         if reason:
             return ColumnSchema(column_name, LEFT_OUT, reason)
         return ColumnSchema(
@@ -240,70 +241,80 @@ def infer_column(
         return ColumnSchema(
             column_name, LEFT_OUT, "It has no values.", missing=reading.texts_for_missing_numbers
         )
-    time_format = find_time_format(column_name, number_traits.texts, reading)
+    time_format = find_time_format_or_empty(column_name, number_traits.texts, reading)
     if time_format:
-        return infer_time_column(column_name, time_format, reading)
+        return make_time_column_schema(column_name, time_format, reading)
     if number_traits.are_all_numbers:
-        column = infer_number_column(
-            column_name, number_traits, certain_decimal_marks, is_saved_index, reading, forced_kind
+        column = infer_number_column_schema(
+            column_name,
+            number_traits,
+            unambiguous_decimal_marks,
+            is_saved_index,
+            reading,
+            forced_kind,
         )
         if column is not None:
             return column
-    elif number_traits.share >= MOSTLY or forced_kind == NUMBER or is_mostly_numbers(number_traits):
-        raise_text_among_numbers_error(column_name, number_traits, reading)
-    return infer_text_column(
+    elif (
+        number_traits.share >= MOSTLY
+        or forced_kind == NUMBER
+        or is_number_column_with_wrong_cells(number_traits)
+    ):
+        raise_if_text_among_numbers(column_name, number_traits, reading)
+    return infer_text_column_schema(
         column_name, cells, number_traits, is_training_row, is_saved_index, reading
     )
 
 
-def infer_time_column(column_name: str, time_format: str, reading: ReadingOptions) -> ColumnSchema:
+def make_time_column_schema(
+    column_name: str, strptime_format: str, reading: TableReadingOptions
+) -> ColumnSchema:
     """Make a column of dates or of times of day."""
     description = "dates, as days since 1970"
-    if time_format in CLOCK_FORMATS:
+    if strptime_format in CLOCK_FORMATS:
         description = "times of day, as seconds"
-    reason = f"Its values are {description} ({time_format})."
+    reason = f"Its values are {description} ({strptime_format})."
     return ColumnSchema(
         column_name,
         NUMBER,
         reason,
-        time_format=time_format,
+        time_format=strptime_format,
         missing=reading.texts_for_missing_numbers,
     )
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def find_number_traits_by_column(
-    table: DataFrame, reading: ReadingOptions
+def find_number_traits_of_text_columns(
+    table: DataFrame, reading: TableReadingOptions
 ) -> dict[str, NumberTraits]:
     """Find the number-like properties of each column of texts, by the column's name."""
     traits = {}
     for name in table.columns:
-        if not is_numeric(table[name]):
+        if not has_numeric_dtype(table[name]):
             traits[name] = find_number_traits(table[name], reading)
     return traits
 
 
-def find_number_traits(cells: Series, reading: ReadingOptions) -> NumberTraits:
+def find_number_traits(cells: Series, reading: TableReadingOptions) -> NumberTraits:
     """Find the number-like properties of a column's texts."""
     texts = replace_missing_texts_by_none(
         convert_column_to_texts(cells), reading.texts_for_missing_numbers
     ).dropna()
-    cells_of_texts = {text: split_if_valid_number(text) for text in texts.unique()}
+    cells_of_texts = {text: split_number_with_any_decimal_mark(text) for text in texts.unique()}
     numbers = [cell for cell in cells_of_texts.values() if cell is not None]
     share = 0.0
     if len(texts):
         share = float(texts.map(lambda text: cells_of_texts[text] is not None).mean())
     decimals = []
     for decimal in BODIES:
-        if numbers and all(
-            parse_number_with_decimal_mark(cell, decimal, True) is not None for cell in numbers
-        ):
+        values = [parse_number_with_decimal_mark(cell, decimal, True) for cell in numbers]
+        if values and None not in values:
             decimals.append(decimal)
     marks = "".join(mark for mark in ".," if any(mark in cell.body for cell in numbers))
     return NumberTraits(cells_of_texts, texts, share, tuple(decimals), marks)
 
 
-def split_if_valid_number(text: str) -> NumberCell | None:
+def split_number_with_any_decimal_mark(text: str) -> NumberCellParts | None:
     """Split a number in either notation into its parts; None for a text that is not a number."""
     cell = split_number_and_unit(text)
     if cell is None:
@@ -316,8 +327,8 @@ def split_if_valid_number(text: str) -> NumberCell | None:
 def choose_decimal_mark(
     column_name: str,
     number_traits: NumberTraits,
-    certain_decimal_marks: set[DecimalMark],
-    reading: ReadingOptions,
+    unambiguous_decimal_marks: set[DecimalMark],
+    reading: TableReadingOptions,
 ) -> DecimalMark:
     """Choose the decimal mark of a column of numbers. Raises UsageError if the column can be read in
     two ways."""
@@ -338,9 +349,9 @@ def choose_decimal_mark(
         )
     if not number_traits.has_two_decimal_readings:
         return number_traits.decimals[0]
-    if len(certain_decimal_marks) == 1:
-        return next(iter(certain_decimal_marks))
-    if number_traits.marks == "." and not certain_decimal_marks and reading.separator != ";":
+    if len(unambiguous_decimal_marks) == 1:
+        return next(iter(unambiguous_decimal_marks))
+    if number_traits.marks == "." and not unambiguous_decimal_marks and reading.separator != ";":
         return "."
     example = next(
         text for text, cell in number_traits.cells.items() if cell and re.search("[.,]", cell.body)
@@ -359,7 +370,7 @@ def find_first_unreadable_number(traits: NumberTraits, decimal_mark: DecimalMark
     raise AssertionError(f"all numbers can be read with {decimal_mark!r}")
 
 
-def find_certain_decimal_marks(traits_of_columns: Iterable[NumberTraits]) -> set[DecimalMark]:
+def find_unambiguous_decimal_marks(traits_of_columns: Iterable[NumberTraits]) -> set[DecimalMark]:
     """Find the decimal marks of the columns that can be read in one way only."""
     evidence: set[DecimalMark] = set()
     for traits in traits_of_columns:
@@ -368,12 +379,12 @@ def find_certain_decimal_marks(traits_of_columns: Iterable[NumberTraits]) -> set
     return evidence
 
 
-def infer_number_column(
+def infer_number_column_schema(
     column_name: str,
     number_traits: NumberTraits,
-    certain_decimal_marks: set[DecimalMark],
+    unambiguous_decimal_marks: set[DecimalMark],
     is_saved_index: bool,
-    reading: ReadingOptions,
+    reading: TableReadingOptions,
     forced_kind: ColumnKind | None,
 ) -> ColumnSchema | None:
     """Make a column whose cells are all numbers; None if they name categories, such as 1a and 2b."""
@@ -400,7 +411,7 @@ def infer_number_column(
         )
         if reason:
             return ColumnSchema(column_name, LEFT_OUT, reason)
-    if is_integer and not forced_kind and are_fixed_length_codes(number_traits.texts):
+    if is_integer and not forced_kind and are_codes_with_leading_zeros(number_traits.texts):
         if number_traits.texts.nunique() <= MOST_CATEGORIES:
             return None
         example = number_traits.texts.iloc[0]
@@ -408,7 +419,7 @@ def infer_number_column(
             f"Column {column_name!r} of {reading.file} holds codes with leading zeros, such as "
             f"{example!r}; say what it is: ?number={column_name}, ?words={column_name} or ?leave_out={column_name}."
         )
-    decimal = choose_decimal_mark(column_name, number_traits, certain_decimal_marks, reading)
+    decimal = choose_decimal_mark(column_name, number_traits, unambiguous_decimal_marks, reading)
     grouped = any(has_grouped_thousands(cell, decimal) for cell in numbers.values())
     details = []
     if unit:
@@ -440,7 +451,10 @@ def is_plausible_unit(unit: str) -> bool:
 
 
 def raise_mixed_units_error(
-    column_name: str, cells: dict[str, NumberCell], units: list[str], reading: ReadingOptions
+    column_name: str,
+    cells: dict[str, NumberCellParts],
+    units: list[str],
+    reading: TableReadingOptions,
 ) -> NoReturn:
     """Raise a UsageError that shows a cell of each of the first two units."""
     examples = []
@@ -455,18 +469,18 @@ def raise_mixed_units_error(
     )
 
 
-def is_written_in_digits_alone(cell: NumberCell) -> bool:
+def is_written_in_digits_alone(cell: NumberCellParts) -> bool:
     """Whether a number is written in digits alone, without a point, a comma or an exponent."""
     return cell.body.isdecimal() and not cell.exponent
 
 
-def has_grouped_thousands(cell: NumberCell, decimal_mark: DecimalMark) -> bool:
+def has_grouped_thousands(cell: NumberCellParts, decimal_mark: DecimalMark) -> bool:
     """Whether the thousands of a number are grouped."""
     has_several_groups = len(re.findall(r"\d+", cell.body)) > 1
     return has_several_groups and parse_number_with_decimal_mark(cell, decimal_mark, False) is None
 
 
-def are_fixed_length_codes(texts: Series) -> bool:
+def are_codes_with_leading_zeros(texts: Series) -> bool:
     """Whether whole numbers are codes: all have the same number of digits, three or more, and some
     begin with 0."""
     lengths = texts.str.len()
@@ -474,7 +488,7 @@ def are_fixed_length_codes(texts: Series) -> bool:
     return bool(has_one_length and lengths.iloc[0] > 2 and texts.str.startswith("0").any())
 
 
-def is_mostly_numbers(traits: NumberTraits) -> bool:
+def is_number_column_with_wrong_cells(traits: NumberTraits) -> bool:
     """Whether at least half of the cells are numbers, with too many values for categories and with
     few age groups among them."""
     numbers = [text for text, parts in traits.cells.items() if parts is not None]
@@ -482,8 +496,8 @@ def is_mostly_numbers(traits: NumberTraits) -> bool:
     return traits.share >= 0.5 and len(numbers) > FEW_CATEGORIES and len(bands) * 2 < len(numbers)
 
 
-def raise_text_among_numbers_error(
-    column_name: str, traits: NumberTraits, reading: ReadingOptions
+def raise_if_text_among_numbers(
+    column_name: str, traits: NumberTraits, reading: TableReadingOptions
 ) -> None:
     """Raise a UsageError that shows the first cell that is not a number."""
     for line, text in traits.texts.items():
@@ -497,13 +511,13 @@ def raise_text_among_numbers_error(
 
 
 # -------------------------------------------------------------------------------------------- texts
-def infer_text_column(
+def infer_text_column_schema(
     column_name: str,
     cells: Series,
     number_traits: NumberTraits,
     is_training_row: BooleanPerSample,
     is_saved_index: bool,
-    reading: ReadingOptions,
+    reading: TableReadingOptions,
 ) -> ColumnSchema:
     """Make a column of texts: categories, words, or names of the rows."""
     texts = replace_missing_texts_by_none(
@@ -518,7 +532,10 @@ def infer_text_column(
     )
     if is_unique and (is_saved_index or not has_blanks and has_row_names):
         return names_rows
-    has_many = present.nunique() > MOST_CATEGORIES or len(split_name_into_words(column_name)) > 1
+    has_many = (
+        present.nunique() > MOST_CATEGORIES
+        or len(split_column_name_into_lowercase_words(column_name)) > 1
+    )
     if is_person_id_name(column_name) and not is_unique and has_many:
         return ColumnSchema(
             column_name,
@@ -530,7 +547,7 @@ def infer_text_column(
     if share_of_bands < 0.5 and number_traits.share >= 0.5:
         most_categories = FEW_CATEGORIES
     if texts[is_training_row].nunique() <= most_categories:
-        return infer_category_column(column_name, cells, is_training_row, reading, "")
+        return make_category_column_schema(column_name, cells, is_training_row, reading, "")
     is_nearly_number = present.map(looks_like_number_with_short_suffix)
     if len(present) and is_nearly_number.mean() >= 0.5:
         example = present[is_nearly_number].iloc[0]
@@ -545,11 +562,11 @@ def infer_text_column(
     return ColumnSchema(column_name, WORDS, reason, missing=reading.texts_for_missing_numbers)
 
 
-def infer_category_column(
+def make_category_column_schema(
     column_name: str,
     cells: Series,
     is_training_row: BooleanPerSample,
-    reading: ReadingOptions,
+    reading: TableReadingOptions,
     reason: str,
 ) -> ColumnSchema:
     """Make a column of categories; each text of the training rows gets a feature."""
@@ -557,11 +574,13 @@ def infer_category_column(
         convert_column_to_texts(cells), reading.texts_for_missing_categories
     )
     ignore_case = bool(reading.ignore_case)
-    categories = list_distinct_texts(texts[is_training_row].dropna().unique(), ignore_case)
-    known_keys = {normalise_category_text(text, ignore_case) for text in categories}
+    categories = list_distinct_categories_sorted(
+        texts[is_training_row].dropna().unique(), ignore_case
+    )
+    known_keys = {make_category_comparison_key(text, ignore_case) for text in categories}
     other_categories = []
-    for text in list_distinct_texts(texts.dropna().unique(), ignore_case):
-        if normalise_category_text(text, ignore_case) not in known_keys:
+    for text in list_distinct_categories_sorted(texts.dropna().unique(), ignore_case):
+        if make_category_comparison_key(text, ignore_case) not in known_keys:
             other_categories.append(text)
     return ColumnSchema(
         column_name,
@@ -574,11 +593,11 @@ def infer_category_column(
     )
 
 
-def list_distinct_texts(texts: Iterable[str], ignore_case: bool) -> list[str]:
+def list_distinct_categories_sorted(texts: Iterable[str], ignore_case: bool) -> list[str]:
     """List the texts in alphabetical order, each category once: 1 and 1.0 are the same."""
     by_key: dict = {}
     for text in sorted(texts):
-        by_key.setdefault(normalise_category_text(text, ignore_case), text)
+        by_key.setdefault(make_category_comparison_key(text, ignore_case), text)
     return sorted(by_key.values())
 
 
@@ -605,25 +624,24 @@ def looks_like_number_with_short_suffix(text: str) -> bool:
     return begins_with_number is not None and letters <= 6
 
 
-def find_time_format(column_name: str, texts: Series, reading: ReadingOptions) -> str:
+def find_time_format_or_empty(column_name: str, texts: Series, reading: TableReadingOptions) -> str:
     """Find the format of a column of dates or times of day; "" for other columns. Raises UsageError
     for dates that can be read in two ways."""
     sample = str(texts.iloc[0])
     for clock, pattern in CLOCK_FORMATS.items():
-        if (
-            re.fullmatch(pattern, sample, re.ASCII)
-            and convert_times_to_days_or_seconds(texts, clock).notna().all()
-        ):
+        if not re.fullmatch(pattern, sample, re.ASCII):
+            continue
+        if convert_dates_to_days_or_clock_times_to_seconds(texts, clock).notna().all():
             return clock
     if not DATE_LIKE.fullmatch(sample):
         return ""
     distinct = texts.drop_duplicates()
     for time_format in DATE_FORMATS:
-        if convert_times_to_days_or_seconds(distinct, time_format).notna().all():
+        if convert_dates_to_days_or_clock_times_to_seconds(distinct, time_format).notna().all():
             return time_format
     for day_first, month_first in TWO_WAY_DATES:
-        days = convert_times_to_days_or_seconds(distinct, day_first)
-        months = convert_times_to_days_or_seconds(distinct, month_first)
+        days = convert_dates_to_days_or_clock_times_to_seconds(distinct, day_first)
+        months = convert_dates_to_days_or_clock_times_to_seconds(distinct, month_first)
         fits_day_first = days.notna().all()
         fits_month_first = months.notna().all()
         if fits_day_first and not fits_month_first:
@@ -644,11 +662,12 @@ def find_time_format(column_name: str, texts: Series, reading: ReadingOptions) -
 
 
 # ------------------------------------------------------------------------------------ names of rows
-def split_name_into_words(column_name: str) -> list[str]:
+def split_column_name_into_lowercase_words(column_name: str) -> list[str]:
     """Split a column's name into words.
 
-    >>> split_name_into_words("PatientID"), split_name_into_words("row_nr"), split_name_into_words("Unnamed: 0")
-    (['patient', 'id'], ['row', 'nr'], ['unnamed', '0'])
+    >>> names = ("PatientID", "row_nr", "Unnamed: 0")
+    >>> [split_column_name_into_lowercase_words(name) for name in names]
+    [['patient', 'id'], ['row', 'nr'], ['unnamed', '0']]
     """
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|#", column_name)
     return [word.lower() for word in words]
@@ -656,7 +675,7 @@ def split_name_into_words(column_name: str) -> list[str]:
 
 def is_row_number_name(column_name: str) -> bool:
     """Whether a column's name says that it numbers the rows."""
-    parts = split_name_into_words(column_name)
+    parts = split_column_name_into_lowercase_words(column_name)
     text = column_name.lower().strip()
     if re.fullmatch(rf"({ROW_STEMS})s?[ _.-]?({NUMBER_WORDS})", text) or text in WHOLE_NAMES:
         return True
@@ -665,7 +684,7 @@ def is_row_number_name(column_name: str) -> bool:
 
 def is_person_id_name(column_name: str) -> bool:
     """Whether a column's name says that it numbers people, who may have several rows."""
-    parts = split_name_into_words(column_name)
+    parts = split_column_name_into_lowercase_words(column_name)
     text = column_name.lower().strip()
     if re.fullmatch(rf"({GROUP_STEMS})s?[ _.-]?({NUMBER_WORDS})", text):
         return True
@@ -681,8 +700,8 @@ def is_row_number_or_person_id_name(column_name: str) -> bool:
 
 def explain_if_row_number_or_person_id(
     column_name: str, values: Series, is_saved_index: bool
-) -> str:
-    """Why a column of whole numbers is not a feature, "" if it is one.
+) -> SentenceOrEmpty:
+    """Say why a column of whole numbers is not a feature; "" if it is one.
 
     It names the rows where its numbers are whole, differ in every row, and are a plain count or
     have such a name, or where they are the first column and have no name, as an index has that was
@@ -690,7 +709,7 @@ def explain_if_row_number_or_person_id(
     """
     if len(values) < 3:
         return ""
-    if is_numeric(values):
+    if has_numeric_dtype(values):
         numbers = values.to_numpy(dtype=float, na_value=np.nan)
         is_whole = (numbers == np.floor(numbers)).all()
         is_integer = values.dtype.kind in "iu"
@@ -699,7 +718,7 @@ def explain_if_row_number_or_person_id(
     else:
         number_of_text = {}
         for text in values.unique():
-            cell = split_if_valid_number(text)
+            cell = split_number_with_any_decimal_mark(text)
             number_of_text[text] = parse_number_with_decimal_mark(cell, ".", True) if cell else None
         numbers = values.map(number_of_text).to_numpy(dtype=float)
     if len(np.unique(numbers)) < len(numbers):

@@ -67,9 +67,9 @@ from fedlab_nb.data.array_types import BooleanPerSample, ClientOfSample, GroupOf
 from fedlab_nb.data.arrays import scale_samples
 from fedlab_nb.data.dataset import (
     Dataset,
-    Description,
-    hash_to_content_id,
-    make_dataset_from_ready_arrays,
+    DatasetDescription,
+    hash_parts_to_short_id,
+    make_dataset_from_checked_arrays,
 )
 from fedlab_nb.data.sums import sum_rows_in_fixed_order
 from fedlab_nb.declared import read_toml
@@ -85,7 +85,7 @@ HEART_VERSION = 2  # raise it whenever `heart` has other numbers: it is part of 
 DIGEST_VERSION = 1  # likewise for `watch` and `mails`
 
 
-def list_left_out_clients_by_dataset_name() -> dict[str, str]:
+def describe_left_out_client_by_dataset_name() -> dict[str, str]:
     """List the client that is left out, by the data set's name: {"watch:3": "person 3", ...}."""
     left_out = {}
     for kind, clients in CLIENTS.items():
@@ -95,7 +95,7 @@ def list_left_out_clients_by_dataset_name() -> dict[str, str]:
     return left_out
 
 
-LEFT_OUT = list_left_out_clients_by_dataset_name()
+LEFT_OUT = describe_left_out_client_by_dataset_name()
 NAMES = (*CLIENTS, *LEFT_OUT)
 
 
@@ -116,7 +116,7 @@ def load(name: str) -> Dataset:
     return load_mails(name, card)
 
 
-def describe(name: str) -> Description:
+def describe(name: str) -> DatasetDescription:
     return load(name).describe()
 
 
@@ -130,10 +130,10 @@ def load_heart(dataset_name: str, source_note: str) -> Dataset:
     def split(y: np.ndarray, owner: np.ndarray | None) -> np.ndarray:
         assert owner is not None  # the hospitals are named
         class_of_hospital = len(HOSPITALS) * y + owner
-        default_test = tables.draw_test_rows(class_of_hospital, owner)
+        default_test = tables.draw_fifth_of_rows_for_test(class_of_hospital, owner)
         return mark_test_samples(dataset_name, owner, default_test)
 
-    digest = hash_to_content_id(dataset_name, HEART_VERSION, HEART.read_bytes())
+    digest = hash_parts_to_short_id(dataset_name, HEART_VERSION, HEART.read_bytes())
     dataset = tables.load_table(HEART, {}, digest, split, dataset_name=dataset_name)
     return replace(dataset, note=f"{source_note} {dataset.note}")
 
@@ -167,7 +167,7 @@ def load_mails(dataset_name: str, source_note: str) -> Dataset:
     length[length == 0] = 1  # a mail without words stays 0
     x = (logarithms * np.sqrt(counts.shape[1]) / length).astype(np.float32)
     class_of_list = len(LISTS) * y + mailing_list
-    default_test = tables.draw_test_rows(class_of_list, mailing_list)
+    default_test = tables.draw_fifth_of_rows_for_test(class_of_list, mailing_list)
     test = mark_test_samples(dataset_name, mailing_list, default_test)
     parts = {"x_train": x[~test], "x_test": x[test]}
     return make_split_dataset(
@@ -175,14 +175,14 @@ def load_mails(dataset_name: str, source_note: str) -> Dataset:
     )
 
 
-def compute_rounded_log1p(small_counts: np.ndarray) -> np.ndarray:
+def compute_rounded_log1p(counts_0_to_7: np.ndarray) -> np.ndarray:
     """Compute log(1 + count) of counts 0..7, rounded to multiples of 2^-44.
 
     The last bits of a library's logarithm depend on the processor. None of the eight values lies near
     the middle between two multiples, so all processors round to the same one.
     """
     exact = np.array([math.log1p(count) for count in range(8)])
-    return (np.rint(exact * 2.0**44) / 2.0**44)[small_counts]
+    return (np.rint(exact * 2.0**44) / 2.0**44)[counts_0_to_7]
 
 
 # ------------------------------------------------------------------------------------ test samples
@@ -215,7 +215,7 @@ def mark_last_fifth_of_each_recording(recording_of_window: GroupOfSample) -> Boo
 def make_split_dataset(
     dataset_name: str,
     file: Path,
-    samples_by_part: dict[str, np.ndarray],
+    samples_by_array_name: dict[str, np.ndarray],
     labels: LabelArray,
     client_of_sample: ClientOfSample,
     is_test_sample: BooleanPerSample,
@@ -228,7 +228,7 @@ def make_split_dataset(
     """
     clients, client_train = np.unique(client_of_sample[~is_test_sample], return_inverse=True)
     arrays = {
-        **samples_by_part,
+        **samples_by_array_name,
         "y_train": labels[~is_test_sample].astype(np.int64),
         "y_test": labels[is_test_sample].astype(np.int64),
         "client_train": client_train.astype(np.int64),
@@ -237,7 +237,7 @@ def make_split_dataset(
         arrays["client_test"] = client_of_sample[is_test_sample].astype(np.int64)
     all_names = CLIENTS[find_base_dataset_name(dataset_name)]
     client_names = tuple(all_names[k] for k in clients)
-    return make_dataset_from_ready_arrays(
+    return make_dataset_from_checked_arrays(
         dataset_name,
         hash_dataset_file(dataset_name, file),
         arrays,
@@ -249,4 +249,4 @@ def make_split_dataset(
 
 @cache
 def hash_dataset_file(name: str, file: Path) -> str:
-    return hash_to_content_id(name, DIGEST_VERSION, file.read_bytes())
+    return hash_parts_to_short_id(name, DIGEST_VERSION, file.read_bytes())

@@ -62,7 +62,7 @@ PartitionName = Literal[
     "dirichlet", "client_dirichlet", "classes", "quantity", "iid", "fonts", "natural"
 ]
 SkewRule = Literal["dirichlet", "client_dirichlet", "classes", "quantity", "iid"]
-Repair = Literal["move", "redraw"]
+WayToReachMinimum = Literal["move", "redraw"]
 MOST_DRAWS = 1000  # draws until a redraw gives up
 
 
@@ -116,19 +116,19 @@ class PartitionRule:
             owners = assign_by_dirichlet(labels, client_count, rng, self.alpha, shares)
             return ClientOfSampleAndNote(owners, "")
         if self.name == "client_dirichlet":
-            sizes = split_evenly(samples, client_count)
+            sizes = split_count_evenly(samples, client_count)
             if self.size_sigma:
                 shares = draw_lognormal_shares(client_count, rng, self.size_sigma)
                 sizes = convert_shares_to_sizes(shares, samples)
             owners = assign_by_client_dirichlet(labels, class_count, sizes, rng, self.alpha)
             return ClientOfSampleAndNote(owners, "")
         if self.name == "classes":
-            return assign_fixed_number_of_classes(
+            return assign_fixed_number_of_classes_per_client(
                 labels, client_count, rng, self.classes_per_client
             )
         if self.name == "quantity":
             return ClientOfSampleAndNote(
-                assign_by_quantity(samples, client_count, rng, self.alpha), ""
+                assign_with_lognormal_client_sizes(samples, client_count, rng, self.alpha), ""
             )
         return ClientOfSampleAndNote(assign_iid(samples, client_count, rng), "")
 
@@ -144,14 +144,14 @@ def partition_samples(
     classes_per_client: int = 2,
     size_sigma: float = 0.0,
     minimum: int | None = None,
-    repair: Repair = "move",
+    repair: WayToReachMinimum = "move",
 ) -> Partition:
     """Partition samples with `labels` [N] (0..C-1) among M clients by one of RULES.
 
     alpha: Dirichlet concentration
     classes_per_client: the classes that each client gets by the rule `classes`
     size_sigma: for the rules SIZED, the standard deviation of the logarithm of the target sizes
-    minimum: the samples that each client gets at least; None: as `choose_minimum_samples` says
+    minimum: the samples that each client gets at least; None: as `choose_default_minimum_per_client` says
     repair: how clients get the minimum, one of REPAIRS
 
     Raises UsageError for a value out of range, and RunError when MOST_DRAWS redraws did not reach
@@ -179,7 +179,7 @@ def partition_samples(
             f"use {' or '.join(SIZED)}, or partition='quantity' with alpha = 1/sigma²."
         )
     if minimum is None:
-        minimum = choose_minimum_samples(n, client_count)
+        minimum = choose_default_minimum_per_client(n, client_count)
     hint = f"{client_count} clients share {n} training samples"
     minimum = check_whole_number("minimum", minimum, 1, n // client_count, hint=hint)
 
@@ -203,7 +203,7 @@ def partition_samples(
     return Partition(shards, minimum, moved_count, 1, note.strip())
 
 
-def choose_minimum_samples(sample_count: int, client_count: int) -> int:
+def choose_default_minimum_per_client(sample_count: int, client_count: int) -> int:
     """Choose the minimum of samples per client if none is given: the papers' 10, or half the mean size
     if that is less."""
     return min(10, max(1, sample_count // (2 * client_count)))
@@ -223,8 +223,8 @@ def assign_by_dirichlet(
     For each class c, p ~ Dir(alpha 1_M) is drawn. p_k becomes 0 if client k already holds N/M samples
     or more, and p is renormalised. The shuffled samples of c are cut at the cumulative sums of p.
 
-    client_shares: [M], summing to 1: the target share of all samples for each client. p_k is then
-        multiplied by M shares_k, and client k is full at N shares_k instead of N/M
+    client_shares: the target share of all samples for each client. p_k is then multiplied by the
+        client's share, and client k is full at N client_shares[k] instead of N/M
     """
     n = len(labels)
     owner = np.empty(n, dtype=np.int64)
@@ -259,7 +259,8 @@ def assign_by_client_dirichlet(
     rng: np.random.Generator,
     alpha: float,
 ) -> ClientOfSample:
-    """Assign each sample an owner, [N]; client k gets exactly sizes_k samples.
+    """Assign each sample an owner, [N]; client k gets exactly client_sample_counts[k]
+    samples.
 
     Client k draws its mix of classes q_k ~ Dir(alpha 1_C). Then the clients that are not
     full, in random order, each ask for one sample of a class drawn from their mix. A class that has
@@ -272,9 +273,8 @@ def assign_by_client_dirichlet(
         pools[labels[members[0]]] = members
     samples_left = np.array([len(pool) for pool in pools])  # samples of each class without an owner
     mixes = np.stack([draw_symmetric_dirichlet(rng, alpha, class_count) for _ in range(clients)])
-    queue = rng.permutation(
-        np.repeat(np.arange(clients), client_sample_counts)
-    )  # the clients in the order in which they ask, one sample each time
+    # The clients in the order in which they ask, one sample each time.
+    queue = rng.permutation(np.repeat(np.arange(clients), client_sample_counts))
     owner = np.empty(len(labels), dtype=np.int64)
     while len(queue):  # until the first class runs out, once for each class at most
         drawn_classes = draw_class_for_each_client(mixes, samples_left > 0, queue, rng, alpha)
@@ -332,7 +332,7 @@ def draw_class_for_each_client(
     return np.minimum(drawn_classes, last_class[client_queue])
 
 
-def assign_fixed_number_of_classes(
+def assign_fixed_number_of_classes_per_client(
     labels: LabelArray, client_count: int, rng: np.random.Generator, classes_per_client: int
 ) -> ClientOfSampleAndNote:
     """Give each client a fixed number of classes, and split each class evenly among its clients.
@@ -372,7 +372,7 @@ def assign_fixed_number_of_classes(
     return ClientOfSampleAndNote(owner, note)
 
 
-def assign_by_quantity(
+def assign_with_lognormal_client_sizes(
     sample_count: int, client_count: int, rng: np.random.Generator, alpha: float
 ) -> ClientOfSample:
     """Assign owners [N] at random, with sizes in proportion to exp(z / sqrt(alpha)), z standard
@@ -417,7 +417,7 @@ def partition_by_fonts(
 
 
 # ------------------------------------------------------------------------------------- their steps
-class MovedShards(NamedTuple):
+class ShardsAndMovedCount(NamedTuple):
     """The sorted shards after samples were moved, and the number of moved samples."""
 
     shards: list[np.ndarray]
@@ -426,7 +426,7 @@ class MovedShards(NamedTuple):
 
 def move_samples_to_reach_minimum(
     shards: list[IndexArray], minimum_samples: int, rng: np.random.Generator
-) -> MovedShards:
+) -> ShardsAndMovedCount:
     """Bring every client to `minimum_samples` with as few moves as possible.
 
     Each client below it takes random samples of the client that is the largest at that moment. Taking
@@ -459,13 +459,15 @@ def move_samples_to_reach_minimum(
                 heapq.heappop(donors)
         if len(gifts) > 1:
             shards[k] = np.concatenate(gifts)
-    return MovedShards([np.sort(shard) for shard in shards], moved_count)
+    return ShardsAndMovedCount([np.sort(shard) for shard in shards], moved_count)
 
 
-def group_indices_by_client(owners: ClientOfSample, client_count: int) -> list[IndexArray]:
+def group_indices_by_client(
+    client_of_sample: ClientOfSample, client_count: int
+) -> list[IndexArray]:
     """List the sorted sample indices of each client, from the owner of each sample."""
-    order = np.argsort(owners, kind="stable")
-    ends = np.cumsum(np.bincount(owners, minlength=client_count))
+    order = np.argsort(client_of_sample, kind="stable")
+    ends = np.cumsum(np.bincount(client_of_sample, minlength=client_count))
     return np.split(order, ends[:-1])
 
 
@@ -513,10 +515,10 @@ def convert_shares_to_sizes(shares: SharePerClient, sample_count: int) -> CountP
     return np.diff(ends, prepend=0)
 
 
-def split_evenly(sample_count: int, client_count: int) -> CountPerClient:
+def split_count_evenly(sample_count: int, client_count: int) -> CountPerClient:
     """Split `sample_count` into M sizes that differ by one at most.
 
-    >>> split_evenly(8, 3).tolist()
+    >>> split_count_evenly(8, 3).tolist()
     [3, 3, 2]
     """
     return np.bincount(np.arange(sample_count) % client_count, minlength=client_count)
@@ -568,9 +570,8 @@ def measure_skew(label_counts: ClientClassCountArray) -> Skew:
     within = float(sizes @ entropies / sizes.sum())
     explained = 0.0
     if pooled > 0:
-        explained = min(
-            1.0, max(0.0, (pooled - within) / pooled)
-        )  # rounding errors may leave the range 0..1
+        # Rounding errors may leave the range 0..1.
+        explained = min(1.0, max(0.0, (pooled - within) / pooled))
     return Skew(explained, float(np.exp(entropies).mean()))
 
 

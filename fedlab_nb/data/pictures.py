@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from fedlab_nb.data.array_types import ImageArray, SampleArray
 from fedlab_nb.data.input_types import PictureOrPath
 from fedlab_nb.errors import UsageError
-from fedlab_nb.value_types import HeightAndWidth
+from fedlab_nb.value_types import HeightAndWidth, Sentence
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+OpaquePicture: TypeAlias = "Image"  # a Pillow image without transparency
 ColourMode = Literal["L", "RGB"]  # grey, or colour, as Pillow calls them
 
 EIGHT_BITS = 255
@@ -46,7 +47,7 @@ class PixelScale:
     mode: ColourMode | Literal[""] = ""
     resized: bool = False
 
-    def apply(self, pixels: SampleArray) -> SampleArray:
+    def scale_to_0_to_1(self, pixels: SampleArray) -> SampleArray:
         """Scale pixels to float32 of the same shape, in [0, 1]."""
         if (self.low, self.high) == (0.0, 1.0):
             ready = np.ascontiguousarray(pixels, dtype=np.float32)
@@ -58,7 +59,7 @@ class PixelScale:
         span = self.high - self.low
         return np.clip((pixels.astype(np.float64) - self.low) / span, 0, 1).astype(np.float32)
 
-    def describe(self) -> str:
+    def describe_scaling(self) -> Sentence:
         """Describe the scale in a sentence, for the data set's note."""
         if self.number_type == "bool":
             return "Pixels are true or false, and become 1 or 0."
@@ -91,15 +92,17 @@ class PixelScale:
             )
 
 
-def find_pixel_scale(images_by_part: dict[str, np.ndarray], training_part: str) -> PixelScale:
+def find_pixel_scale(
+    images_by_array_name: dict[str, np.ndarray], training_array_name: str
+) -> PixelScale:
     """Find the scale of images of one number type: the range of the training images
-    (`training_part`), or the range of their number type."""
-    images = images_by_part[training_part]
+    (`training_array_name`), or the range of their number type."""
+    images = images_by_array_name[training_array_name]
     number_type = str(images.dtype)
     low = float(images.min())
     high = float(images.max())
-    smallest_pixel = min(float(part.min()) for part in images_by_part.values())
-    largest_pixel = max(float(part.max()) for part in images_by_part.values())
+    smallest_pixel = min(float(part.min()) for part in images_by_array_name.values())
+    largest_pixel = max(float(part.max()) for part in images_by_array_name.values())
     if images.dtype.kind == "b" or (smallest_pixel >= 0 and largest_pixel <= 1):
         return PixelScale(0.0, 1.0, number_type)
     if images.dtype == np.uint8:
@@ -112,14 +115,14 @@ def find_pixel_scale(images_by_part: dict[str, np.ndarray], training_part: str) 
 
 
 # -------------------------------------------------------------------------------- files of pictures
-def are_pictures(samples: object) -> bool:
+def are_pillow_images_or_paths(samples: object) -> bool:
     """Whether these are paths of picture files or Pillow images, and not an array."""
     if isinstance(samples, list | tuple):
-        return len(samples) > 0 and all(is_picture(sample) for sample in samples)
-    return is_picture(samples)
+        return len(samples) > 0 and all(is_pillow_image_or_path(sample) for sample in samples)
+    return is_pillow_image_or_path(samples)
 
 
-def is_picture(sample: object) -> bool:
+def is_pillow_image_or_path(sample: object) -> bool:
     """Whether this is the path of a picture file or a Pillow image."""
     return isinstance(sample, str | Path) or hasattr(sample, "getbands")
 
@@ -127,7 +130,7 @@ def is_picture(sample: object) -> bool:
 def read_pictures(
     pictures_or_paths: PictureOrPath | Sequence[PictureOrPath],
     mode: ColourMode,
-    size: HeightAndWidth,
+    size_if_resized: HeightAndWidth,
     should_resize: bool,
 ) -> ImageArray:
     """Read picture files or Pillow images as [N, C, H, W], in the numbers of the files (8 or 16
@@ -136,7 +139,9 @@ def read_pictures(
         sources = list(pictures_or_paths)
     else:
         sources = [pictures_or_paths]
-    pictures = [read_picture(source, mode, size if should_resize else None) for source in sources]
+    pictures = [
+        read_picture(source, mode, size_if_resized if should_resize else None) for source in sources
+    ]
     shapes = {picture.shape for picture in pictures}
     if len(shapes) > 1:
         raise UsageError(
@@ -146,12 +151,14 @@ def read_pictures(
 
 
 def read_picture(
-    picture_or_path: PictureOrPath, mode: ColourMode, size: HeightAndWidth | None = None
+    picture_or_path: PictureOrPath,
+    mode: ColourMode,
+    size_or_none_to_keep: HeightAndWidth | None = None,
 ) -> np.ndarray:
     """Read one picture as [C, H, W], turned upright (EXIF), with transparent parts on white.
 
     mode: "L" for grey, "RGB" for colour
-    size: (H, W) to which the middle of the picture is cropped and resized; None: as it is
+    size_or_none_to_keep: (H, W) to which the middle of the picture is cropped and resized
 
     The numbers are uint8, or uint16 of a picture with 16 bits. Raises UsageError for a file that
     cannot be read.
@@ -179,8 +186,8 @@ def read_picture(
         )
     else:
         picture = fill_transparent_with_white(picture).convert(mode)
-    if size is not None:
-        height, width = size
+    if size_or_none_to_keep is not None:
+        height, width = size_or_none_to_keep
         picture = ImageOps.fit(picture, (width, height), Image.Resampling.BILINEAR)
     pixels = np.asarray(picture)
     if picture.mode == "I":
@@ -197,7 +204,7 @@ def has_16_bits_per_pixel(picture: Image) -> bool:
     return picture.mode == "I" or picture.mode.startswith("I;16")
 
 
-def fill_transparent_with_white(picture: Image) -> Image:
+def fill_transparent_with_white(picture: Image) -> OpaquePicture:
     """Fill the transparent parts of a picture with white."""
     from PIL import Image
 
@@ -214,7 +221,7 @@ PictureMode = Literal["grey", "colour", "transparent", "transparent grey", "16 b
 
 
 @dataclass(frozen=True)
-class PictureFacts:
+class PictureSizeAndMode:
     """What a picture's file says before its pixels are read.
 
     size: (height, width) in pixels, upright
@@ -224,7 +231,7 @@ class PictureFacts:
     mode: PictureMode
 
 
-def read_picture_facts(path: Path) -> PictureFacts:
+def read_picture_size_and_mode(path: Path) -> PictureSizeAndMode:
     """Read the facts of a picture's file. Raises UsageError if it cannot be opened."""
     from PIL import Image
 
@@ -234,7 +241,7 @@ def read_picture_facts(path: Path) -> PictureFacts:
             is_turned = picture.getexif().get(ORIENTATION, 1) >= 5
             if is_turned:
                 width, height = height, width
-            return PictureFacts((height, width), find_picture_mode(picture))
+            return PictureSizeAndMode((height, width), find_picture_mode(picture))
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise make_picture_error(path.name, error) from None
 
@@ -242,9 +249,11 @@ def read_picture_facts(path: Path) -> PictureFacts:
 ORIENTATION = 0x0112  # the EXIF tag: from 5 on the picture lies on its side
 
 
-def make_picture_error(name: str, error: Exception) -> UsageError:
+def make_picture_error(picture_name: str, error: Exception) -> UsageError:
     why = " ".join(str(error).split())[:160]
-    return UsageError(f"The picture {name!r} cannot be read ({why}); save it again, or remove it.")
+    return UsageError(
+        f"The picture {picture_name!r} cannot be read ({why}); save it again, or remove it."
+    )
 
 
 def has_grey_palette(picture: Image) -> bool:

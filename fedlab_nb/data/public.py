@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedlab_nb.data import registry
-from fedlab_nb.data.dataset import Dataset, Description, hash_to_content_id
+from fedlab_nb.data.dataset import Dataset, DatasetDescription, hash_parts_to_short_id
 from fedlab_nb.errors import UsageError, check_allowed_name, check_number, parse_if_number
 from fedlab_nb.rng import make_numpy_generator
 
@@ -35,20 +35,19 @@ SOURCES_OF_FEDET = ("noise", "held-out", "other-mix")
 ADVICE = "give a share of the training set, such as public=0.1"
 
 # "own", the name or path of a data set, or a share of the training samples.
-PublicChoice = str | float
+PublicShareOrDatasetName = str | float
 
 
 # ------------------------------------------------------------------------------------------ choice
 def convert_and_check_public_choice(
-    public_choice: str | float | PathLike, description: Description
-) -> PublicChoice:
+    public_choice: str | float | PathLike, description: DatasetDescription
+) -> PublicShareOrDatasetName:
     """Check `public_choice` for the data set `description`, and convert a share to a number. Raises
     UsageError if it is impossible."""
-    value = (
-        str(public_choice)
-        if isinstance(public_choice, PathLike)
-        else parse_if_number(public_choice)
-    )
+    if isinstance(public_choice, PathLike):
+        value: PublicShareOrDatasetName = str(public_choice)
+    else:
+        value = parse_if_number(public_choice)
     if not isinstance(value, str):
         hint = "it is a share of the training set, or a data set's name"
         return check_number("public", value, 0, LARGEST_SHARE, hint=hint)
@@ -65,7 +64,7 @@ def convert_and_check_public_choice(
     return value
 
 
-def check_can_be_public_dataset(other_name: str, description: Description) -> None:
+def check_can_be_public_dataset(other_name: str, description: DatasetDescription) -> None:
     """Raise UsageError unless `other_name` is a different data set than `description`, with samples of
     the same shape."""
     public_dataset = registry.describe(other_name)
@@ -85,17 +84,17 @@ def check_can_be_public_dataset(other_name: str, description: Description) -> No
         )
 
 
-def count_public_samples(share: float, training_samples: int) -> int:
-    """Count the samples in a share of `training_samples`: at least 1 if the share is above 0."""
-    if share == 0:
+def count_public_samples(share_0_to_1: float, training_sample_count: int) -> int:
+    """Count the samples in a share of the training samples: at least 1 if the share is above 0."""
+    if share_0_to_1 == 0:
         return 0
-    return max(1, round(share * training_samples))
+    return max(1, round(share_0_to_1 * training_sample_count))
 
 
 # ------------------------------------------------------------------------------------- description
 def describe_dataset_with_public_part(
-    description: Description, choice: PublicChoice
-) -> Description:
+    description: DatasetDescription, choice: PublicShareOrDatasetName
+) -> DatasetDescription:
     """Describe the result of `add_public_part(dataset, choice)`, from the data set's description."""
     if choice == OWN:
         return description
@@ -106,12 +105,12 @@ def describe_dataset_with_public_part(
     if isinstance(choice, str):
         public_dataset = registry.describe(choice)
         if description.digest and public_dataset.digest:
-            digest = hash_to_content_id(description.digest, "public", public_dataset.digest)
+            digest = hash_parts_to_short_id(description.digest, "public", public_dataset.digest)
         n_train = sample_count
         n_public = public_dataset.n_train + public_dataset.n_public
     else:
         if description.digest:
-            digest = hash_to_content_id(description.digest, "public", choice)
+            digest = hash_parts_to_short_id(description.digest, "public", choice)
         n_public = count_public_samples(choice, sample_count)
         n_train = sample_count - n_public
     return replace(
@@ -124,7 +123,7 @@ def describe_dataset_with_public_part(
 
 
 # ----------------------------------------------------------------------------------------- samples
-def add_public_part(dataset: Dataset, choice: PublicChoice) -> Dataset:
+def add_public_part(dataset: Dataset, choice: PublicShareOrDatasetName) -> Dataset:
     """Give `dataset` the public samples that `choice` names, and a digest of its own.
 
     choice: already checked by `convert_and_check_public_choice`
@@ -137,19 +136,19 @@ def add_public_part(dataset: Dataset, choice: PublicChoice) -> Dataset:
     """
     if choice == OWN:
         return dataset
-    dataset = move_public_part_to_training(dataset)
+    dataset = copy_dataset_with_public_part_in_training(dataset)
     if isinstance(choice, str):
-        return use_other_dataset_as_public(dataset, choice)
-    digest = hash_to_content_id(dataset.digest, "public", choice)
+        return copy_dataset_with_other_dataset_as_public(dataset, choice)
+    digest = hash_parts_to_short_id(dataset.digest, "public", choice)
     size = count_public_samples(choice, len(dataset.y_train))
     if size == 0:
         samples = len(dataset.y_train)
         note = f"All {samples:,} training samples are the clients'; there is no public data."
         return copy_dataset_with_public_samples(dataset, None, None, digest, note)
-    return hold_back_public_share(dataset, choice, size, digest)
+    return copy_dataset_with_share_held_back_as_public(dataset, choice, size, digest)
 
 
-def move_public_part_to_training(dataset: Dataset) -> Dataset:
+def copy_dataset_with_public_part_in_training(dataset: Dataset) -> Dataset:
     """Add the labelled public samples to the training samples, with no client and no known font; the
     public part itself is left as it is."""
     import torch
@@ -168,21 +167,21 @@ def move_public_part_to_training(dataset: Dataset) -> Dataset:
     return replace(dataset, **changes)
 
 
-def use_other_dataset_as_public(dataset: Dataset, name: str) -> Dataset:
+def copy_dataset_with_other_dataset_as_public(dataset: Dataset, other_dataset_name: str) -> Dataset:
     """Make all training and public samples of another data set the public samples of `dataset`."""
     import torch
 
-    public_dataset = registry.load(name)
+    public_dataset = registry.load(other_dataset_name)
     parts = [public_dataset.x_train]
     if public_dataset.x_public is not None:
         parts.append(public_dataset.x_public)
     x_public = torch.cat(parts)
     note = f"Public data: all {len(x_public):,} training samples of {public_dataset.name}, without labels."
-    digest = hash_to_content_id(dataset.digest, "public", public_dataset.digest)
+    digest = hash_parts_to_short_id(dataset.digest, "public", public_dataset.digest)
     return copy_dataset_with_public_samples(dataset, x_public, None, digest, note)
 
 
-def hold_back_public_share(
+def copy_dataset_with_share_held_back_as_public(
     dataset: Dataset, share: float, public_sample_count: int, new_digest: str
 ) -> Dataset:
     """Draw `public_sample_count` training samples at random and make them the public samples."""
@@ -198,7 +197,9 @@ def hold_back_public_share(
     }
     if dataset.client_train is not None:
         changes["client_train"] = dataset.client_train[private]
-        check_every_client_keeps_samples(changes["client_train"], dataset.client_names, share)
+        check_every_client_keeps_training_samples(
+            changes["client_train"], dataset.client_names, share
+        )
     if dataset.font_train is not None:
         changes["font_train"] = dataset.font_train[private]
     note = (
@@ -214,7 +215,7 @@ def hold_back_public_share(
     )
 
 
-def check_every_client_keeps_samples(
+def check_every_client_keeps_training_samples(
     client_of_training_sample: ClientIndexPerSample, client_names: tuple[str, ...], share: float
 ) -> None:
     """Raise UsageError if a client has no training samples left."""

@@ -16,11 +16,11 @@ from fedlab_nb.data.arrays import (
     make_dataset_from_arrays,
     make_dataset_from_data_frame,
 )
-from fedlab_nb.data.dataset import Dataset, Description
+from fedlab_nb.data.dataset import Dataset, DatasetDescription
 from fedlab_nb.data.files import (
     ENDINGS,
-    get_file_ending,
-    is_table_path,
+    get_lowercase_file_ending,
+    is_path_of_table_file,
     join_path_and_options,
     split_path_and_options,
 )
@@ -95,7 +95,7 @@ def load(source: DatasetSource, **options: DatasetOptionValue) -> Dataset:
         return make_dataset_from_arrays(source, **options)
     if hasattr(source, "columns") and hasattr(source, "dtypes"):
         return make_dataset_from_data_frame(source, options)
-    if isinstance(source, str | PathLike) and options and is_file_path(source):
+    if isinstance(source, str | PathLike) and options and is_path_not_added_name(source):
         source = add_options_to_data_path(source, options)
         options = {}
     name, module = resolve_data_source(source, options)
@@ -122,7 +122,7 @@ def put_dataset_in_cache_and_drop_oldest(key: CacheKey, dataset: Dataset) -> Non
         del _cache[oldest]
 
 
-def is_file_path(source: str | PathLike) -> bool:
+def is_path_not_added_name(source: str | PathLike) -> bool:
     """True if `source` is the path of a file or a folder and not the name of a data set."""
     if not isinstance(source, str):
         return True
@@ -149,12 +149,12 @@ def convert_options_to_texts(options: DatasetOptions) -> dict[str, str]:
 
 
 def make_cache_key(name: str | Path, options: DatasetOptions) -> CacheKey:
-    """The key of a data set in the cache."""
+    """Make the key of a data set in the cache."""
     if isinstance(name, Path):
         return arrays.read_file_stamp(name)
     if HOMES[name] is glyphs:
         return (name, *sorted(glyphs.check_glyphs_options_and_add_defaults(options, name).items()))
-    return (name, vision.find_data_folder())
+    return (name, vision.find_download_folder())
 
 
 def add_dataset(
@@ -198,7 +198,7 @@ def remove_dataset(name: str) -> None:
 
 
 def get_or_register_dataset_name(dataset: Dataset) -> str:
-    """The name or path for which `load` returns this very dataset.
+    """Return the name or path for which `load` returns this very dataset.
 
     If there is none, the dataset is added under a name that is made from its content.
     """
@@ -215,7 +215,7 @@ def get_or_register_dataset_name(dataset: Dataset) -> str:
     return name
 
 
-def find_client_names_in_memory(dataset_name: str, client_count: int) -> tuple[str, ...]:
+def find_client_names_of_dataset_in_memory(dataset_name: str, client_count: int) -> tuple[str, ...]:
     """Find the names of the clients of a data set in memory.
 
     dataset_name: the name under which it was added, or its own (of a file: the file's name, without
@@ -241,12 +241,13 @@ def find_client_names_in_memory(dataset_name: str, client_count: int) -> tuple[s
 
 
 def find_dataset_in_memory(name: str) -> Dataset | None:
-    """The dataset of that name if it exists only in this process's memory; otherwise None."""
+    """Return the dataset of that name if it exists only in this process's memory; otherwise
+    None."""
     source = _added.get(name)
     return source if isinstance(source, Dataset) else None
 
 
-def describe(name_or_path: str | PathLike, **options: DatasetOptionValue) -> Description:
+def describe(name_or_path: str | PathLike, **options: DatasetOptionValue) -> DatasetDescription:
     """Describe a data set: its shape, classes, sizes and digest.
 
     For the package's own data sets nothing is loaded and torch is not imported.
@@ -272,9 +273,9 @@ def is_dataset_path(text: str) -> bool:
     existing file and not a data set.
     """
     name = text.partition("?")[0]
-    if "/" in text or "\\" in text or is_table_path(text):
+    if "/" in text or "\\" in text or is_path_of_table_file(text):
         return True
-    if get_file_ending(name) in (".npz", ".npy", *OTHER_ENDINGS):
+    if get_lowercase_file_ending(name) in (".npz", ".npy", *OTHER_ENDINGS):
         return True
     return (
         not is_dataset_name(name)
@@ -309,7 +310,7 @@ def find_dataset_title(name: str) -> str:
     return f"Glyphs {size}x{size}{colour}"
 
 
-class ResolvedSource(NamedTuple):
+class SourceAndLoaderModule(NamedTuple):
     """The data set that a name or a path stands for.
 
     value: the name of a data set of the package, a path, or the Dataset that was added
@@ -320,7 +321,7 @@ class ResolvedSource(NamedTuple):
     module: ModuleType
 
 
-def resolve_data_source(source: DatasetSource, options: DatasetOptions) -> ResolvedSource:
+def resolve_data_source(source: DatasetSource, options: DatasetOptions) -> SourceAndLoaderModule:
     """Find the data set that a name or a path stands for. A text is a path if `is_dataset_path`."""
     if not isinstance(source, str | PathLike):
         raise UsageError(f"A {type(source).__name__} is not a data set; {ALLOWED}.")
@@ -338,4 +339,4 @@ def resolve_data_source(source: DatasetSource, options: DatasetOptions) -> Resol
             f"Dataset {str(name)!r} takes no options, but {', '.join(options)} was given; only "
             "'glyphs' and files of your own take options."
         )
-    return ResolvedSource(_added.get(name, name), module)
+    return SourceAndLoaderModule(_added.get(name, name), module)

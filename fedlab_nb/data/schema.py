@@ -23,7 +23,12 @@ import numpy as np
 from fedlab_nb.data import cells, columns, pictures
 from fedlab_nb.data.array_types import FeatureArray, ImageArray, SampleArray
 from fedlab_nb.data.columns import LEFT_OUT, ColumnSchema
-from fedlab_nb.data.input_types import ArrayLike, PictureOrPath, RawRows, RawSamples
+from fedlab_nb.data.input_types import (
+    ArrayLike,
+    FrameDictsArrayPicturesOrPath,
+    FrameDictsOrArray,
+    PictureOrPath,
+)
 from fedlab_nb.errors import UsageError
 from fedlab_nb.value_types import JsonObject, JsonValue, SampleShape
 
@@ -75,7 +80,7 @@ class InputSchema:
     pixels: pictures.PixelScale | None = None
 
     # ------------------------------------------------------------------------------------- raw rows
-    def encode(self, rows: RawSamples) -> SampleArray:
+    def encode(self, rows: FrameDictsArrayPicturesOrPath) -> SampleArray:
         """Prepare raw rows as the training rows were: float32 `[N, D]`, `[N, C, T]` or `[N, C, H, W]`.
 
         rows: for a table, a DataFrame, a dict or a list of dicts (columns by name), an array or a
@@ -96,7 +101,7 @@ class InputSchema:
             return self.encode_images(rows)
         return self.encode_numbers(rows)
 
-    def read_feature_columns(self, rows: RawRows | str | PathLike) -> DataFrame:
+    def read_feature_columns(self, rows: FrameDictsOrArray | str | PathLike) -> DataFrame:
         """Read the columns that become features, in order, as texts and numbers.
 
         The index of the table is the line of each row in its file.
@@ -106,13 +111,13 @@ class InputSchema:
 
             name, options_of_path = files.split_path_and_options(rows)
             options = {} if self.has_header else {"header": "no"}
-            options |= files.convert_file_options_to_texts(
+            options |= files.check_and_convert_file_options_to_texts(
                 options_of_path, FILE_OPTIONS, "new rows"
             )
             table = files.read_table_file(Path(name), options).cells
         else:
-            table = cells.convert_columns_to_numbers_or_texts(
-                cells.make_data_frame(rows, self.choose_column_names(rows))
+            table = cells.convert_nonnumeric_columns_to_texts(
+                cells.make_data_frame(rows, self.choose_names_for_nameless_columns(rows))
             )
             table.index = table.index + 1
         if not self.has_header and list(table.columns) != list(self.names):
@@ -132,7 +137,7 @@ class InputSchema:
         column_indices = [by_name[normalise_column_name(name)] for name in needed]
         return table.iloc[:, column_indices].set_axis(needed, axis=1)
 
-    def choose_column_names(self, rows: RawRows) -> list[str]:
+    def choose_names_for_nameless_columns(self, rows: FrameDictsOrArray) -> list[str]:
         """Choose names for the columns of rows without names, by the number of values in a row.
 
         They are the columns that become features, those and the ones left out, or all columns of the
@@ -163,7 +168,7 @@ class InputSchema:
     def encode_numbers(self, rows: ArrayLike | str | PathLike) -> SampleArray:
         """Convert an array of raw numbers: float32 [N, D] or [N, C, T]. Columns of a DataFrame are
         found by name."""
-        values = convert_to_number_array(self.order_columns_by_name(rows))
+        values = convert_to_numpy_number_array(self.order_columns_by_name(rows))
         if values.ndim == len(self.input_shape):
             values = values[None]
         if self.kind == RECORDINGS and values.ndim == 3 and values.shape[1] != self.input_shape[0]:
@@ -174,7 +179,7 @@ class InputSchema:
                 f"The samples have shape {tuple(values.shape[1:])}, but the training samples have "
                 f"{shape_text}; give an array [N, {', '.join(map(str, self.input_shape))}]."
             )
-        return self.standardise(values)
+        return self.standardise_by_training_mean_and_scale(values)
 
     def order_columns_by_name(self, rows: ArrayLike | str | PathLike) -> ArrayLike:
         """Bring rows with column names, or those of a file, into the order of the training columns.
@@ -188,7 +193,7 @@ class InputSchema:
         elif isinstance(rows, list | tuple) and rows and isinstance(rows[0], Mapping):
             rows = pandas.DataFrame([dict(row) for row in rows])
         elif isinstance(rows, str | PathLike):
-            rows = read_number_file(rows)
+            rows = read_table_file_of_numbers(rows)
         if not isinstance(rows, pandas.DataFrame):
             return rows
         names = [column.name for column in self.columns]
@@ -205,14 +210,14 @@ class InputSchema:
             )
         return rows[[by_name[normalise_column_name(name)] for name in names]].to_numpy()
 
-    def standardise(self, values: np.ndarray) -> SampleArray:
+    def standardise_by_training_mean_and_scale(self, raw_numbers: np.ndarray) -> SampleArray:
         """Subtract each column's (or channel's) mean from raw numbers [N, D] or [N, C, T], and divide
         by its scale; float32."""
         shape = (1, -1) if self.kind == FEATURES else (1, -1, 1)
         mean = np.array([column.mean for column in self.columns]).reshape(shape)
         scale = np.array([column.scale for column in self.columns]).reshape(shape)
         with np.errstate(over="ignore", invalid="ignore"):
-            standardised = ((values.astype(np.float64) - mean) / scale).astype(np.float32)
+            standardised = ((raw_numbers.astype(np.float64) - mean) / scale).astype(np.float32)
         if not np.isfinite(standardised).all():
             raise UsageError(
                 "The samples hold NaN, infinity, or numbers that are too large to standardise in "
@@ -224,12 +229,12 @@ class InputSchema:
         """Convert picture files, or arrays in the training images' raw numbers: float32 [N, C, H, W]."""
         assert self.pixels is not None
         channels, height, width = self.input_shape
-        if pictures.are_pictures(images):
+        if pictures.are_pillow_images_or_paths(images):
             values = pictures.read_pictures(
                 images, self.pixels.mode or "RGB", (height, width), self.pixels.resized
             )
         else:
-            values = convert_to_number_array(images)
+            values = convert_to_numpy_number_array(images)
         shapes_of_one = ((channels, height, width), (height, width, channels))
         if values.ndim == 2 or values.shape in shapes_of_one:
             values = values[None]
@@ -243,7 +248,7 @@ class InputSchema:
                 f"{self.input_shape} (channels, height, width); give images of that size."
             )
         self.pixels.check_pixel_range(values)
-        return self.pixels.apply(values)
+        return self.pixels.scale_to_0_to_1(values)
 
     # ----------------------------------------------------------------------------------------- JSON
     def to_json(self) -> JsonObject:
@@ -278,14 +283,16 @@ def make_image_schema(
     return InputSchema(IMAGES, tuple(shape), tuple(class_names), pixels=pixels)
 
 
-def read_number_file(path: str | PathLike) -> DataFrame:
+def read_table_file_of_numbers(path: str | PathLike) -> DataFrame:
     """Read a table's file whose cells are all numbers. Raises UsageError for other cells."""
     import pandas
 
     from fedlab_nb.data import files
 
     name, options_of_path = files.split_path_and_options(path)
-    options = files.convert_file_options_to_texts(options_of_path, FILE_OPTIONS, "new rows")
+    options = files.check_and_convert_file_options_to_texts(
+        options_of_path, FILE_OPTIONS, "new rows"
+    )
     table = files.read_table_file(Path(name), options).cells
     try:
         return table.apply(pandas.to_numeric)
@@ -298,11 +305,11 @@ def read_number_file(path: str | PathLike) -> DataFrame:
 
 
 def normalise_column_name(column_name: object) -> str:
-    """A form of a column's name in which case and blanks do not matter."""
+    """Write a column's name in a form in which case and blanks do not matter."""
     return " ".join(str(column_name).split()).casefold()
 
 
-def count_values_per_row(raw_rows: RawRows) -> int | None:
+def count_values_per_row(raw_rows: FrameDictsOrArray) -> int | None:
     """Count the values in one of the rows; None if that is not known."""
     shape = getattr(raw_rows, "shape", None)
     if shape is not None and len(shape) in (1, 2):
@@ -316,7 +323,7 @@ def count_values_per_row(raw_rows: RawRows) -> int | None:
     return len(raw_rows)
 
 
-def convert_to_number_array(numbers: ArrayLike) -> np.ndarray:
+def convert_to_numpy_number_array(numbers: ArrayLike) -> np.ndarray:
     """Convert an array, a tensor, a list or a DataFrame to an array of numbers. Raises UsageError if
     it holds anything else."""
     if hasattr(numbers, "detach"):

@@ -49,7 +49,7 @@ from fedlab_nb.data.array_types import (
 )
 from fedlab_nb.data.cells import (
     convert_column_to_texts,
-    is_numeric,
+    has_numeric_dtype,
     is_plain_number,
     replace_missing_texts_by_none,
 )
@@ -61,23 +61,25 @@ from fedlab_nb.data.columns import (
     WORDS,
     ColumnKind,
     ColumnSchema,
-    normalise_category_text,
-    parse_numbers,
+    make_category_comparison_key,
+    parse_number_column,
 )
-from fedlab_nb.data.dataset import Dataset, make_dataset_from_ready_arrays
+from fedlab_nb.data.dataset import Dataset, make_dataset_from_checked_arrays
 from fedlab_nb.data.files import KINDS, RawTable
+from fedlab_nb.data.input_types import FileOptionTexts
 from fedlab_nb.data.kinds import (
     DAY_FIRST,
     MONTH_FIRST,
-    ReadingOptions,
+    TableReadingOptions,
     find_number_traits,
-    infer_columns,
+    infer_column_schemas,
     is_person_id_name,
 )
 from fedlab_nb.data.schema import TABLE, InputSchema, normalise_column_name
 from fedlab_nb.data.sums import MeanAndDeviation, sum_rows_in_fixed_order
 from fedlab_nb.errors import UsageError
 from fedlab_nb.rng import make_numpy_generator
+from fedlab_nb.value_types import Sentence, SentenceOrEmpty
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -104,9 +106,10 @@ FIRST_ROWS = 5  # rows that a card shows
 VERSION = 3  # raise it whenever the same file gives other numbers: it is part of the digest
 
 
+ReasonByLowercaseColumnName = dict[str, str]
 # Chooses the test rows of a table that does not name them: (labels [N], client of each row [N] or
 # None) -> bool [N].
-SplitFunction = Callable[[np.ndarray, "np.ndarray | None"], np.ndarray]
+ChooseTestRows = Callable[[np.ndarray, "np.ndarray | None"], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -119,24 +122,27 @@ class ColumnRoles:
     group: str | None = None
 
     def list_column_names(self) -> list[str]:
-        """The columns that have a role."""
+        """List the columns that have a role."""
         return [name for name in (self.label, self.client, self.split, self.group) if name]
 
 
 def load_table(
-    path: Path,
-    options: Mapping[str, str],
+    table_file: Path,
+    options: FileOptionTexts,
     file_digest: str,
-    split_function: SplitFunction | None = None,
+    split_function: ChooseTestRows | None = None,
     dataset_name: str = "",
 ) -> Dataset:
-    """Load the Dataset of a table's file, under the file's name or `dataset_name`. `split(y, owner)`
-    chooses the test rows, `draw_test_rows` by default, unless the file names them."""
+    """Load the Dataset of a table's file, under the file's name or `dataset_name`.
+
+    split_function: chooses the test rows from the labels and the client of each row, unless the
+        file says which they are; by default `draw_fifth_of_rows_for_test`
+    """
     return make_dataset_from_raw_table(
-        files.read_table_file(path, options),
+        files.read_table_file(table_file, options),
         options,
         file_digest,
-        path.name,
+        table_file.name,
         split_function,
         dataset_name,
     )
@@ -144,13 +150,17 @@ def load_table(
 
 def make_dataset_from_raw_table(
     raw: RawTable,
-    options: Mapping[str, str],
+    options: FileOptionTexts,
     file_digest: str,
     file_name: str,
-    split_function: SplitFunction | None = None,
+    split_function: ChooseTestRows | None = None,
     dataset_name: str = "",
 ) -> Dataset:
-    """Make the Dataset of a table's cells. file_name: its name in sentences. Raises UsageError."""
+    """Make the Dataset of a table's cells. Raises UsageError.
+
+    file_name: the file's name in the note and in error messages
+    split_function: as in `load_table`
+    """
     table = raw.cells
     names = list(table.columns)
     if len(names) < 2:
@@ -167,25 +177,29 @@ def make_dataset_from_raw_table(
             f"{file_name} has only columns for label and clients; add columns for a network to read."
         )
 
-    table, lost = drop_rows_without_label_or_role(table, roles, reading, file_name)
+    table, dropped_by_role = drop_rows_without_label_or_role(table, roles, reading, file_name)
     y, class_names = encode_label_column_or_refuse_mixed_case(
         table[roles.label], roles.label, reading
     )
     check_class_count(class_names, len(y), roles.label, file_name)
-    owner: np.ndarray | None = None
+    client_of_row: np.ndarray | None = None
     client_names: tuple[str, ...] = ()
     clients_note = ""
     if roles.client:
-        owner, client_names, clients_note = encode_client_column(
+        client_of_row, client_names, clients_note = encode_client_column(
             table[roles.client], roles.client, file_name, reading
         )
-    test, split_note = choose_test_rows(table, roles, y, owner, split_function, file_name, reading)
+    is_test, split_note = choose_test_rows(
+        table, roles, y, client_of_row, split_function, file_name, reading
+    )
 
     features = table[inputs]
-    reading = replace(reading, left_out_reasons=explain_left_out_columns(features, roles, reading))
-    columns = infer_columns(features, table[roles.list_column_names()], ~test, reading)
+    reading = replace(
+        reading, left_out_reasons=explain_columns_that_mark_the_split(features, roles, reading)
+    )
+    columns = infer_column_schemas(features, table[roles.list_column_names()], ~is_test, reading)
     check_has_features(columns, file_name)
-    columns, numbers = fit_number_columns(columns, features, ~test, owner)
+    columns, numbers = fit_number_columns(columns, features, ~is_test, client_of_row)
     schema = InputSchema(
         kind=TABLE,
         input_shape=(sum(column.feature_count for column in columns),),
@@ -202,23 +216,28 @@ def make_dataset_from_raw_table(
     needed = [column.name for column in columns if column.kind != LEFT_OUT]
     x = schema.encode_feature_columns(features[needed], reject_unknown_categories=False)
 
-    arrays = {"x_train": x[~test], "y_train": y[~test], "x_test": x[test], "y_test": y[test]}
-    if owner is not None:
-        clients, arrays["client_train"] = np.unique(owner[~test], return_inverse=True)
-        if np.array_equal(clients, np.unique(owner[test])):
-            arrays["client_test"] = np.searchsorted(clients, owner[test])
+    arrays = {
+        "x_train": x[~is_test],
+        "y_train": y[~is_test],
+        "x_test": x[is_test],
+        "y_test": y[is_test],
+    }
+    if client_of_row is not None:
+        clients, arrays["client_train"] = np.unique(client_of_row[~is_test], return_inverse=True)
+        if np.array_equal(clients, np.unique(client_of_row[is_test])):
+            arrays["client_test"] = np.searchsorted(clients, client_of_row[is_test])
         client_names = tuple(client_names[k] for k in clients)
     schema = replace(schema, client_names=client_names)
     notes = [
         f"The label is column {roles.label!r}.{clients_note}",
         split_note,
-        describe_columns(columns, owner is not None, numbers),
-        describe_dropped_rows(lost),
-        *list_reading_doubts(schema, table, y[~test], reading),
+        describe_column_encodings(columns, client_of_row is not None, numbers),
+        describe_dropped_rows(dropped_by_role),
+        *list_reading_doubts(schema, table, y[~is_test], reading),
         *raw.notes,
     ]
     note = " ".join(sentence for sentence in notes if sentence)
-    dataset = make_dataset_from_ready_arrays(
+    dataset = make_dataset_from_checked_arrays(
         dataset_name or file_name, file_digest, arrays, class_names, note, client_names, schema
     )
     return replace(dataset, first_rows=raw.cells.head(FIRST_ROWS))
@@ -236,9 +255,7 @@ def check_has_features(columns: list[ColumnSchema], file_name: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------ options
-def choose_column_roles(
-    table: DataFrame, options: Mapping[str, str], file_name: str
-) -> ColumnRoles:
+def choose_column_roles(table: DataFrame, options: FileOptionTexts, file_name: str) -> ColumnRoles:
     """Choose the columns of label, client, split and group. Raises UsageError."""
     names = list(table.columns)
     by_key = {normalise_column_name(name): name for name in names}
@@ -278,8 +295,8 @@ def choose_column_roles(
 
 
 def make_reading_options(
-    raw: RawTable, options: Mapping[str, str], file_name: str, column_names: list[str]
-) -> ReadingOptions:
+    raw: RawTable, options: FileOptionTexts, file_name: str, column_names: list[str]
+) -> TableReadingOptions:
     """Collect the options for reading the cells. Raises UsageError for an option's wrong value."""
     decimal = options.get("decimal", "")
     decimal = {"point": ".", "comma": ","}.get(decimal, decimal)
@@ -300,7 +317,7 @@ def make_reading_options(
             if name.casefold() in forced:
                 raise UsageError(f"Column {name!r} is given two kinds; name it once.")
             forced[name.casefold()] = kind
-    return ReadingOptions(
+    return TableReadingOptions(
         file=file_name,
         separator=raw.separator,
         missing=missing,
@@ -332,7 +349,7 @@ def find_columns_listed_in_option(
 
 
 # ----------------------------------------------------------------------------------------- the rows
-def read_role_column_as_texts(cells: Series, reading: ReadingOptions) -> Series:
+def read_role_column_as_texts(cells: Series, reading: TableReadingOptions) -> Series:
     """Read a column of labels, clients and the like as texts; only the texts of NO_LABEL, or
     those that the user gives, count as missing."""
     missing = ("", *reading.missing) if reading.missing else NO_LABEL
@@ -350,7 +367,7 @@ class LabelledRows(NamedTuple):
 
 
 def drop_rows_without_label_or_role(
-    table: DataFrame, roles: ColumnRoles, reading: ReadingOptions, file_name: str
+    table: DataFrame, roles: ColumnRoles, reading: TableReadingOptions, file_name: str
 ) -> LabelledRows:
     """Drop the rows without a label, a client or another role. Raises UsageError if too few are
     left."""
@@ -376,7 +393,7 @@ def check_last_row_is_not_totals(table: DataFrame, file_name: str) -> None:
     for line in table.index[-2:]:
         row = table.loc[line]
         for name, cell in row.items():
-            is_text = isinstance(cell, str) and not is_numeric(table[name])
+            is_text = isinstance(cell, str) and not has_numeric_dtype(table[name])
             if is_text and TOTALS.fullmatch(cell) and (table[name] == cell).sum() == 1:
                 raise UsageError(
                     f"Line {line} of {file_name} seems to hold totals and no sample ({name}: {cell!r}); "
@@ -401,15 +418,14 @@ def has_sums_in_last_row(table: DataFrame) -> bool:
         if pandas.isna(last_cell) or not is_plain_number(str(last_cell)):
             continue
         cells_above = pandas.to_numeric(table[name].iloc[:-1], errors="coerce").dropna()
-        if (cells_above != 0).sum() < FEWEST_ROWS // 2 or not np.isclose(
-            cells_above.sum(), float(last_cell)
-        ):
+        has_few_numbers = (cells_above != 0).sum() < FEWEST_ROWS // 2
+        if has_few_numbers or not np.isclose(cells_above.sum(), float(last_cell)):
             return False
         matches += 1
     return matches > 1
 
 
-class EncodedTexts(NamedTuple):
+class CodesAndNames(NamedTuple):
     """Texts as numbers.
 
     codes: int64 [N], the index of each text in `names`
@@ -420,39 +436,39 @@ class EncodedTexts(NamedTuple):
     names: tuple[str, ...]
 
 
-def encode_texts(texts: Iterable[str], ignore_case: bool = False) -> EncodedTexts:
+def number_distinct_texts(texts: Iterable[str], ignore_case: bool = False) -> CodesAndNames:
     """Number the distinct texts: first the numbers by size, then the others by the alphabet. Equal
     numbers, such as `0` and `0.0`, count as one text.
 
-    >>> codes, names = encode_texts(["b", "10", "a", "9", "9.0"])
+    >>> codes, names = number_distinct_texts(["b", "10", "a", "9", "9.0"])
     >>> codes.tolist(), names
     ([3, 1, 2, 0, 0], ('9', '10', 'a', 'b'))
     """
     texts = list(texts)
     names: dict = {}
     for text in sorted(set(texts), key=lambda text: (len(text), text)):
-        names.setdefault(normalise_category_text(text, ignore_case), text)
+        names.setdefault(make_category_comparison_key(text, ignore_case), text)
 
     numbers = sorted(key for key in names if isinstance(key, float))
     text_keys = sorted((key for key in names if not isinstance(key, float)), key=names.__getitem__)
     keys = [*numbers, *text_keys]
     code_of_key = {key: code for code, key in enumerate(keys)}
-    codes = [code_of_key[normalise_category_text(text, ignore_case)] for text in texts]
-    return EncodedTexts(np.array(codes, dtype=np.int64), tuple(names[key] for key in keys))
+    codes = [code_of_key[make_category_comparison_key(text, ignore_case)] for text in texts]
+    return CodesAndNames(np.array(codes, dtype=np.int64), tuple(names[key] for key in keys))
 
 
 def encode_label_column_or_refuse_mixed_case(
-    cells: Series, column_name: str, reading: ReadingOptions
-) -> EncodedTexts:
+    cells: Series, column_name: str, reading: TableReadingOptions
+) -> CodesAndNames:
     """Encode the label column as classes with names. Raises UsageError for labels that differ only in
     case."""
     texts = read_role_column_as_texts(cells, reading)
-    texts = normalise_decimal_labels(texts, reading)
-    check_no_mixed_case(texts, column_name, reading)
-    return encode_texts(texts, bool(reading.ignore_case))
+    texts = normalise_decimal_commas_in_labels(texts, reading)
+    check_texts_do_not_differ_only_in_case(texts, column_name, reading)
+    return number_distinct_texts(texts, bool(reading.ignore_case))
 
 
-def normalise_decimal_labels(texts: Series, reading: ReadingOptions) -> Series:
+def normalise_decimal_commas_in_labels(texts: Series, reading: TableReadingOptions) -> Series:
     """Write labels with decimal commas (0,0 and 1,0) as plain numbers, so that equal numbers are one
     class."""
     traits = find_number_traits(texts, replace(reading, missing=("nan",)))
@@ -463,7 +479,9 @@ def normalise_decimal_labels(texts: Series, reading: ReadingOptions) -> Series:
     return texts.map(lambda text: text.replace(",", "."))
 
 
-def check_no_mixed_case(texts: Series, column_name: str, reading: ReadingOptions) -> None:
+def check_texts_do_not_differ_only_in_case(
+    texts: Series, column_name: str, reading: TableReadingOptions
+) -> None:
     """Raise UsageError for two texts that differ only in case, unless the user has given the option
     for it."""
     if reading.ignore_case is not None:
@@ -495,7 +513,7 @@ def check_class_count(
         )
 
 
-class ClientColumn(NamedTuple):
+class ClientOfRowNamesAndNote(NamedTuple):
     """The clients that a column names.
 
     owners: int64 [N], the client of each row; None if all rows belong to one client
@@ -509,14 +527,14 @@ class ClientColumn(NamedTuple):
 
 
 def encode_client_column(
-    cells: Series, column_name: str, file_name: str, reading: ReadingOptions
-) -> ClientColumn:
+    cells: Series, column_name: str, file_name: str, reading: TableReadingOptions
+) -> ClientOfRowNamesAndNote:
     """Encode the column of clients. Raises UsageError for nearly as many clients as rows."""
     texts = read_role_column_as_texts(cells, reading)
-    check_no_mixed_case(texts, column_name, reading)
-    owner, distinct = encode_texts(texts, bool(reading.ignore_case))
+    check_texts_do_not_differ_only_in_case(texts, column_name, reading)
+    owner, distinct = number_distinct_texts(texts, bool(reading.ignore_case))
     if len(distinct) == 1:
-        return ClientColumn(
+        return ClientOfRowNamesAndNote(
             None, (), f" All rows are of one {column_name}, so it names no clients."
         )
     if len(distinct) > len(cells) // 2:
@@ -524,11 +542,11 @@ def encode_client_column(
             f"Column {column_name!r} of {file_name} names {len(distinct)} clients for {len(cells)} rows, but "
             "each needs two; name another column with ?client=NAME, or none with ?client=."
         )
-    return ClientColumn(owner, distinct, f" Its clients are column {column_name!r}.")
+    return ClientOfRowNamesAndNote(owner, distinct, f" Its clients are column {column_name!r}.")
 
 
 # ---------------------------------------------------------------------------------------- test rows
-class SplitChoice(NamedTuple):
+class TestMaskAndNote(NamedTuple):
     """Which samples are for testing.
 
     is_test: bool [N], which samples are for testing
@@ -544,14 +562,16 @@ def choose_test_rows(
     roles: ColumnRoles,
     labels: LabelArray,
     client_of_row: ClientOfSample | None,
-    split_function: SplitFunction | None,
+    split_function: ChooseTestRows | None,
     file_name: str,
-    reading: ReadingOptions,
-) -> SplitChoice:
+    reading: TableReadingOptions,
+) -> TestMaskAndNote:
     """Choose the test rows: by the split column, by groups, or at random."""
     groups = None
     if roles.group:
-        groups, names = encode_texts(read_role_column_as_texts(table[roles.group], reading))
+        groups, names = number_distinct_texts(
+            read_role_column_as_texts(table[roles.group], reading)
+        )
         if len(names) < 2:
             raise UsageError(
                 f"Column {roles.group!r} of {file_name} has one group; name another column with "
@@ -572,17 +592,17 @@ def choose_test_rows(
                 f"A client of {file_name} has test rows alone in column {roles.split!r}; name no "
                 "clients with ?client=."
             )
-        return SplitChoice(test, note)
+        return TestMaskAndNote(test, note)
     if groups is not None:
         test = draw_test_rows_in_whole_groups(labels, groups, client_of_row)
         note = f"No value of column {roles.group!r} stands among training and test rows."
-        return SplitChoice(test, note)
+        return TestMaskAndNote(test, note)
     if split_function is not None:
-        return SplitChoice(split_function(labels, client_of_row), "")
-    return SplitChoice(draw_test_rows(labels, client_of_row), "")
+        return TestMaskAndNote(split_function(labels, client_of_row), "")
+    return TestMaskAndNote(draw_fifth_of_rows_for_test(labels, client_of_row), "")
 
 
-def parse_split_column(texts: Series, column_name: str, file_name: str) -> SplitChoice:
+def parse_split_column(texts: Series, column_name: str, file_name: str) -> TestMaskAndNote:
     """Find the rows that a column marks as test rows. Raises UsageError for a value that is not
     a word for train, test or validation."""
     lowercase_texts = texts.str.lower()
@@ -606,10 +626,12 @@ def parse_split_column(texts: Series, column_name: str, file_name: str) -> Split
     note = f"Column {column_name!r} says which rows are for testing."
     if validation.any():
         note += f" Its {int(validation.sum())} validation rows are among the training rows."
-    return SplitChoice(test, note)
+    return TestMaskAndNote(test, note)
 
 
-def draw_test_rows(labels: LabelArray, client_of_row: ClientOfSample | None) -> BooleanPerSample:
+def draw_fifth_of_rows_for_test(
+    labels: LabelArray, client_of_row: ClientOfSample | None
+) -> BooleanPerSample:
     """Draw the test rows, bool [N]: one in five of each class, the same in every run. No client loses
     its last row, and at least one row is a test row."""
     client = client_of_row if client_of_row is not None else np.zeros(len(labels), dtype=np.int64)
@@ -667,9 +689,9 @@ def draw_test_rows_in_whole_groups(
 
 
 # ----------------------------------------------------------------------------------------- features
-def explain_left_out_columns(
-    features: DataFrame, roles: ColumnRoles, reading: ReadingOptions
-) -> dict[str, str]:
+def explain_columns_that_mark_the_split(
+    features: DataFrame, roles: ColumnRoles, reading: TableReadingOptions
+) -> ReasonByLowercaseColumnName:
     """Explain why columns are left out without an option: they mark the training and test rows."""
     reasons = {}
     for name in features.columns:
@@ -679,7 +701,7 @@ def explain_left_out_columns(
     return reasons
 
 
-class FittedColumns(NamedTuple):
+class ColumnSchemasAndNumberCount(NamedTuple):
     """All columns, those of numbers with mean and scale, and the number of such columns."""
 
     columns: list[ColumnSchema]
@@ -691,7 +713,7 @@ def fit_number_columns(
     features: DataFrame,
     is_training_row: BooleanPerSample,
     client_of_row: ClientOfSample | None,
-) -> FittedColumns:
+) -> ColumnSchemasAndNumberCount:
     """Give the columns of numbers the mean and the scale of the training rows.
 
     is_training_row: bool [N]
@@ -699,8 +721,10 @@ def fit_number_columns(
     """
     numbers = [column for column in columns if column.kind == NUMBER]
     if not numbers:
-        return FittedColumns(columns, 0)
-    values = np.stack([parse_numbers(column, features[column.name]) for column in numbers], axis=1)
+        return ColumnSchemasAndNumberCount(columns, 0)
+    values = np.stack(
+        [parse_number_column(column, features[column.name]) for column in numbers], axis=1
+    )
     mean, scale = compute_pooled_mean_and_deviation(
         values[is_training_row], None if client_of_row is None else client_of_row[is_training_row]
     )
@@ -712,23 +736,23 @@ def fit_number_columns(
     for index, column in enumerate(numbers):
         fitted[column.name] = replace(column, mean=float(mean[index]), scale=float(scale[index]))
     all_columns = [fitted.get(column.name, column) for column in columns]
-    return FittedColumns(all_columns, len(numbers))
+    return ColumnSchemasAndNumberCount(all_columns, len(numbers))
 
 
-class SumsBytes(NamedTuple):
+class BytesUpAndDownPerClient(NamedTuple):
     """The bytes that a client sends up, and those that it gets back."""
 
     up: int
     down: int
 
 
-def count_bytes_to_standardise_columns(column_count: int) -> SumsBytes:
+def count_bytes_to_standardise_columns(column_count: int) -> BytesUpAndDownPerClient:
     """Count the bytes that a client sends and gets once to standardise so many columns: three sums up,
     mean and scale down, in double precision."""
-    return SumsBytes(3 * 8 * column_count, 2 * 8 * column_count)
+    return BytesUpAndDownPerClient(3 * 8 * column_count, 2 * 8 * column_count)
 
 
-def compute_column_sums(rows_of_client: FeatureArray) -> ColumnSums:
+def compute_count_sum_and_squares_of_columns(rows_of_client: FeatureArray) -> ColumnSums:
     """Compute what one client sends: the count, sum and sum of squares of each column's values, float64
     [3, D]. A nan is no value."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -743,8 +767,8 @@ def compute_column_sums(rows_of_client: FeatureArray) -> ColumnSums:
 def compute_pooled_mean_and_deviation(
     rows: FeatureArray, client_of_row: ClientOfSample | None = None
 ) -> MeanAndDeviation:
-    """Mean and scale [D] of the columns of `rows` [N, D] (nan: no value) from the sums that the clients
-    send.
+    """Compute the mean and scale [D] of the columns of `rows` [N, D] (nan: no value) from the sums
+    that the clients send.
 
     The scale is the standard deviation, or 1 for a column without two different values.
     """
@@ -752,7 +776,7 @@ def compute_pooled_mean_and_deviation(
     if client_of_row is not None:
         rows_of_clients = [rows[client_of_row == k] for k in np.unique(client_of_row)]
     sums_of_clients = np.stack(
-        [compute_column_sums(client_rows) for client_rows in rows_of_clients]
+        [compute_count_sum_and_squares_of_columns(client_rows) for client_rows in rows_of_clients]
     )
     count, total, squares = sum_rows_in_fixed_order(sums_of_clients)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -763,15 +787,19 @@ def compute_pooled_mean_and_deviation(
 
 
 # ---------------------------------------------------------------------------------------- sentences
-def describe_columns(columns: list[ColumnSchema], has_clients: bool, number_columns: int) -> str:
+def describe_column_encodings(
+    columns: list[ColumnSchema], has_clients: bool, number_column_count: int
+) -> str:
     """Describe in sentences what was done with the columns."""
     notes = []
-    if number_columns:
-        bytes_up, bytes_down = count_bytes_to_standardise_columns(number_columns)
+    if number_column_count:
+        bytes_up, bytes_down = count_bytes_to_standardise_columns(number_column_count)
         rows = "of its rows" if has_clients else "of its rows, whichever rows it gets,"
-        columns_are = "columns of numbers are" if number_columns > 1 else "column of numbers is"
+        columns_are = (
+            "columns of numbers are" if number_column_count > 1 else "column of numbers is"
+        )
         notes.append(
-            f"{number_columns} {columns_are} standardised by sums over the clients. Each client sends count, sum "
+            f"{number_column_count} {columns_are} standardised by sums over the clients. Each client sends count, sum "
             f"and sum of squares {rows} once ({bytes_up} bytes), and gets {bytes_down} bytes back. "
             "A run's bytes do not count these."
         )
@@ -803,20 +831,20 @@ def has_unusual_number_format(column: ColumnSchema) -> bool:
     )
 
 
-def describe_dropped_rows(dropped_by_reason: Counter) -> str:
+def describe_dropped_rows(dropped_row_count_by_role: Counter) -> SentenceOrEmpty:
     """Say how many rows are left out, and why."""
-    total = sum(dropped_by_reason.values())
+    total = sum(dropped_row_count_by_role.values())
     if not total:
         return ""
-    roles = " or a ".join(role for role, count in dropped_by_reason.items() if count)
+    roles = " or a ".join(role for role, count in dropped_row_count_by_role.items() if count)
     if total == 1:
         return f"1 row without a {roles} is left out."
     return f"{total} rows without a {roles} are left out."
 
 
 def list_reading_doubts(
-    schema: InputSchema, table: DataFrame, train_labels: LabelArray, reading: ReadingOptions
-) -> list[str]:
+    schema: InputSchema, table: DataFrame, train_labels: LabelArray, reading: TableReadingOptions
+) -> list[Sentence]:
     """List what the user should check: words and numbers that may mean a missing value, and columns
     that may have a role."""
     notes = []
@@ -833,7 +861,7 @@ def list_reading_doubts(
     notes.extend(describe_missing_values(schema.columns, table))
     for column in schema.columns:
         if column.kind == NUMBER and not column.time_format:
-            notes.extend(describe_number_for_missing_value(column, table[column.name]))
+            notes.extend(describe_suspected_missing_number_if_any(column, table[column.name]))
         if column.kind == CATEGORY and reading.ignore_case is None:
             values = (*column.categories, *column.other_categories)
             if len({text.casefold() for text in values}) < len(values):
@@ -847,21 +875,18 @@ def list_reading_doubts(
             notes.append(
                 f"Does column {name!r} say which rows are for testing? Then say ?split={name}."
             )
-        if (
-            not schema.group
-            and is_person_id_name(name)
-            and has_several_and_repeated_values(table[name])
-        ):
+        may_be_group = not schema.group and is_person_id_name(name)
+        if may_be_group and has_several_and_repeated_values(table[name]):
             notes.append(f"Does column {name!r} say whose rows these are? Then say ?group={name}.")
     return notes
 
 
-def describe_missing_values(columns: Iterable[ColumnSchema], table: DataFrame) -> list[str]:
+def describe_missing_values(columns: Iterable[ColumnSchema], table: DataFrame) -> list[Sentence]:
     """Say which texts count as missing in columns of numbers, and how often they occur."""
     missing: Counter = Counter()
     for column in columns:
         cells = table[column.name]
-        if column.kind == NUMBER and not is_numeric(cells):
+        if column.kind == NUMBER and not has_numeric_dtype(cells):
             present_cells = replace_missing_texts_by_none(cells, column.missing)
             missing.update(cells[present_cells.isna() & cells.notna()])
     if not missing:
@@ -872,7 +897,7 @@ def describe_missing_values(columns: Iterable[ColumnSchema], table: DataFrame) -
     return [f"In columns of numbers these count as missing: {listed}."]
 
 
-def is_train_or_test_column(cells: Series, reading: ReadingOptions) -> bool:
+def is_train_or_test_column(cells: Series, reading: TableReadingOptions) -> bool:
     """Whether a column holds the words train and test."""
     lowercase_texts = set(read_role_column_as_texts(cells, reading).dropna().str.lower())
     split_words = {*TRAIN_WORDS, *TEST_WORDS, *VALIDATION_WORDS}
@@ -885,9 +910,9 @@ def has_several_and_repeated_values(cells: Series) -> bool:
     return 1 < count < len(cells.dropna())
 
 
-def describe_number_for_missing_value(column: ColumnSchema, cells: Series) -> list[str]:
+def describe_suspected_missing_number_if_any(column: ColumnSchema, cells: Series) -> list[Sentence]:
     """Point out a number such as -999 that is far from all others: it may mean a missing value."""
-    values = parse_numbers(column, cells)
+    values = parse_number_column(column, cells)
     values = values[np.isfinite(values)]
     for sentinel in SENTINELS:
         count = int((values == sentinel).sum())

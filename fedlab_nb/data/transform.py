@@ -38,14 +38,14 @@ InputScale = Literal["none", "standardise", "symmetric"]
 AugmentationKind = Literal["none", "crop", "flip", "crop+flip"]
 
 
-def normalise_transform_text(transform_text: str, input_shape: SampleShape) -> str:
+def order_transform_parts(transform_parts_joined_by_plus: str, input_shape: SampleShape) -> str:
     """Bring the parts of a transform into the usual order. Raises UsageError for a text that is not a
     transform, and for one that does not fit such inputs.
 
-    >>> normalise_transform_text("flip + standardise", (1, 8, 8))
+    >>> order_transform_parts("flip + standardise", (1, 8, 8))
     'standardise+flip'
     """
-    parts = [part.strip() for part in str(transform_text).split("+")]
+    parts = [part.strip() for part in str(transform_parts_joined_by_plus).split("+")]
     if parts == [NONE]:
         return NONE
     if parts == [SEEN]:
@@ -56,13 +56,13 @@ def normalise_transform_text(transform_text: str, input_shape: SampleShape) -> s
     has_both_scales = set(SCALES) <= set(parts)
     if not is_known or has_repeats or has_both_scales:
         raise UsageError(
-            f"transform is {transform_text!r}, but it must be none, lite0, standardise or symmetric, crop, "
-            "flip, or such parts joined by +, as in standardise+crop+flip (that of Fed-ET's "
-            "public images is fedet.transform)."
+            f"transform is {transform_parts_joined_by_plus!r}, but it must be none, lite0, standardise or "
+            "symmetric, crop, flip, or such parts joined by +, as in standardise+crop+flip (that of "
+            "Fed-ET's public images is fedet.transform)."
         )
     if len(input_shape) != 3:
         raise UsageError(
-            f"transform={transform_text} needs images, not {SAMPLES[len(input_shape)]}, which are "
+            f"transform={transform_parts_joined_by_plus} needs images, not {SAMPLES[len(input_shape)]}, which are "
             "standardised; set none."
         )
     return "+".join(part for part in (*SCALES, *AUGMENTATIONS) if part in parts)
@@ -78,18 +78,18 @@ def check_input_fits_lite0_network(input_shape: SampleShape) -> None:
     )
 
 
-def parse_input_scale(transform: str) -> InputScale:
+def parse_input_scale(transform_parts_joined_by_plus: str) -> InputScale:
     """Find what is done to every image: "standardise", "symmetric" or "none"."""
-    parts = transform.split("+")
+    parts = transform_parts_joined_by_plus.split("+")
     for scale in SCALES:
         if scale in parts:
             return scale
     return "none"
 
 
-def parse_augmentation(transform: str) -> AugmentationKind:
+def parse_augmentation(transform_parts_joined_by_plus: str) -> AugmentationKind:
     """Find what is done to training images only: "crop", "flip", "crop+flip" or "none"."""
-    parts = transform.split("+")
+    parts = transform_parts_joined_by_plus.split("+")
     if "crop" in parts and "flip" in parts:
         return "crop+flip"
     if "crop" in parts:

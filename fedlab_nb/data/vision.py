@@ -22,8 +22,8 @@ from fedlab_nb.data import arrays
 from fedlab_nb.data.array_types import IndexArray
 from fedlab_nb.data.dataset import (
     Dataset,
-    Description,
-    hash_to_content_id,
+    DatasetDescription,
+    hash_parts_to_short_id,
     shorten_error_text,
 )
 from fedlab_nb.data.schema import make_image_schema
@@ -41,7 +41,7 @@ TIMEOUT = 30.0  # seconds without an answer from the server, after which a downl
 
 
 @dataclass(frozen=True)
-class Source:
+class TorchvisionSource:
     """A dataset as torchvision describes it.
 
     torchvision_name: the name of its class
@@ -61,7 +61,8 @@ class Source:
 
 
 SOURCES = {
-    name: Source(**fields) for name, fields in read_toml("data/datasets.toml")["sources"].items()
+    name: TorchvisionSource(**fields)
+    for name, fields in read_toml("data/datasets.toml")["sources"].items()
 }
 NAMES = tuple(SOURCES)
 
@@ -81,14 +82,14 @@ def load(name: str) -> Dataset:
     class_names = tuple(str(c) for c in getattr(train, "classes", range(source.classes)))
     return Dataset(
         name=name,
-        x_train=convert_to_float_pixels(x[private]),
+        x_train=scale_uint8_images_to_0_to_1(x[private]),
         y_train=torch.from_numpy(y[private]),
-        x_test=convert_to_float_pixels(x_test),
+        x_test=scale_uint8_images_to_0_to_1(x_test),
         y_test=torch.from_numpy(y_test),
-        x_public=convert_to_float_pixels(x[public]),
+        x_public=scale_uint8_images_to_0_to_1(x[public]),
         class_names=class_names,
         digest=hash_dataset_files_if_complete(name)
-        or hash_to_content_id(name, x.tobytes(), x_test.tobytes()),
+        or hash_parts_to_short_id(name, x.tobytes(), x_test.tobytes()),
         note=f"{len(public):,} of {len(x):,} training images are held back as unlabelled public "
         "data.",
         y_public=torch.from_numpy(y[public]),
@@ -96,11 +97,11 @@ def load(name: str) -> Dataset:
     )
 
 
-def describe(name: str) -> Description:
+def describe(name: str) -> DatasetDescription:
     """Describe the dataset by its published sizes; the digest is None while files are missing."""
     source = SOURCES[name]
     n_public = len(choose_public_sample_indices(source.n_train))
-    return Description(
+    return DatasetDescription(
         name=name,
         input_shape=tuple(source.shape),
         classes=source.classes,
@@ -111,7 +112,7 @@ def describe(name: str) -> Description:
     )
 
 
-def find_data_folder() -> Path:
+def find_download_folder() -> Path:
     """FEDLAB_NB_DATA, or `data` in the user's cache folder."""
     folder = os.environ.get("FEDLAB_NB_DATA")
     if folder:
@@ -123,25 +124,25 @@ def find_data_folder() -> Path:
 
 def hash_dataset_files_if_complete(name: str) -> str | None:
     """Hash the files' content; None if a file is missing."""
-    folder = find_data_folder() / SOURCES[name].folder
+    folder = find_download_folder() / SOURCES[name].folder
     paths = [folder / file for file in SOURCES[name].files]
     if not all(path.is_file() for path in paths):
         return None
-    return hash_to_content_id(name, *(arrays.hash_file(path) for path in paths))
+    return hash_parts_to_short_id(name, *(arrays.compute_sha256_of_file(path) for path in paths))
 
 
 def choose_public_sample_indices(sample_count: int) -> IndexArray:
-    """Evenly spaced indices of the public part: 10 % of the samples, at most 5,000."""
+    """Choose evenly spaced indices for the public part: 10 % of the samples, at most 5,000."""
     size = min(sample_count // 10, 5000)
     return np.arange(size) * sample_count // max(1, size)
 
 
 def open_or_download_dataset(
-    name: str, source: Source, part: Literal["train", "test"]
+    name: str, source: TorchvisionSource, part: Literal["train", "test"]
 ) -> VisionDataset:
     """Open torchvision's dataset object for `part`, "train" or "test"; download its files if they are
     missing."""
-    root = find_data_folder() / source.root
+    root = find_download_folder() / source.root
     options: dict[str, Any] = {"train": part == "train"}
     if name == "svhn":
         options = {"split": part}
@@ -208,7 +209,7 @@ def read_images_and_labels(dataset: VisionDataset) -> ImagesAndLabels:
     return ImagesAndLabels(x, y)
 
 
-def convert_to_float_pixels(images: np.ndarray) -> Samples:
+def scale_uint8_images_to_0_to_1(images: np.ndarray) -> Samples:
     """Convert uint8 images to float32 in [0, 1]."""
     import torch
 

@@ -18,7 +18,7 @@ from ..data import (
 )
 from ..data import federate as deal_out
 from ..data.files import ENDINGS
-from ..data.public import PublicChoice
+from ..data.public import PublicShareOrDatasetName
 from ..errors import (
     UsageError,
     check_allowed_name,
@@ -29,7 +29,7 @@ from ..errors import (
 from ..methods import METHODS
 from ..plots.style import list_class_colours
 from ..plots.words import format_duration
-from ..studies.cost import Cost, estimate_cost
+from ..studies.cost import EstimatedCost, estimate_cost
 from ..studies.settings import Settings, choose_classroom_epochs
 from ..value_types import SettingsByName, SettingValue
 from .choices import NO_POISON, KnobControls, MethodChooser, PoisonControls
@@ -390,10 +390,10 @@ class Controls:
             "cost", self.estimate_seconds_and_bytes_of_chosen_methods, self._show_cost_line
         )
 
-    def _show_cost_line(self, cost: Cost | None) -> None:
+    def _show_cost_line(self, cost: EstimatedCost | None) -> None:
         self.cost.value = make_paragraph_html(describe_cost(cost))
 
-    def estimate_seconds_and_bytes_of_chosen_methods(self) -> Cost | None:
+    def estimate_seconds_and_bytes_of_chosen_methods(self) -> EstimatedCost | None:
         """Estimate what Run will cost; None if no method is chosen."""
         request = self._cost_request
         if not request.methods:
@@ -636,7 +636,7 @@ def make_federation_arguments(settings: SettingsByName) -> dict[str, SettingValu
 
 
 def make_federation_from_options(
-    dataset: str, public: PublicChoice, **federate_options: SettingValue
+    dataset: str, public: PublicShareOrDatasetName, **federate_options: SettingValue
 ) -> Federation:
     """Make the federation of a run. federate_options: arguments of `data.federate`"""
     return deal_out(add_public_part(load(dataset), public), **federate_options)

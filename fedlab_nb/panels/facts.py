@@ -15,7 +15,7 @@ from ..errors import SAMPLES
 from ..front.vocabulary import choose_words_for_clients_and_samples
 from ..models import build_untrained_network_of_first_model, copy_model_state
 from ..plots.words import format_count_and_noun, format_data_size, format_duration
-from ..studies.cost import Cost
+from ..studies.cost import EstimatedCost
 from ..value_types import SettingsByName
 from .lab_view import PanelState
 from .memory import return_freed_memory_to_system
@@ -122,7 +122,7 @@ class Debouncer:
             self._due.clear()
 
 
-def describe_cost(cost: Cost | None) -> str:
+def describe_cost(cost: EstimatedCost | None) -> str:
     """Describe in one sentence how long a run takes and how much it sends."""
     if cost is None:
         return ""
@@ -134,7 +134,7 @@ def describe_cost(cost: Cost | None) -> str:
     return f"Run shows stored results at once; such a run {traffic}."
 
 
-def describe_traffic_of_one_seed(cost: Cost) -> str:
+def describe_traffic_of_one_seed(cost: EstimatedCost) -> str:
     """Describe what one seed sends. A federation runs once, so the sum over seeds would mean nothing."""
     if cost.bytes_per_seed == 0:
         return "sends nothing"

@@ -35,8 +35,8 @@ from ..plots.words import (
     get_settings_of_caption,
     join_with_and,
 )
-from ..studies.experiment import choose_test_indices_for_pictures
-from ..studies.settings import Plan, Settings, make_plans
+from ..studies.experiment import choose_fixed_test_indices_for_pictures
+from ..studies.settings import MethodRunPlan, Settings, make_plans
 from ..value_types import SettingsByName
 from .lab_view import (
     LabSpec,
@@ -387,7 +387,7 @@ class Needs(LabView):
         return replace(picture, alt=alt, sentence=text, table=rows, tabled=True)
 
 
-def plan_runs_by_method(state: PanelState) -> dict[str, Plan]:
+def plan_runs_by_method(state: PanelState) -> dict[str, MethodRunPlan]:
     """Plan each method's run at the present settings; {} as long as these are not valid."""
     settings = dict(state.settings)
     for name in ("seeds", "cache"):
@@ -399,7 +399,7 @@ def plan_runs_by_method(state: PanelState) -> dict[str, Plan]:
     return {plan.method_name: plan for plan in plans}
 
 
-def format_mean_local_epochs_per_client(plan: Plan) -> str:
+def format_mean_local_epochs_per_client(plan: MethodRunPlan) -> str:
     """Format how often a client of the method passes over its own data."""
     samples = describe(plan.settings.dataset).n_train
     return f"{plan.compute_mean_local_passes(samples):.0f} passes"
@@ -419,7 +419,7 @@ def find_thumbnail_sheet(settings: SettingsByName) -> ThumbnailSheet | None:
 @lru_cache(maxsize=4)
 def get_or_make_thumbnail_sheet(dataset: Dataset) -> ThumbnailSheet | None:
     """Make the sheet of the POINTS test images that maps show of a data set. The last sheets are cached."""
-    points = choose_test_indices_for_pictures(len(dataset.y_test))[:POINTS]
+    points = choose_fixed_test_indices_for_pictures(len(dataset.y_test))[:POINTS]
     return make_thumbnail_sheet(dataset.x_test[points])
 
 

@@ -15,13 +15,13 @@ from ..data import Dataset
 from ..data.card import (
     MAX_COLUMNS,
     ROLES,
-    ColumnRow,
-    describe_classes,
-    format_headline,
+    NameRoleReasonAndValues,
+    describe_classes_and_clients,
+    describe_dataset_in_one_line,
     format_html_table,
-    list_column_rows,
+    list_rows_of_column_table,
 )
-from ..data.card import list_first_rows_as_texts as first_rows
+from ..data.card import list_header_and_first_rows_as_texts as first_rows
 from ..data.files import KINDS, join_path_and_options, split_path_and_options
 from ..data.schema import InputSchema
 from ..errors import UsageError
@@ -56,10 +56,10 @@ class FileCard:
         self._path = path
         schema = dataset.schema
         self._schema = schema
-        sentences = [format_headline(dataset), *describe_classes(dataset)]
+        sentences = [describe_dataset_in_one_line(dataset), *describe_classes_and_clients(dataset)]
         self.summary.value = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
         is_table = schema is not None and bool(schema.names)
-        self._show_columns(list_column_rows(schema) if is_table and schema else [])
+        self._show_columns(list_rows_of_column_table(schema) if is_table and schema else [])
         table = first_rows(dataset)
         details = [f"<p>{escape(dataset.note)}</p>"]
         if table:
@@ -68,7 +68,7 @@ class FileCard:
         self.rows.value = f"<details><summary>{title}</summary>{''.join(details)}</details>"
         show_widgets_if(True, self.widget)
 
-    def _show_columns(self, rows: Sequence[ColumnRow]) -> None:
+    def _show_columns(self, rows: Sequence[NameRoleReasonAndValues]) -> None:
         """A menu for each column, with the reason of the guess as its tooltip."""
         for menu in self.menus.values():
             menu.close()
@@ -113,7 +113,7 @@ class FileCard:
 
 def find_kind_or_role(schema: InputSchema, column_name: str) -> str:
     """Find the choice of a column's menu: the column's role or kind."""
-    for name, choice, *_ in list_column_rows(schema):
+    for name, choice, *_ in list_rows_of_column_table(schema):
         if name == column_name:
             return choice
     raise KeyError(column_name)

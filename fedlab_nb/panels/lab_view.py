@@ -23,7 +23,7 @@ from ..data import Federation
 from ..errors import SAMPLES
 from ..plots import Picture
 from ..plots.words import SettingCaption, format_duration, make_setting_caption, replace_image_words
-from ..studies.cost import Cost, estimate_cost
+from ..studies.cost import EstimatedCost, estimate_cost
 from ..studies.experiment import Event
 from ..studies.outcome import Outcome
 from ..value_types import SettingsByName, SettingValue
@@ -405,7 +405,7 @@ def draw_picture(view: LabView, state: PanelState) -> Picture:
     return replace(picture, alt=alt, sentence=sentence, detail=detail)
 
 
-def estimate_button_job_cost(view: LabView, state: PanelState) -> Cost | None:
+def estimate_button_job_cost(view: LabView, state: PanelState) -> EstimatedCost | None:
     """Estimate the cost of a view's button; None if it has no button, or the cost is not known."""
     if not view.work_label or not view.is_ready(state):
         return None

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from ..data import Edits
+from ..data import PartitionEdits
 from ..errors import UsageError, parse_if_number
 from ..value_types import SettingsByName, SettingValue
 
@@ -61,7 +61,7 @@ def make_link(
     if words["data"] == "digits":
         del words["data"]
     if settings.get("moves"):
-        edits = Edits.parse(settings["moves"])
+        edits = PartitionEdits.parse(settings["moves"])
         if edits.seed is not None:  # the page makes the partition with the seed of the link
             words["seed"] = edits.seed
         words["moves"] = str(replace(edits, seed=None)).replace(" ", "")

@@ -82,7 +82,11 @@ class NearestResults:
             source_text=self.table.label,
             dataset=self.table.dataset,
             wanted_clients=int(self.settings.get("clients", 10)),
-            bound_names=[self.table.title(method) for method in self.methods if method in BOUNDS],
+            bound_names=[
+                self.table.get_title_of_method(method)
+                for method in self.methods
+                if method in BOUNDS
+            ],
             chance=0.1,
             note=self.describe_differences_from_table(),
         )
@@ -109,7 +113,9 @@ class NearestResults:
             return {}
         bands = {}
         for method in self.methods:
-            accuracies = self.table.accuracies(method, self.stored_alpha, self.stored_client_count)
+            accuracies = self.table.get_accuracies_by_seed(
+                method, self.stored_alpha, self.stored_client_count
+            )
             bands[method] = compute_band(accuracies)
         return bands
 
@@ -167,8 +173,8 @@ def collect_stored_accuracies(
     """{title: {stored α: {seed: accuracy}}}"""
     accuracies = {}
     for method in methods:
-        by_alpha = table.list_accuracies_by_alpha(method, stored_client_count)
-        accuracies[table.title(method)] = by_alpha
+        by_alpha = table.get_accuracies_by_alpha_and_seed(method, stored_client_count)
+        accuracies[table.get_title_of_method(method)] = by_alpha
     return accuracies
 
 

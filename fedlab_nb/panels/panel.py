@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import ipywidgets as widgets
 
 from .. import studies as study
-from ..data import Edits, Federation, load, replace_objects_by_names_in_settings
+from ..data import Federation, PartitionEdits, load, replace_objects_by_names_in_settings
 from ..errors import UsageError, check_allowed_name
 from ..plots import Picture
 from ..plots.kit import make_blank_picture
@@ -622,7 +622,7 @@ def list_client_names(
 ) -> list[str]:
     """List the clients' names, given by their file, by hand, or by the course."""
     whole_federation = federation.whole or federation
-    doubled_clients = Edits.parse(edits_in_letters).doubled_clients
+    doubled_clients = PartitionEdits.parse(edits_in_letters).doubled_clients
     client_count = whole_federation.clients - len(doubled_clients)
     setting = make_setting_caption(
         {**partition_options, "clients": client_count, "moves": edits_in_letters}

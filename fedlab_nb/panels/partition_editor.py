@@ -13,7 +13,7 @@ import ipywidgets as widgets
 import numpy as np
 from PIL import Image
 
-from ..data import Edit, Edits, Federation
+from ..data import Federation, PartitionEdit, PartitionEdits
 from ..plots.array_types import SampleArray
 from ..plots.kit import render_tile_pixels
 from ..plots.words import format_client_letters, format_count_and_noun
@@ -85,9 +85,9 @@ class PartitionEditor:
         self.row = make_widget(widgets.HBox, "fl-editor", children=children)
 
     @property
-    def edits(self) -> Edits:
+    def edits(self) -> PartitionEdits:
         """What was changed by hand."""
-        return Edits.parse(self._controls.hidden_settings.get("moves", ""))
+        return PartitionEdits.parse(self._controls.hidden_settings.get("moves", ""))
 
     # ------------------------------------------------------------------------------------------ changes
     def move_samples(self, client: int, label: int | None, receiver: int | None) -> None:
@@ -137,14 +137,18 @@ class PartitionEditor:
 
     def _add_edit(self, client: int, **edit_fields: Any) -> None:
         """One more change of a client's samples or name. Edits count clients as if none were absent."""
-        edit = Edit(self.state.federation.ids[client], **edit_fields)
+        edit = PartitionEdit(self.state.federation.ids[client], **edit_fields)
         self._write_edits((*self.edits.changes, edit))
 
-    def _write_edits(self, edits: tuple[Edit, ...]) -> None:
+    def _write_edits(self, edits: tuple[PartitionEdit, ...]) -> None:
         """Write these edits into the setting; edits of samples hold for the seed of the first of them."""
-        seed = self.edits.seed if self.edits.sample_edits else self._controls.seed.value
+        seed = (
+            self.edits.seed if self.edits.edits_that_move_or_double else self._controls.seed.value
+        )
         if edits:
-            self._controls.hidden_settings["moves"] = str(Edits(edits).with_seed_if_missing(seed))
+            self._controls.hidden_settings["moves"] = str(
+                PartitionEdits(edits).copy_with_seed_if_missing(seed)
+            )
         else:
             self._controls.hidden_settings.pop("moves", None)
             self._views.client.focus()  # the button that had it is gone

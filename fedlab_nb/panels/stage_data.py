@@ -388,7 +388,7 @@ def make_stored_table_message(nearest: NearestResults | None) -> StoredTableMess
         for clients in table.client_counts:
             row: list[MeanAndHalfWidth] = []
             for alpha in table.alphas:
-                found = compute_band(table.accuracies(method, alpha, clients))
+                found = compute_band(table.get_accuracies_by_seed(method, alpha, clients))
                 row.append({"mean": found.mean, "half": found.half_width})
             rows.append(row)
         results[method] = rows

@@ -19,7 +19,7 @@ import ipywidgets as widgets
 import numpy as np
 import torch
 
-from ..data import DATASETS, Edit, Edits
+from ..data import DATASETS, PartitionEdit, PartitionEdits
 from ..plots import Picture
 from ..plots.array_types import Recording
 from ..plots.words import format_count_and_noun
@@ -305,8 +305,8 @@ class StagePanel(Panel):
         }
 
     def _write_gestures_as_edits_text(self, gestures: list[Gesture]) -> str:
-        """Write the stage's gestures as the text that `Edits.parse` reads; those of clients that do not exist are
-        left out."""
+        """Write the stage's gestures as the text that `PartitionEdits.parse` reads; those of clients that do not
+        exist are left out."""
         ids = self._state.federation.ids
         edits = []
         for gesture in gestures:
@@ -315,14 +315,14 @@ class StagePanel(Panel):
             if giver >= len(ids):
                 continue
             if taker is None:  # nobody
-                edits.append(Edit(ids[giver], gesture["label"], None))
+                edits.append(PartitionEdit(ids[giver], gesture["label"], None))
             elif taker < len(ids):
-                edits.append(Edit(ids[giver], gesture["label"], ids[taker]))
-        texts = [self._base_moves, str(Edits(tuple(edits)))]
+                edits.append(PartitionEdit(ids[giver], gesture["label"], ids[taker]))
+        texts = [self._base_moves, str(PartitionEdits(tuple(edits)))]
         return ", ".join(text for text in texts if text)
 
     def _count_doubled_clients(self) -> int:
-        return len(Edits.parse(self._base_moves).doubled_clients)
+        return len(PartitionEdits.parse(self._base_moves).doubled_clients)
 
     # ------------------------------------------------------------------------------------- to the browser
     def _update_stage(self) -> None:
@@ -990,7 +990,7 @@ class GesturesAndRest(NamedTuple):
 def split_moves_into_gestures_and_rest(
     moves_text: str, known_rest_moves_text: str, seed: int, client_ids: Sequence[int]
 ) -> GesturesAndRest:
-    """Split changes by hand, as `Edits.parse` reads them, for the stage.
+    """Split changes by hand, as `PartitionEdits.parse` reads them, for the stage.
 
     What follows the known rest becomes gestures if the stage has one for each change; otherwise all
     of it is the new rest.
@@ -1001,7 +1001,7 @@ def split_moves_into_gestures_and_rest(
     if known_rest_moves_text and moves_text.startswith(f"{known_rest_moves_text}, "):
         rest = known_rest_moves_text
         moves_text = moves_text.removeprefix(f"{known_rest_moves_text}, ")
-    edits = Edits.parse(moves_text)
+    edits = PartitionEdits.parse(moves_text)
     places = {number: k for k, number in enumerate(client_ids)}
     is_plain = edits.seed in (None, seed)
     for edit in edits.changes:
@@ -1017,7 +1017,7 @@ def split_moves_into_gestures_and_rest(
     return GesturesAndRest(gestures, rest)
 
 
-def is_stage_gesture(edit: Edit) -> bool:
+def is_stage_gesture(edit: PartitionEdit) -> bool:
     """Whether the stage has a gesture for a change by hand: samples that go to another client, or to nobody."""
     return not edit.is_double and not edit.name
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..declared import read_toml
 from ..plots.words import join_with_and
 from ..studies.statistics import LEVEL
-from ..studies.text_tables import Grid, Paragraph, Printable, format_html_table
+from ..studies.text_tables import Paragraph, Printable, TextTable, format_html_table
 from .claims import (
     JUDGED,
     NOT_CLAIMED,
@@ -90,7 +90,7 @@ class PaperTables(Printable):
         return orderings
 
     @property
-    def grid_by_paper(self) -> dict[str, Grid]:
+    def grid_by_paper(self) -> dict[str, TextTable]:
         """{paper: its grid}: a header, then a row for each table and figure, also for those without numbers."""
         rows_by_paper: dict[str, dict[str, list[str]]] = {paper: {} for paper in PAPERS}
         for reproduction in self.tables:
@@ -169,8 +169,8 @@ class PaperTables(Printable):
 
         return plot_claims(self)
 
-    def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
-        parts: list[Paragraph | Grid] = [self.sentence]
+    def make_paragraphs_and_tables(self) -> list[Paragraph | TextTable]:
+        parts: list[Paragraph | TextTable] = [self.sentence]
         for paper, grid in self.grid_by_paper.items():
             parts += [PAPERS[paper], grid, NOT_RUN, *self.reasons_by_paper[paper]]
         parts.append(describe_orderings(self.orderings))

@@ -384,7 +384,7 @@ def describe_knobs_changed_from_paper(table: PaperTable, runs: Iterable[TableRun
     distinct_runs = {(run.row, run.dataset): run for run in runs}
     for run in distinct_runs.values():
         method = run.point.make_plan_of_seed(run.point.seeds[0]).method
-        setup = SETUPS[table.preset].apply_rows_for_dataset_and_alpha(
+        setup = SETUPS[table.preset].copy_with_values_for_dataset_and_alpha(
             run.dataset, run.point.settings.alpha, ()
         )
         rules = [knob.name for knob in method.fields() if is_knob_compared_with_paper(knob)]
@@ -392,7 +392,7 @@ def describe_knobs_changed_from_paper(table: PaperTable, runs: Iterable[TableRun
         for name, value in table.rows[run.row].settings.items():
             row_settings[name.split(".")[-1]] = value
         paper_values = get_values_without_sources(
-            setup.select_declared_lines(rules, method.info.name)
+            setup.select_declared_values(rules, method.info.name)
         )
         for name, paper_value in paper_values.items():
             our_value = getattr(method, name)

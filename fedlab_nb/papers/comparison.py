@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from ..methods import Method
 from ..methods.fens import TRAINED, Fens
 from ..methods.parts.rounds import Iterative
-from ..studies.settings import Plan, Settings, make_plans
+from ..studies.settings import MethodRunPlan, Settings, make_plans
 from .cells import TARGET, TableRun, make_point_in_setup_of_paper
 from .points import Point
 from .published import PaperTable
@@ -84,8 +84,8 @@ class BothConditions(NamedTuple):
 class BothPlans(NamedTuple):
     """The plan of the paper's run, and that of ours."""
 
-    paper: Plan
-    ours: Plan
+    paper: MethodRunPlan
+    ours: MethodRunPlan
 
 
 class ComparedOptions(NamedTuple):
@@ -118,7 +118,7 @@ def is_same_quantity(published_quantity: str, our_quantity: str) -> bool:
     )
 
 
-def get_option_value_of_plan(plan: Plan, option_name: str) -> OptionValue:
+def get_option_value_of_plan(plan: MethodRunPlan, option_name: str) -> OptionValue:
     """Return the value of an option, such as "fusefl.blocks" or "blocks", in a plan. None if its
     method has no such option.
     """
@@ -136,10 +136,12 @@ def get_default_local_epochs(preset: str, dataset: str) -> int:
     return plan.recipe.epochs
 
 
-_plans: dict[str, Plan] = {}  # cache {key of a point: its plan}; a table needs each one many times
+_plans: dict[
+    str, MethodRunPlan
+] = {}  # cache {key of a point: its plan}; a table needs each one many times
 
 
-def make_plan(point: Point) -> Plan:
+def make_plan(point: Point) -> MethodRunPlan:
     """Make the plan of a point's runs. The seed makes no difference here."""
     if point.key not in _plans:
         _plans[point.key] = point.make_plan_of_seed(0)
@@ -160,7 +162,9 @@ def list_option_names_of_partition(partition: str) -> list[str]:
     return [name for name in PARTITION_OPTIONS if name != unused]
 
 
-def list_options_that_must_agree(table: PaperTable, run: TableRun, plan: Plan) -> ComparedOptions:
+def list_options_that_must_agree(
+    table: PaperTable, run: TableRun, plan: MethodRunPlan
+) -> ComparedOptions:
     """List the options that must agree: those of the whole column, and those of the row alone."""
     column = dict(table.columns[run.place].values)
     partition_options = list_option_names_of_partition(plan.settings.partition)
@@ -177,7 +181,12 @@ def list_options_that_must_agree(table: PaperTable, run: TableRun, plan: Plan) -
 
 
 def read_conditions(
-    table: PaperTable, run: TableRun, plan: Plan, quantity: str, dataset: str, local_epochs: int
+    table: PaperTable,
+    run: TableRun,
+    plan: MethodRunPlan,
+    quantity: str,
+    dataset: str,
+    local_epochs: int,
 ) -> Conditions:
     """Read the conditions of one side from its plan."""
     names = list_options_that_must_agree(table, run, plan)
@@ -257,7 +266,7 @@ def describe_differences_from_paper(table: PaperTable, run: TableRun) -> list[st
     return differences
 
 
-def is_first_model_of_each_client_discarded(plan: Plan) -> bool:
+def is_first_model_of_each_client_discarded(plan: MethodRunPlan) -> bool:
     """Whether the setting gives each client an initial model of its own, but the method starts from
     the server's instead.
     """

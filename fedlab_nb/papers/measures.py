@@ -40,7 +40,7 @@ def measure_linear_probe_accuracies(fusefl_outcome: Outcome) -> NumbersByName:
         probe_features_of_layers,
     )
 
-    data = fusefl_outcome.settings.data()
+    data = fusefl_outcome.settings.load_dataset()
     network = cast("NetworkModel", fusefl_outcome.model).module
     compute_outputs = (
         compute_block_outputs if fusefl_outcome.options["blocks"] > 1 else compute_layer_outputs
@@ -64,7 +64,7 @@ def measure_random_cue_accuracy(fusefl_outcome: Outcome) -> NumbersByName:
     from ..labs.fusefl.cue import make_test_sets_by_cue
 
     settings = fusefl_outcome.settings
-    data = settings.data()
+    data = settings.load_dataset()
     tests = make_test_sets_by_cue(data, settings.tint, settings.seed, settings.cue)
     predictions = fusefl_outcome.predict(tests["untied"])
     return {"accuracy": float((predictions == data.y_test.numpy()).mean())}
@@ -299,7 +299,7 @@ def measure_memorised_share(outcome: Outcome) -> NumbersByName:
     """Any model: `own`, its accuracy on the training samples of all clients. Compared with the test
     accuracy it shows how much was memorised.
     """
-    data = outcome.settings.data()
+    data = outcome.settings.load_dataset()
     return {"own": float((outcome.predict(data.x_train) == data.y_train.numpy()).mean())}
 
 

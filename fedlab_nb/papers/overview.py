@@ -12,16 +12,22 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from ..data import Description
+from ..data import DatasetDescription
 from ..errors import check_allowed_name
 from ..methods import METHODS
 from ..models import MODELS
 from ..studies.cost import estimate_seconds_of_runs
 from ..studies.grid import Study
-from ..studies.settings import RECIPE_FIELDS, Plan, Settings, make_plans, make_shared_recipe
-from ..studies.setups import CLASSROOM, SETUPS, Line, Setup, format_setting_value
-from ..studies.store import Store, list_entries_oldest_first
-from ..studies.text_tables import Grid, Paragraph, Printable
+from ..studies.settings import (
+    RECIPE_FIELDS,
+    MethodRunPlan,
+    Settings,
+    make_plans,
+    make_shared_recipe,
+)
+from ..studies.setups import CLASSROOM, SETUPS, Setup, ValueAndSource, format_setting_value
+from ..studies.store import Store, list_entries_least_recently_used_first
+from ..studies.text_tables import Paragraph, Printable, TextTable
 from ..training.recipe import OFF
 from .published import describe_table_items_not_run
 
@@ -51,10 +57,10 @@ class Overview(Printable):
 
     preset: str
     title: str
-    shared: Mapping[str, Line]
-    methods: Mapping[str, Mapping[str, Line]]
+    shared: Mapping[str, ValueAndSource]
+    methods: Mapping[str, Mapping[str, ValueAndSource]]
     notes: tuple[str, ...]
-    plans: tuple[Plan, ...]
+    plans: tuple[MethodRunPlan, ...]
 
     def list_rows(self) -> list[OverviewRow]:
         """List all settings, the shared ones first, then each method's under its name."""
@@ -67,10 +73,10 @@ class Overview(Printable):
             rows.append(OverviewRow(name, format_setting_value(line.value), line.source))
         return rows
 
-    def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
+    def make_paragraphs_and_tables(self) -> list[Paragraph | TextTable]:
         grid = [["setting", "value", "source"]]
         grid += [list(row) for row in self.list_rows()]
-        parts: list[Paragraph | Grid] = [f"{self.preset}: {self.title}", grid]
+        parts: list[Paragraph | TextTable] = [f"{self.preset}: {self.title}", grid]
         if self.notes:
             parts.append(f"Missing or different here: {'; '.join(self.notes)}.")
         return parts
@@ -96,7 +102,7 @@ def plan(
     given_settings = dict(settings)
     if given_settings.get("model") == "auto":
         del given_settings["model"]
-    applied_setup = setup.apply_rows_for_dataset_and_alpha(
+    applied_setup = setup.copy_with_values_for_dataset_and_alpha(
         run_settings.dataset, run_settings.alpha, data_info.input_shape
     )
     shared = {
@@ -120,27 +126,34 @@ def plan(
     return Overview(preset, setup.title, shared, method_lines, tuple(notes), tuple(plans))
 
 
-LineBySetting = dict[str, Line]  # {name of a setting: its value and where this comes from}
+LineBySetting = dict[
+    str, ValueAndSource
+]  # {name of a setting: its value and where this comes from}
 
 
 def list_federation_values_and_sources(
-    settings: Settings, setup: Setup, given_settings: Mapping[str, Any], data_info: Description
+    settings: Settings,
+    setup: Setup,
+    given_settings: Mapping[str, Any],
+    data_info: DatasetDescription,
 ) -> LineBySetting:
     """Make the lines of data and partition: the settings of ALWAYS, those that a person or the
     set-up has set, and those that differ from their default.
 
     given_settings: what a person set
     """
-    lines: dict[str, Line] = {}
+    lines: dict[str, ValueAndSource] = {}
     for field in dataclasses.fields(Settings):
         name = field.name
         value = getattr(settings, name)
         is_named = name in given_settings or name in setup.block.shared or name in ALWAYS
         if name not in NEVER and (is_named or value != field.default):
-            lines[name] = Line(value, describe_source_of_value(name, setup, given_settings))
+            lines[name] = ValueAndSource(
+                value, describe_source_of_value(name, setup, given_settings)
+            )
     if settings.partition == "natural":  # the clients come with the data, whatever the paper has
         for name in ("partition", "clients"):
-            lines[name] = Line(getattr(settings, name), "the data's own clients")
+            lines[name] = ValueAndSource(getattr(settings, name), "the data's own clients")
         lines.pop("alpha")
     sizes = (
         f"{data_info.n_train:,} training, {data_info.n_test:,} test, "
@@ -148,7 +161,7 @@ def list_federation_values_and_sources(
     )
     return {
         "dataset": lines.pop("dataset"),
-        "samples": Line(sizes, "after what `public` takes"),
+        "samples": ValueAndSource(sizes, "after what `public` takes"),
         **lines,
     }
 
@@ -166,7 +179,7 @@ def describe_source_of_value(
     """
     if setting_name in given_settings:
         return GIVEN
-    line = setup.select_declared_lines([setting_name], method).get(setting_name)
+    line = setup.select_declared_values([setting_name], method).get(setting_name)
     if line is not None:
         return line.source
     if setup.name == CLASSROOM:
@@ -175,12 +188,12 @@ def describe_source_of_value(
 
 
 def make_model_lines(
-    plans: Sequence[Plan], setup: Setup, given_settings: Mapping[str, Any]
+    plans: Sequence[MethodRunPlan], setup: Setup, given_settings: Mapping[str, Any]
 ) -> LineBySetting:
     """Make the lines of the clients' networks: one line, or two if the methods that need a single
     architecture have another one than the others.
     """
-    lines: dict[str, Line] = {}
+    lines: dict[str, ValueAndSource] = {}
     for plan in plans:
         needs_one = "one architecture" in plan.method.info.needs
         name = "model"
@@ -193,11 +206,11 @@ def make_model_lines(
             source = "the paper has no feature rows: classroom"
         else:
             source = describe_source_of_value(name, setup, given_settings)
-        lines.setdefault(name, Line(describe_architectures(plan), source))
+        lines.setdefault(name, ValueAndSource(describe_architectures(plan), source))
     return {name: lines[name] for name in ("model", "one_model") if name in lines}
 
 
-def describe_architectures(plan: Plan) -> str:
+def describe_architectures(plan: MethodRunPlan) -> str:
     """Describe the clients' networks: 'mlp', or '2, dealt in turn: mlp, cnn:16' for several
     architectures.
     """
@@ -212,7 +225,10 @@ def describe_architectures(plan: Plan) -> str:
 
 
 def make_recipe_lines(
-    plans: Sequence[Plan], setup: Setup, given_settings: Mapping[str, Any], data_info: Description
+    plans: Sequence[MethodRunPlan],
+    setup: Setup,
+    given_settings: Mapping[str, Any],
+    data_info: DatasetDescription,
 ) -> LineBySetting:
     """Make the lines of the recipe that the clients of all methods share."""
     has_convolutions = any(MODELS[name].required_sample_kind for name, *_ in plans[0].architectures)
@@ -225,13 +241,15 @@ def make_recipe_lines(
         value = getattr(recipe, name)
         is_named = name in given_settings or name in setup.block.shared
         if is_named or unused.get(name) != value:
-            lines[name] = Line(
+            lines[name] = ValueAndSource(
                 value, describe_source_of_value(name, setup, given_settings, source_word="recipe")
             )
     return lines
 
 
-def make_method_lines(plan: Plan, setup: Setup, given_settings: Mapping[str, Any]) -> LineBySetting:
+def make_method_lines(
+    plan: MethodRunPlan, setup: Setup, given_settings: Mapping[str, Any]
+) -> LineBySetting:
     """Make the lines of a method: first its paper, then what the set-up changes in the recipe for
     this method alone, then its knobs.
     """
@@ -242,20 +260,20 @@ def make_method_lines(plan: Plan, setup: Setup, given_settings: Mapping[str, Any
         source = plan.method.info.paper
     elif not source:
         source = "not in this paper: the same clients"
-    lines = {"": Line(plan.method_label, source)}
+    lines = {"": ValueAndSource(plan.method_label, source)}
     recipe_names = [field for field in RECIPE_FIELDS if field not in knobs]
     # The parts of the recipe that the set-up changes for this method alone.
-    recipe_lines_of_method = setup.select_declared_lines(recipe_names, name)
+    recipe_lines_of_method = setup.select_declared_values(recipe_names, name)
     for field, line in recipe_lines_of_method.items():
         field_source = GIVEN if field in given_settings else line.source
-        lines[field] = Line(getattr(plan.recipe, field), field_source)
+        lines[field] = ValueAndSource(getattr(plan.recipe, field), field_source)
     for knob in knobs:
         is_of_recipe = knob in RECIPE_FIELDS
         if f"{name}.{knob}" in given_settings or (knob in given_settings and not is_of_recipe):
             knob_source = GIVEN
         else:
             knob_source = describe_source_of_value(knob, setup, {}, name, source_word="method")
-        lines[knob] = Line(getattr(plan.method, knob), knob_source)
+        lines[knob] = ValueAndSource(getattr(plan.method, knob), knob_source)
     return lines
 
 
@@ -293,7 +311,9 @@ def estimate_study(study: Study) -> Estimate:
     store = Store("runs")
     plans = [cell.plan for cell in study.cells()]
     missing = [plan for plan in plans if not store.has(plan.hash_settings_of_run())]
-    sizes = [entry.bytes for entry in list_entries_oldest_first() if entry.kind == "runs"]
+    sizes = [
+        entry.bytes for entry in list_entries_least_recently_used_first() if entry.kind == "runs"
+    ]
     mean_size = fmean(sizes or [TYPICAL_BYTES])
     return Estimate(
         cells=len(plans),

@@ -28,17 +28,17 @@ from ..data import DATASETS, describe
 from ..files import write_file
 from ..studies.code_version import read_torch_version
 from ..studies.engine import run_cells
-from ..studies.grid import Cell
+from ..studies.grid import StudyCell
 from ..studies.outcome import Outcome
-from ..studies.settings import Plan, Settings, make_plans
-from ..studies.stored_rows import StoredRow, make_unique_row_key, read_stored_rows
+from ..studies.settings import MethodRunPlan, Settings, make_plans
+from ..studies.stored_rows import StoredRow, make_json_key_of_row, read_stored_rows
 
 COMMAND = "python -m fedlab_nb.papers.declared"
 RowValues = dict[str, Any]  # {column of a row: its value}
 FailureByPointKey = dict[str, str]  # {key of a point: why it failed}
 # {column of a row: function that reads its value from an outcome}
 ReaderByColumn = Mapping[str, Callable[[Outcome], Any]]
-RunObserver = Callable[[Cell, Outcome | None, str], None]
+RunObserver = Callable[[StudyCell, Outcome | None, str], None]
 COLUMNS: ReaderByColumn = {
     "accuracy": lambda outcome: outcome.accuracy,
     "bytes": lambda outcome: outcome.bytes_up + outcome.bytes_down,
@@ -63,20 +63,20 @@ class Point:
     columns: ReaderByColumn = field(default_factory=dict)
     watched: Mapping[str, Any] | None = None
 
-    def make_plan_of_seed(self, seed: int) -> Plan:
+    def make_plan_of_seed(self, seed: int) -> MethodRunPlan:
         """Make the plan of the run of one seed."""
         (plan,) = make_plans(replace(self.settings, seed=seed), [self.method])
         return plan
 
     @cached_property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[StudyCell]:
         """The runs, one for each seed."""
-        return [Cell(self.make_plan_of_seed(seed), self.at) for seed in self.seeds]
+        return [StudyCell(self.make_plan_of_seed(seed), self.at) for seed in self.seeds]
 
     @cached_property
     def key(self) -> str:
         """A key that no other row of its study has."""
-        return make_unique_row_key({"runs": self.runs, "method": self.method, "at": self.at})
+        return make_json_key_of_row({"runs": self.runs, "method": self.method, "at": self.at})
 
     @cached_property
     def options(self) -> Mapping[str, Any]:
@@ -180,9 +180,9 @@ def make_stored_row(
     return row
 
 
-def list_cells_grouped_by_trained_clients(points: Iterable[Point]) -> list[Cell]:
+def list_cells_grouped_by_trained_clients(points: Iterable[Point]) -> list[StudyCell]:
     """List the runs of all points; runs that begin with the same trained clients come one after another."""
-    groups: dict[str, list[Cell]] = {}
+    groups: dict[str, list[StudyCell]] = {}
     for point in points:
         for cell in point.cells:
             key = cell.plan.hash_settings_of_local_training()
@@ -295,7 +295,7 @@ class DeclaredStudy:
 
         recomputed_methods: methods whose points are listed in any case
         """
-        stored = {make_unique_row_key(row): row for row in rows}
+        stored = {make_json_key_of_row(row): row for row in rows}
         points = []
         for point in self.list_points(rows):
             is_current = point.is_current_row(stored.get(point.key))
@@ -321,7 +321,7 @@ class DeclaredStudy:
 
         recomputed_methods: methods that are computed in any case
         """
-        rows = {make_unique_row_key(row): row for row in self.load_rows()}
+        rows = {make_json_key_of_row(row): row for row in self.load_rows()}
         computed = set[str]()
         device = "cpu"
         start = time.monotonic()

@@ -14,14 +14,14 @@ from ..errors import RunError, check_whole_number, parse_if_number
 from ..files import check_replaceable, write_file
 from ..studies.engine import make_and_check_results_folder, make_results_row_of_cell
 from ..studies.experiment import Event
-from ..studies.grid import Cell, parse_seeds
+from ..studies.grid import StudyCell, parse_seeds
 from ..studies.outcome import Outcome
 from ..studies.results import FILES as RESULT_FILES
 from ..studies.results import Results
 from ..studies.statistics import LEVEL, Band, compute_band
 from ..studies.stored_results import load as load_stored
-from ..studies.stored_rows import FOLDER, StoredRow, make_unique_row_key, read_stored_rows
-from ..studies.text_tables import Grid, Paragraph, Printable, format_text_table
+from ..studies.stored_rows import FOLDER, StoredRow, make_json_key_of_row, read_stored_rows
+from ..studies.text_tables import Paragraph, Printable, TextTable, format_text_table
 from .cells import (
     SEEDS,
     SMALLER,
@@ -265,7 +265,7 @@ class Reproduction(Printable):
 
         return plot_orderings(self)
 
-    def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
+    def make_paragraphs_and_tables(self) -> list[Paragraph | TextTable]:
         return [
             describe_reproduction(self),
             *make_grids(self),
@@ -322,7 +322,7 @@ def reproduce(
         load(run_dataset)
     result_rows: list[dict[str, Any]] = []
 
-    def keep_row(cell: Cell, outcome: Outcome | None, error: str) -> None:
+    def keep_row(cell: StudyCell, outcome: Outcome | None, error: str) -> None:
         result_rows.append(make_results_row_of_cell(cell, outcome, error))
 
     computed = compute_point_rows(
@@ -377,7 +377,7 @@ def make_reproduction(
     stored_rows: rows of the points of `plan.runs`; other rows are ignored
     fields: the other fields of the reproduction
     """
-    rows = {make_unique_row_key(row): row for row in stored_rows}
+    rows = {make_json_key_of_row(row): row for row in stored_rows}
     values: dict[TableCell, dict[int, float]] = {}
     unreached: dict[TableCell, list[int]] = {}
     reasons = dict(plan.reasons_not_run)
@@ -514,7 +514,7 @@ def describe_reproduction(reproduction: Reproduction) -> str:
     return " ".join(texts)
 
 
-def make_grids(reproduction: Reproduction) -> Iterator[Grid]:
+def make_grids(reproduction: Reproduction) -> Iterator[TextTable]:
     """Make a grid for each setting of the table. It has a row for each method, a column of published
     numbers for each data set, and a column of our results for each data set that was run."""
     table = reproduction.table

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from ..data import Dataset, load
-from ..data.dataset import hash_to_content_id
+from ..data.dataset import hash_parts_to_short_id
 from ..data.registry import get_or_register_dataset_name, remove_dataset
 from ..declared import parse_toml
 from ..errors import UsageError, check_allowed_name
@@ -468,7 +468,7 @@ def hold_out_fifth_as_test_samples(dataset: Dataset, seed: int) -> Dataset:
     return replace(
         dataset,
         name=f"{dataset.name}-rehearsal-{seed}",
-        digest=hash_to_content_id("rehearsal", dataset.digest, seed),
+        digest=hash_parts_to_short_id("rehearsal", dataset.digest, seed),
         x_train=dataset.x_train[training_rows],
         y_train=dataset.y_train[training_rows],
         x_test=dataset.x_train[test_rows],
@@ -960,7 +960,7 @@ def rehearse_waiting_candidates(
             not_run.append(f"{name} (cannot run on these data)")
             continue
         all_bytes = fmean(outcome.bytes_up + outcome.bytes_down for outcome in outcomes)
-        clients = len(outcomes[0].settings.members)
+        clients = len(outcomes[0].settings.participating_clients)
         accuracy = {seed: outcome.accuracy for seed, outcome in enumerate(outcomes)}
         seconds = median(outcome.seconds_total for outcome in outcomes)
         candidates.append(Candidate(method, options, accuracy, all_bytes / clients, seconds))

@@ -285,7 +285,7 @@ def format_table_html(
     lines = [list(columns)]
     for row in table_rows:
         lines.append([format_table_cell(row.get(column, "")) for column in columns])
-    return format_html_table(lines, names_columns=names_columns)
+    return format_html_table(lines, should_add_data_column_attribute=names_columns)
 
 
 def format_table_cell(value: Any) -> str:

@@ -27,9 +27,9 @@ from functools import cache
 from statistics import mean
 from typing import Any, Literal
 
-from ..data import Edits, list_present_clients, parse_client_indices
+from ..data import PartitionEdits, list_present_clients, parse_client_indices
 from ..data import format_client_letters as format_client_letters
-from ..data.registry import find_client_names_in_memory
+from ..data.registry import find_client_names_of_dataset_in_memory
 from ..declared import ROOT
 from ..studies.statistics import Band, difference
 from ..studies.text_tables import format_data_size as format_data_size
@@ -145,15 +145,17 @@ def make_setting_caption(settings: SettingsByName, *extra_words: str) -> Setting
     extra_words: words to add at the end, such as "seed 0"
     """
     partition = settings.get("partition", "dirichlet")
-    edits = Edits.parse(settings.get("moves") or "")
+    edits = PartitionEdits.parse(settings.get("moves") or "")
     clients = format_count_and_noun(settings["clients"] + len(edits.doubled_clients), "client")
     if partition == "natural":
         partition_text = f"its own {clients}{describe_missing_clients(settings)}"
     else:
         skew = describe_skew(partition, settings)
         partition_text = f"{skew}, {clients}{describe_partition_options(settings)}"
-    if edits.sample_edits:
-        partition_text += f", {format_count_and_noun(len(edits.sample_edits), 'move')} by hand"
+    if edits.edits_that_move_or_double:
+        partition_text += (
+            f", {format_count_and_noun(len(edits.edits_that_move_or_double), 'move')} by hand"
+        )
     elif edits.seed is not None:
         partition_text += f", partition of seed {edits.seed}"
     words = ", ".join((format_dataset_name(settings["dataset"]), partition_text, *extra_words))
@@ -342,17 +344,17 @@ SYMBOL = "✦"
 FEDERATION = {"dataset": "digits", "partition": "dirichlet", "alpha": 0.1, "clients": 10, "seed": 0}
 MAX_NAME_LETTERS = 16  # letters of a client's own name
 MAX_LABEL_LETTERS = 60  # letters of all names below an axis
-NameByClient = dict[int, str]  # {index of a client in pictures: name}
+NameByClientIndex = dict[int, str]  # {index of a client in pictures: name}
 
 
 @cache
-def load_story_names_of_clients() -> NameByClient:
+def load_story_names_of_clients() -> NameByClientIndex:
     """Load the names that the course's story gives its clients, in the order of the clients."""
     names = json.loads((ROOT / "plots" / "characters.json").read_text(encoding="utf-8"))
     return {int(client): name for client, name in names.items()}
 
 
-def find_story_names_of_clients(caption: SettingCaption | str) -> NameByClient:
+def find_story_names_of_clients(caption: SettingCaption | str) -> NameByClientIndex:
     """Find the names that the course's story gives its clients; none unless `caption` is the
     course's federation.
     """
@@ -365,18 +367,20 @@ def find_story_names_of_clients(caption: SettingCaption | str) -> NameByClient:
     return load_story_names_of_clients()
 
 
-def find_given_client_names(caption: SettingCaption | str) -> NameByClient:
+def find_given_client_names(caption: SettingCaption | str) -> NameByClientIndex:
     """Find the names that a file gives its own clients, and those that a user has given by hand.
 
     Returns {index of the client in pictures: name, cut if it is long}. A double is named after its
     client.
     """
     values = get_settings_of_caption(caption)
-    edits = Edits.parse(values.get("moves") or "")
-    names: NameByClient = {}
+    edits = PartitionEdits.parse(values.get("moves") or "")
+    names: NameByClientIndex = {}
     if values.get("partition") == "natural":
         names |= enumerate(
-            find_client_names_in_memory(format_dataset_name(values["dataset"]), values["clients"])
+            find_client_names_of_dataset_in_memory(
+                format_dataset_name(values["dataset"]), values["clients"]
+            )
         )
     for number, client in enumerate(edits.doubled_clients):
         names[values["clients"] + number] = f"double of {format_client_letters(client)}"
@@ -401,10 +405,10 @@ def find_client_at_position(position: int, setting: SettingCaption | str) -> int
         return position
     names: Sequence[str] = ()
     if values.get("partition") == "natural":
-        names = find_client_names_in_memory(
+        names = find_client_names_of_dataset_in_memory(
             format_dataset_name(values["dataset"]), values["clients"]
         )
-    count = values["clients"] + len(Edits.parse(values.get("moves") or "").doubled_clients)
+    count = values["clients"] + len(PartitionEdits.parse(values.get("moves") or "").doubled_clients)
     absent = parse_client_indices("absent", values.get("absent") or "", count, names)
     unseen = parse_client_indices("unseen", values.get("unseen") or "", count, names)
     return (*list_present_clients(count, absent, unseen), *absent, *unseen)[position]
@@ -496,7 +500,7 @@ def make_client_axis_label(setting: SettingCaption | str) -> str:
 
 
 def _join_client_letters_and_names(
-    names: NameByClient, caption_for_letters: SettingCaption | str
+    names: NameByClientIndex, caption_for_letters: SettingCaption | str
 ) -> str:
     """Return 'D sixes, E tiny'."""
     texts = []

@@ -6,5 +6,5 @@ from .experiment import Event, compare, job, run
 from .grid import Study
 from .outcome import Outcome
 from .results import Outcomes, Results, Table
-from .settings import Plan, Settings
+from .settings import MethodRunPlan, Settings
 from .store import Store, StoreWarning, find_store_folder

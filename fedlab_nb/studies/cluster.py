@@ -24,33 +24,33 @@ from ..installation import format_install_command
 from ..training.backend import use_torch_settings_for_run
 from .code_version import hash_core_code
 from .experiment import Run, iterate_events_of_plan, load_stored_outcome, restore_outcome
-from .grid import Cell, CellResult
-from .settings import Plan
-from .store import Store, StoredEntry, TrainedClients, TrainedEntry, read_package_versions
+from .grid import StudyCell, StudyCellResult
+from .settings import MethodRunPlan
+from .store import Store, StoredEntry, TrainedClientsCache, TrainedEntry, read_package_versions
 
 if TYPE_CHECKING:
     from dask.distributed import Client, Future, Worker
 
 TIMEOUT = 20  # seconds for a scheduler to answer
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-TrainedEntries = Mapping[str, TrainedEntry]  # by the clients' key
+TrainedClientsByKey = Mapping[str, TrainedEntry]  # by the clients' key
 
 
-class CellEnd(NamedTuple):
+class StoredEntryOrError(NamedTuple):
     """The end of a run on a worker: an entry for the store, or an error message."""
 
     entry: StoredEntry | None
     error: str
 
 
-def run_cells_on_workers(
-    cells: Sequence[Cell],
+def start_or_connect_workers_and_run_cells(
+    cells: Sequence[StudyCell],
     *,
-    workers: int,
+    worker_count: int,
     use_store: bool,
-    scheduler: str | None = None,
+    scheduler_address: str | None = None,
     client: Client | None = None,
-) -> Iterator[CellResult]:
+) -> Iterator[StudyCellResult]:
     """Run all cells; yields them in the order in which they are finished.
 
     UsageError, before anything is computed, if Dask is not installed, if no scheduler answers at that address, or if
@@ -59,12 +59,12 @@ def run_cells_on_workers(
     with ExitStack() as stack:
         if client is None:
             client = connect_to_or_start_dask_cluster(
-                stack, workers, scheduler, core_count=os.cpu_count() or 1
+                stack, worker_count, scheduler_address, core_count=os.cpu_count() or 1
             )
         device = cells[0].plan.settings.device
         resources = {"GPU": 1} if device.startswith("cuda") else None
-        check_worker_versions(client, resources)
-        send_datasets_to_workers(client, cells)
+        check_workers_have_same_versions_and_gpu(client, resources)
+        send_in_memory_datasets_to_workers(client, cells)
         print(f"Dask's dashboard: {client.dashboard_link}", file=sys.stderr)
         yield from run_cells_on_cluster(client, cells, resources, use_store)
 
@@ -158,7 +158,9 @@ def is_inside_main_guard(source_code: str, line_number: int) -> bool:
     return False
 
 
-def check_worker_versions(client: Client, resources: Mapping[str, int] | None) -> None:
+def check_workers_have_same_versions_and_gpu(
+    client: Client, required_resources: Mapping[str, int] | None
+) -> None:
     """Raise UsageError unless there are workers of this same version, and with a GPU if one is needed."""
     try:
         client.wait_for_workers(1, timeout=TIMEOUT)
@@ -166,9 +168,9 @@ def check_worker_versions(client: Client, resources: Mapping[str, int] | None) -
         raise UsageError(
             "The Dask scheduler has no worker; start some with: dask worker ADDRESS."
         ) from None
-    version_here = join_versions_of_package_code_and_torch()
+    version_here = format_versions_of_package_code_and_torch()
     try:
-        versions = client.run(join_versions_of_package_code_and_torch)
+        versions = client.run(format_versions_of_package_code_and_torch)
     except Exception as error:  # most likely the package is not there
         raise UsageError(
             f"A worker cannot run fedlab_nb ({format_error_on_one_line(error)}); install the same version there."
@@ -179,7 +181,7 @@ def check_worker_versions(client: Client, resources: Mapping[str, int] | None) -
                 f"The worker {address} has another version ({version}) than this one ({version_here}); "
                 "install the same fedlab_nb and torch on all machines."
             )
-    if resources:
+    if required_resources:
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         if not any("GPU" in worker["resources"] for worker in workers):
             raise UsageError(
@@ -187,7 +189,7 @@ def check_worker_versions(client: Client, resources: Mapping[str, int] | None) -
             )
 
 
-def send_datasets_to_workers(client: Client, cells: Sequence[Cell]) -> None:
+def send_in_memory_datasets_to_workers(client: Client, cells: Sequence[StudyCell]) -> None:
     """Give every worker the study's data sets that exist only in this process's memory; later workers get them, too."""
     from dask.distributed import WorkerPlugin
 
@@ -207,20 +209,20 @@ def send_datasets_to_workers(client: Client, cells: Sequence[Cell]) -> None:
 
 
 def run_cells_on_cluster(
-    client: Client, cells: Sequence[Cell], resources: Mapping[str, int] | None, use_store: bool
-) -> Iterator[CellResult]:
+    client: Client, cells: Sequence[StudyCell], resources: Mapping[str, int] | None, use_store: bool
+) -> Iterator[StudyCellResult]:
     """Run all cells on the workers; yields each when it is finished, after those in this machine's store."""
     from dask.distributed import as_completed
 
     store = Store("runs") if use_store else None
-    waiting: dict[Future, Cell] = {}  # by the future of its result
+    waiting: dict[Future, StudyCell] = {}  # by the future of its result
     options = {"pure": False, "resources": resources, "retries": 0}
     try:
         trainings: dict[str, Future] = {}  # futures, by the clients' key
         for cell in cells:
             outcome = load_stored_outcome(cell.plan) if use_store else None
             if outcome is not None:
-                yield CellResult(cell, outcome, "")
+                yield StudyCellResult(cell, outcome, "")
                 continue
             key = cell.plan.hash_settings_of_local_training()
             if cell.plan.method.trains_locally and key not in trainings:
@@ -235,35 +237,36 @@ def run_cells_on_cluster(
             cell = waiting.pop(future)
             entry, error = get_result_or_error_of_cell(future)
             if entry is None:
-                yield CellResult(cell, None, error)
+                yield StudyCellResult(cell, None, error)
                 continue
             if store is not None and not store.has(cell.plan.hash_settings_of_run()):
-                store.store_entry_if_possible(cell.plan.hash_settings_of_run(), *entry)
-            yield CellResult(cell, restore_outcome(cell.plan, entry), error)
+                store.write_entry_if_possible(cell.plan.hash_settings_of_run(), *entry)
+            yield StudyCellResult(cell, restore_outcome(cell.plan, entry), error)
     finally:
         client.cancel(list(waiting))
 
 
-def get_result_or_error_of_cell(future: Future) -> CellEnd:
-    """The result of `run_plan_on_worker`; an error if the worker was killed repeatedly or cannot be reached."""
+def get_result_or_error_of_cell(future: Future) -> StoredEntryOrError:
+    """Return the result of `run_plan_on_worker`; an error if the worker was killed repeatedly or cannot be
+    reached."""
     try:
         return future.result()
     except Exception as failure:
-        return CellEnd(None, format_error_on_one_line(failure))
+        return StoredEntryOrError(None, format_error_on_one_line(failure))
 
 
 # ------------------------------------------------------------------------------------------------ on a worker
-def join_versions_of_package_code_and_torch() -> str:
+def format_versions_of_package_code_and_torch() -> str:
     """The versions of package, code and torch, which must be the same on all machines."""
     return ", ".join([*read_package_versions().values(), hash_core_code()])
 
 
-def load_or_train_clients(plan: Plan, use_store: bool) -> TrainedEntries:
-    """{key: entry} of the trained clients of `plan`.
+def load_or_train_clients(plan: MethodRunPlan, use_store: bool) -> TrainedClientsByKey:
+    """Return {key: entry} of the trained clients of `plan`.
 
     It is empty if their training fails; the run that needs them then reports the error.
     """
-    clients = TrainedClients()
+    clients = TrainedClientsCache()
     store = Store("clients") if use_store else None
     key = plan.hash_settings_of_local_training()
     if clients.get(key, store) is None:
@@ -279,19 +282,21 @@ def load_or_train_clients(plan: Plan, use_store: bool) -> TrainedEntries:
     return {} if entry is None else {key: entry}
 
 
-def run_plan_on_worker(plan: Plan, trained: TrainedEntries | None, use_store: bool) -> CellEnd:
-    """Run a plan on a worker, with the clients that another task has `trained`."""
+def run_plan_on_worker(
+    plan: MethodRunPlan, trained_clients_or_none: TrainedClientsByKey | None, use_store: bool
+) -> StoredEntryOrError:
+    """Run a plan on a worker, with the clients that another task has trained."""
     try:
-        clients = TrainedClients()
+        clients = TrainedClientsCache()
         key = plan.hash_settings_of_local_training()
-        if trained and key in trained:
-            clients.add_entry(key, trained[key], None)
+        if trained_clients_or_none and key in trained_clients_or_none:
+            clients.add_entry(key, trained_clients_or_none[key], None)
         outcome = None
         for event in iterate_events_of_plan(plan, clients, use_store):
             outcome = event.outcome
         entry = outcome.to_entry()  # type: ignore[union-attr]  # the last event has it
-        return CellEnd(entry, "")
+        return StoredEntryOrError(entry, "")
     except MemoryError:
-        return CellEnd(None, format_error_on_one_line(RunError("The worker has no memory left.")))
+        return StoredEntryOrError(None, format_error_on_one_line(RunError("The worker has no memory left.")))
     except Exception as error:
-        return CellEnd(None, format_error_on_one_line(error))
+        return StoredEntryOrError(None, format_error_on_one_line(error))

@@ -35,30 +35,32 @@ NEIGHBOUR = re.compile(r"^\s*from \.+(\w+)", re.MULTILINE)
 
 @functools.cache
 def read_torch_version() -> str:
-    """The version of the installed torch, from its metadata: nothing is imported."""
+    """Read the version of the installed torch, from its metadata: nothing is imported."""
     return metadata.version("torch")
 
 
 @functools.cache
 def hash_core_code(root: Path = ROOT) -> str:
-    """Digest of the source files that trained clients depend on."""
-    return hash_source_files(root, [*CORE, *list_method_paths_with_imports(["context"], root)])
+    """Compute a digest of the source files that trained clients depend on."""
+    return hash_source_files(
+        root, [*CORE, *list_paths_of_method_modules_and_their_imports(["context"], root)]
+    )
 
 
 @functools.cache
 def hash_method_code(method_class: type, root: Path = ROOT) -> str:
-    """Digest of the source files that a run of `method_class` depends on, besides those of its clients.
+    """Compute a digest of the source files that a run of `method_class` depends on, besides those of its clients.
 
     A class from outside the package may call anything in `methods`, so it depends on all files there.
     """
     names: list[str] | None = None  # all
     if method_class.__module__.startswith(PACKAGE):
-        names = find_method_files(method_class)
-    paths = list_method_paths_with_imports(names, root)
+        names = find_file_names_of_method_class(method_class)
+    paths = list_paths_of_method_modules_and_their_imports(names, root)
     return hash_source_files(root, [*paths, *EVALUATION])
 
 
-def find_method_files(method_class: type) -> list[str]:
+def find_file_names_of_method_class(method_class: type) -> list[str]:
     """Find the files or folders of `methods` in which a class and its bases are defined, without ".py"."""
     names = []
     for base in method_class.__mro__:
@@ -67,7 +69,9 @@ def find_method_files(method_class: type) -> list[str]:
     return names
 
 
-def list_method_paths_with_imports(module_names: Sequence[str] | None, root: Path) -> list[str]:
+def list_paths_of_method_modules_and_their_imports(
+    module_names: Sequence[str] | None, root: Path
+) -> list[str]:
     """List the files and folders of `methods` with these names (None: all), and everything there that they import,
     directly or indirectly."""
     path_by_name = {}
@@ -94,7 +98,7 @@ def list_python_files(root: Path, relative_path: str) -> list[Path]:
 
 
 def hash_source_files(root: Path, relative_paths: Iterable[str]) -> str:
-    """The first 16 digits of the SHA-256 of all sources in these folders and files."""
+    """Compute the first 16 digits of the SHA-256 of all sources in these folders and files."""
     total = hashlib.sha256()
     for relative_path in sorted(relative_paths):
         for path in list_python_files(root, relative_path):
@@ -106,7 +110,7 @@ def hash_source_files(root: Path, relative_paths: Iterable[str]) -> str:
     return total.hexdigest()[:16]
 
 
-def hash_user_functions_if_any(functions: Mapping[str, object]) -> HashByName:
+def hash_functions_from_outside_package(functions: Mapping[str, object]) -> HashByName:
     """{"foreign": digest} of the functions that are not the package's own; {} if there are none.
 
     functions: by name; values that are not functions are ignored

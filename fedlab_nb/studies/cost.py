@@ -47,7 +47,7 @@ from ..training.stack import Stack
 from ..training.stacked import compute_weighted_cross_entropy_gradient
 from ..value_types import MeanPassesPerClient, SettingValue
 from .experiment import are_clients_stored, is_run_stored
-from .settings import Plan, Settings, make_plans
+from .settings import MethodRunPlan, Settings, make_plans
 from .stored_results import DIGITS, StoredTable, list_datasets_with_stored_results, load
 from .stored_rows import StoredRow
 
@@ -84,7 +84,7 @@ CLIENT_SECONDS = 0.004  # to build, send and test one client's network, however 
 
 
 @dataclass(frozen=True)
-class Cost:
+class EstimatedCost:
     """What runs will cost.
 
     seconds: on this machine while it has nothing else to do, None if not known yet
@@ -103,14 +103,14 @@ class Cost:
     has_upload: bool
 
 
-def estimate_cost(*calls: MethodsAndSettings) -> Cost | None:
+def estimate_cost(*calls: MethodsAndSettings) -> EstimatedCost | None:
     """Estimate the cost of several calls of `fl.job`; None if their arguments are wrong.
 
     calls: the methods and the settings of each call; `seeds` of the result is the largest of theirs
 
     Stored runs take no time, nor do clients that are stored or trained for an earlier run.
     """
-    runs: list[Plan] = []
+    runs: list[MethodRunPlan] = []
     total = 0.0
     per_seed = 0.0
     most_seeds = 1
@@ -125,7 +125,7 @@ def estimate_cost(*calls: MethodsAndSettings) -> Cost | None:
             for plan in make_plans(
                 Settings.make(**values), check_and_list_unique_names("methods", methods)
             ):
-                traffic = estimate_traffic(plan)
+                traffic = estimate_bytes_of_run(plan)
                 total += seeds * traffic.bytes
                 per_seed += traffic.bytes
                 has_upload = has_upload or bool(plan.method.info.sends)
@@ -136,11 +136,11 @@ def estimate_cost(*calls: MethodsAndSettings) -> Cost | None:
     except FedlabError:
         return None
     seconds = estimate_seconds_of_runs(runs)
-    return Cost(seconds, total, is_exact, per_seed, most_seeds, has_upload)
+    return EstimatedCost(seconds, total, is_exact, per_seed, most_seeds, has_upload)
 
 
 # ------------------------------------------------------------------------------------------------ bytes
-def estimate_traffic(plan: Plan) -> RunBytesBothWays:
+def estimate_bytes_of_run(plan: MethodRunPlan) -> RunBytesBothWays:
     """Estimate the bytes of a run. They are exact if the method says so, and if all clients are
     alike and honest.
     """
@@ -152,11 +152,11 @@ def estimate_traffic(plan: Plan) -> RunBytesBothWays:
     return traffic.as_estimate
 
 
-def estimate_federation_sizes(plan: Plan) -> FederationSizes:
-    """The sizes on which the bytes of a plan depend, as far as they are known before the run."""
+def estimate_federation_sizes(plan: MethodRunPlan) -> FederationSizes:
+    """Estimate the sizes on which the bytes of a plan depend, as far as they are known before the run."""
     settings = plan.settings
     about = settings.describe_dataset()
-    clients = len(settings.members)
+    clients = len(settings.participating_clients)
     networks = [
         count_bytes_and_triangle_entries_of_network(architecture)
         for architecture in plan.architectures[:clients]
@@ -200,7 +200,7 @@ def count_bytes_and_triangle_entries_of_network(architecture: Architecture) -> N
 
 
 # ------------------------------------------------------------------------------------------------ seconds
-def estimate_seconds_of_runs(plans: Iterable[Plan]) -> float | None:
+def estimate_seconds_of_runs(plans: Iterable[MethodRunPlan]) -> float | None:
     """Estimate the seconds that these runs will take; None if one of their methods has no stored
     results.
 
@@ -211,30 +211,28 @@ def estimate_seconds_of_runs(plans: Iterable[Plan]) -> float | None:
     for plan in plans:
         if is_run_stored(plan):
             continue
-        seconds = estimate_server_seconds(plan)
+        seconds = estimate_seconds_besides_local_training(plan)
         if seconds is None:
             return None
         total += max(seconds, LEAST_SECONDS)
         if plan.method.sends_models:
-            total += CLIENT_SECONDS * len(plan.settings.members)
+            total += CLIENT_SECONDS * len(plan.settings.participating_clients)
         if not plan.method.trains_locally:
             continue
         key = plan.hash_settings_of_local_training()
         if key not in trained and not are_clients_stored(plan):
             trained.add(key)
-            total += estimate_local_training_seconds(plan)
+            total += estimate_local_training_seconds_of_all_clients(plan)
     return total
 
 
-def estimate_server_seconds(plan: Plan) -> float | None:
+def estimate_seconds_besides_local_training(plan: MethodRunPlan) -> float | None:
     """Estimate the seconds that a method takes in addition to the clients' local training; None if
     not known.
     """
-    table = load(
-        plan.settings.dataset
-        if plan.settings.dataset in list_datasets_with_stored_results()
-        else DIGITS
-    )
+    dataset = plan.settings.dataset
+    has_stored_results = dataset in list_datasets_with_stored_results()
+    table = load(dataset if has_stored_results else DIGITS)
     stored = find_stored_row_with_nearest_clients_and_alpha(table, plan)
     if stored is None:
         return None
@@ -246,20 +244,19 @@ def estimate_server_seconds(plan: Plan) -> float | None:
     slowdown = compute_slowdown_relative_to_stored_runs(table, device)
     seconds = median(stored["seconds_method"]) * slowdown
     if plan.method.trains_locally:  # the server works on single networks
-        seconds *= compute_mean_step_seconds(plan) / compute_mean_step_seconds(usual)
+        step_seconds = measure_mean_step_seconds_over_clients(plan)
+        seconds *= step_seconds / measure_mean_step_seconds_over_clients(usual)
     elif plan.method.sends_models:  # the clients train again, all of them together
-        seconds *= estimate_local_training_seconds(
-            plan, passes_over_local_data=1
-        ) / estimate_local_training_seconds(usual, passes_over_local_data=1)
-        seconds *= compute_share_of_clients_per_round(plan) / compute_share_of_clients_per_round(
-            usual
-        )
+        pass_seconds = estimate_local_training_seconds_of_all_clients(plan, 1)
+        seconds *= pass_seconds / estimate_local_training_seconds_of_all_clients(usual, 1)
+        share_per_round = compute_share_of_clients_per_round(plan)
+        seconds *= share_per_round / compute_share_of_clients_per_round(usual)
     else:  # it makes nothing of the clients' networks
-        seconds *= count_training_samples(plan) / count_training_samples(usual)
+        samples = estimate_training_samples_of_all_clients(plan)
+        seconds *= samples / estimate_training_samples_of_all_clients(usual)
     if not plan.method.trains_locally:
-        seconds *= count_passes_over_local_data(
-            plan, plan.recipe.epochs
-        ) / count_passes_over_local_data(plan, usual.recipe.epochs)
+        passes = count_passes_over_local_data(plan, plan.recipe.epochs)
+        seconds *= passes / count_passes_over_local_data(plan, usual.recipe.epochs)
     for knob in REPETITIONS:
         usual_value = getattr(usual.method, knob, 0)
         planned_value = getattr(plan.method, knob, 0)
@@ -268,29 +265,29 @@ def estimate_server_seconds(plan: Plan) -> float | None:
     return seconds
 
 
-def count_passes_over_local_data(plan: Plan, epochs: int) -> MeanPassesPerClient:
+def count_passes_over_local_data(plan: MethodRunPlan, local_epochs: int) -> MeanPassesPerClient:
     """Count how often a client would train on its own data with this number of epochs; 1 if it
     trains nothing.
     """
-    members = len(plan.settings.members)
-    sizes = [count_training_samples(plan) / members] * members
-    recipe = replace(plan.recipe, epochs=epochs)
+    members = len(plan.settings.participating_clients)
+    sizes = [estimate_training_samples_of_all_clients(plan) / members] * members
+    recipe = replace(plan.recipe, epochs=local_epochs)
     return plan.method.local_passes(recipe, sizes) or 1.0
 
 
-def compute_share_of_clients_per_round(plan: Plan) -> float:
-    """The share of the clients that train in a round, 0-1."""
-    members = len(plan.settings.members)
+def compute_share_of_clients_per_round(plan: MethodRunPlan) -> float:
+    """Compute the share of the clients that train in a round, 0-1."""
+    members = len(plan.settings.participating_clients)
     per_round = getattr(plan.method, "per_round", 0) or members
     return min(per_round, members) / members
 
 
 def find_stored_row_with_nearest_clients_and_alpha(
-    table: StoredTable, plan: Plan
+    table: StoredTable, plan: MethodRunPlan
 ) -> StoredRow | None:
-    """The stored row of the plan's method whose clients and α are nearest, on logarithmic scales."""
+    """Find the stored row of the plan's method whose clients and α are nearest, on logarithmic scales."""
 
-    members = len(plan.settings.members)
+    members = len(plan.settings.participating_clients)
 
     def distance(key: tuple[str, float, int]) -> float:
         _, alpha, clients = key
@@ -302,8 +299,10 @@ def find_stored_row_with_nearest_clients_and_alpha(
 
 
 @functools.lru_cache(maxsize=256)
-def make_plan_of_stored_row(dataset: str, method: str, alpha: float, client_count: int) -> Plan:
-    """The plan of a stored row."""
+def make_plan_of_stored_row(
+    dataset: str, method: str, alpha: float, client_count: int
+) -> MethodRunPlan:
+    """Make the plan of the run whose results a stored row has."""
     settings = Settings.make(dataset=dataset, alpha=alpha, clients=client_count, device="cpu")
     return make_plans(settings, [method])[0]
 
@@ -322,12 +321,12 @@ def compute_slowdown_relative_to_stored_runs(table: StoredTable, device: str) ->
     _, alpha, clients = keys[0]  # this training does not depend on them
     plan = make_plan_of_stored_row(table.dataset, "centralized", alpha, clients)
     plan = replace(plan, settings=replace(plan.settings, device=device))
-    batches = count_training_samples(plan) / plan.recipe.batch_size
-    batch_seconds = compute_mean_step_seconds(plan) * plan.recipe.batch_size / BATCH
+    batches = estimate_training_samples_of_all_clients(plan) / plan.recipe.batch_size
+    batch_seconds = measure_mean_step_seconds_over_clients(plan) * plan.recipe.batch_size / BATCH
     return OVERHEAD * plan.recipe.epochs * batches * batch_seconds / seconds_there
 
 
-def compute_mean_step_seconds(plan: Plan) -> float:
+def measure_mean_step_seconds_over_clients(plan: MethodRunPlan) -> float:
     """Measure the seconds of a training step of a client's network, as the mean over clients."""
     device = plan.settings.device
     return fmean(
@@ -336,7 +335,7 @@ def compute_mean_step_seconds(plan: Plan) -> float:
     )
 
 
-def count_training_samples(plan: Plan) -> float:
+def estimate_training_samples_of_all_clients(plan: MethodRunPlan) -> float:
     """Count the samples that all clients train on."""
     settings = plan.settings
     return (
@@ -346,22 +345,22 @@ def count_training_samples(plan: Plan) -> float:
     )
 
 
-def estimate_local_training_seconds(
-    plan: Plan, passes_over_local_data: float | None = None
+def estimate_local_training_seconds_of_all_clients(
+    plan: MethodRunPlan, passes_over_local_data: float | None = None
 ) -> float:
-    """Seconds that all clients take for `passes_over_local_data` over their own samples, by
+    """Estimate the seconds that all clients take for `passes_over_local_data` over their own samples, by
     default the recipe's."""
     settings = plan.settings
     about = settings.describe_dataset()
-    samples = count_training_samples(plan)
-    members = len(settings.members)
+    samples = estimate_training_samples_of_all_clients(plan)
+    members = len(settings.participating_clients)
     steps = [
         measure_step_seconds_once(architecture, settings.device)
         for architecture in plan.architectures
     ]
     # The batches of all clients; the last batch of each client is half full on average.
     batches = samples / plan.recipe.batch_size + members / 2
-    batch_seconds = compute_mean_step_seconds(plan) * plan.recipe.batch_size / BATCH
+    batch_seconds = measure_mean_step_seconds_over_clients(plan) * plan.recipe.batch_size / BATCH
     if passes_over_local_data is None:
         passes_over_local_data = plan.recipe.epochs
     if members > 1 and all(step.stacked for step in steps):

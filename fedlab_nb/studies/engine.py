@@ -24,7 +24,7 @@ from ..files import check_replaceable, expand_path
 from ..value_types import SettingsByName, SettingValue
 from .code_version import read_torch_version
 from .experiment import Event, iterate_events_of_plans
-from .grid import Cell, CellResult, Study
+from .grid import Study, StudyCell, StudyCellResult
 from .outcome import QUALITY, Outcome
 from .results import COLUMNS, FILES, OTHER, Results, ResultsRow
 
@@ -90,7 +90,7 @@ def study(
             cache=cache,
             progress=progress,
             watch=watch,
-            together=True,
+            should_train_together=True,
             workers=workers,
             scheduler=scheduler,
             client=client,
@@ -146,52 +146,52 @@ def make_study(
 
 
 def run_cells(
-    cells: Sequence[Cell],
+    cells: Sequence[StudyCell],
     *,
     cache: bool = True,
     progress: bool | None = False,
     watch: Callable[[Event], None] = lambda event: None,
-    together: bool = False,
+    should_train_together: bool = False,
     workers: int = 1,
     scheduler: str | None = None,
     client: Client | None = None,
-) -> Iterator[CellResult]:
+) -> Iterator[StudyCellResult]:
     """Run all cells, one after the other in this process, or on workers; yields each result.
 
     watch: is called with every event; never called if there are workers
-    together: see `iterate_events_of_plans`; leave it out if a run must give the same digits again
+    should_train_together: see `iterate_events_of_plans`; leave it out if a run must give the same digits again
     workers, scheduler, client: as in `study`
     """
     if workers > 1 or scheduler is not None or client is not None:
-        from .cluster import run_cells_on_workers
+        from .cluster import start_or_connect_workers_and_run_cells
 
-        results = run_cells_on_workers(
-            cells, workers=workers, use_store=cache, scheduler=scheduler, client=client
+        results = start_or_connect_workers_and_run_cells(
+            cells, worker_count=workers, use_store=cache, scheduler_address=scheduler, client=client
         )
     else:
-        results = run_cells_in_this_process(cells, cache, watch, together)
+        results = run_cells_in_this_process(cells, cache, watch, should_train_together)
     if progress is None:
         progress = sys.stderr.isatty()
     yield from tqdm(results, total=len(cells), unit="cell", disable=not progress, leave=False)
 
 
 def run_cells_in_this_process(
-    cells: Sequence[Cell],
+    cells: Sequence[StudyCell],
     use_store: bool,
     watch: Callable[[Event], None],
     should_train_together: bool,
-) -> Iterator[CellResult]:
-    """All cells in this process."""
+) -> Iterator[StudyCellResult]:
+    """Run all cells, one after the other, in this process."""
     remaining = iter(cells)
     for event in iterate_events_of_plans(
         [cell.plan for cell in cells], use_store, should_train_together
     ):
         watch(event)
         if event.outcome is not None or event.error is not None:
-            yield CellResult(next(remaining), event.outcome, format_error_on_one_line(event.error))
+            yield StudyCellResult(next(remaining), event.outcome, format_error_on_one_line(event.error))
 
 
-def make_results_row_of_cell(cell: Cell, outcome: Outcome | None, error: str) -> ResultsRow:
+def make_results_row_of_cell(cell: StudyCell, outcome: Outcome | None, error: str) -> ResultsRow:
     """Make the tidy row of a cell: its results, its axes, all settings, and the versions it was
     made with.
     """
@@ -224,14 +224,14 @@ def make_results_row_of_cell(cell: Cell, outcome: Outcome | None, error: str) ->
 
 
 def make_and_check_results_folder(
-    folder: str | Path, file_names: Sequence[str] = (), *, force: bool = False
+    folder: str | Path, protected_file_names: Sequence[str] = (), *, force: bool = False
 ) -> None:
     """Make `folder`. UsageError if nothing can be written into it.
 
-    UsageError also if it has files of somebody else's with these `file_names`, unless `force`.
+    UsageError also if it has files of somebody else's with these names, unless `force`.
     """
     folder = expand_path(folder)
-    check_replaceable([folder / name for name in file_names], force=force)
+    check_replaceable([folder / name for name in protected_file_names], force=force)
     probe = folder / f".probe-{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)

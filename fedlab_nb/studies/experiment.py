@@ -51,16 +51,16 @@ from ..training.clients import group_clients_by_architecture
 from ..training.loop import LabelledSamples, Shard
 from ..value_types import SettingValue
 from .frozen_features import make_federation_with_public_data
-from .inputs import make_inputs_of_plan
+from .inputs import make_input_preparation_of_plan
 from .outcome import CurvePoint, Outcome, ValidationSamples, get_validation_samples_if_any
 from .results import Outcomes
-from .settings import Plan, Settings, make_plans
+from .settings import MethodRunPlan, Settings, make_plans
 from .store import (
     Store,
     StoredEntry,
-    TrainedClients,
+    TrainedClientsCache,
     TrainedEntry,
-    delete_oldest_entries_beyond_limit_every_100_calls,
+    delete_least_recently_used_entries_every_100_calls,
 )
 
 SamplesByClientName = dict[str, LabelledSamples]
@@ -74,7 +74,7 @@ CURVE = "live curve"
 EVALUATION = "evaluation"
 
 
-class GroupAccuracies(NamedTuple):
+class AccuraciesByClassAndByClient(NamedTuple):
     """Accuracies, 0–1: of each class `[C]`, and for each client `[M]`."""
 
     per_class: torch.Tensor
@@ -107,7 +107,7 @@ class Event:
     error: Exception | None = None
 
 
-_trained_clients = TrainedClients()
+_trained_clients = TrainedClientsCache()
 
 
 @functools.lru_cache(maxsize=12)
@@ -117,8 +117,9 @@ def _make_cached_federation(dataset_digest: str, **options: SettingValue) -> Fed
     return make_federation_with_public_data(**options)
 
 
-def choose_test_indices_for_pictures(test_set_size: int) -> IndexArray:
-    """The indices of the test points that pictures show: at most TEST_POINTS, the same for every method and seed."""
+def choose_fixed_test_indices_for_pictures(test_set_size: int) -> IndexArray:
+    """Choose the sorted indices of the test points that pictures show: at most TEST_POINTS, the same for every
+    method and seed."""
     if test_set_size <= TEST_POINTS:
         return np.arange(test_set_size)
     stream = make_numpy_generator(0, "test points")
@@ -135,7 +136,11 @@ class Run:
     """
 
     def __init__(
-        self, plan: Plan, clients: TrainedClients, cache: bool, next_plans: Sequence[Plan] = ()
+        self,
+        plan: MethodRunPlan,
+        clients: TrainedClientsCache,
+        cache: bool,
+        next_plans: Sequence[MethodRunPlan] = (),
     ) -> None:
         self.plan = plan
         self.settings = plan.settings
@@ -214,7 +219,7 @@ class Run:
                 step = Progress(LOCAL, tick.done, tick.total)
                 for run in companions:
                     clients = ClientsAlone(ClientModels(models_of[run]))
-                    run.history.append(run._make_curve_point(step, clients))
+                    run.history.append(run._measure_curve_point(step, clients))
             yield tick
         for run in companions:
             parameters: list[torch.Tensor] = []
@@ -276,7 +281,7 @@ class Run:
         self._unstored_states = None
 
     # ------------------------------------------------------------------------------------------- the run
-    def _make_curve_point(self, step: Progress, model: GlobalModel) -> CurvePoint:
+    def _measure_curve_point(self, step: Progress, model: GlobalModel) -> CurvePoint:
         """Measure the next point of the curve. If a run starts with local training, that is its first half."""
         progress = step.done / max(step.total, 1)
         if step.phase == LOCAL:
@@ -292,7 +297,7 @@ class Run:
         )
 
     def run_and_yield_events(self) -> Generator[Event, None, Outcome]:
-        """The whole run: its events, and the outcome at the end."""
+        """Do the whole run: yields its events, and returns the outcome."""
         self.prepare_context()
         self.plan.method.validate(self.ctx)
         self.plan.method.check_poison_applies_to_method(self.ctx)
@@ -320,25 +325,25 @@ class Run:
                 step = next(generator)
             except StopIteration as stop:
                 # The time after the last step is the server's.
-                self._add_seconds("server", time.perf_counter() - start)
+                self._add_seconds_to_phase("server", time.perf_counter() - start)
                 self._store_clients()
                 return stop.value
             now = time.perf_counter()
             phase = step.phase
             if phase != LOCAL:
                 self._store_clients()
-                self._add_seconds(phase, now - start)
+                self._add_seconds_to_phase(phase, now - start)
             elif not self.clients_cached:
-                self._add_seconds(phase, (now - start) * self.time_share)
+                self._add_seconds_to_phase(phase, (now - start) * self.time_share)
             self.starts_locally |= phase == LOCAL
             point = None
             report = None
             if step.model is not None:
                 if step.model.report.get_fields_that_are_not_none():
                     report = step.model.report
-                point = self._make_curve_point(step, step.model)
+                point = self._measure_curve_point(step, step.model)
                 self.history.append(point)
-                self._add_seconds(CURVE, time.perf_counter() - now)
+                self._add_seconds_to_phase(CURVE, time.perf_counter() - now)
             yield Event(
                 self.plan.method_name,
                 self.settings.seed,
@@ -352,7 +357,7 @@ class Run:
             # The caller's time between two steps is not counted.
             start = time.perf_counter()
 
-    def _add_seconds(self, phase: str, seconds: float) -> None:
+    def _add_seconds_to_phase(self, phase: str, seconds: float) -> None:
         self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
 
     @torch.no_grad()
@@ -369,7 +374,7 @@ class Run:
         per_class, per_client = self._compute_accuracies_by_class_and_client(
             predictions, tested.client_predictions
         )
-        points = choose_test_indices_for_pictures(len(y))
+        points = choose_fixed_test_indices_for_pictures(len(y))
         report = check_report_type_and_copy_arrays(
             model.complete_report_on_test_samples(x, y), self.plan.method.report
         )
@@ -390,8 +395,8 @@ class Run:
         features = model.features(x)[points].float().cpu().numpy()
         self.seconds[EVALUATION] = time.perf_counter() - start
         inputs = None
-        if not self.settings.reads_features:
-            inputs = make_inputs_of_plan(self.plan, federation.dataset)
+        if not self.settings.reads_frozen_features:
+            inputs = make_input_preparation_of_plan(self.plan, federation.dataset)
         return Outcome(
             plan=self.plan,
             accuracy=tested.accuracy,
@@ -419,8 +424,8 @@ class Run:
 
     def _compute_accuracies_by_class_and_client(
         self, predictions: Predictions, client_predictions: ClientPredictions | None
-    ) -> GroupAccuracies:
-        """The accuracies on each class and for each client.
+    ) -> AccuraciesByClassAndByClient:
+        """Compute the accuracies on each class and for each client.
 
         predictions: the global model's, `[N]`
         client_predictions: `[M, N]`, if each client has a model of its own; the accuracy on a class is then the mean
@@ -429,7 +434,7 @@ class Run:
         if client_predictions is None:
             per_class = compute_class_accuracies(predictions, self.y_test, self.federation.classes)
             per_client = self._compute_client_accuracies(predictions, per_class)
-            return GroupAccuracies(per_class, per_client)
+            return AccuraciesByClassAndByClient(per_class, per_client)
         class_accuracies = []
         own_accuracies = []
         for client, own_predictions in enumerate(client_predictions):
@@ -440,25 +445,25 @@ class Run:
             per_client = self._compute_client_accuracies(own_predictions, per_class)
             own_accuracies.append(per_client[client])
         mean_per_class = torch.stack(class_accuracies).mean(0)
-        return GroupAccuracies(mean_per_class, torch.stack(own_accuracies))
+        return AccuraciesByClassAndByClient(mean_per_class, torch.stack(own_accuracies))
 
     def _compute_client_accuracies(
-        self, predictions: Predictions, per_class: AccuracyPerClass
+        self, predictions: Predictions, accuracy_per_class: AccuracyPerClass
     ) -> AccuracyPerClient:
-        """The accuracy for each client, `[M]`: on its own test samples if the data say which these are, otherwise
-        on its mix of labels."""
+        """Compute the accuracy for each client, `[M]`: on its own test samples if the data say which these are,
+        otherwise on its mix of labels."""
         federation = self.federation
         owners = federation.dataset.client_test if federation.partition == "natural" else None
         if owners is None:
             return compute_client_accuracies_from_class_accuracies(
-                per_class, federation.label_counts
+                accuracy_per_class, federation.label_counts
             )
         count = len(federation.dataset.client_names)
         accuracies = compute_group_accuracies(predictions == self.y_test, owners, count)
         return accuracies[list(federation.ids)]
 
     def load_samples_of_unseen_clients(self) -> SamplesByClientName:
-        """`(x, y)` of the clients that take no part, by their names or numbers; only for the report."""
+        """Load `(x, y)` of the clients that take no part, by their names or numbers; only for the report."""
         whole_federation = self.federation.whole
         if whole_federation is None:
             return {}
@@ -475,7 +480,7 @@ class Run:
         return samples
 
 
-def can_train_clients_together(plan: Plan, other_plan: Plan) -> bool:
+def can_train_clients_together(plan: MethodRunPlan, other_plan: MethodRunPlan) -> bool:
     """True if the clients of two runs can be trained in one stack."""
     return (
         plan.method_name == other_plan.method_name
@@ -499,7 +504,7 @@ def load_validation_samples(outcome: Outcome) -> ValidationSamples | None:
     """Load the samples on which `outcome.accuracy_validation` was measured; None if there are none."""
     if not outcome.validation_on:
         return None
-    run = Run(outcome.plan, TrainedClients(), cache=False)
+    run = Run(outcome.plan, TrainedClientsCache(), cache=False)
     run.prepare_context()
     run.ctx.private.held_out_used = outcome.validation_on == "public"
     return get_validation_samples_if_any(run.ctx, run.federation, outcome.plan.method.holds_out)
@@ -507,43 +512,46 @@ def load_validation_samples(outcome: Outcome) -> ValidationSamples | None:
 
 # ------------------------------------------------------------------------------------------------ one run and many
 def iterate_events_of_plan(
-    plan: Plan, clients: TrainedClients, use_store: bool, next_plans: Sequence[Plan] = ()
+    plan: MethodRunPlan,
+    clients_cache: TrainedClientsCache,
+    use_store: bool,
+    later_plans: Sequence[MethodRunPlan] = (),
 ) -> Generator[Event, None, None]:
     """Run one plan, or load its outcome from the store; yields events, the last one with the outcome.
 
-    next_plans: the plans after it
+    later_plans: the plans after it, whose clients may be trained together with its own
     """
     seed = plan.settings.seed
     stored = load_stored_outcome(plan) if use_store else None
     if stored is not None:
         yield Event(plan.method_name, seed, "remembered", 1, 1, outcome=stored)
         return
-    run = Run(plan, clients, use_store, next_plans)
+    run = Run(plan, clients_cache, use_store, later_plans)
     with use_torch_settings_for_run(plan.settings.device, run.federation.dataset.input_shape):
         outcome = yield from run.run_and_yield_events()
     if use_store:
-        Store("runs").store_entry_if_possible(plan.hash_settings_of_run(), *outcome.to_entry())
-        delete_oldest_entries_beyond_limit_every_100_calls()
+        Store("runs").write_entry_if_possible(plan.hash_settings_of_run(), *outcome.to_entry())
+        delete_least_recently_used_entries_every_100_calls()
     yield Event(plan.method_name, seed, "done", 1, 1, outcome=outcome)
 
 
-def is_run_stored(plan: Plan) -> bool:
+def is_run_stored(plan: MethodRunPlan) -> bool:
     """True if the run is in the store."""
     return Store("runs").has(plan.hash_settings_of_run())
 
 
-def are_clients_stored(plan: Plan) -> bool:
+def are_clients_stored(plan: MethodRunPlan) -> bool:
     """True if the trained clients of a run are in memory or in the store."""
     return _trained_clients.has(plan.hash_settings_of_local_training(), Store("clients"))
 
 
-def rerun_plan_from_stored_clients(plan: Plan) -> Outcome:
+def rerun_plan_from_stored_clients(plan: MethodRunPlan) -> Outcome:
     """Repeat a stored run, from its stored clients."""
     with use_default_torch_switches():
         return exhaust_generator(Run(plan, _trained_clients, cache=True).run_and_yield_events())
 
 
-def load_stored_outcome(plan: Plan) -> Outcome | None:
+def load_stored_outcome(plan: MethodRunPlan) -> Outcome | None:
     """Load the outcome of a plan from the store; None if it is not there."""
     entry = Store("runs").get(plan.hash_settings_of_run())
     if entry is None:
@@ -551,7 +559,7 @@ def load_stored_outcome(plan: Plan) -> Outcome | None:
     return restore_outcome(plan, entry)
 
 
-def restore_outcome(plan: Plan, entry: StoredEntry) -> Outcome:
+def restore_outcome(plan: MethodRunPlan, entry: StoredEntry) -> Outcome:
     """Make an outcome from its entry in the store."""
     run_again = functools.partial(rerun_plan_from_stored_clients, plan)
     return Outcome.from_entry(*entry, plan=plan, run_again=run_again)
@@ -587,17 +595,17 @@ def job(
 
 
 def iterate_events_of_plans(
-    plans: Sequence[Plan], use_store: bool, train_together: bool = False
+    plans: Sequence[MethodRunPlan], use_store: bool, should_train_together: bool = False
 ) -> Generator[Event, None, None]:
     """Run all plans, one after the other; yields their events.
 
-    train_together: whether clients of several plans may be trained as one stack, which takes less time and gives the
-        same results up to rounding
+    should_train_together: whether clients of several plans may be trained as one stack, which takes less time and
+        gives the same results up to rounding
     """
-    clients = _trained_clients if use_store else TrainedClients()
+    clients = _trained_clients if use_store else TrainedClientsCache()
     for i, plan in enumerate(plans):
         try:
-            next_plans = plans[i + 1 :] if train_together else ()
+            next_plans = plans[i + 1 :] if should_train_together else ()
             yield from iterate_with_default_torch_switches(
                 iterate_events_of_plan(plan, clients, use_store, next_plans)
             )

@@ -18,10 +18,10 @@ from typing import Any
 import torch
 
 from .. import data
-from ..data import Dataset, Description, Federation, tables
+from ..data import Dataset, DatasetDescription, Federation, tables
 from ..data.array_types import FeatureArray
 from ..data.arrays import scale_samples
-from ..data.dataset import hash_to_content_id
+from ..data.dataset import hash_parts_to_short_id
 from ..data.schema import InputSchema
 from ..models import count_parameters, lite0
 from ..value_types import SettingValue
@@ -37,7 +37,7 @@ def load_or_compute_feature_arrays(dataset: Dataset) -> FeaturesOfXTrainXTestAnd
     once, and then read from the store.
     """
     store = Store("features")
-    key = hash_to_content_id(dataset.digest, "lite0")
+    key = hash_parts_to_short_id(dataset.digest, "lite0")
     stored = store.get(key)
     if stored is not None:
         _, features = stored
@@ -48,7 +48,7 @@ def load_or_compute_feature_arrays(dataset: Dataset) -> FeaturesOfXTrainXTestAnd
             images = getattr(dataset, part)
             if images is not None:
                 features[part] = body(images).numpy()
-        store.store_entry_if_possible(key, {}, features)
+        store.write_entry_if_possible(key, {}, features)
     return {part: features[part] for part in PARTS if getattr(dataset, part) is not None}
 
 
@@ -64,7 +64,7 @@ def replace_images_by_features(dataset: Dataset) -> Dataset:
     """Return `dataset` with features `[N, 112]` in place of its images, float32, each column
     standardised. Its schema stays that of the images.
     """
-    key = hash_to_content_id(dataset.digest, "lite0")
+    key = hash_parts_to_short_id(dataset.digest, "lite0")
     standardised, _, _ = scale_samples(load_or_compute_feature_arrays(dataset))
     changes: dict[str, Any] = {part: torch.from_numpy(x) for part, x in standardised.items()}
     weights = count_parameters(lite0.load_lite0())
@@ -79,20 +79,22 @@ def replace_images_by_features(dataset: Dataset) -> Dataset:
 
 
 def make_federation_with_public_data(
-    dataset: str, public: str | float, reads_features: bool, **options: SettingValue
+    dataset: str, public: str | float, reads_frozen_features: bool, **options: SettingValue
 ) -> Federation:
-    """The data set with its `public` samples, divided by `federate`.
+    """Load the data set with its `public` samples, and divide it by `federate`.
 
-    reads_features: whether networks read what the frozen body makes of the images
+    reads_frozen_features: whether networks read what the frozen body makes of the images
     options: those of `federate`
     """
     federation = data.federate(data.add_public_part(data.load(dataset), public), **options)
-    if not reads_features:
+    if not reads_frozen_features:
         return federation
     return replace(federation, dataset=replace_images_by_features(federation.dataset))
 
 
-def describe_dataset_as_features(description: Description) -> Description:
-    """The description of a data set whose images become features; nothing is loaded."""
-    digest = None if description.digest is None else hash_to_content_id(description.digest, "lite0")
+def describe_dataset_as_features(description: DatasetDescription) -> DatasetDescription:
+    """Describe a data set whose images become features; nothing is loaded."""
+    digest = (
+        None if description.digest is None else hash_parts_to_short_id(description.digest, "lite0")
+    )
     return replace(description, input_shape=(lite0.FEATURES,), digest=digest)

@@ -39,17 +39,24 @@ from ..files import expand_path
 from ..methods import METHODS
 from ..value_types import SettingsByName, SettingValue
 from .outcome import Outcome
-from .settings import FEATURES, RECIPE_FIELDS, Plan, Settings, list_setting_names, make_plans
+from .settings import (
+    FEATURES,
+    RECIPE_FIELDS,
+    MethodRunPlan,
+    Settings,
+    list_setting_names,
+    make_plans,
+)
 
 SHARED = (list_setting_names() - {"seed"}) | set(RECIPE_FIELDS)
 MOST_CELLS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudyCell:
     """One run of a study: the plan of the run, and the values of the study's axes by name."""
 
-    plan: Plan
+    plan: MethodRunPlan
     values: Mapping[str, SettingValue]
 
     @property
@@ -57,10 +64,10 @@ class Cell:
         return self.plan.settings.seed
 
 
-class CellResult(NamedTuple):
+class StudyCellResult(NamedTuple):
     """A cell that was run, with its outcome, or with a sentence that says why it failed."""
 
-    cell: Cell
+    cell: StudyCell
     outcome: Outcome | None
     error: str
 
@@ -172,7 +179,7 @@ class Study:
             variants += prod(len(values) for values in fields.values())
         return points * variants * len(self.seeds)
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[StudyCell]:
         """List all runs. Runs of the same seed are neighbours, since they share their clients.
         UsageError for a value that is not allowed.
         """
@@ -193,7 +200,7 @@ def make_cell(
     method: str,
     shared_axis_values: Mapping[str, SettingValue],
     method_axis_values: Mapping[str, SettingValue],
-) -> Cell:
+) -> StudyCell:
     """Make one run of a study.
 
     base_settings: the settings, with the values of the shared axes
@@ -205,7 +212,7 @@ def make_cell(
         base_settings, seed=seed, overrides=tuple(sorted(overrides.items()))
     )
     (plan,) = make_plans(settings, [method])
-    return Cell(plan, {**shared_axis_values, **method_axis_values})
+    return StudyCell(plan, {**shared_axis_values, **method_axis_values})
 
 
 def find_methods_with_knob(
@@ -246,12 +253,12 @@ def parse_axis_value_list(
     return values
 
 
-def parse_seeds(seeds: int | Sequence[int], first_seed: int) -> tuple[int, ...]:
+def parse_seeds(seed_count_or_list: int | Sequence[int], first_seed: int) -> tuple[int, ...]:
     """Return the seeds of a list; for a number as many seeds, counted from `first_seed`."""
-    if isinstance(seeds, list | tuple | range):
+    if isinstance(seed_count_or_list, list | tuple | range):
         return tuple(
             check_whole_number("seed", parse_if_number(seed), 0)
-            for seed in parse_axis_value_list("seeds", seeds)
+            for seed in parse_axis_value_list("seeds", seed_count_or_list)
         )
-    count = check_whole_number("seeds", parse_if_number(seeds), 1, 1000)
+    count = check_whole_number("seeds", parse_if_number(seed_count_or_list), 1, 1000)
     return tuple(range(first_seed, first_seed + count))

@@ -17,7 +17,7 @@ import torch
 
 from ..data import Dataset, load
 from ..data.folders import PICTURES
-from ..data.input_types import RawSamples
+from ..data.input_types import FrameDictsArrayPicturesOrPath
 from ..data.registry import HOMES
 from ..data.schema import InputSchema
 from ..errors import UsageError
@@ -26,11 +26,11 @@ from ..models import lite0
 from ..tensor_types import Samples
 from ..value_types import JsonObject, JsonValue
 from .frozen_features import make_schema_of_frozen_features
-from .settings import Plan
+from .settings import MethodRunPlan
 
 
 @dataclass(frozen=True)
-class Inputs:
+class InputPreparation:
     """How a saved model prepares raw rows.
 
     class_names: in the order of the labels
@@ -44,7 +44,7 @@ class Inputs:
     body: InputSchema | None = None
     is_bundled: bool = False
 
-    def encode(self, rows: RawSamples) -> Samples:
+    def encode(self, rows: FrameDictsArrayPicturesOrPath) -> Samples:
         """Turn raw rows into the samples that the model reads, float32 `[N, ...]`.
 
         rows: as `InputSchema.encode` takes them
@@ -61,7 +61,9 @@ class Inputs:
             raise UsageError("There are no rows to predict; give one at least.")
         if self.body is None:
             return x
-        return torch.from_numpy(self.body.standardise(lite0.load_lite0()(x).numpy()))
+        return torch.from_numpy(
+            self.body.standardise_by_training_mean_and_scale(lite0.load_lite0()(x).numpy())
+        )
 
     def to_json(self) -> JsonObject:
         """Convert to JSON. `from_json` undoes this."""
@@ -73,22 +75,24 @@ class Inputs:
         }
 
     @classmethod
-    def from_json(cls, values: Mapping[str, JsonValue]) -> Inputs:
+    def from_json(cls, values: Mapping[str, JsonValue]) -> InputPreparation:
         """Restore from what `to_json` returned. UsageError for a schema of a newer version."""
         return cls(
             class_names=tuple(values["class_names"]),
-            schema=parse_schema_if_given(values["schema"]),
-            body=parse_schema_if_given(values["body"]),
+            schema=restore_schema_if_given(values["schema"]),
+            body=restore_schema_if_given(values["body"]),
             is_bundled=bool(values["is_bundled"]),
         )
 
 
-def parse_schema_if_given(values: Mapping[str, JsonValue] | None) -> InputSchema | None:
+def restore_schema_if_given(values: Mapping[str, JsonValue] | None) -> InputSchema | None:
     """Parse a schema from JSON; None if there is none."""
     return None if values is None else InputSchema.from_json(values)
 
 
-def replace_folder_by_its_pictures(rows: RawSamples) -> RawSamples:
+def replace_folder_by_its_pictures(
+    rows: FrameDictsArrayPicturesOrPath,
+) -> FrameDictsArrayPicturesOrPath:
     """Return the pictures in a folder if `rows` is the path of one; any other path in full;
     anything else as it is.
 
@@ -106,7 +110,9 @@ def replace_folder_by_its_pictures(rows: RawSamples) -> RawSamples:
     return pictures
 
 
-def make_inputs_of_plan(plan: Plan, dataset: Dataset | None = None) -> Inputs:
+def make_input_preparation_of_plan(
+    plan: MethodRunPlan, dataset: Dataset | None = None
+) -> InputPreparation:
     """Make the inputs of a run.
 
     dataset: the data set of the run; None to load it, with UsageError if its name belongs to other data by now
@@ -120,9 +126,9 @@ def make_inputs_of_plan(plan: Plan, dataset: Dataset | None = None) -> Inputs:
             )
         dataset = load(settings.dataset)
     body = None
-    if settings.reads_features:
+    if settings.reads_frozen_features:
         body = make_schema_of_frozen_features(load(settings.dataset))
-    return Inputs(
+    return InputPreparation(
         class_names=dataset.class_names,
         schema=dataset.schema,
         body=body,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..comm.link import Direction
-from ..data import format_client_list, parse_client_indices
+from ..data import format_client_list_as_setting, parse_client_indices
 from ..errors import UsageError
 from ..value_types import SettingValue
 from .experiment import run
@@ -55,14 +55,14 @@ def late(method: str, client: int | str = 1, **settings: SettingValue) -> Late:
     settings_with_all: Settings = with_client.settings
     names = with_client.federation().dataset.client_names
     chosen_clients = parse_client_indices("client", client, settings_with_all.clients, names)
-    if len(chosen_clients) != 1 or chosen_clients[0] not in settings_with_all.members:
+    if len(chosen_clients) != 1 or chosen_clients[0] not in settings_with_all.participating_clients:
         raise UsageError(f"client is {client!r}, but must be one that takes part.")
     number = chosen_clients[0]
-    absent = format_client_list(sorted((*settings_with_all.absent_clients, number)))
+    absent = format_client_list_as_setting(sorted((*settings_with_all.absent_clients, number)))
     without_client = run(method, **{**settings, "absent": absent})
-    client_index = settings_with_all.members.index(number)
-    messages = count_messages_by_kind_without_client(with_client, client_index)
-    messages_before = count_messages_by_kind_without_client(
+    client_index = settings_with_all.participating_clients.index(number)
+    messages = count_other_clients_by_message_kind(with_client, client_index)
+    messages_before = count_other_clients_by_message_kind(
         without_client, len(without_client.label_counts)
     )
     is_sent_once = all(kind.messages == 1 for kind in messages)
@@ -84,16 +84,16 @@ class MessageKind(NamedTuple):
     messages: int
 
 
-def count_messages_by_kind_without_client(
-    outcome: Outcome, client_index: int
+def count_other_clients_by_message_kind(
+    outcome: Outcome, left_out_client_index: int
 ) -> Counter[MessageKind]:
-    """Count the clients that have each kind of messages, without client `client_index` and the
+    """Count the clients that have each kind of messages, without `left_out_client_index` and the
     absent ones.
     """
     messages: Counter[MessageKind] = Counter()
     for row in outcome.ledger.rows():
         takes_part = int(row["client"]) < len(outcome.label_counts)
-        if takes_part and row["client"] != client_index:
+        if takes_part and row["client"] != left_out_client_index:
             kind = MessageKind(row["direction"], row["phase"], row["bytes"], row["messages"])
             messages[kind] += 1
     return messages

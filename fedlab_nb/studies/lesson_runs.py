@@ -66,24 +66,25 @@ def percent(outcomes: Iterable[Outcome], method: str) -> float:
 
 def group_comparable_accuracies(
     outcomes: Iterable[Outcome],
-    place: Callable[[Outcome], tuple[SharedConditions, Variant] | None] | None = None,
-    validation: bool = False,
+    get_conditions_and_variant: Callable[[Outcome], tuple[SharedConditions, Variant] | None]
+    | None = None,
+    uses_validation_accuracy: bool = False,
 ) -> dict[SharedConditions, dict[Variant, ValuesBySeed]]:
     """Group runs that can be compared: {conditions that they share: {variant: {seed: accuracy}}}.
 
-    place: returns an outcome's (shared conditions, variant), or None to leave it out. The default
+    get_conditions_and_variant: of an outcome, or None to leave it out. The default
         `(outcome.conditions, outcome.method)` compares methods under equal settings
-    validation: whether accuracies are on validation images, for choosing settings; outcomes without any are left out
+    uses_validation_accuracy: for choosing settings; outcomes without validation images are left out
     """
     groups: dict[SharedConditions, dict[Variant, ValuesBySeed]] = defaultdict(
         lambda: defaultdict(dict)
     )
     for outcome in outcomes:
-        if place is None:
+        if get_conditions_and_variant is None:
             position: tuple[SharedConditions, Variant] | None = (outcome.conditions, outcome.method)
         else:
-            position = place(outcome)
-        accuracy = outcome.accuracy_validation if validation else outcome.accuracy
+            position = get_conditions_and_variant(outcome)
+        accuracy = outcome.accuracy_validation if uses_validation_accuracy else outcome.accuracy
         if position is None or accuracy is None:
             continue
         shared, variant = position

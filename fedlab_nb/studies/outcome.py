@@ -25,8 +25,8 @@ from ..training import Recipe
 from ..training.calibration import Calibration
 from ..value_types import Accuracy0To1, JsonObject, MeanPassesPerClient, Seconds, SettingsByName
 from . import saved
-from .inputs import Inputs, make_inputs_of_plan
-from .settings import Plan, Settings
+from .inputs import InputPreparation, make_input_preparation_of_plan
+from .settings import MethodRunPlan, Settings
 from .store import StoredEntry
 from .text_tables import format_data_size
 
@@ -96,7 +96,7 @@ class Outcome(saved.Predictor):
     Printed, it is two lines: the run with its accuracy, then bytes and seconds.
     """
 
-    plan: Plan
+    plan: MethodRunPlan
     accuracy: float
     accuracy_validation: float | None
     validation_on: str
@@ -117,7 +117,7 @@ class Outcome(saved.Predictor):
     cached: bool = False
     clients_cached: bool = False
     _model: Any = None
-    _inputs: Inputs | None = None
+    _inputs: InputPreparation | None = None
     _run_again: Callable[[], Outcome] | None = None  # computes the parts that are not stored
 
     def __repr__(self) -> str:
@@ -157,7 +157,7 @@ class Outcome(saved.Predictor):
                 f"The name {self.settings.dataset!r} now belongs to other data than in this run, so its federation "
                 "cannot be made again; give the name to the earlier data again."
             )
-        return self.settings.federation()
+        return self.settings.make_federation()
 
     def about(self) -> JsonObject:
         """The run as a plain dict: the method, all settings, the clients' recipe and the method's options."""
@@ -243,13 +243,13 @@ class Outcome(saved.Predictor):
 
     # ------------------------------------------------------------------------------------------- the model
     @property
-    def inputs(self) -> Inputs:  # type: ignore[override]
+    def inputs(self) -> InputPreparation:  # type: ignore[override]
         """The preparation of raw rows for the model, and the names of its classes.
 
         UsageError if the name of the data set now belongs to other data.
         """
         if self._inputs is None:
-            self._inputs = make_inputs_of_plan(self.plan)
+            self._inputs = make_input_preparation_of_plan(self.plan)
         return self._inputs
 
     @property
@@ -259,14 +259,14 @@ class Outcome(saved.Predictor):
             self._model = self._run_again().model
         return self._model
 
-    def without_model(self, features: bool = True) -> Outcome:
+    def without_model(self, keep_test_features: bool = True) -> Outcome:
         """A copy that takes less memory; its model is computed again when it is needed.
 
-        features: whether the copy keeps `test_features`; if not, they are computed again as well
+        keep_test_features: if not, they are computed again as well
         """
         light = copy.copy(self)
         light._model = None
-        if not features:
+        if not keep_test_features:
             light.__dict__.pop("test_features", None)
         return light
 
@@ -338,7 +338,7 @@ class Outcome(saved.Predictor):
         cls,
         values: JsonObject,
         arrays: dict[str, np.ndarray],
-        plan: Plan,
+        plan: MethodRunPlan,
         run_again: Callable[[], Outcome],
     ) -> Outcome:
         """Restore the outcome from which `to_entry` made these values and arrays.
@@ -398,18 +398,18 @@ class ValidationSamples(NamedTuple):
 
 
 def get_validation_samples_if_any(
-    ctx: Context, federation: Federation, holds_out: bool
+    ctx: Context, federation: Federation, may_learn_from_held_out_samples: bool
 ) -> ValidationSamples | None:
-    """The samples on which a run's validation accuracy is measured; None if there are none.
+    """Return the samples on which a run's validation accuracy is measured; None if there are none.
 
     These are the clients' held-out parts or, if the run has trained on those, the public share with its
-    labels. A method that may learn from held-out samples (`holds_out`) is always judged on public ones
+    labels. A method that may learn from held-out samples is always judged on public ones
     if these have labels, so that all of its variants are judged on the same samples.
     """
     public_labels = federation.dataset.y_public
     has_labelled_public = public_labels is not None and len(ctx.public) > 0
     is_held_out_unused = not ctx.private.held_out_used and any(ctx.private.sizes("held_out"))
-    if is_held_out_unused and not (holds_out and has_labelled_public):
+    if is_held_out_unused and not (may_learn_from_held_out_samples and has_labelled_public):
         parts = [ctx.private.held_out(client) for client in range(ctx.clients_count)]
         x = torch.cat([images for images, _ in parts])
         y = torch.cat([labels for _, labels in parts])

@@ -34,7 +34,7 @@ from .statistics import (
     difference,
     list_verdicts_with_holm_correction,
 )
-from .text_tables import FORMATS, Grid, Paragraph, Printable, format_data_size
+from .text_tables import FORMATS, Paragraph, Printable, TextTable, format_data_size
 
 if TYPE_CHECKING:
     from ..plots.style import Picture
@@ -283,8 +283,8 @@ class Results(Printable):
             self._make_table_cells()
         )
 
-    def _make_table_cells(self) -> Grid:
-        """The table's rows; the first one is its header."""
+    def _make_table_cells(self) -> TextTable:
+        """Make the table's rows; the first one is its header."""
         points = self.points(naming=self.label)
         columns = {name for row in self.rows for name in row}
         for column in sorted(columns):
@@ -310,8 +310,10 @@ class Results(Printable):
             cells.append(row)
         return cells
 
-    def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
-        parts: list[Paragraph | Grid] = [self._make_table_cells() if len(self) else "No cells."]
+    def make_paragraphs_and_tables(self) -> list[Paragraph | TextTable]:
+        parts: list[Paragraph | TextTable] = [
+            self._make_table_cells() if len(self) else "No cells."
+        ]
         if self.failed:
             parts.append(f"{len(self.failed)} of {len(self)} cells failed; see .failed.")
         return parts
@@ -427,7 +429,7 @@ class Table(Printable, list):
         rows.is_unequal = self.is_unequal
         return rows
 
-    def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
+    def make_paragraphs_and_tables(self) -> list[Paragraph | TextTable]:
         """The values that all rows share, as text; then the table's header and rows."""
         if not self:
             return ["No outcomes."]
@@ -466,8 +468,8 @@ class Outcomes(Printable, list):
         rows.is_unequal = any(outcome.has_unequal_classes for outcome in self)
         return rows
 
-    def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
-        return self.table().make_paragraphs_and_grids()
+    def make_paragraphs_and_tables(self) -> list[Paragraph | TextTable]:
+        return self.table().make_paragraphs_and_tables()
 
     def mean(self, method: str) -> Accuracy0To1:
         """Mean test accuracy of `method` over the seeds."""

@@ -42,7 +42,7 @@ from torch import Tensor, nn
 
 from ..data.array_types import FeatureArray
 from ..data.dataset import SampleShape
-from ..data.input_types import ArrayLike, RawSamples
+from ..data.input_types import ArrayLike, FrameDictsArrayPicturesOrPath
 from ..errors import RunError, UsageError, format_error_on_one_line
 from ..files import check_replaceable, expand_path, replace_file_at_end_of_block
 from ..installation import format_install_command
@@ -57,8 +57,8 @@ from ..torch_switches import use_default_torch_switches
 from ..training import ClientModels
 from ..training.calibration import SCORES
 from ..value_types import JsonObject, JsonValue, WithBlock
-from .inputs import Inputs, replace_folder_by_its_pictures
-from .settings import Plan, resolve_device
+from .inputs import InputPreparation, replace_folder_by_its_pictures
+from .settings import MethodRunPlan, resolve_device
 from .store import StoreWarning, read_package_versions
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Predictor:
 
     model: Any
     device: str
-    inputs: Inputs | None
+    inputs: InputPreparation | None
 
     @property
     def input_shape(self) -> SampleShape:
@@ -117,11 +117,11 @@ class Predictor:
     def predict(self, rows: Tensor) -> np.ndarray: ...
 
     @overload
-    def predict(self, rows: RawSamples) -> DataFrame | np.ndarray: ...
+    def predict(self, rows: FrameDictsArrayPicturesOrPath) -> DataFrame | np.ndarray: ...
 
     @use_default_torch_switches()
     @torch.no_grad()
-    def predict(self, rows: Tensor | RawSamples) -> DataFrame | np.ndarray:
+    def predict(self, rows: Tensor | FrameDictsArrayPicturesOrPath) -> DataFrame | np.ndarray:
         """Predict the classes of `rows`.
 
         rows: raw rows, as they are in your file: a DataFrame, the path of a file, a dict or a list of dicts, an array
@@ -150,7 +150,7 @@ class Predictor:
         return make_prediction_table(self.model, x, self.inputs, rows)
 
     def _predict_prepared_samples(self, samples: ArrayLike) -> np.ndarray:
-        """The classes of prepared samples, `[N]`."""
+        """Predict the classes of prepared samples, `[N]`."""
         return self.model.predict(self._reshape_prepared_samples(samples)).cpu().numpy()
 
     def _expects_only_prepared_arrays(self) -> bool:
@@ -172,11 +172,14 @@ def is_array_or_list_of_numbers(rows: object) -> bool:
 
 
 def make_prediction_table(
-    model: GlobalModel, prepared_samples: Samples, inputs: Inputs, rows: RawSamples
+    model: GlobalModel,
+    prepared_samples: Samples,
+    inputs: InputPreparation,
+    raw_rows_for_index: FrameDictsArrayPicturesOrPath,
 ) -> DataFrame:
     """Predict `prepared_samples [N, ...]`: a table with each sample's class and the probabilities or scores.
 
-    rows: the raw rows of the samples; the table gets their index, or the names of their files
+    raw_rows_for_index: the raw rows of the samples; the table gets their index, or the names of their files
     """
     import pandas
 
@@ -189,15 +192,14 @@ def make_prediction_table(
         ending = " (score)"
     columns = [f"{name}{ending}" for name in inputs.class_names]
     table = pandas.DataFrame(values.numpy(), columns=columns)
-    table = table.rename(
-        columns={LABEL: f"{LABEL} (class)"}
-    )  # a class may have the first column's name
+    # A class may have the first column's name.
+    table = table.rename(columns={LABEL: f"{LABEL} (class)"})
     predictions = model.predict(prepared_samples).tolist()
     table.insert(0, LABEL, [inputs.class_names[c] for c in predictions])
-    if isinstance(rows, pandas.DataFrame):
-        table.index = rows.index
-    elif is_list_of_paths(rows):
-        table.index = pandas.Index([str(row) for row in rows], name="file")
+    if isinstance(raw_rows_for_index, pandas.DataFrame):
+        table.index = raw_rows_for_index.index
+    elif is_list_of_paths(raw_rows_for_index):
+        table.index = pandas.Index([str(row) for row in raw_rows_for_index], name="file")
     return table
 
 
@@ -217,7 +219,7 @@ class SavedModel(Predictor):
     model: GlobalModel
     about: Mapping[str, Any]
     device: str = "cpu"
-    inputs: Inputs | None = None
+    inputs: InputPreparation | None = None
 
     @property
     def input_shape(self) -> SampleShape:
@@ -240,7 +242,7 @@ def walk_class_and_all_subclasses(base: type) -> Iterator[type]:
 
 
 def find_loadable_model_classes_by_name() -> dict[str, type[GlobalModel | nn.Module | Any]]:
-    """All classes that a file may contain, by name: global models, their parts, and PyTorch's layers."""
+    """Find all classes that a file may contain, by name: global models, their parts, and PyTorch's layers."""
     classes: list[type] = []
     for cls in walk_class_and_all_subclasses(nn.Module):
         if cls.__module__.startswith(("torch.nn.modules.", "fedlab_nb.")):
@@ -257,7 +259,7 @@ def find_loadable_model_classes_by_name() -> dict[str, type[GlobalModel | nn.Mod
 FORMER_NAMES = {"Represented": "CommonHeadNetwork", "Scores": "ClassScorer"}
 
 
-def list_user_defined_architectures(plan: Plan) -> list[Architecture]:
+def list_user_defined_architectures(plan: MethodRunPlan) -> list[Architecture]:
     """List (name, input_shape, classes, width) of a run's networks that were added with `add_model`."""
     architectures = set(plan.architectures)
     options = dataclasses.asdict(plan.method)  # type: ignore[call-overload]
@@ -271,7 +273,7 @@ def list_user_defined_architectures(plan: Plan) -> list[Architecture]:
 
 
 def find_user_defined_layer_classes(architectures: Iterable[Architecture]) -> dict[str, type]:
-    """The user's own layer classes in these networks, by name; each network is built once to find them.
+    """Find the user's own layer classes in these networks, by name; each network is built once to find them.
 
     UsageError if a network has not been added in this process.
     """
@@ -292,32 +294,32 @@ def find_user_defined_layer_classes(architectures: Iterable[Architecture]) -> di
     return own_layers
 
 
-class SavedAttributes(NamedTuple):
+class ClassAndAttributeNames(NamedTuple):
     """The class under whose name an object is saved, and the names of its saved attributes."""
 
     cls: type
     names: tuple[str, ...]
 
 
-def get_class_and_attributes_to_save(cls: type) -> SavedAttributes:
+def get_class_and_attributes_to_save(cls: type) -> ClassAndAttributeNames:
     """Find the class under whose name an object of `cls` is saved, and the attributes that make it; none for layers."""
     if dataclasses.is_dataclass(cls):
         names = tuple(field.name for field in dataclasses.fields(cls))
-        return SavedAttributes(cls, names)
+        return ClassAndAttributeNames(cls, names)
     for base in cls.__mro__:
         if vars(base).get("parts"):
-            return SavedAttributes(base, vars(base)["parts"])
-    return SavedAttributes(cls, ())
+            return ClassAndAttributeNames(base, vars(base)["parts"])
+    return ClassAndAttributeNames(cls, ())
 
 
 # -------------------------------------------------------------------------------------------------- objects and tensors
 def convert_value_to_json_and_collect_tensors(
     value: SavedValue,
-    tensors: dict[str, Tensor],
+    tensors_to_fill: dict[str, Tensor],
     path_in_model: str = "",
     own_layers: Mapping[str, type] = MappingProxyType({}),
 ) -> JsonValue:
-    """Convert `value` to JSON, and put its tensors into `tensors` by their path in the model.
+    """Convert `value` to JSON, and put its tensors into `tensors_to_fill` by their path in the model.
 
     own_layers: the user's own layer classes, by name
 
@@ -326,7 +328,7 @@ def convert_value_to_json_and_collect_tensors(
 
     def pack_part(name: object, part: Any) -> Any:
         path = f"{path_in_model}.{name}" if path_in_model else str(name)
-        return convert_value_to_json_and_collect_tensors(part, tensors, path, own_layers)
+        return convert_value_to_json_and_collect_tensors(part, tensors_to_fill, path, own_layers)
 
     def pack_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
         return {name: pack_part(name, part) for name, part in parts.items()}
@@ -337,7 +339,7 @@ def convert_value_to_json_and_collect_tensors(
         strides = value.stride()
         # The axes in the order of memory, so that the saved tensor is contiguous.
         axes = sorted(range(value.dim()), key=lambda axis: -strides[axis])
-        tensors[path_in_model] = value.detach().cpu().permute(axes).contiguous().clone()
+        tensors_to_fill[path_in_model] = value.detach().cpu().permute(axes).contiguous().clone()
         return {"tensor": path_in_model, "axes": axes}
     if isinstance(value, list | tuple):
         items = [pack_part(i, item) for i, item in enumerate(value)]
@@ -437,7 +439,7 @@ def restore_layer(
 
 # ------------------------------------------------------------------------------------------------------------- the file
 def compute_model_digest(model_json: str, tensors: Mapping[str, Tensor]) -> str:
-    """The SHA-256 of the JSON text and of the tensors: their names, dtypes, shapes and numbers."""
+    """Compute the SHA-256 of the JSON text and of the tensors: their names, dtypes, shapes and numbers."""
     total = hashlib.sha256(model_json.encode())
     for name in sorted(tensors):
         tensor = tensors[name]
@@ -531,7 +533,7 @@ class Scorer(nn.Module):
         return self._scores(x)
 
 
-def export_onnx(model: GlobalModel, input_shape: SampleShape) -> ONNXProgram:
+def export_and_check_onnx(model: GlobalModel, input_shape: SampleShape) -> ONNXProgram:
     """Export `model` by PyTorch, and check the exported scores of a few random samples against the model's own.
 
     Raises any exception for a model that cannot be exported.
@@ -592,7 +594,7 @@ def save_onnx_and_spoil_model(
             f"{format_install_command('onnx')}, or save it as .safetensors."
         )
     try:
-        program = export_onnx(model, input_shape)
+        program = export_and_check_onnx(model, input_shape)
         program.model.metadata_props["fedlab_nb"] = json.dumps(description)
         with replace_file_at_end_of_block(path, force=force) as part:
             program.save(part)
@@ -653,7 +655,7 @@ def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
         own_layers = find_user_defined_layer_classes(content["about"].get("networks", ()))
         inputs = content.get("inputs")
         if inputs:
-            inputs = Inputs.from_json(inputs)
+            inputs = InputPreparation.from_json(inputs)
         model = restore_value_from_json_and_tensors(content["model"], tensors, own_layers)
         return SavedModel(model, content["about"], device, inputs)
     except UsageError as error:

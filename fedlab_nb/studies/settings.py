@@ -1,7 +1,7 @@
 """The settings of an experiment: they are checked here, completed by the set-up's, and turned into
 content keys.
 
-`Settings` is what a person has chosen. `Plan` has everything that follows for one method on one
+`Settings` is what a person has chosen. `MethodRunPlan` has everything that follows for one method on one
 data set: architectures, recipe, device, hyper-parameters. A value that a person gives replaces that
 of the set-up (`preset`). A key is the SHA-256 of everything on which a result depends, the code
 version included.
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from .. import data
-from ..data import Dataset, Description, Federation
+from ..data import Dataset, DatasetDescription, Federation
 from ..data.cues import Cue
 from ..data.input_types import ClientIndices
-from ..data.partition import PartitionName, Repair
+from ..data.partition import PartitionName, WayToReachMinimum
 from ..data.transform import InputScale
 from ..errors import (
     UsageError,
@@ -39,8 +39,8 @@ from ..training.backend import BackendChoice
 from ..value_types import JsonObject, MeanPassesPerClient, SettingsByName, SettingValue
 from .code_version import (
     hash_core_code,
+    hash_functions_from_outside_package,
     hash_method_code,
-    hash_user_functions_if_any,
     read_torch_version,
 )
 from .frozen_features import (
@@ -77,7 +77,7 @@ FEATURES = "features"
 RECIPE_FIELDS = tuple(field.name for field in dataclasses.fields(Recipe))
 
 
-def make_recipe_for_classroom(training_sample_count: int, is_convolutional: bool = False) -> Recipe:
+def make_recipe_for_classroom(training_sample_count: int, has_convolutions: bool = False) -> Recipe:
     """Make the recipe of the classroom, which takes seconds on two cores: 40 epochs on the bundled
     digits, fewer (at least 10) on larger sets.
 
@@ -86,7 +86,7 @@ def make_recipe_for_classroom(training_sample_count: int, is_convolutional: bool
     learns, too.
     """
     epochs = round(100_000 / max(training_sample_count, 1))
-    return Recipe(epochs=max(10, min(40, epochs)), lr=0.02 if is_convolutional else 0.05)
+    return Recipe(epochs=max(10, min(40, epochs)), lr=0.02 if has_convolutions else 0.05)
 
 
 def choose_classroom_epochs(dataset: str, training_sample_count: int) -> int:
@@ -94,8 +94,8 @@ def choose_classroom_epochs(dataset: str, training_sample_count: int) -> int:
     training samples.
     """
     shape = data.describe(dataset).input_shape
-    setup = SETUPS[CLASSROOM].apply_rows_for_dataset_and_alpha(dataset, Settings.alpha, shape)
-    declared = get_values_without_sources(setup.select_declared_lines(RECIPE_FIELDS))
+    setup = SETUPS[CLASSROOM].copy_with_values_for_dataset_and_alpha(dataset, Settings.alpha, shape)
+    declared = get_values_without_sources(setup.select_declared_values(RECIPE_FIELDS))
     return dataclasses.replace(make_recipe_for_classroom(training_sample_count), **declared).epochs
 
 
@@ -152,7 +152,7 @@ class Settings:
     size_sigma: float = 0.0
     share: float = 1.0
     minimum: int = 0
-    repair: Repair = "move"
+    repair: WayToReachMinimum = "move"
     absent: Any = ""
     unseen: Any = ""
     moves: str = ""
@@ -183,7 +183,7 @@ class Settings:
                 value = parse_if_number(chosen[name])
                 if value != UNCHANGED.get(name):
                     changes_of_partition[name] = value
-        partition = data.choose_partition(
+        partition = data.choose_partition_and_check_settings(
             chosen.get("partition"), dataset, data.describe(dataset).n_clients, changes_of_partition
         )
         if partition == "natural":
@@ -232,16 +232,15 @@ class Settings:
             hint="1 uses all training samples",
         )
         samples = max(1, round(share * about.n_train))
-        clients = (
-            about.n_clients
-            if is_natural
-            else check_whole_number("clients", parse_if_number(self.clients), 1)
-        )
-        if not is_natural and clients > samples:
-            raise UsageError(
-                f"clients is {clients}, but {self.dataset} has only {samples} training "
-                f"samples and each client needs one; choose at most {samples}."
-            )
+        if is_natural:
+            clients = about.n_clients
+        else:
+            clients = check_whole_number("clients", parse_if_number(self.clients), 1)
+            if clients > samples:
+                raise UsageError(
+                    f"clients is {clients}, but {self.dataset} has only {samples} training "
+                    f"samples and each client needs one; choose at most {samples}."
+                )
         minimum = check_whole_number(
             "minimum",
             parse_if_number(self.minimum),
@@ -253,12 +252,10 @@ class Settings:
             ),
         )
         seed = check_whole_number("seed", parse_if_number(self.seed), 0)
-        edits = data.Edits.parse(self.moves).with_seed_if_missing(seed)
-        count = (
-            edits.check_and_count_resulting_clients(clients, about.classes)
-            if edits.changes
-            else clients
-        )
+        edits = data.PartitionEdits.parse(self.moves).copy_with_seed_if_missing(seed)
+        count = clients
+        if edits.changes:
+            count = edits.check_and_count_resulting_clients(clients, about.classes)
         size_sigma = check_number(
             "size_sigma", parse_if_number(self.size_sigma), 0, 10, hint="0 is no lognormal sizes"
         )
@@ -283,7 +280,7 @@ class Settings:
             alpha=alpha,
             clients=clients,
             public=public,
-            transform=data.normalise_transform_text(self.transform, about.input_shape),
+            transform=data.order_transform_parts(self.transform, about.input_shape),
             seed=seed,
             classes_per_client=check_whole_number(
                 "classes_per_client", parse_if_number(self.classes_per_client), 1
@@ -295,8 +292,8 @@ class Settings:
             poison=str(
                 Poison.parse(self.poison, len(data.list_present_clients(count, absent, unseen)))
             ),
-            absent=data.format_client_list(absent),
-            unseen=data.format_client_list(unseen),
+            absent=data.format_client_list_as_setting(absent),
+            unseen=data.format_client_list_as_setting(unseen),
             moves=str(edits),
             device=resolve_device(self.device),
         )
@@ -332,7 +329,7 @@ class Settings:
             if getattr(self, name) != unchanged:
                 options[name] = getattr(self, name)
         if self.moves:
-            edits = self.partition_edits.without_names()
+            edits = self.partition_edits.without_client_names()
             if edits.changes or edits.seed not in (None, self.seed):
                 options["moves"] = str(edits)
         if self.partition == "classes":
@@ -345,9 +342,9 @@ class Settings:
         return options
 
     @property
-    def partition_edits(self) -> data.Edits:
+    def partition_edits(self) -> data.PartitionEdits:
         """The changes that were made to the partition by hand."""
-        return data.Edits.parse(self.moves)
+        return data.PartitionEdits.parse(self.moves)
 
     @property
     def client_count(self) -> int:
@@ -367,13 +364,13 @@ class Settings:
         return data.parse_client_indices("unseen", self.unseen, self.client_count)
 
     @property
-    def members(self) -> ClientIndices:
+    def participating_clients(self) -> ClientIndices:
         """The clients that take part."""
         return data.list_present_clients(
             self.client_count, self.absent_clients, self.unseen_clients
         )
 
-    def federation(self) -> Federation:
+    def make_federation(self) -> Federation:
         """Make the federation of these settings: the data set, divided among the clients."""
         return make_federation_with_public_data(**self.list_all_federation_arguments())
 
@@ -384,24 +381,24 @@ class Settings:
         return {
             "dataset": self.dataset,
             "public": self.public,
-            "reads_features": self.reads_features,
+            "reads_frozen_features": self.reads_frozen_features,
             **self.list_nondefault_federation_options(),
         }
 
-    def data(self) -> Dataset:
+    def load_dataset(self) -> Dataset:
         """Load the data set of these settings, with the public samples of `public`."""
         dataset = data.add_public_part(data.load(self.dataset), self.public)
-        return replace_images_by_features(dataset) if self.reads_features else dataset
+        return replace_images_by_features(dataset) if self.reads_frozen_features else dataset
 
     @property
-    def reads_features(self) -> bool:
+    def reads_frozen_features(self) -> bool:
         """Whether networks read the features that a frozen body makes of the images."""
         return self.transform == data.SEEN
 
-    def describe_dataset(self) -> Description:
+    def describe_dataset(self) -> DatasetDescription:
         """Describe the data set without loading it."""
         about = data.describe_dataset_with_public_part(data.describe(self.dataset), self.public)
-        return describe_dataset_as_features(about) if self.reads_features else about
+        return describe_dataset_as_features(about) if self.reads_frozen_features else about
 
     def to_keywords(self) -> SettingsByName:
         """Return keyword arguments, as for `job`, from which `make` makes these settings again."""
@@ -435,7 +432,7 @@ def find_settings_declared_by_preset(
     if len(shape) != 3:
         names -= {"transform"}  # which is for images only
     return get_values_without_sources(
-        setup.apply_rows_for_dataset_and_alpha(dataset, alpha, shape).select_declared_lines(
+        setup.copy_with_values_for_dataset_and_alpha(dataset, alpha, shape).select_declared_values(
             tuple(names)
         )
     )
@@ -464,7 +461,7 @@ def resolve_device(device: str) -> str:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MethodRunPlan:
     """Everything that follows from `settings` for one method.
 
     architectures: (name, input_shape, classes, width) of each client that takes part, then of each absent client
@@ -506,19 +503,23 @@ class Plan:
         """How every network's first layer scales images."""
         return data.parse_input_scale(self.settings.transform)
 
-    def compute_mean_local_passes(self, training_samples: int) -> MeanPassesPerClient:
+    def compute_mean_local_passes(self, training_sample_count: int) -> MeanPassesPerClient:
         """Compute how often a client trains on its own data in the whole run, as the mean over
         clients. This compares the local work of methods.
 
-        training_samples: number of samples in the whole training set
+        training_sample_count: number of samples in the whole training set
         """
         mean_samples = (
-            training_samples * (1 - self.share_held_out_of_local_training) / self.settings.clients
+            training_sample_count
+            * (1 - self.share_held_out_of_local_training)
+            / self.settings.clients
         )
-        return self.method.local_passes(self.recipe, [mean_samples] * len(self.settings.members))
+        return self.method.local_passes(
+            self.recipe, [mean_samples] * len(self.settings.participating_clients)
+        )
 
     @property
-    def has_lying_clients(self) -> bool:
+    def has_clients_that_lie_when_predicting(self) -> bool:
         """Whether poisoned clients train and send honestly, but lie when they predict."""
         return self.settings.poison.partition(":")[0] == "lie"
 
@@ -539,10 +540,10 @@ class Plan:
         }
         if self.input_scale != "none":
             content["scale"] = self.input_scale
-        if settings.poison != "none" and not self.has_lying_clients:
+        if settings.poison != "none" and not self.has_clients_that_lie_when_predicting:
             content["poison"] = settings.poison
         layouts = {name: MODELS[name].layout for name, *_ in self.architectures}
-        return hash_json_content(content | hash_user_functions_if_any(layouts))
+        return hash_json_content(content | hash_functions_from_outside_package(layouts))
 
     def hash_settings_of_run(self) -> str:
         """Compute the key of the whole run."""
@@ -553,36 +554,36 @@ class Plan:
             "method": {
                 "name": self.method_name,
                 **dataclasses.asdict(self.method),
-                **hash_user_functions_if_any(functions),
+                **hash_functions_from_outside_package(functions),
             },
             "preset": self.settings.preset,
             "code": hash_method_code(cls),  # type: ignore[arg-type]
         }
-        if self.has_lying_clients:
+        if self.has_clients_that_lie_when_predicting:
             content["poison"] = self.settings.poison
         return hash_json_content(content)
 
 
-def make_plans(settings: Settings, methods: Sequence[str]) -> list[Plan]:
-    """Make a Plan for each method, in order. UsageError for an override that is not a field of a
+def make_plans(settings: Settings, method_names: Sequence[str]) -> list[MethodRunPlan]:
+    """Make a MethodRunPlan for each method, in order. UsageError for an override that is not a field of a
     method or recipe.
     """
-    for name in methods:
+    for name in method_names:
         check_allowed_name("method", name, METHODS)
-    if not methods:
+    if not method_names:
         raise UsageError(f"No method was chosen; choose at least one of: {', '.join(METHODS)}.")
     overrides = dict(settings.overrides)
-    check_override_names(overrides, methods)
-    return [make_plan(settings, METHODS[name], overrides) for name in methods]
+    check_override_names(overrides, method_names)
+    return [make_plan(settings, METHODS[name], overrides) for name in method_names]
 
 
-def check_override_names(override_names: Iterable[str], methods: Sequence[str]) -> None:
+def check_override_names(override_names: Iterable[str], method_names: Sequence[str]) -> None:
     """Raise UsageError for an override that is neither a field of the recipe nor a knob of one of
     these methods.
     """
     short = set(RECIPE_FIELDS)
     qualified = set()
-    for method in methods:
+    for method in method_names:
         for knob in (FEATURES, *(knob.name for knob in METHODS[method].fields())):
             short.add(knob)
             qualified.add(f"{method}.{knob}")
@@ -597,43 +598,55 @@ def list_setting_names() -> set[str]:
 
 
 def make_plan(
-    settings: Settings, method_class: type[Method], overrides: Mapping[str, SettingValue]
-) -> Plan:
+    settings: Settings,
+    method_class: type[Method],
+    recipe_and_knob_overrides: Mapping[str, SettingValue],
+) -> MethodRunPlan:
     """Make the plan of one method."""
     method_name = method_class.info.name
     knobs = {knob.name for knob in method_class.fields()}
     if FEATURES not in knobs:
-        settings = copy_settings_with_features_of_networks(settings, method_class, overrides)
-    about: Description = settings.describe_dataset()
-    setup = SETUPS[settings.preset].apply_rows_for_dataset_and_alpha(
+        settings = apply_features_override_to_transform(
+            settings, method_class, recipe_and_knob_overrides
+        )
+    about: DatasetDescription = settings.describe_dataset()
+    setup = SETUPS[settings.preset].copy_with_values_for_dataset_and_alpha(
         settings.dataset, settings.alpha, about.input_shape
     )
     model = choose_client_model(settings, setup, method_class, about)
     of_all = assign_architectures_to_clients(model, settings.client_count, about)
-    networks = tuple(of_all[k] for k in (*settings.members, *settings.absent_clients))
+    networks = tuple(of_all[k] for k in (*settings.participating_clients, *settings.absent_clients))
     is_convolutional = any(MODELS[name].required_sample_kind for name, *_ in networks)
-    declared = get_values_without_sources(setup.select_declared_lines(tuple(knobs), method_name))
-    knob_values = select_overrides_of_knobs(method_name, knobs, overrides)
+    declared = get_values_without_sources(setup.select_declared_values(tuple(knobs), method_name))
+    knob_values = select_overrides_of_knobs(method_name, knobs, recipe_and_knob_overrides)
     method = method_class.configure(convolutions=is_convolutional, **{**declared, **knob_values})
     recipe = make_shared_recipe(settings, setup, about, is_convolutional)
     # A method's own `epochs` are not local ones.
     recipe_names = [name for name in RECIPE_FIELDS if name not in knobs]
     declared_recipe = get_values_without_sources(
-        setup.select_declared_lines(recipe_names, method_name)
+        setup.select_declared_values(recipe_names, method_name)
     )
-    changes = {name: value for name, value in declared_recipe.items() if name not in overrides}
-    return Plan(settings, method, networks, dataclasses.replace(recipe, **changes), about.digest)
+    changes = {}
+    for name, value in declared_recipe.items():
+        if name not in recipe_and_knob_overrides:
+            changes[name] = value
+    recipe = dataclasses.replace(recipe, **changes)
+    return MethodRunPlan(settings, method, networks, recipe, about.digest)
 
 
-def copy_settings_with_features_of_networks(
-    settings: Settings, method_class: type[Method], overrides: Mapping[str, SettingValue]
+def apply_features_override_to_transform(
+    settings: Settings,
+    method_class: type[Method],
+    recipe_and_knob_overrides: Mapping[str, SettingValue],
 ) -> Settings:
     """Return the settings for a method without the knob `features`, where this chooses what the
     networks read.
 
     Raises UsageError for features that networks cannot read.
     """
-    features = overrides.get(f"{method_class.info.name}.{FEATURES}", overrides.get(FEATURES))
+    qualified_name = f"{method_class.info.name}.{FEATURES}"
+    shared_features = recipe_and_knob_overrides.get(FEATURES)
+    features = recipe_and_knob_overrides.get(qualified_name, shared_features)
     if features is None:
         return settings
     if features not in ("pixels", data.SEEN):
@@ -647,35 +660,37 @@ def copy_settings_with_features_of_networks(
 
 
 def select_overrides_of_knobs(
-    method: str, knobs: Iterable[str], overrides: Mapping[str, SettingValue]
+    method_name: str,
+    knob_names: Iterable[str],
+    recipe_and_knob_overrides: Mapping[str, SettingValue],
 ) -> SettingsByName:
-    """Select the overrides of a method's `knobs`, by the knob's name.
+    """Select the overrides of a method's knobs, by the knob's name.
 
     A plain name that is also a field of the recipe (`epochs`) means the recipe; `dense.epochs`
     means the knob.
     """
     plain = {}
     qualified = {}
-    for name, value in overrides.items():
+    for name, value in recipe_and_knob_overrides.items():
         owner, dot, knob = name.partition(".")
-        if name in knobs and name not in RECIPE_FIELDS:
+        if name in knob_names and name not in RECIPE_FIELDS:
             plain[name] = value
-        elif dot and owner == method and (knob != FEATURES or knob in knobs):
+        elif dot and owner == method_name and (knob != FEATURES or knob in knob_names):
             qualified[knob] = value
     return plain | qualified
 
 
 def make_shared_recipe(
-    settings: Settings, setup: Setup, data_description: Description, uses_convolutions: bool
+    settings: Settings, preset: Setup, data_description: DatasetDescription, has_convolutions: bool
 ) -> Recipe:
     """Make the clients' recipe for all methods of the set-up, with the values that a person has
     changed.
     """
-    if setup.name == CLASSROOM:
-        recipe = make_recipe_for_classroom(data_description.n_train, uses_convolutions)
+    if preset.name == CLASSROOM:
+        recipe = make_recipe_for_classroom(data_description.n_train, has_convolutions)
     else:
         recipe = Recipe()
-    changes = get_values_without_sources(setup.select_declared_lines(RECIPE_FIELDS))
+    changes = get_values_without_sources(preset.select_declared_values(RECIPE_FIELDS))
     augmentation = data.parse_augmentation(settings.transform)
     if augmentation != "none":
         changes["augmentation"] = augmentation
@@ -686,7 +701,10 @@ def make_shared_recipe(
 
 
 def choose_client_model(
-    settings: Settings, setup: Setup, method_class: type[Method], data_description: Description
+    settings: Settings,
+    preset: Setup,
+    method_class: type[Method],
+    data_description: DatasetDescription,
 ) -> str:
     """Choose the clients' model: the one that a person has chosen, else the set-up's.
 
@@ -695,7 +713,7 @@ def choose_client_model(
     """
     if settings.model != "auto":
         return settings.model
-    lines = setup.block.shared
+    lines = preset.block.shared
     if "model" not in lines or len(data_description.input_shape) != 3:
         return choose_default_model_name(data_description.input_shape)
     if "one_model" in lines and "one architecture" in method_class.info.needs:
@@ -704,14 +722,14 @@ def choose_client_model(
 
 
 def assign_architectures_to_clients(
-    model_names: str, client_count: int, data_description: Description
+    model_names_joined_by_commas: str, client_count: int, data_description: DatasetDescription
 ) -> tuple[Architecture, ...]:
     """Assign an architecture to each client.
 
-    model_names: `name`, `name:width`, or several of them joined by commas, which are assigned in turn
+    model_names_joined_by_commas: each is `name` or `name:width`; they are assigned in turn
     """
     kinds = []
-    for name, width in parse_models(model_names, data_description.input_shape):
+    for name, width in parse_models(model_names_joined_by_commas, data_description.input_shape):
         kinds.append(
             (
                 name,

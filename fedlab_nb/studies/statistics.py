@@ -31,15 +31,18 @@ LEAST_SEEDS_OF_A_BAND = 5
 
 
 @functools.cache
-def compute_two_sided_t_quantile(degrees_of_freedom: float, level: float = LEVEL) -> float:
-    """The half width of a two-sided band of `level` in standard errors; 4.30 for three seeds, 2.26 for ten.
+def compute_two_sided_t_quantile(
+    degrees_of_freedom: float, confidence_level: float = LEVEL
+) -> float:
+    """Compute the half width of a two-sided band of `confidence_level` in standard errors; 4.30 for three seeds,
+    2.26 for ten.
 
     >>> round(compute_two_sided_t_quantile(2), 2), round(compute_two_sided_t_quantile(9), 2)
     (4.3, 2.26)
     """
     from scipy.special import stdtrit
 
-    return float(stdtrit(degrees_of_freedom, (1 + level) / 2))
+    return float(stdtrit(degrees_of_freedom, (1 + confidence_level) / 2))
 
 
 @dataclass(frozen=True)
@@ -85,26 +88,30 @@ class Band:
         return "clear" if abs(self.mean) > self.half_width else "within the noise"
 
 
-def compute_band(values: Mapping[Seed, float] | Sequence[float], level: float = LEVEL) -> Band:
-    """The mean of `values` (at least one, a list or by seed) with its band.
+def compute_band(
+    values: Mapping[Seed, float] | Sequence[float], confidence_level: float = LEVEL
+) -> Band:
+    """Compute the mean of `values` (at least one, a list or by seed) with its band.
 
     >>> compute_band([0.5, 0.6, 0.7]).half_width.__round__(3)
     0.248
     """
     if isinstance(values, Mapping):
         values = list(values.values())
-    return _compute_band_of_tuple(tuple(values), level)
+    return _compute_band_of_tuple(tuple(values), confidence_level)
 
 
 # Pictures ask for the same bands again and again, and `stdev` computes with fractions.
 @functools.lru_cache(maxsize=4096)
-def _compute_band_of_tuple(values: tuple[float, ...], level: float) -> Band:
+def _compute_band_of_tuple(values: tuple[float, ...], confidence_level: float) -> Band:
     """`compute_band` of a tuple."""
     n = len(values)
     if n < 2:
         return Band(fmean(values), math.nan, n)
     standard_error = stdev(values) / math.sqrt(n)
-    return Band(fmean(values), compute_two_sided_t_quantile(n - 1, level) * standard_error, n)
+    return Band(
+        fmean(values), compute_two_sided_t_quantile(n - 1, confidence_level) * standard_error, n
+    )
 
 
 def difference(
@@ -128,9 +135,9 @@ def difference(
 
 
 def compute_welch_band(
-    first_values: Sequence[float], second_values: Sequence[float], level: float = LEVEL
+    first_values: Sequence[float], second_values: Sequence[float], confidence_level: float = LEVEL
 ) -> Band:
-    """Mean of `first_values` minus mean of `second_values` for independent samples, with Welch's
+    """Compute the mean of `first_values` minus mean of `second_values` for independent samples, with Welch's
     degrees of freedom."""
     gap = fmean(first_values) - fmean(second_values)
     n = min(len(first_values), len(second_values))
@@ -138,12 +145,12 @@ def compute_welch_band(
         return Band(gap, math.nan, n)
     variances = (variance(first_values), variance(second_values))
     counts = (len(first_values), len(second_values))
-    half_width = compute_welch_half_width(variances, counts, level)
+    half_width = compute_welch_half_width(variances, counts, confidence_level)
     return Band(gap, half_width, n, compute_welch_degrees_of_freedom(variances, counts))
 
 
 def compute_welch_half_width(
-    variances: tuple[float, float], sample_counts: tuple[int, int], level: float = LEVEL
+    variances: tuple[float, float], sample_counts: tuple[int, int], confidence_level: float = LEVEL
 ) -> float:
     """Half the width of Welch's interval of the difference of two means of independent values.
 
@@ -156,7 +163,7 @@ def compute_welch_half_width(
     if squared_error == 0:
         return 0.0
     degrees = compute_welch_degrees_of_freedom(variances, sample_counts)
-    return compute_two_sided_t_quantile(degrees, level) * math.sqrt(squared_error)
+    return compute_two_sided_t_quantile(degrees, confidence_level) * math.sqrt(squared_error)
 
 
 def compute_welch_degrees_of_freedom(
@@ -177,8 +184,9 @@ def compute_welch_degrees_of_freedom(
     return (squared_error_a + squared_error_b) ** 2 / denominator
 
 
-def compute_band_over_images(values: ValuesBySeedAndImage, level: float = LEVEL) -> Band:
-    """The mean of `values [S, N]`, one for each seed and test image, with a band for other seeds and other images.
+def compute_band_over_images(values: ValuesBySeedAndImage, confidence_level: float = LEVEL) -> Band:
+    """Compute the mean of `values [S, N]`, one for each seed and test image, with a band for other seeds and other
+    images.
 
     Seeds and images are crossed random effects: the variance of the mean is (MS_seeds + MS_images - MS_rest) / (S N)
     (Cornfield and Tukey 1956), with Satterthwaite's degrees of freedom. With one seed there is no band.
@@ -204,17 +212,20 @@ def compute_band_over_images(values: ValuesBySeedAndImage, level: float = LEVEL)
         + rest_squares**2 / rest_degrees
     )
     degrees = spread**2 / denominator if denominator else seed_degrees
-    half_width = compute_two_sided_t_quantile(degrees, level) * math.sqrt(spread / values.size)
+    half_width = compute_two_sided_t_quantile(degrees, confidence_level) * math.sqrt(
+        spread / values.size
+    )
     return Band(float(mean), half_width, seeds, degrees)
 
 
 def list_verdicts_with_holm_correction(
-    differences: Sequence[Band], level: float = LEVEL
+    differences: Sequence[Band], confidence_level: float = LEVEL
 ) -> list[Verdict]:
-    """Verdicts on m differences at once (Holm 1979).
+    """List the verdicts on m differences at once (Holm 1979).
 
-    The probability that any of them is wrongly called clear is at most 1 - `level`. The smallest p-value must be at
-    most (1 - level)/m, the next one (1 - level)/(m - 1), and so on, until the first that is larger.
+    The probability that any of them is wrongly called clear is at most 1 - `confidence_level`. The smallest
+    p-value must be at most (1 - confidence_level)/m, the next one (1 - confidence_level)/(m - 1), and so on, until
+    the first that is larger.
     """
     verdicts = [difference.verdict for difference in differences]
     p_values = {}
@@ -224,13 +235,13 @@ def list_verdicts_with_holm_correction(
     ascending = sorted(p_values, key=lambda i: p_values[i])
     is_clear = True
     for rank, i in enumerate(ascending):
-        is_clear = is_clear and p_values[i] <= (1 - level) / (len(p_values) - rank)
+        is_clear = is_clear and p_values[i] <= (1 - confidence_level) / (len(p_values) - rank)
         verdicts[i] = "clear" if is_clear else "within the noise"
     return verdicts
 
 
 def compute_p_value_of_95_percent_band(difference: Band) -> float:
-    """The two-sided p-value of a clear difference with a 95 % band; 1 for one within the noise."""
+    """Compute the two-sided p-value of a clear difference with a 95 % band; 1 for one within the noise."""
     from scipy.special import stdtr
 
     if difference.verdict != "clear":
@@ -247,7 +258,7 @@ def compute_p_value_of_95_percent_band(difference: Band) -> float:
 def compute_mean_ranks(
     values_by_method: Mapping[MethodName, Mapping[Seed, float]],
 ) -> MeanRankByMethod:
-    """The mean rank of each method over the seeds that all methods have, the best (1) first.
+    """Compute the mean rank of each method over the seeds that all methods have, the best (1) first.
 
     Methods that tie share the mean of their ranks.
     """

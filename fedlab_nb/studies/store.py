@@ -78,7 +78,7 @@ class Store:
         if not (self.folder / key).is_dir():
             return None
         try:
-            entry = self.read(key)
+            entry = self.read_or_raise(key)
         except Exception as error:  # of any kind, since a foreign file must not stop a run
             warnings.warn(
                 f"Ignored the stored entry {self.folder / key}: {error}.",
@@ -90,7 +90,7 @@ class Store:
             os.utime(self.folder / key / "entry.json")  # it was used now
         return entry
 
-    def read(self, key: str) -> StoredEntry:
+    def read_or_raise(self, key: str) -> StoredEntry:
         """Read the entry of `key`. Raises any kind of exception for an invalid one."""
         entry = self.folder / key
         head = json.loads((entry / "entry.json").read_text(encoding="utf-8"))
@@ -102,7 +102,7 @@ class Store:
         with np.load(entry / "arrays.npz", allow_pickle=False) as arrays:
             return StoredEntry(head["values"], {name: arrays[name] for name in arrays.files})
 
-    def store_entry_if_possible(
+    def write_entry_if_possible(
         self, key: str, values: Mapping[str, JsonValue], arrays: Mapping[str, np.ndarray]
     ) -> bool:
         """Keep an entry; whether that was possible. If not (no room, no permission), a StoreWarning
@@ -152,7 +152,7 @@ class TrainedEntry(TypedDict):
     seconds: float
 
 
-class TrainedClients:
+class TrainedClientsCache:
     """The cache of trained clients, so that every method of a comparison begins with the same ones.
 
     A few entries are in memory, all of them in the store.
@@ -197,7 +197,7 @@ class TrainedClients:
             "history": entry["history"],
             "seconds": entry["seconds"],
         }
-        store.store_entry_if_possible(key, values, arrays)
+        store.write_entry_if_possible(key, values, arrays)
 
     def _put_in_memory(self, key: str, entry: TrainedEntry) -> None:
         self._memory[key] = entry
@@ -219,7 +219,7 @@ def unpack_client_states(
 
 
 @dataclass(frozen=True)
-class EntryFolder:
+class StoredEntryFolder:
     """One entry of the store. `used`: when it was written or last read, in seconds since 1970."""
 
     kind: str
@@ -237,11 +237,11 @@ class EntryFolder:
     def is_readable_and_valid(self) -> bool:
         """Whether it can be read and is valid."""
         with suppress(Exception):  # of any kind, as foreign files may be there
-            return bool(Store(self.kind).read(self.path.name))
+            return bool(Store(self.kind).read_or_raise(self.path.name))
         return False
 
 
-def list_entries_oldest_first() -> list[EntryFolder]:
+def list_entries_least_recently_used_first() -> list[StoredEntryFolder]:
     """List all entries, the least recently used one first. Anything else in the folder is ignored."""
     entries = []
     for kind in KINDS:
@@ -253,18 +253,18 @@ def list_entries_oldest_first() -> list[EntryFolder]:
                 files = [file.stat() for file in path.iterdir()]
                 used = max((stat.st_mtime for stat in files), default=path.stat().st_mtime)
                 size = sum(stat.st_size for stat in files)
-                entries.append(EntryFolder(kind, path, size, used))
+                entries.append(StoredEntryFolder(kind, path, size, used))
     return sorted(entries, key=lambda entry: entry.used)
 
 
-def delete_entries_and_count_freed_bytes(entries: Sequence[EntryFolder]) -> int:
+def delete_entries_and_count_freed_bytes(entries: Sequence[StoredEntryFolder]) -> int:
     """Remove entries; returns the bytes that became free."""
     for entry in entries:
         shutil.rmtree(entry.path, ignore_errors=True)
     return sum(entry.bytes for entry in entries)
 
 
-class PruneResult(NamedTuple):
+class DeletedEntriesAndFreedBytes(NamedTuple):
     """How many entries were deleted, and how many bytes became free."""
 
     entries: int
@@ -275,17 +275,18 @@ def prune_entries(
     *,
     unused_days: float | None = None,
     should_delete_other_versions: bool = False,
-    size_limit: str | float | None = None,
-) -> PruneResult:
+    size_limit_in_bytes_or_text: str | float | None = None,
+) -> DeletedEntriesAndFreedBytes:
     """Delete entries of the store; returns how many, and the bytes that became free.
 
     unused_days: delete entries that were not used for this many days
     should_delete_other_versions: whether to delete entries of other versions of the code or of torch
-    size_limit: then delete the least recently used entries until the store is no larger ("500MB", or bytes)
+    size_limit_in_bytes_or_text: then delete the least recently used entries until the store is no larger; bytes,
+        or a text such as "500MB"
     """
     unwanted = []
     remaining = []
-    for entry in list_entries_oldest_first():
+    for entry in list_entries_least_recently_used_first():
         is_old = unused_days is not None and entry.used < time.time() - unused_days * DAY
         is_foreign = (
             should_delete_other_versions
@@ -296,14 +297,18 @@ def prune_entries(
             unwanted.append(entry)
         else:
             remaining.append(entry)
-    if size_limit is not None:
-        unwanted += find_oldest_entries_beyond_limit(remaining, parse_size_in_bytes(size_limit))
-    return PruneResult(len(unwanted), delete_entries_and_count_freed_bytes(unwanted))
+    if size_limit_in_bytes_or_text is not None:
+        unwanted += find_least_recently_used_entries_beyond_limit(
+            remaining, parse_size_in_bytes(size_limit_in_bytes_or_text)
+        )
+    return DeletedEntriesAndFreedBytes(
+        len(unwanted), delete_entries_and_count_freed_bytes(unwanted)
+    )
 
 
-def find_oldest_entries_beyond_limit(
-    entries: Sequence[EntryFolder], limit_in_bytes: float
-) -> list[EntryFolder]:
+def find_least_recently_used_entries_beyond_limit(
+    entries: Sequence[StoredEntryFolder], limit_in_bytes: float
+) -> list[StoredEntryFolder]:
     """Find the entries to delete so that the others fit into `limit_in_bytes` bytes.
 
     entries: the least recently used ones first
@@ -318,12 +323,16 @@ def find_oldest_entries_beyond_limit(
     return oldest
 
 
-def find_damaged_entries() -> list[EntryFolder]:
+def find_damaged_entries() -> list[StoredEntryFolder]:
     """Find the invalid entries: half-written, damaged or foreign ones."""
-    return [entry for entry in list_entries_oldest_first() if not entry.is_readable_and_valid()]
+    return [
+        entry
+        for entry in list_entries_least_recently_used_first()
+        if not entry.is_readable_and_valid()
+    ]
 
 
-def delete_oldest_entries_beyond_limit_every_100_calls() -> None:
+def delete_least_recently_used_entries_every_100_calls() -> None:
     """If the store is larger than its limit, delete the least recently used entries down to nine
     tenths of it.
 
@@ -331,13 +340,15 @@ def delete_oldest_entries_beyond_limit_every_100_calls() -> None:
     """
     if next(_limit_calls) % LIMIT_CHECK_INTERVAL:
         return
-    limit = read_store_limit_in_bytes()
-    entries = list_entries_oldest_first()
+    limit = read_store_limit_in_bytes_or_0_for_none()
+    entries = list_entries_least_recently_used_first()
     if limit and sum(entry.bytes for entry in entries) > limit:
-        delete_entries_and_count_freed_bytes(find_oldest_entries_beyond_limit(entries, 0.9 * limit))
+        delete_entries_and_count_freed_bytes(
+            find_least_recently_used_entries_beyond_limit(entries, 0.9 * limit)
+        )
 
 
-def read_store_limit_in_bytes() -> float:
+def read_store_limit_in_bytes_or_0_for_none() -> float:
     """Read the store's limit in bytes; 0 for none."""
     try:
         return parse_size_in_bytes(os.environ.get("FEDLAB_NB_STORE_LIMIT", DEFAULT_LIMIT))
@@ -345,15 +356,15 @@ def read_store_limit_in_bytes() -> float:
         raise UsageError(f"FEDLAB_NB_STORE_LIMIT is set wrongly: {error}") from None
 
 
-def parse_size_in_bytes(size: str | float) -> float:
+def parse_size_in_bytes(size_in_bytes_or_text: str | float) -> float:
     """Parse a size: 500 -> 500, "1.5 GB" -> 1.5e9. UsageError for anything else.
 
     >>> parse_size_in_bytes("1.5 GB"), parse_size_in_bytes("20kB")
     (1500000000.0, 20000.0)
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?b?)\s*", str(size).lower())
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?b?)\s*", str(size_in_bytes_or_text).lower())
     if match is None or match[2] not in UNITS:
         raise UsageError(
-            f"{size!r} is not a size; give a number of bytes, or one such as 500MB or 2GB."
+            f"{size_in_bytes_or_text!r} is not a size; give a number of bytes, or one such as 500MB or 2GB."
         )
     return float(match[1]) * UNITS[match[2]]

@@ -101,19 +101,19 @@ def find_only_row_of_series(
     return fitting[0]
 
 
-class AxisValue(NamedTuple):
+class AxisNameAndValue(NamedTuple):
     """An axis of a study and one of its values, both as text."""
 
     axis: str
     value: str
 
 
-def parse_axis_values(text: str) -> Iterator[AxisValue]:
+def parse_axis_values(axes_in_brackets: str) -> Iterator[AxisNameAndValue]:
     """Parse the axes in brackets: "alpha=0.1, ee=True" gives ("alpha", "0.1"), ("ee", "True")."""
-    for part in text.replace(" ", "").split(","):
+    for part in axes_in_brackets.replace(" ", "").split(","):
         if part:
             axis, _, value = part.partition("=")
-            yield AxisValue(axis, value)
+            yield AxisNameAndValue(axis, value)
 
 
 def get_axis_value(row: StoredRow, axis_name: str) -> str:
@@ -125,17 +125,17 @@ def get_axis_value(row: StoredRow, axis_name: str) -> str:
 
 
 # ----------------------------------------------------------------------------- how a text has them
-def parse_seed_range(text: str) -> range:
+def parse_seed_range(seed_or_range: str) -> range:
     """Parse "3" or "0-2" as seeds."""
-    first, _, last = text.partition("-")
+    first, _, last = seed_or_range.partition("-")
     return range(int(first), int(last or first) + 1)
 
 
-def select_values_of_seeds(values: ValuesBySeed, seed_range: str) -> ValuesBySeed:
-    """Select the values of the seeds "3" or "0-2"; all values if `seed_range` is empty."""
-    if not seed_range:
+def select_values_of_seeds_or_all(values: ValuesBySeed, seed_range_or_empty: str) -> ValuesBySeed:
+    """Select the values of the seeds "3" or "0-2"; all values if `seed_range_or_empty` is empty."""
+    if not seed_range_or_empty:
         return values
-    wanted_seeds = parse_seed_range(seed_range)
+    wanted_seeds = parse_seed_range(seed_range_or_empty)
     return {seed: value for seed, value in values.items() if seed in wanted_seeds}
 
 

@@ -83,11 +83,11 @@ class StoredTable:
         return first_row["seeds"]
 
     def get_options_of_method(self, method: str) -> SettingsByName:
-        """The settings of a method's runs, by qualified name: `recipe.epochs`, `fens.rounds`."""
+        """Return the settings of a method's runs, by qualified name: `recipe.epochs`, `fens.rounds`."""
         return next(row["made"] for (name, _, _), row in self.rows.items() if name == method)
 
-    def title(self, method: str) -> str:
-        """The title of a method's runs in the table."""
+    def get_title_of_method(self, method: str) -> str:
+        """Return the title of a method's runs in the table."""
         options = self.get_options_of_method(method)
         plain = {name.removeprefix(f"{method}."): value for name, value in options.items()}
         return choose_method_label(method, plain)
@@ -107,30 +107,34 @@ class StoredTable:
         pairs = zip(row["seeds"], row[column], strict=True)
         return {seed: value for seed, value in pairs if value is not None}
 
-    def accuracies(self, method: str, alpha: float, client_count: int) -> ValuesBySeed:
+    def get_accuracies_by_seed(self, method: str, alpha: float, client_count: int) -> ValuesBySeed:
         """{seed: accuracy} of one stored setting."""
         return self.get_values_by_seed("accuracy", method, alpha, client_count)
 
     def compute_mean_seconds_by_method(self) -> MeanSecondsByMethod:
-        """{method: mean seconds of a run}, training of the clients included."""
+        """Compute {method: mean seconds of a run}, training of the clients included."""
         seconds: dict[str, list[float]] = {}
         for (name, _, _), row in self.rows.items():
             runs = zip(row["seconds_local"], row["seconds_method"], strict=True)
             seconds.setdefault(name, []).extend(local + method for local, method in runs)
         return {name: fmean(method_seconds) for name, method_seconds in seconds.items()}
 
-    def list_accuracies_by_alpha(self, method: str, client_count: int) -> AccuraciesByAlphaAndSeed:
+    def get_accuracies_by_alpha_and_seed(
+        self, method: str, client_count: int
+    ) -> AccuraciesByAlphaAndSeed:
         """{alpha: {seed: accuracy}} at a stored number of clients."""
-        return {alpha: self.accuracies(method, alpha, client_count) for alpha in self.alphas}
+        return {
+            alpha: self.get_accuracies_by_seed(method, alpha, client_count) for alpha in self.alphas
+        }
 
     def find_nearest_client_count(self, client_count: float) -> int:
-        """The stored number of clients nearest to `client_count`, on a logarithmic scale."""
+        """Find the stored number of clients nearest to `client_count`, on a logarithmic scale."""
         return min(self.client_counts, key=lambda m: abs(math.log(m / max(client_count, 1))))
 
 
 @lru_cache(maxsize=len(SETS))
 def load(dataset: str = DIGITS) -> StoredTable:
-    """The table of a data set that came with the package; FedlabError if there is none."""
+    """Load the table of a data set that came with the package; FedlabError if there is none."""
     about, rows = read_stored_rows(make_path_of_stored_rows("stored", dataset))
     by_setting = {}
     for row in rows:

@@ -17,7 +17,7 @@ StoredRow = dict[str, JsonValue]
 
 
 def make_path_of_stored_rows(row_kind: Literal["stored", "tuning"], dataset: str) -> Path:
-    """The path of the rows of a kind ("stored", "tuning") of a data set; the file may be missing."""
+    """Make the path of the rows of a kind ("stored", "tuning") of a data set; the file may be missing."""
     return FOLDER / f"{row_kind}-{dataset.replace(':', '')}.json"
 
 
@@ -45,6 +45,6 @@ def read_stored_rows(path: Path) -> StoredRows:
         raise FedlabError(f"The stored results in {path.name} cannot be read: {error!r}.") from None
 
 
-def make_unique_row_key(row: StoredRow) -> str:
-    """A key that is different for each row of a study."""
+def make_json_key_of_row(row: StoredRow) -> str:
+    """Make a key that is different for each row of a study."""
     return json.dumps([row["runs"], row["method"], row["at"]], sort_keys=True)

@@ -407,7 +407,7 @@ def run_federation(name, dataset, setting):
                 continue
             accuracy = {o.settings.seed: o.accuracy for o in outcomes}
             sent = fmean(o.bytes_up + o.bytes_down for o in outcomes)
-            clients = len(outcomes[0].settings.members)
+            clients = len(outcomes[0].settings.participating_clients)
             candidates.append(Candidate(method, options, accuracy, sent / clients))
     return StudiedFederation(name, name, candidates)
 

@@ -61,7 +61,7 @@ def open_page(browser, address):
 
 def load_accuracies(method, alpha, clients=10):
     """{seed: accuracy} of the stored results."""
-    return load().accuracies(method, alpha, clients)
+    return load().get_accuracies_by_seed(method, alpha, clients)
 
 
 def read_text(page, css):
@@ -404,7 +404,7 @@ def test_another_data_set_is_another_page(open_page):
     assert "--dataset glyphs:16g" in read_text(page, "#command")
     assert page.locator(".source select").input_value() == "glyphs:16g"
     assert "data=glyphs:16g" in page.url.replace("%3A", ":")
-    band = compute_band(load("glyphs:16g").accuracies("fens", 0.1, 10))
+    band = compute_band(load("glyphs:16g").get_accuracies_by_seed("fens", 0.1, 10))
     assert read_text(page, "#bars [data-m=fens] .number") == format_percent_band(band)
     assert "glyphs" in read_text(page, "#stored") and measure_overflow(page) <= 0
     page.locator("button.run").click()  # the page trains no networks for it, and adds up sums

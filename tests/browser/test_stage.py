@@ -11,7 +11,7 @@ from accessible import find_barriers
 from lab_steps import PATIENCE
 from playwright.sync_api import expect
 
-from fedlab_nb.data import Edits, federate
+from fedlab_nb.data import PartitionEdits, federate
 from fedlab_nb.front import HERE as FRONT
 from fedlab_nb.live import page as static
 
@@ -252,7 +252,7 @@ def test_fifty_throws_keep_every_sample_once_and_undo_restores(window, shards):
     after = window.evaluate("window.shards")
     assert sorted(sum(after, [])) == [*range(len(labels))]
     text = ", ".join(map(write_move, moves))
-    expected = Edits.parse(text).apply(shards, np.array(labels))
+    expected = PartitionEdits.parse(text).apply(shards, np.array(labels))
     assert after == [shard.tolist() for shard in expected]
     assert after != before
     for _ in range(50):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-from byte_formulas import ccvr_bytes
+from byte_formulas import count_ccvr_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -298,12 +298,12 @@ def test_fens_byte_ratios_are_those_printed_in_the_paper():
 
 
 def test_bytes_of_ccvr_statistics_are_those_printed_and_those_sent():
-    assert ccvr_bytes(256, 10) / MIB == pytest.approx(2.5, abs=0.05)
-    assert ccvr_bytes(256, 100) / MIB == pytest.approx(25.1, abs=0.05)
+    assert count_ccvr_bytes(256, 10) / MIB == pytest.approx(2.5, abs=0.05)
+    assert count_ccvr_bytes(256, 100) / MIB == pytest.approx(25.1, abs=0.05)
     link = Link(1)
     link.up(
         0,
         [(torch.zeros(5), pack_upper_triangle(torch.eye(5))) for _ in range(3)],
         phase="statistics",
     )
-    assert link.ledger.up == ccvr_bytes(5, 3, symmetric=True)
+    assert link.ledger.up == count_ccvr_bytes(5, 3, symmetric=True)

@@ -97,7 +97,7 @@ def test_golomb_positions_cost_little_more_than_their_entropy():
 @pytest.mark.parametrize("keep", [0.5, 0.4])
 def test_bytes_follow_the_formula(d, keep, ternary):
     message = pack_largest_entries(draw_vector(d), keep, ternary=ternary)
-    formula = byte_formulas.sparse_bytes(d, count_kept_entries(d, keep), ternary)
+    formula = byte_formulas.count_sparse_message_bytes(d, count_kept_entries(d, keep), ternary)
     assert count_payload_bytes(message) == len(serialise_payload(message)) == formula
 
 
@@ -106,7 +106,7 @@ def test_half_of_the_entries_at_16_bits_take_more_than_a_quarter_of_the_bytes():
     d = 4_932_344
     assert 4 * (2 * d // 2) == formulas.count_model_bytes_one_way(d)
     assert math.isclose(
-        formulas.count_model_bytes_one_way(d) / byte_formulas.sparse_bytes(d, d // 2),
+        formulas.count_model_bytes_one_way(d) / byte_formulas.count_sparse_message_bytes(d, d // 2),
         32 / 9,
         rel_tol=1e-6,
     )

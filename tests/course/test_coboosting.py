@@ -4,7 +4,7 @@ statements against real runs."""
 import numpy as np
 import torch
 from lessons import LESSONS
-from toy_outcomes import toy
+from toy_outcomes import make_toy_outcome
 
 from fedlab_nb.course.coboosting import lesson
 from fedlab_nb.methods.coboosting.boosting import step_down_gradient_sign_within_unit_interval
@@ -31,7 +31,7 @@ def test_the_worst_class_and_its_holders():
     logits = np.zeros((4, 3, 2))  # [N, M, C]
     logits[:, :, 0] = 2
     logits[2:, 1] = (0, 3)
-    outcome = toy(
+    outcome = make_toy_outcome(
         "ensemble",
         0.5,
         test_features=logits.reshape(4, -1),

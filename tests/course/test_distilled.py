@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 from lessons import LESSONS
-from toy_outcomes import toy
+from toy_outcomes import make_toy_outcome
 
 from fedlab_nb.course.distilled import lesson
 from fedlab_nb.methods.distilled.images import compute_tangent_kernel
@@ -22,8 +22,8 @@ def test_the_kernel_of_the_exercise_is_the_packages():
 def test_the_answer_on_the_upload_s_size_follows_the_ledgers():
     answers = []
     for image_bytes in (110, 500, 2000):
-        images = toy("distilled", 0.9, ledger=SimpleNamespace(up=image_bytes))
-        network = toy("fedavg", 0.3, ledger=SimpleNamespace(up=1000))
+        images = make_toy_outcome("distilled", 0.9, ledger=SimpleNamespace(up=image_bytes))
+        network = make_toy_outcome("fedavg", 0.3, ledger=SimpleNamespace(up=1000))
         answers.append(lesson.find_right_option_on_upload_size([images, network]))
     assert answers == list(lesson.SIZES)
 

@@ -1,7 +1,7 @@
 """Runs and claims of lessons: which runs are compared with which, and the kinds of a gap, on hand-made records."""
 
 import pytest
-from toy_outcomes import toy
+from toy_outcomes import make_toy_outcome
 
 from fedlab_nb.course.kit import claims
 from fedlab_nb.course.kit.claims import Gap, judge_one_gap_clear_and_one_not
@@ -19,7 +19,7 @@ def make_outcomes(method, *accuracies, alpha=0.1):
     """An outcome for each seed: seed 0 has the first of the accuracies."""
     outcomes = []
     for seed, accuracy in enumerate(accuracies):
-        outcomes.append(toy(method, accuracy, settings={"alpha": alpha, "seed": seed}))
+        outcomes.append(make_toy_outcome(method, accuracy, settings={"alpha": alpha, "seed": seed}))
     return outcomes
 
 

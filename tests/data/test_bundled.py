@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fedlab_nb.data import DATASETS, cues, describe, digits, federate, glyphs, load, tint_background
-from fedlab_nb.data.dataset import hash_to_content_id
+from fedlab_nb.data.dataset import hash_parts_to_short_id
 from fedlab_nb.data.draw_letters import HEIGHT, draw_letter_masks_in_all_fonts
 from fedlab_nb.errors import RunError, UsageError
 
@@ -98,7 +98,7 @@ def test_digits_split_is_fixed_stratified_and_complete(name):
     for part in labels[1:]:
         assert (torch.bincount(part) - everything * len(part) / everything.sum()).abs().max() < 1
     contents = (data.x_train, data.y_train, data.x_test, data.y_test, data.x_public)
-    assert hash_to_content_id(*(t.numpy().tobytes() for t in contents)) == data.digest
+    assert hash_parts_to_short_id(*(t.numpy().tobytes() for t in contents)) == data.digest
     assert data.x_train.max() == 1
     assert 0 <= data.x_train.min()
 
@@ -121,7 +121,7 @@ def test_missing_or_changed_images_are_refused_in_one_sentence(name, monkeypatch
 
 
 def test_ten_letters_differ_and_fill_their_cell():
-    shapes = glyphs.load_letter_shapes()
+    shapes = glyphs.load_letter_masks()
     assert shapes.shape == (10, len(glyphs.FONTS), 64, 64)
     rows = shapes.any(axis=3)  # the extent of each letter: 36 cells high, in the middle
     assert np.abs(rows.sum(axis=2) - HEIGHT).max() <= 1
@@ -138,7 +138,7 @@ def test_ten_letters_differ_and_fill_their_cell():
 
 def test_the_shipped_letter_masks_are_those_of_the_fonts():
     """Versions of matplotlib differ in a few cells of an outline; one cell in fifty of a letter may differ."""
-    shipped = glyphs.load_letter_shapes()
+    shipped = glyphs.load_letter_masks()
     masks_of_fonts = draw_letter_masks_in_all_fonts()
     assert ((shipped != masks_of_fonts).sum(axis=(2, 3)) <= 0.02 * shipped.sum(axis=(2, 3))).all()
 
@@ -167,15 +167,15 @@ def test_a_posed_letter_equals_pytorchs_sampling_of_the_inverse_map():
     stretch = random.uniform(0.8, 1.25, 40)
     shift = random.uniform(-1, 1, (40, 2))
     boldness = random.uniform(-0.6, 2, 40)
-    coverage = glyphs.draw_letter_coverage(
+    coverage = glyphs.compute_letter_coverage(
         field,
         20,
         scale=scale,
-        turn=turn,
+        turn_in_table_steps=turn,
         shear=shear,
         stretch=stretch,
-        shift=shift,
-        boldness=boldness,
+        shift_in_half_widths=shift,
+        boldness_in_cells=boldness,
     )
     for i in range(40):
         angle = 2 * np.pi * turn[i] / glyphs.TURN
@@ -197,7 +197,7 @@ def test_a_posed_letter_equals_pytorchs_sampling_of_the_inverse_map():
 def test_a_stroke_covers_the_pixels_near_its_line():
     start = np.array([[-0.5, 0.0]])
     end = np.array([[0.5, 0.0]])
-    cover = glyphs.draw_stroke_coverage(start, end, np.array([0.2]), 21)[0]
+    cover = glyphs.compute_stroke_coverage(start, end, np.array([0.2]), 21)[0]
     axis = np.linspace(-1, 1, 21)
     beyond = np.maximum(np.abs(axis) - 0.5, 0)
     distance = np.hypot(beyond[None, :], axis[:, None])
@@ -207,7 +207,7 @@ def test_a_stroke_covers_the_pixels_near_its_line():
 def test_random_numbers_have_the_moments_of_their_distributions():
     random = glyphs.RandomStream(5)
     n = 200_000
-    integers = random.draw_integers(7, n)
+    integers = random.draw_integers_below(7, n)
     uniform = random.draw_uniform(-1, 3, n)
     nearly_normal = random.draw_nearly_normal(n)
     assert np.abs(np.bincount(integers) / n - 1 / 7).max() < 0.004  # five standard errors
@@ -216,40 +216,41 @@ def test_random_numbers_have_the_moments_of_their_distributions():
     assert abs(uniform.mean() - 1) < 5 * 1.155 / n**0.5
     assert abs(nearly_normal.mean()) < 5 / n**0.5
     assert abs(nearly_normal.std() - 1) < 0.01
-    assert (
-        abs((nearly_normal**4).mean() - 2.7) < 0.06
-    )  # 3 - 1.2 / 4, the kurtosis of a sum of four uniform numbers
+    # 3 - 1.2 / 4, the kurtosis of a sum of four uniform numbers.
+    assert abs((nearly_normal**4).mean() - 2.7) < 0.06
 
 
 def test_pixels_are_multiples_of_one_255th():
-    x = glyphs.draw_images(300, "train", 0, 16, 1)
+    x = glyphs.draw_first_images_of_part(300, "train", 0, 16, 1)
     assert torch.equal((x * 255).round() / 255, x)
     assert len(x.unique()) > 200
 
 
 @pytest.mark.slow
 def test_an_image_does_not_depend_on_the_number_of_images():
-    few, many = (glyphs.draw_images(n, "train", 0, 32, 3) for n in (70, 600))
+    few, many = (glyphs.draw_first_images_of_part(n, "train", 0, 32, 3) for n in (70, 600))
     assert torch.equal(few, many[:70])
-    assert torch.equal(many, glyphs.draw_images(600, "train", 0, 32, 3))
-    assert not torch.equal(few, glyphs.draw_images(70, "test", 0, 32, 3))
-    assert not torch.equal(few, glyphs.draw_images(70, "train", 1, 32, 3))
+    assert torch.equal(many, glyphs.draw_first_images_of_part(600, "train", 0, 32, 3))
+    assert not torch.equal(few, glyphs.draw_first_images_of_part(70, "test", 0, 32, 3))
+    assert not torch.equal(few, glyphs.draw_first_images_of_part(70, "train", 1, 32, 3))
 
 
-def border_colour(x):
+def measure_border_colour(x):
     return torch.stack([x[:, :, 0], x[:, :, -1]], dim=2).flatten(2).median(dim=2).values
 
 
 def test_the_border_colour_predicts_the_label_in_training_images_alone():
     data = load("glyphs", n_train=400, n_test=200, n_public=10)
     data = federate(data, clients=2, spurious=[0, 1], tint=0.9).dataset
-    means = torch.stack([border_colour(data.x_train)[data.y_train == c].mean(0) for c in range(10)])
+    means = torch.stack(
+        [measure_border_colour(data.x_train)[data.y_train == c].mean(0) for c in range(10)]
+    )
 
-    def guess(x):
-        return torch.cdist(border_colour(x), means).argmin(1)
+    def guess_labels_by_border_colour(x):
+        return torch.cdist(measure_border_colour(x), means).argmin(1)
 
-    assert (guess(data.x_train) == data.y_train).float().mean() > 0.95
-    assert (guess(data.x_test) == data.y_test).float().mean() < 0.25
+    assert (guess_labels_by_border_colour(data.x_train) == data.y_train).float().mean() > 0.95
+    assert (guess_labels_by_border_colour(data.x_test) == data.y_test).float().mean() < 0.25
 
 
 def test_tint_by_hand():
@@ -283,7 +284,9 @@ def test_a_tint_with_agreement_0_is_independent_of_the_label():
 
     def measure_share_of_own_tint(agreement):
         random = torch.Generator().manual_seed(0)
-        out = tint_background(x, y, 1.0, class_count=3, agreement=agreement, generator=random)
+        out = tint_background(
+            x, y, 1.0, class_count=3, agreement_probability=agreement, generator=random
+        )
         return ((out[:, 0, 0, 0] / 0.3).round() == y).float().mean().item()
 
     assert measure_share_of_own_tint(0.0) == pytest.approx(1 / 3, abs=0.03)
@@ -299,8 +302,8 @@ def test_a_tint_with_agreement_0_is_independent_of_the_label():
         (lambda: load("glyphs", n_train=5), "n_train is 5, but it must be a whole number of at least 10"),
         (lambda: load("glyphs", size=7), "size is 7, but it must be a whole number from 8 to 128"),
         (lambda: load("glyphs", channels=2), "Unknown number of channels '2'; allowed: 1, 3"),
-        (lambda: tint_background(IMAGE, LABEL, 0.5, class_count=2, agreement=0.5),
-         "agreement is below 1, so tint_background needs a generator"),
+        (lambda: tint_background(IMAGE, LABEL, 0.5, class_count=2, agreement_probability=0.5),
+         "agreement_probability is below 1, so tint_background needs a generator"),
     ],
 )  # fmt: skip
 def test_wrong_arguments_are_refused(call, message):

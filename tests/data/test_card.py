@@ -10,10 +10,10 @@ import pytest
 import fedlab_nb as fl
 from fedlab_nb.cli import main
 from fedlab_nb.data.card import (
-    format_html_card,
-    format_text_card,
+    format_data_card_as_html,
+    format_data_card_as_text,
     has_unequal_classes,
-    list_column_rows,
+    list_rows_of_column_table,
 )
 
 ROWS = pd.DataFrame(
@@ -50,7 +50,9 @@ class TagChecker(HTMLParser):
 
 
 def test_each_column_is_listed_with_its_role_or_kind_and_the_reason(data):
-    rows = {name: (role, reason) for name, role, reason, _ in list_column_rows(data.schema)}
+    rows = {
+        name: (role, reason) for name, role, reason, _ in list_rows_of_column_table(data.schema)
+    }
     assert {name: role for name, (role, _) in rows.items()} == {
         "patient_id": "left out",
         "age": "number",
@@ -64,7 +66,7 @@ def test_each_column_is_listed_with_its_role_or_kind_and_the_reason(data):
 
 
 def test_the_card_states_the_counts_of_the_file(data):
-    text = format_text_card(data)
+    text = format_data_card_as_text(data)
     counts = ROWS["outcome"].value_counts()
     assert f"Classes: ill {counts['ill']}, well {counts['well']}." in text
     train = len(data.y_train)
@@ -79,33 +81,33 @@ def test_the_card_states_the_counts_of_the_file(data):
 
 def test_the_card_warns_of_unequal_classes_alone(data, tmp_path):
     assert has_unequal_classes(data)
-    assert "gets 90% right" in format_text_card(data)
+    assert "gets 90% right" in format_data_card_as_text(data)
     ROWS.assign(outcome=["ill", "well"] * 30).to_csv(tmp_path / "even.csv", index=False)
     even = fl.load(tmp_path / "even.csv")
     assert not has_unequal_classes(even)
-    assert "unequal" not in format_text_card(even)
+    assert "unequal" not in format_data_card_as_text(even)
 
 
 def test_the_card_shows_the_files_first_rows(data):
-    lines = format_text_card(data).partition("First rows:\n")[2].splitlines()
+    lines = format_data_card_as_text(data).partition("First rows:\n")[2].splitlines()
     assert lines[0].split() == list(ROWS.columns)
     assert lines[1].split()[:3] == ["P000", "30", "f"]
 
 
 def test_a_notebook_and_a_terminal_show_the_card(data, tmp_path, capsys):
-    assert repr(data) == format_text_card(data)
+    assert repr(data) == format_data_card_as_text(data)
     html = data._repr_html_()
     tags = TagChecker()
     tags.feed(html)
     assert not tags.open
     assert "<b>sex" not in html
     assert "&lt;b&gt;sex&lt;/b&gt;" in html
-    for name, role, reason, _ in list_column_rows(data.schema):
+    for name, role, reason, _ in list_rows_of_column_table(data.schema):
         assert role in html
         assert reason
         assert name.startswith("<") or name in html
     assert main(["look", str(tmp_path / "mine.csv")]) == 0
-    assert capsys.readouterr().out == format_text_card(data) + "\n"
+    assert capsys.readouterr().out == format_data_card_as_text(data) + "\n"
     assert main(["look", f"{tmp_path / 'mine.csv'}?label=age"]) == 2
 
 
@@ -113,14 +115,14 @@ def test_an_option_changes_what_the_card_says(data, tmp_path):
     with_options = fl.load(
         tmp_path / "mine.csv", client="", leave_out="age", category="patient_id,text"
     )
-    rows = {name: role for name, role, *_ in list_column_rows(with_options.schema)}
+    rows = {name: role for name, role, *_ in list_rows_of_column_table(with_options.schema)}
     assert (rows["age"], rows["text"], rows["hospital"]) == ("left out", "category", "category")
-    assert "none are named" in format_text_card(with_options)
+    assert "none are named" in format_data_card_as_text(with_options)
 
 
 def test_the_card_shows_images():
     data = fl.load("digits")
-    html = format_html_card(data)
+    html = format_data_card_as_html(data)
     assert html.count("<img alt=") == 8
     assert "1,237 training" in html
     assert repr(data).startswith("Dataset('digits'")
@@ -130,5 +132,5 @@ def test_the_card_of_a_wide_table_counts_the_columns_that_it_omits(tmp_path):
     wide = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 100)).round(3))
     wide.columns = [f"c{i}" for i in range(100)]
     wide.assign(label=["a", "b"] * 15).to_csv(tmp_path / "wide.csv", index=False)
-    text = format_text_card(fl.load(tmp_path / "wide.csv"))
+    text = format_data_card_as_text(fl.load(tmp_path / "wide.csv"))
     assert "61 more columns" in text

@@ -10,7 +10,7 @@ from fedlab_nb.data.cues import (
     SHAPES,
     SMALLEST_FIGURE,
     draw_shape_mask,
-    list_shape_colours,
+    list_ten_shape_colours,
     stamp_shape,
 )
 from fedlab_nb.errors import UsageError
@@ -70,7 +70,7 @@ def test_the_figure_depends_on_the_label_but_place_and_colour_do_not():
         colours.add(tuple(colour.flatten().tolist()))
     assert len(corners) > 40
     assert len(colours) == 10
-    assert {tuple(torch.tensor(c).tolist()) for c in list_shape_colours(3)} == colours
+    assert {tuple(torch.tensor(c).tolist()) for c in list_ten_shape_colours(3)} == colours
     assert len(COLOURS) == 10
 
 
@@ -83,12 +83,12 @@ def test_every_class_has_its_figure_and_strength_is_opacity():
     torch.testing.assert_close(half - x, (out - x) / 2)
     assert torch.equal(stamp_images([1, 2], strength=0)[0], stamp_images([1, 2], strength=0)[1])
     assert stamp_images([7], size=8, channels=1)[1].shape == (1, 1, 8, 8)
-    assert len(set(map(tuple, list_shape_colours(1)))) == 10
+    assert len(set(map(tuple, list_ten_shape_colours(1)))) == 10
 
 
 def test_a_figure_with_agreement_0_is_independent_of_the_label():
     areas = {sum(map(sum, draw_shape_mask(name, 30, 96))): c for c, name in enumerate(SHAPES)}
-    x, out = stamp_images([3] * 400, size=96, agreement=0)
+    x, out = stamp_images([3] * 400, size=96, agreement_probability=0)
     classes_shown = [areas[int(area)] for area in (out != x).any(1).flatten(1).sum(1)]
     assert len(areas) == 10
     assert all(20 < classes_shown.count(c) < 65 for c in range(10))

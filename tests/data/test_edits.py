@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from javascript import run_javascript
 
 import fedlab_nb as fl
-from fedlab_nb.data import Edit, Edits, federate, format_client_letters
-from fedlab_nb.data.edits import parse_client_letters
+from fedlab_nb.data import PartitionEdit, PartitionEdits, federate, format_client_letters
+from fedlab_nb.data.edits import parse_client_letters_to_index
 from fedlab_nb.errors import UsageError
 from fedlab_nb.studies.settings import Settings, make_plans
 
 CLIENTS = 6
 CLASSES = 4
 moves_strategy = st.builds(
-    Edit,
+    PartitionEdit,
     st.integers(0, CLIENTS - 1),
     st.none() | st.integers(0, CLASSES - 1),
     st.integers(0, CLIENTS - 1),
@@ -52,13 +52,15 @@ def test_moves_keep_every_sample_exactly_once_and_equal_a_loop_over_samples(seed
     labels = rng.integers(0, CLASSES, 60)
     owner = np.concatenate([np.arange(CLIENTS), rng.integers(0, CLIENTS, 54)])
     shards = [np.flatnonzero(owner == k) for k in range(CLIENTS)]
-    edited = Edits(tuple(moves)).apply(shards, labels)
+    edited = PartitionEdits(tuple(moves)).apply_to_shards(shards, labels)
     assert np.array_equal(np.sort(np.concatenate(edited)), np.arange(60))
     assert min(map(len, edited)) >= 1
     assert [shard.tolist() for shard in edited] == apply_by_hand(shards, labels, moves)
-    text = str(Edits(tuple(moves), seed))
-    assert Edits.parse(text).changes == tuple(moves)
-    for shard, unedited in zip(shards, Edits.parse("").apply(shards, labels), strict=True):
+    text = str(PartitionEdits(tuple(moves), seed))
+    assert PartitionEdits.parse(text).changes == tuple(moves)
+    for shard, unedited in zip(
+        shards, PartitionEdits.parse("").apply_to_shards(shards, labels), strict=True
+    ):
         assert np.array_equal(shard, unedited)
 
 
@@ -66,16 +68,26 @@ def test_each_kind_of_edit_by_hand():
     labels = np.array([0, 1, 1, 0, 2, 2])
     shards = [np.array([0, 1, 2]), np.array([3, 4]), np.array([5])]
 
-    def after(text):
-        return [shard.tolist() for shard in Edits.parse(text).apply(shards, labels)]
+    def apply_edits_text(text):
+        return [
+            shard.tolist() for shard in PartitionEdits.parse(text).apply_to_shards(shards, labels)
+        ]
 
-    assert after("A1>B") == [[0], [1, 2, 3, 4], [5]]
-    assert after("A>C") == [[0], [3, 4], [1, 2, 5]]  # the last one stays
-    assert after("C>, C2>A") == [[0, 1, 2], [3, 4], [5]]
-    assert after("A>, B>A") == [[0, 4], [3], [5]]
-    assert after("B*, D2>A, B=east") == [[0, 1, 2, 4], [3, 4], [5], [3]]
-    assert after("A*, D>A") == [[0, 1, 2], [3, 4], [5], [0]]  # nobody holds a sample twice
-    assert [parse_client_letters(format_client_letters(k)) for k in range(702)] == list(range(702))
+    assert apply_edits_text("A1>B") == [[0], [1, 2, 3, 4], [5]]
+    assert apply_edits_text("A>C") == [[0], [3, 4], [1, 2, 5]]  # the last one stays
+    assert apply_edits_text("C>, C2>A") == [[0, 1, 2], [3, 4], [5]]
+    assert apply_edits_text("A>, B>A") == [[0, 4], [3], [5]]
+    assert apply_edits_text("B*, D2>A, B=east") == [[0, 1, 2, 4], [3, 4], [5], [3]]
+    # Nobody holds a sample twice.
+    assert apply_edits_text("A*, D>A") == [
+        [0, 1, 2],
+        [3, 4],
+        [5],
+        [0],
+    ]
+    assert [parse_client_letters_to_index(format_client_letters(k)) for k in range(702)] == list(
+        range(702)
+    )
 
 
 def test_an_edited_federation_is_the_same_for_every_seed_and_a_client_name_changes_nothing():
@@ -89,7 +101,11 @@ def test_an_edited_federation_is_the_same_for_every_seed_and_a_client_name_chang
     assert torch.equal(federation.shards[3], federation.shards[10])
     assert torch.equal(federation.label_counts[:10].sum(0), plain.label_counts.sum(0))
     settings_by_name = Settings.make(moves="A4>B, D*, E=east", seed=3)
-    assert (settings_by_name.moves, settings_by_name.client_count, settings_by_name.members) == (
+    assert (
+        settings_by_name.moves,
+        settings_by_name.client_count,
+        settings_by_name.participating_clients,
+    ) == (
         "3: A4>B, D*, E=east",
         11,
         tuple(range(11)),
@@ -129,16 +145,18 @@ names_strategy = st.text(
 )
 edits_strategy = st.one_of(
     moves_strategy,
-    st.builds(Edit, st.integers(0, 700), st.none() | st.integers(0, 99), st.none()),
-    st.builds(Edit, st.integers(0, 700), is_double=st.just(True)),
-    st.builds(Edit, st.integers(0, 700), name=names_strategy),
+    st.builds(PartitionEdit, st.integers(0, 700), st.none() | st.integers(0, 99), st.none()),
+    st.builds(PartitionEdit, st.integers(0, 700), is_double=st.just(True)),
+    st.builds(PartitionEdit, st.integers(0, 700), name=names_strategy),
 )
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=[vector["text"] for vector in VECTORS])
 def test_a_text_and_its_edits_are_the_same_in_both_directions(vector):
-    edits = Edits(tuple(Edit(**edit) for edit in vector["edits"]), vector.get("seed"))
-    assert Edits.parse(vector["text"]) == edits
+    edits = PartitionEdits(
+        tuple(PartitionEdit(**edit) for edit in vector["edits"]), vector.get("seed")
+    )
+    assert PartitionEdits.parse(vector["text"]) == edits
     assert str(edits) == vector["text"]
 
 
@@ -163,8 +181,8 @@ def test_the_page_writes_what_it_reads():
 
 @given(st.lists(edits_strategy, max_size=20), st.none() | st.integers(0, 10**6))
 def test_edits_survive_their_text(changes, seed):
-    edits = Edits(tuple(changes), seed)
-    assert Edits.parse(str(edits)) == edits
+    edits = PartitionEdits(tuple(changes), seed)
+    assert PartitionEdits.parse(str(edits)) == edits
 
 
 # ----------------------------------------------------------------------------------------------------- edits of a value
@@ -175,9 +193,9 @@ def test_edits_of_a_value_equal_those_of_the_text():
     assert str(changed.edits) == "4: A3>B, C>, D*, E=north"
     assert changed.clients == 11
     assert all(map(torch.equal, changed.shards, by_text.shards))
-    assert original.edits == Edits()
+    assert original.edits == PartitionEdits()
     assert original.clients == 10  # the original is unchanged
-    assert changed.move("north", "K").edits.changes[-1] == Edit(4, None, 10)
+    assert changed.move("north", "K").edits.changes[-1] == PartitionEdit(4, None, 10)
 
 
 @settings(max_examples=20, deadline=None)
@@ -258,7 +276,7 @@ def test_a_federation_without_edits_equals_its_settings():
     )
     assert replace(settings_of_federation, moves="") == settings_by_name
     assert settings_of_federation.moves == "3:"
-    later = replace(settings_of_federation, seed=7).federation()
+    later = replace(settings_of_federation, seed=7).make_federation()
     assert later.seed == 7
     assert all(map(torch.equal, later.shards, federation.shards))
 

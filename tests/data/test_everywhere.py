@@ -7,13 +7,19 @@ import math
 import data_digests
 import numpy as np
 import pytest
-from data_digests import EXPECTED, SETTINGS, digests, digests_under, has_avx512
+from data_digests import (
+    EXPECTED,
+    SETTINGS,
+    compute_digests_by_name,
+    compute_digests_in_new_process,
+    has_avx512,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fedlab_nb.data import glyphs, natural, partition
 from fedlab_nb.data.arrays import measure_mean_and_deviation_per_channel
-from fedlab_nb.data.columns import HASHED_FEATURES, count_hashed_words
+from fedlab_nb.data.columns import HASHED_FEATURES, encode_texts_as_hashed_words
 from fedlab_nb.data.cues import (
     INSIDE_TESTS,
     SHAPES,
@@ -32,10 +38,9 @@ RECORDED_DIGESTS = json.loads(EXPECTED.read_text(encoding="utf-8"))
 def test_all_data_and_fifty_federations_have_the_recorded_digests():
     """The digests are in the repository; a machine with other digests has other data. After an intended change run
     `python tests/data_digests.py --write` and raise the data set's version."""
-    found = digests()
-    missing = {f"data {name}" for name in data_digests.SOURCES} - set(
-        found
-    )  # their packages are not installed
+    found = compute_digests_by_name()
+    # Their packages are not installed.
+    missing = {f"data {name}" for name in data_digests.SOURCES} - set(found)
     assert found == {
         name: digest for name, digest in RECORDED_DIGESTS.items() if name not in missing
     }
@@ -47,7 +52,7 @@ def test_all_data_and_fifty_federations_have_the_recorded_digests():
 def test_digests_are_the_same_under_other_arithmetic(setting):
     if setting == "avx512" and not has_avx512():
         pytest.skip("this processor has no AVX-512")
-    found = digests_under(setting)
+    found = compute_digests_in_new_process(setting)
     assert found == {name: RECORDED_DIGESTS[name] for name in found}
     assert len(found) > 80
 
@@ -97,7 +102,7 @@ def test_rows_of_hashed_words_are_scaled_as_by_scikit_learn():
     plain = [text or "" for text in texts]
     usual = HashingVectorizer(n_features=HASHED_FEATURES, norm="l2", token_pattern=r"(?u)\b\w+\b")
     expected = HASHED_FEATURES**0.5 * usual.transform(plain).toarray()
-    assert np.allclose(count_hashed_words(texts), expected, rtol=1e-12)
+    assert np.allclose(encode_texts_as_hashed_words(texts), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -147,9 +152,9 @@ def test_the_last_bits_of_gamma_and_normal_draws_move_no_sample(share, monkeypat
 
     monkeypatch.setattr(partition, "draw_symmetric_dirichlet", lambda *args: perturb(draw(*args)))
     monkeypatch.setattr(partition, "draw_lognormal_shares", lambda *args: perturb(normal(*args)))
-    for number, settings in enumerate(data_digests.federation_settings()):
+    for number, settings in enumerate(data_digests.list_federation_settings()):
         federation = data_digests.federate(**settings)
-        digest = data_digests.federation_digest(federation)
+        digest = data_digests.hash_federation(federation)
         assert digest == RECORDED_DIGESTS[f"federation {number}"], settings
 
 

@@ -41,15 +41,17 @@ def test_the_recorded_fonts_are_those_in_which_letters_are_drawn(monkeypatch):
         return np.zeros((len(field), size, size))
 
     monkeypatch.setattr(glyphs, "load_signed_distances_of_letters", lambda: fields)
-    monkeypatch.setattr(glyphs, "draw_letter_coverage", draw_letter)
+    monkeypatch.setattr(glyphs, "compute_letter_coverage", draw_letter)
     for block in range(2):
         glyphs.draw_block_of_256_images(
             256 * block, glyphs.make_random_stream_of_block("train", 3, block), 8
         )
-    fonts_of_letters = np.concatenate(
-        fonts_by_call[1::2]
-    )  # each block draws the clutter first, then the letters
-    assert fonts_of_letters[:400].tolist() == glyphs.draw_font_indices(400, "train", 3).tolist()
+    # Each block draws the clutter first, then the letters.
+    fonts_of_letters = np.concatenate(fonts_by_call[1::2])
+    assert (
+        fonts_of_letters[:400].tolist()
+        == glyphs.draw_font_indices_of_images(400, "train", 3).tolist()
+    )
     assert len(np.unique(fonts_of_letters)) == 16
 
 

@@ -107,7 +107,7 @@ def test_missing_values_alone_reveal_the_hospital_and_with_it_the_disease():
     gaps = [tuple(name for name in findings if not row[name]) for row in rows]
     hospital = np.array([HOSPITALS.index(row["hospital"]) for row in rows])
     ill = np.array([row["disease"] == "yes" for row in rows]).astype(int)
-    test = tables.draw_test_rows(4 * ill + hospital, hospital)
+    test = tables.draw_fifth_of_rows_for_test(4 * ill + hospital, hospital)
 
     def guess_from_gaps(truth):
         """Accuracies on the test patients: of a guess from the gaps, and of the most frequent answer."""

@@ -268,9 +268,8 @@ def test_a_public_share_leaves_the_other_samples_with_their_clients():
     data = make_dataset_from_arrays(
         {**ARRAYS, "client_train": IDS, "x_public": X[:6], "y_public": Y[:6]}
     )
-    dataset = add_public_part(
-        data, 0.0
-    )  # the public part joins the training set and belongs to no client
+    # The public part joins the training set and belongs to no client.
+    dataset = add_public_part(data, 0.0)
     assert len(dataset.y_train) == 66
     assert sum(map(len, federate(dataset).shards)) == 60
     dataset = add_public_part(data, 0.3)

@@ -17,7 +17,7 @@ from fedlab_nb.data.partition import (
     SIZED,
     Skew,
     assign_by_dirichlet,
-    choose_minimum_samples,
+    choose_default_minimum_per_client,
     convert_shares_to_sizes,
     measure_skew,
     partition_samples,
@@ -61,7 +61,9 @@ def test_every_partition_is_a_disjoint_cover_with_its_minimum(case):
     assert len(partition.shards) == clients
     assert sorted(np.concatenate(partition.shards).tolist()) == list(range(len(labels)))
     assert all((np.diff(shard) > 0).all() for shard in partition.shards)
-    assert partition.minimum == options.get("minimum", choose_minimum_samples(len(labels), clients))
+    assert partition.minimum == options.get(
+        "minimum", choose_default_minimum_per_client(len(labels), clients)
+    )
     assert min(map(len, partition.shards)) >= partition.minimum
     assert partition.draws == 1
     assert 0 <= partition.moved < len(labels)
@@ -141,7 +143,7 @@ def test_classes_gives_client_i_class_i_and_cuts_evenly():
 def test_classes_prefers_classes_that_no_client_has(seed):
     labels = np.arange(600) % 6
     # 3 clients with 2 classes each: exactly one client for each of 6 classes.
-    owner, note = rules.assign_fixed_number_of_classes(labels, 3, make_rng(seed), 2)
+    owner, note = rules.assign_fixed_number_of_classes_per_client(labels, 3, make_rng(seed), 2)
     classes_of_client = [set(labels[owner == k]) for k in range(3)]
     assert note == ""
     assert [len(classes) for classes in classes_of_client] == [2, 2, 2]
@@ -165,7 +167,10 @@ def test_alpha_spreads_the_sizes_of_quantity_and_leaves_the_classes_mixed():
     for alpha in (0.1, 1.0, 100.0):
         sizes = np.array(
             [
-                np.bincount(rules.assign_by_quantity(5000, 10, make_rng(s), alpha), minlength=10)
+                np.bincount(
+                    rules.assign_with_lognormal_client_sizes(5000, 10, make_rng(s), alpha),
+                    minlength=10,
+                )
                 for s in range(50)
             ]
         )

@@ -26,13 +26,13 @@ def sort_samples(*parts):
 
 
 def test_own_keeps_the_public_part_of_the_data_set():
-    assert Settings.make().data() is load("digits")
+    assert Settings.make().load_dataset() is load("digits")
     assert Settings.make().describe_dataset().digest == load("digits").digest
 
 
 def test_a_share_splits_training_and_public_part_together():
     digits = load("digits")
-    data = Settings.make(public="0.25", seed=3).data()
+    data = Settings.make(public="0.25", seed=3).load_dataset()
     assert (len(data.x_train), len(data.x_public)) == (1078, 359)  # of 1,437
     assert sort_samples(data.x_train, data.x_public) == sort_samples(
         digits.x_train, digits.x_public
@@ -43,17 +43,19 @@ def test_a_share_splits_training_and_public_part_together():
     labelled = zip(data.x_public, data.y_public.tolist(), strict=True)
     assert all(label_of_image.get(x.numpy().tobytes(), y) == y for x, y in labelled)
     # The same split for all seeds
-    assert torch.equal(data.x_public, Settings.make(public=0.25, seed=4).data().x_public)
+    assert torch.equal(data.x_public, Settings.make(public=0.25, seed=4).load_dataset().x_public)
 
 
 def test_without_public_data_the_clients_share_all_samples():
     settings = Settings.make(public=0)
-    assert settings.data().x_public is None
-    assert int(settings.federation().sizes.sum()) == settings.describe_dataset().n_train == 1437
+    assert settings.load_dataset().x_public is None
+    assert (
+        int(settings.make_federation().sizes.sum()) == settings.describe_dataset().n_train == 1437
+    )
 
 
 def test_another_data_set_is_used_completely_and_without_labels(digits_file):
-    data = Settings.make(public=digits_file).data()
+    data = Settings.make(public=digits_file).load_dataset()
     assert sort_samples(data.x_public) == sort_samples(load(digits_file).x_train)
     assert data.y_public is None
     assert len(data.x_train) == 1437
@@ -66,7 +68,7 @@ def test_another_data_set_is_used_completely_and_without_labels(digits_file):
 @pytest.mark.parametrize("choice", ["own", 0.0, 0.3, "file"])
 def test_a_description_states_sizes_and_digest_without_loading(choice, digits_file):
     settings = Settings.make(public=digits_file if choice == "file" else choice)
-    data = settings.data()
+    data = settings.load_dataset()
     about = settings.describe_dataset()
     public = 0 if data.x_public is None else len(data.x_public)
     assert (about.n_train, about.n_public, about.digest) == (len(data.x_train), public, data.digest)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fedlab_nb.data import federate, load
 from fedlab_nb.data.schema import InputSchema
-from fedlab_nb.data.tables import draw_test_rows
+from fedlab_nb.data.tables import draw_fifth_of_rows_for_test
 from fedlab_nb.errors import UsageError
 
 
@@ -54,7 +54,7 @@ def test_rows_of_any_form_become_the_loaders_features(table):
     rows, path, data = table
     schema = copy_through_json(data.schema)
     x = schema.encode(path)
-    test = draw_test_rows(
+    test = draw_fifth_of_rows_for_test(
         (rows.ill == "yes").to_numpy().astype(int), (rows.ward == "B").to_numpy().astype(int)
     )
     assert np.array_equal(x[test], data.x_test.numpy())
@@ -128,7 +128,7 @@ def test_missing_values_of_a_new_row_become_the_mean(table):
 def test_categories_that_occur_in_test_rows_alone_are_accepted_without_a_feature(tmp_path):
     rows = [[i % 7 + 0.5, "ab"[i % 2], i % 2] for i in range(60)]
     y = np.arange(60) % 2
-    test = np.flatnonzero(draw_test_rows(y, None))
+    test = np.flatnonzero(draw_fifth_of_rows_for_test(y, None))
     rows[test[0]][1] = "rare"
     pd.DataFrame(rows, columns=["n", "c", "y"]).to_csv(tmp_path / "t.csv", index=False)
     schema = load(tmp_path / "t.csv").schema
@@ -152,7 +152,7 @@ def test_arrays_of_raw_numbers_become_the_loaders_samples(seed, kind):
         x = np.clip(np.abs(x) * 300, 0, 65535).astype(np.uint16)
     y = np.arange(60) % 3
     data = load({"x": x, "y": y})
-    test = draw_test_rows(y, None)
+    test = draw_fifth_of_rows_for_test(y, None)
     schema = copy_through_json(data.schema)
     assert np.array_equal(schema.encode(x[test]), data.x_test.numpy())
     assert np.array_equal(schema.encode(x[~test]), data.x_train.numpy())

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from fedlab_nb import run
 from fedlab_nb.data import describe, federate, load
-from fedlab_nb.data.columns import HASHED_FEATURES, count_hashed_words
+from fedlab_nb.data.columns import HASHED_FEATURES, encode_texts_as_hashed_words
 from fedlab_nb.data.kinds import MOST_CATEGORIES
 from fedlab_nb.data.tables import (
-    compute_column_sums,
+    compute_count_sum_and_squares_of_columns,
     compute_pooled_mean_and_deviation,
     count_bytes_to_standardise_columns,
 )
@@ -108,13 +108,16 @@ def test_moments_from_sums_over_clients_equal_those_of_all_rows(clients):
     assert mean == pytest.approx(np.nanmean(x, axis=0), rel=1e-12)
     assert scale[:3] == pytest.approx(np.nanstd(x, axis=0)[:3], rel=1e-8)
     assert scale[3] == 1
-    assert compute_column_sums(x).nbytes == count_bytes_to_standardise_columns(4)[0]
+    assert (
+        compute_count_sum_and_squares_of_columns(x).nbytes
+        == count_bytes_to_standardise_columns(4)[0]
+    )
     assert mean.nbytes + scale.nbytes == count_bytes_to_standardise_columns(4)[1]
 
 
 def test_hashed_words_need_no_vocabulary():
-    rows = count_hashed_words(["no pain", None])
-    other_rows = count_hashed_words(["much pain", "no pain", "Pain, no!"])
+    rows = encode_texts_as_hashed_words(["no pain", None])
+    other_rows = encode_texts_as_hashed_words(["much pain", "no pain", "Pain, no!"])
     assert np.array_equal(rows[0], other_rows[1])
     assert np.array_equal(other_rows[1], other_rows[2])
     assert not rows[1].any()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedlab_nb.data import compute_normalisation, load, normalise_transform_text
+from fedlab_nb.data import compute_normalisation, load, order_transform_parts
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import (
     build,
@@ -117,4 +117,4 @@ def test_other_values_are_refused(wrong):
     with pytest.raises(UsageError, match="fedet.transform"):
         Settings.make(transform=wrong)
     with pytest.raises(UsageError, match="feature rows"):
-        normalise_transform_text("standardise", (13,))
+        order_transform_parts("standardise", (13,))

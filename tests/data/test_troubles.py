@@ -95,14 +95,14 @@ def test_categories_and_signs_are_not_taken_for_missing_values(write):
 
 
 def test_words_among_numbers_are_mentioned_and_can_be_declared_missing(write):
-    def cell(i):
+    def make_cell(i):
         if i % 10 == 0:
             return "none"
         if i % 10 == 1:
             return "-9"
         return str(i % 8)
 
-    path = write("a,b,y", lambda i: f"{cell(i)},{i % 3}.5,{'yn'[i % 2]}")
+    path = write("a,b,y", lambda i: f"{make_cell(i)},{i % 3}.5,{'yn'[i % 2]}")
     assert "'none' (6 times)" in load(path).note
     assert (
         find_column(load(path), "a").mean < find_column(load(path + "?missing=none,-9"), "a").mean

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fedlab_nb.data import load
 from fedlab_nb.data.arrays import make_dataset_from_arrays
-from fedlab_nb.data.tables import draw_test_rows
+from fedlab_nb.data.tables import draw_fifth_of_rows_for_test
 from fedlab_nb.errors import UsageError
 
 
@@ -27,7 +27,7 @@ def test_samples_without_a_split_are_split_like_the_rows_of_a_table(tmp_path):
     arrays = make_recordings()
     np.savez(tmp_path / "gait.npz", **arrays)
     for data in (load(tmp_path / "gait.npz"), make_dataset_from_arrays(arrays)):
-        test = draw_test_rows((arrays["y"] == "walk").astype(int), np.arange(60) % 3)
+        test = draw_fifth_of_rows_for_test((arrays["y"] == "walk").astype(int), np.arange(60) % 3)
         assert data.class_names == ("sit", "walk")
         assert data.client_names == ("a", "b", "c")
         assert data.y_test.tolist() == (arrays["y"][test] == "walk").astype(int).tolist()
@@ -45,14 +45,13 @@ def test_samples_without_a_split_are_split_like_the_rows_of_a_table(tmp_path):
 def test_each_client_keeps_a_training_row_and_no_class_gives_more_than_a_fifth(rows):
     y = np.array([label for label, _ in rows])
     client = np.array([client for _, client in rows])
-    test = draw_test_rows(y, client)
+    test = draw_fifth_of_rows_for_test(y, client)
     assert test.any()
     assert set(client[~test].tolist()) == set(client.tolist())
     for label in set(y.tolist()):
         count = test[y == label].sum()
-        assert (
-            count <= (y == label).sum() // 5 or test.sum() == 1
-        )  # one row, where no class has five
+        # One row, where no class has five.
+        assert count <= (y == label).sum() // 5 or test.sum() == 1
 
 
 def test_a_given_split_is_kept_and_client_applies_to_training_samples():

@@ -154,12 +154,12 @@ def test_broken_files_are_refused(folder):
 def test_without_torchvision_one_sentence_says_so(monkeypatch):
     real = builtins.__import__
 
-    def without(name, *args, **kwargs):
+    def import_without(name, *args, **kwargs):
         if name.startswith("torchvision"):
             raise ImportError(name)
         return real(name, *args, **kwargs)
 
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setattr(builtins, "__import__", import_without)
     with pytest.raises(
         RunError,
         match="'mnist' cannot be read: torchvision; install what is missing, or offline, use",

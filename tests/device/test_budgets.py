@@ -17,7 +17,7 @@ from fedlab_nb.methods.parts.kronecker import KroneckerFactors, LayerPosterior
 from fedlab_nb.studies import run
 from fedlab_nb.training import Recipe, train_clients_in_place
 from tests.device.emulated import NAME, EmulatedDevice
-from tests.methods.test_all_methods import in_study
+from tests.methods.test_all_methods import make_fast_study_settings
 from tests.training.test_backends import make_clients
 
 
@@ -99,7 +99,7 @@ def test_no_transfer_inside_an_epoch(name, backend, optimizer, device):
 # ------------------------------------------------------------------------------------------------ methods
 def count_in_run(method, **settings):
     """The transfers of a whole run, {(direction, operation): count}, and the number of its launches."""
-    settings = {**in_study(method), "model": "mlp:8", "share": 0.3, **settings}
+    settings = {**make_fast_study_settings(method), "model": "mlp:8", "share": 0.3, **settings}
     with EmulatedDevice() as device:
         run(method, device=NAME, cache=False, **settings)
     return dict(+device.transfer_counts), device.launches

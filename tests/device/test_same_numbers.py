@@ -17,7 +17,7 @@ from fedlab_nb.studies import job
 from fedlab_nb.training import ClientModels, Recipe, train_clients_in_place_to_end
 from fedlab_nb.training.stack import can_stack_model
 from tests.device.emulated import NAME, EmulatedDevice
-from tests.methods.test_all_methods import in_study
+from tests.methods.test_all_methods import make_fast_study_settings
 from tests.training.test_backends import make_clients
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
@@ -32,7 +32,7 @@ def float64_on_any_device(monkeypatch):
 
 def list_events(method, device, **settings):
     """All events of a run on a seventh of the training samples: a few batches for each client."""
-    settings = {**in_study(method), "share": 0.15, **settings}
+    settings = {**make_fast_study_settings(method), "share": 0.15, **settings}
     events = list(job([method], device=device, cache=False, **settings))
     for event in events:
         if event.error is not None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 from javascript import run_javascript
-from method_runs import context, small
+from method_runs import make_context, make_fast_knobs
 
 from fedlab_nb.comm import Ledger
 from fedlab_nb.front.flight import CARGO, GESTURES, describe_flight, describe_flights
@@ -57,8 +57,8 @@ GESTURE = {
 @functools.cache
 def run_for_ledger(name):
     """The ledger of a small run of the method."""
-    run = context(share=0.3)
-    exhaust_generator(METHODS[name].configure(**small(name)).run(run))
+    run = make_context(share=0.3)
+    exhaust_generator(METHODS[name].configure(**make_fast_knobs(name)).run(run))
     return run.link.ledger
 
 
@@ -109,7 +109,7 @@ def test_legs_are_the_ledgers_phases_in_order(name):
 def test_each_method_has_its_gesture(name):
     """FedLPA, Fed-ET and FedDF have further rounds in the small run, so theirs is the gesture of rounds."""
     flight = describe_flight(name, run_for_ledger(name))
-    has_rounds = small(name).get("rounds", 1) > 1 and name in ("fedlpa", "fedet", "feddf")
+    has_rounds = make_fast_knobs(name).get("rounds", 1) > 1 and name in ("fedlpa", "fedet", "feddf")
     assert flight["gesture"] in GESTURES
     assert flight["gesture"] == ("rounds" if has_rounds else GESTURE[name])
 

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from javascript import run_javascript
-from method_runs import context, small
+from method_runs import make_context, make_fast_knobs
 
 from fedlab_nb.comm import Ledger
 from fedlab_nb.front.flight import describe_flight
@@ -22,8 +22,8 @@ LARGEST_BYTES = 60_000
 @functools.cache
 def run_for_ledger(name):
     """The ledger of a small run of the method."""
-    run = context(share=0.3)
-    exhaust_generator(METHODS[name].configure(**small(name)).run(run))
+    run = make_context(share=0.3)
+    exhaust_generator(METHODS[name].configure(**make_fast_knobs(name)).run(run))
     return run.link.ledger
 
 

@@ -6,8 +6,8 @@ import re
 from html import unescape
 
 import pytest
+from collected_steps import run_and_collect_steps
 from matplotlib.text import Text
-from watched import watched
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.labs import lab
@@ -134,7 +134,9 @@ def test_a_client_keeps_its_name_in_every_view_while_another_is_absent(
 
 
 def test_one_run_gives_every_seed_and_its_progress():
-    outcomes, steps = watched(run_method_on_all_seeds("fedavg", SETTINGS, "plain", 1, 3))
+    outcomes, steps = run_and_collect_steps(
+        run_method_on_all_seeds("fedavg", SETTINGS, "plain", 1, 3)
+    )
     assert sorted(outcomes) == [0, 1]
     assert all(outcome.method == "fedavg" for outcome in outcomes.values())
     parts = [part for part, _, _ in steps]
@@ -148,8 +150,10 @@ def test_one_run_gives_every_seed_and_its_progress():
 def test_tries_differ_in_their_choice_alone_and_a_failure_ends_them():
     settings = {**SETTINGS, "seeds": 1, "fens.rounds": 9}  # of another method, which does not run
     planned = plan_runs("fedavg", settings, {"two": {}, "three": {"clients": 3}})
-    outcomes, _ = watched(run_planned_runs(planned))
+    outcomes, _ = run_and_collect_steps(run_planned_runs(planned))
     assert outcomes["two"][0].settings.clients == 2
     assert outcomes["three"][0].settings.clients == 3
     with pytest.raises(UsageError):
-        watched(run_planned_runs(plan_runs("fedavg", settings, {"none": {"clients": 0}})))
+        run_and_collect_steps(
+            run_planned_runs(plan_runs("fedavg", settings, {"none": {"clients": 0}}))
+        )

@@ -36,7 +36,9 @@ PARTITIONS = [
 ]
 
 
-context = functools.partial(method_runs.context, clients=10, alpha=0.1, dtype=EXACT, holdout=0.0)
+context = functools.partial(
+    method_runs.make_context, clients=10, alpha=0.1, dtype=EXACT, holdout=0.0
+)
 
 
 def run_method(method, **options):
@@ -151,21 +153,23 @@ def test_sums_of_too_many_numbers_are_not_kept(monkeypatch):
 @pytest.mark.parametrize(("dtype", "number"), [(torch.float32, 4), (EXACT, 8)])
 def test_each_client_uploads_a_triangle_of_moments_and_its_class_sums(dtype, number):
     _, ctx = run_method(AFL(), dtype=dtype)
-    expected = byte_formulas.afl_bytes(65, 10, number)
+    expected = byte_formulas.count_afl_bytes(65, 10, number)
     assert set(ctx.link.ledger.by_client().values()) == {(expected, 0)}
     assert expected == {4: 11_180, 8: 22_360}[number]
     _, ctx = run_method(AFL(features="relu", size=256), dtype=dtype)
     assert set(ctx.link.ledger.by_client().values()) == {
-        (byte_formulas.afl_bytes(257, 10, number), 8)
+        (byte_formulas.count_afl_bytes(257, 10, number), 8)
     }
-    assert byte_formulas.afl_bytes(257, 10) == 142_892
+    assert byte_formulas.count_afl_bytes(257, 10) == 142_892
 
 
 # ------------------------------------------------------------------------------------------------ masks and noise
 def test_masked_sums_give_the_same_fit_and_reveal_no_clients_sums():
     plain, _ = run_method(AFL(secure=False))
     secure, ctx = run_method(AFL(secure=True))
-    assert set(ctx.link.ledger.by_client().values()) == {byte_formulas.secure_afl_bytes(65, 10, 10)}
+    assert set(ctx.link.ledger.by_client().values()) == {
+        byte_formulas.count_secure_afl_bytes_up_and_down(65, 10, 10)
+    }
     # Masked sums are rounded to 2^-32 before they are added.
     assert_close_to(secure.report.weights, plain.report.weights, 1e-6)
     assert secure.report.moments is None

@@ -9,7 +9,7 @@ import method_runs
 import numpy as np
 import pytest
 import torch
-from method_runs import in_study, small
+from method_runs import make_fast_knobs, make_fast_study_settings
 
 from fedlab_nb.comm import Ledger, Link, count_payload_bytes, serialise_payload
 from fedlab_nb.data import Dataset, Federation
@@ -22,10 +22,10 @@ from fedlab_nb.studies import compare, experiment, job, run
 from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.studies.settings import Settings, make_plans
 from fedlab_nb.studies.setups import CLASSROOM, SETUPS
-from fedlab_nb.studies.store import TrainedClients
+from fedlab_nb.studies.store import TrainedClientsCache
 
 NO_SERVER = {"local", "centralized"}
-context = functools.partial(method_runs.context, share=0.3)
+context = functools.partial(method_runs.make_context, share=0.3)
 
 
 class Tripwire:
@@ -59,7 +59,7 @@ class GuardedTensor(torch.Tensor):
 
 def cheap(name, **knobs):
     """The method with knobs that make it fast."""
-    return METHODS[name].configure(**small(name), **knobs)
+    return METHODS[name].configure(**make_fast_knobs(name), **knobs)
 
 
 @functools.cache
@@ -185,7 +185,10 @@ def test_the_same_seed_gives_the_same_digits_and_leaves_the_global_generator_alo
 @pytest.fixture(scope="module")
 def outcomes_of_all_methods():
     """All methods on one federation, the clients trained once for all of them."""
-    return {outcome.method: outcome for outcome in compare(list(METHODS), **in_study(*METHODS))}
+    return {
+        outcome.method: outcome
+        for outcome in compare(list(METHODS), **make_fast_study_settings(*METHODS))
+    }
 
 
 # Takes its time: the first one waits for `in_company`, which runs every method.
@@ -193,7 +196,7 @@ def outcomes_of_all_methods():
 def test_a_run_alone_with_others_or_from_the_cache_gives_the_same_digits(
     name, outcomes_of_all_methods
 ):
-    setting = in_study(name)
+    setting = make_fast_study_settings(name)
     with_others = outcomes_of_all_methods[name]
     alone = run(name, cache=False, **setting)
     from_cache = run(name, **setting)
@@ -327,7 +330,7 @@ def images(tmp_path_factory):
 @pytest.mark.parametrize("preset", [name for name in SETUPS if name != CLASSROOM])
 @pytest.mark.slow
 def test_every_method_runs_in_its_set_up(images, preset, monkeypatch):
-    monkeypatch.setattr(experiment, "_trained_clients", TrainedClients())
+    monkeypatch.setattr(experiment, "_trained_clients", TrainedClientsCache())
     # With oneDNN, the backward pass of PyTorch 2.13 and 2.14 writes beyond its memory, on some processors, in residual
     # networks as narrow as these.
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
@@ -349,7 +352,9 @@ def test_every_method_runs_in_its_set_up(images, preset, monkeypatch):
             "epochs": 1,
             "model": model,
         }
-        knobs = {f"{name}.{key}": value for name in names for key, value in small(name).items()}
+        knobs = {
+            f"{name}.{key}": value for name in names for key, value in make_fast_knobs(name).items()
+        }
         plans = {plan.method_name: plan for plan in make_plans(Settings.make(**setting), names)}
         outcomes = {}
         for event in job(names, cache=False, **setting, **knobs):
@@ -360,4 +365,4 @@ def test_every_method_runs_in_its_set_up(images, preset, monkeypatch):
         for name, outcome in outcomes.items():
             assert outcome.recipe == plans[name].recipe and 0 <= outcome.accuracy <= 1
             options = dataclasses.asdict(plans[name].method)
-            assert outcome.options == {**options, **small(name)}, name
+            assert outcome.options == {**options, **make_fast_knobs(name)}, name

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from method_runs import context
+from method_runs import make_context
 from scipy import stats
 
 from fedlab_nb.data import federate
@@ -17,7 +17,7 @@ SCALE = 0.2
 
 def noisy_context(scale=SCALE, seed=0, **options):
     federation = federate("digits", share=0.3, alpha=0.5, clients=3, seed=0)
-    return context(federation, recipe=Recipe(data_noise=scale), seed=seed, **options)
+    return make_context(federation, recipe=Recipe(data_noise=scale), seed=seed, **options)
 
 
 def test_the_noise_has_the_laplace_distribution_of_the_given_scale():

@@ -16,7 +16,7 @@ from fedlab_nb.studies.experiment import exhaust_generator
 
 EXACT = torch.float64
 SMALL = {"layers": 3, "width": 20, "random": 30}
-context = functools.partial(method_runs.context, dtype=EXACT, holdout=0.0)
+context = functools.partial(method_runs.make_context, dtype=EXACT, holdout=0.0)
 
 
 def test_a_layer_solves_its_normal_equations():
@@ -82,9 +82,9 @@ def test_every_layer_lowers_the_objective():
 def test_bytes_follow_the_formula(dtype, bytes_a_number):
     ctx = context(dtype=dtype)
     exhaust_generator(DeepAFL(**SMALL).run(ctx))
-    up = 4 * byte_formulas.afl_bytes(20, 10, bytes_a_number) + 3 * byte_formulas.afl_bytes(
-        30, 10, bytes_a_number
-    )
+    up = 4 * byte_formulas.count_afl_bytes(
+        20, 10, bytes_a_number
+    ) + 3 * byte_formulas.count_afl_bytes(30, 10, bytes_a_number)
     assert set(ctx.link.ledger.by_client().values()) == {
         (up, 3 * bytes_a_number * 20 * (10 + 30) + 8)
     }

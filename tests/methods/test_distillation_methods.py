@@ -8,7 +8,7 @@ import method_runs
 import pytest
 import torch
 import torch.nn.functional as F
-from watched import watched
+from collected_steps import run_and_collect_steps
 
 from fedlab_nb.comm import formulas
 from fedlab_nb.data import federate
@@ -47,13 +47,13 @@ def make_logits(*rows):
 
 
 context = functools.partial(
-    method_runs.context, clients=CLIENTS, share=0.3, recipe=Recipe(batch_size=64)
+    method_runs.make_context, clients=CLIENTS, share=0.3, recipe=Recipe(batch_size=64)
 )
 
 
 def finish(method, ctx):
     method.validate(ctx)
-    return watched(method.run(ctx))
+    return run_and_collect_steps(method.run(ctx))
 
 
 def train_clients(ctx):

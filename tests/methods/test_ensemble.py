@@ -4,8 +4,8 @@ import functools
 
 import pytest
 import torch
-from byte_formulas import beta_bytes, ensemble_selection_bytes
-from fens_runs import C, M, context, x_test
+from byte_formulas import count_beta_bytes, count_ensemble_selection_bytes_of_all_clients
+from fens_runs import C, M, get_test_images, make_context
 
 from fedlab_nb.cli import format_outcome_as_line
 from fedlab_nb.data import federate
@@ -33,8 +33,8 @@ def federation():
 
 @pytest.mark.parametrize("rule", ["logits", "probabilities", "votes"])
 def test_both_means_are_measured_from_one_forward_pass(federation, rule, monkeypatch):
-    model = exhaust_generator(Ensemble(rule=rule).run(context(federation)))
-    x, y = x_test(federation).clone(), federation.dataset.y_test
+    model = exhaust_generator(Ensemble(rule=rule).run(make_context(federation)))
+    x, y = get_test_images(federation).clone(), federation.dataset.y_test
     passes = []
     real_function = model.client_logits.function
 
@@ -141,7 +141,7 @@ def test_probabilities_sum_to_1_and_those_of_one_client_are_unchanged(beta):
 
 
 def test_beta_is_the_best_on_the_pooled_held_out_samples_and_its_bytes_are_counted(federation):
-    ctx = context(federation)
+    ctx = make_context(federation)
     model = exhaust_generator(Ensemble(rule="beta").run(ctx))
     x, y = (
         torch.cat(part) for part in zip(*[ctx.private.held_out(k) for k in range(M)], strict=True)
@@ -162,15 +162,15 @@ def test_beta_is_the_best_on_the_pooled_held_out_samples_and_its_bytes_are_count
     assert phases["ensemble"] == (0, M * M * size)
     assert phases["likelihoods"] == (M * 4 * len(GRID), 0)
     assert phases["local models"] == (M * size, 0)
-    assert ctx.link.ledger.total == M * beta_bytes(model.clients.parameters[0], M, len(GRID))
+    assert ctx.link.ledger.total == M * count_beta_bytes(model.clients.parameters[0], M, len(GRID))
 
 
 def test_a_given_beta_costs_no_further_bytes(federation):
-    ctx, plain = context(federation), context(federation)
+    ctx, plain = make_context(federation), make_context(federation)
     model = exhaust_generator(Ensemble(rule="beta", beta=0.3).run(ctx))
     mean = exhaust_generator(Ensemble().run(plain))
     assert ctx.link.ledger.by_phase() == plain.link.ledger.by_phase() and model.report.grid is None
-    x = x_test(federation)
+    x = get_test_images(federation)
     assert torch.allclose(
         model.logits(x), blend_mean_and_product_of_probabilities(model.client_logits(x), 0.3)
     )
@@ -207,7 +207,7 @@ def select_members(federation):
 
     @functools.cache
     def select(by, keep):
-        ctx = context(federation)
+        ctx = make_context(federation)
         return ctx, exhaust_generator(Ensemble(keep=keep, by=by).run(ctx))
 
     return select
@@ -215,7 +215,7 @@ def select_members(federation):
 
 @pytest.mark.parametrize("by", BY)
 def test_keeping_all_clients_is_the_plain_ensemble(federation, select_members, by):
-    x, plain = x_test(federation), context(federation)
+    x, plain = get_test_images(federation), make_context(federation)
     everybody = exhaust_generator(Ensemble().run(plain)).logits(x)
     for keep in (0, M, M + 3):
         ctx, model = select_members(by, keep)
@@ -247,7 +247,7 @@ def test_validation_and_size_keep_the_best_clients_and_random_the_drawn_ones(sel
 @functools.cache
 def train_all_clients():
     """The clients of a further local training with the same seed."""
-    ctx = context(federate("digits", alpha=0.1, clients=M, seed=0))
+    ctx = make_context(federate("digits", alpha=0.1, clients=M, seed=0))
     return exhaust_generator(ctx.local_training())
 
 
@@ -268,7 +268,9 @@ def test_only_chosen_clients_upload_models(select_members, by, keep):
     if by == "random":
         expected = keep * 4 * numbers
     else:
-        expected = ensemble_selection_bytes(numbers, keep, M, score_bytes // 4 - 2)
+        expected = count_ensemble_selection_bytes_of_all_clients(
+            numbers, keep, M, score_bytes // 4 - 2
+        )
     assert ctx.link.ledger.up == expected
 
 

@@ -8,8 +8,8 @@ import method_runs
 import pytest
 import torch
 import torch.nn.functional as F
-from method_runs import seeded
-from watched import watched
+from collected_steps import run_and_collect_steps
+from method_runs import make_torch_generator
 
 from fedlab_nb.methods.fedcvae import (
     TRUNCATION,
@@ -24,15 +24,15 @@ EXACT = torch.float64
 QUICK = {"steps": 20, "samples": 200, "server_epochs": 2}
 
 
-context = functools.partial(method_runs.context, alpha=0.3, epochs=1)
+context = functools.partial(method_runs.make_context, alpha=0.3, epochs=1)
 
 
 # ------------------------------------------------------------------------------------------------ the loss
 def test_loss_against_torchs_own_kl_and_cross_entropy():
-    x = torch.rand(5, 12, generator=seeded(), dtype=EXACT)
+    x = torch.rand(5, 12, generator=make_torch_generator(), dtype=EXACT)
     one_hot = F.one_hot(torch.arange(5), 5).to(EXACT)
-    noise = torch.randn(5, 3, generator=seeded(1), dtype=EXACT)
-    cvae = Cvae((1, 3, 4), 5, latent=3, hidden=7, stream=seeded(2)).to("cpu", EXACT)
+    noise = torch.randn(5, 3, generator=make_torch_generator(1), dtype=EXACT)
+    cvae = Cvae((1, 3, 4), 5, latent=3, hidden=7, stream=make_torch_generator(2)).to("cpu", EXACT)
     mean, log_variance = cvae.encoder(torch.cat([x, one_hot], 1)).split(3, 1)
     q = torch.distributions.Normal(mean, (log_variance / 2).exp())
     kl = torch.distributions.kl_divergence(q, torch.distributions.Normal(0.0, 1.0)).sum(1)
@@ -57,7 +57,7 @@ def test_loss_against_torchs_own_kl_and_cross_entropy():
 
 
 def test_a_client_trains_the_same_alone_with_others_and_in_a_plain_loop():
-    stream = seeded()
+    stream = make_torch_generator()
     shards = [
         (torch.rand(n, 1, 2, 3, generator=stream, dtype=EXACT), torch.arange(n) % 4)
         for n in (9, 30)
@@ -65,12 +65,12 @@ def test_a_client_trains_the_same_alone_with_others_and_in_a_plain_loop():
 
     def make_cvaes():
         return [
-            Cvae((1, 2, 3), 4, latent=2, hidden=5, stream=seeded(k)).to("cpu", EXACT)
+            Cvae((1, 2, 3), 4, latent=2, hidden=5, stream=make_torch_generator(k)).to("cpu", EXACT)
             for k in range(2)
         ]
 
     def train(cvaes, client_ids):
-        streams = [seeded(10 + k) for k in client_ids]
+        streams = [make_torch_generator(10 + k) for k in client_ids]
         client_shards = [shards[k] for k in client_ids]
         return list(
             train_cvaes_in_place(cvaes, client_shards, streams, steps=6, batch_size=4, lr=0.01)
@@ -81,7 +81,7 @@ def test_a_client_trains_the_same_alone_with_others_and_in_a_plain_loop():
     plain = make_cvaes()[1]
     losses = train(trained_together, [0, 1])
     train([trained_alone], [1])
-    stream = seeded(11)
+    stream = make_torch_generator(11)
     x, y = shards[1]
     optimizer = torch.optim.Adam(
         [*plain.encoder.parameters(), *plain.decoder.parameters()], lr=0.01
@@ -110,9 +110,9 @@ def test_a_client_trains_the_same_alone_with_others_and_in_a_plain_loop():
 
 # ------------------------------------------------------------------------------------------------ the server
 def test_generated_samples_have_the_right_shape_range_and_prior():
-    images = Cvae((1, 4, 4), 3, latent=2, hidden=8, stream=seeded())
+    images = Cvae((1, 4, 4), 3, latent=2, hidden=8, stream=make_torch_generator())
     x = generate_samples_of_labels(
-        images.decoder, torch.tensor([0, 2, 2]), 2, (1, 4, 4), 3, seeded(1)
+        images.decoder, torch.tensor([0, 2, 2]), 2, (1, 4, 4), 3, make_torch_generator(1)
     )
     assert x.shape == (3, 1, 4, 4) and 0 < x.min() and x.max() < 1
 
@@ -123,7 +123,7 @@ def test_generated_samples_have_the_right_shape_range_and_prior():
             return latent_and_label
 
     latent = generate_samples_of_labels(
-        ShowLatent(1, 1), torch.zeros(4000, dtype=torch.long), 5, (7,), 2, seeded(2)
+        ShowLatent(1, 1), torch.zeros(4000, dtype=torch.long), 5, (7,), 2, make_torch_generator(2)
     )[:, :5]
     assert latent.abs().max() <= TRUNCATION
     assert latent.std().item() == pytest.approx(
@@ -133,10 +133,10 @@ def test_generated_samples_have_the_right_shape_range_and_prior():
 
 def test_only_decoders_and_counts_go_up_and_nothing_comes_down():
     ctx = context()
-    out, steps = watched(FedCVAE(**QUICK).run(ctx))
+    out, steps = run_and_collect_steps(FedCVAE(**QUICK).run(ctx))
     decoder = (8 + 10) * 64 + 64 + 64 * 64 + 64
     assert ctx.link.ledger.by_client() == {
-        k: (byte_formulas.fedcvae_bytes(decoder, 10), 0) for k in range(3)
+        k: (byte_formulas.count_fedcvae_bytes(decoder, 10), 0) for k in range(3)
     }
     assert decoder + 10 < out.parameters and ctx.server_steps == 1
     assert [s.done for s in steps if s.phase == "VAE training"] == list(range(1, 21))
@@ -146,7 +146,10 @@ def test_a_decoder_generates_only_classes_that_its_client_has():
     ctx = context()
     method = FedCVAE(**QUICK)
     received = [
-        {"decoder": method._make_cvae(ctx, seeded(k)).decoder.state_dict(), "counts": counts}
+        {
+            "decoder": method._make_cvae(ctx, make_torch_generator(k)).decoder.state_dict(),
+            "counts": counts,
+        }
         for k, counts in enumerate(torch.tensor([[5, 0, 0] + [0] * 7, [0, 0, 15] + [0] * 7]))
     ]
     x, y = method._generate_labelled_samples(ctx, received)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from method_runs import context, seeded
+from method_runs import make_context, make_torch_generator
 from torch import tensor
 
 from fedlab_nb.errors import UsageError
@@ -45,9 +45,12 @@ def test_loss_by_hand():
 
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
 def test_the_two_halves_make_up_the_network(name):
-    network = build(name, (1, 8, 8), 10, generator=seeded()).eval()
+    network = build(name, (1, 8, 8), 10, generator=make_torch_generator()).eval()
     x = torch.rand(5, 1, 8, 8)
-    lower, upper = copy_lower_half_with_new_classifier(network, seeded()), copy_upper_half(network)
+    lower, upper = (
+        copy_lower_half_with_new_classifier(network, make_torch_generator()),
+        copy_upper_half(network),
+    )
     h = lower.eval().features(x)
     assert h.dim() == 2 and lower(x).shape == (5, 10)
     torch.testing.assert_close(upper.eval()(h), network(x))
@@ -56,7 +59,7 @@ def test_the_two_halves_make_up_the_network(name):
 
 def test_bytes_by_hand():
     """64 pixels, 64 features, 10 classes, two rounds: a half network down, logits once down, twice up with features."""
-    ctx = context(clients=3)
+    ctx = make_context(clients=3)
     exhaust_generator(FedGKT(**SHORT).run(ctx))
     half = 64 * 65 + 10 * 65
     for k, (up, down) in ctx.link.ledger.by_client().items():
@@ -66,7 +69,7 @@ def test_bytes_by_hand():
 
 def test_a_new_participant_downloads_its_half_but_no_logits():
     """One of three clients a round: each client's bytes by the number of rounds for which it was drawn."""
-    ctx = context(clients=3)
+    ctx = make_context(clients=3)
     exhaust_generator(FedGKT(rounds=4, local_epochs=1, server_epochs=1, per_round=1).run(ctx))
     participants = [
         int(torch.randperm(3, generator=ctx.generator("participants", t))[0]) for t in range(4)
@@ -79,7 +82,7 @@ def test_a_new_participant_downloads_its_half_but_no_logits():
 
 def test_with_weight_0_both_sides_train_on_labels_alone():
     """Each client trains its half alone, round by round; the server trains one network on all features."""
-    ctx = context(clients=2)
+    ctx = make_context(clients=2)
     model = exhaust_generator(FedGKT(weight=0.0, **SHORT).run(ctx))
     edges = [
         copy_lower_half_with_new_classifier(
@@ -113,11 +116,11 @@ def test_with_weight_0_both_sides_train_on_labels_alone():
 def test_with_weight_1_the_servers_logits_change_the_clients():
     halves = []
     for weight in (0.0, 1.0):
-        out = exhaust_generator(FedGKT(weight=weight, **SHORT).run(context(clients=2)))
+        out = exhaust_generator(FedGKT(weight=weight, **SHORT).run(make_context(clients=2)))
         halves.append(out.clients.module(0).body[0].state_dict())
     assert not all(torch.allclose(number, halves[1][name]) for name, number in halves[0].items())
 
 
 def test_a_network_of_one_block_is_refused():
     with pytest.raises(UsageError, match="single block"):
-        FedGKT().validate(context(model="mlp1", clients=2))
+        FedGKT().validate(make_context(model="mlp1", clients=2))

@@ -5,7 +5,7 @@ import functools
 import method_runs
 import pytest
 import torch
-from byte_formulas import fedkt_bytes
+from byte_formulas import count_fedkt_bytes
 
 from fedlab_nb.data import federate
 from fedlab_nb.methods.ensemble import RuledEnsemble
@@ -26,7 +26,7 @@ def federation():
     return federate("digits", alpha=0.3, clients=CLIENTS, seed=0)
 
 
-context = functools.partial(method_runs.context, epochs=3)
+context = functools.partial(method_runs.make_context, epochs=3)
 
 
 def run_and_record(method, ctx):
@@ -170,7 +170,7 @@ def test_students_are_all_that_is_sent(federation):
         ctx = context(federation)
         model, *_ = run_and_record(FedKT(students=students, **QUICK), ctx)
         assert ctx.link.ledger.by_phase() == {
-            "students": (CLIENTS * fedkt_bytes(model.parameters, students), 0)
+            "students": (CLIENTS * count_fedkt_bytes(model.parameters, students), 0)
         }
 
 

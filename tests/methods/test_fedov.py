@@ -5,9 +5,9 @@ import functools
 import method_runs
 import pytest
 import torch
-from method_runs import seeded
+from collected_steps import run_and_collect_steps
+from method_runs import make_torch_generator
 from torch import nn
-from watched import watched
 
 from fedlab_nb.data import federate
 from fedlab_nb.methods import fedov as outliers
@@ -16,7 +16,7 @@ from fedlab_nb.models import build
 from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import ClientModels, Recipe
 
-context = functools.partial(method_runs.context, alpha=0.3)
+context = functools.partial(method_runs.make_context, alpha=0.3)
 
 
 class ConstantModel(nn.Module):
@@ -71,9 +71,9 @@ def test_only_the_most_confident_clients_vote():
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 9, 13)])
 @pytest.mark.parametrize("corrupt", outliers.WAYS)
 def test_every_corruption_keeps_shape_and_range_and_changes_the_image(corrupt, shape):
-    x = torch.rand(6, *shape, generator=seeded())
+    x = torch.rand(6, *shape, generator=make_torch_generator())
     before = x.clone()
-    stream = seeded(1)
+    stream = make_torch_generator(1)
     corrupted = torch.stack([corrupt(x, i, stream) for i in range(6)])
     assert corrupted.shape == x.shape
     assert torch.equal(x, before)
@@ -85,7 +85,7 @@ def test_every_corruption_keeps_shape_and_range_and_changes_the_image(corrupt, s
 def test_quarters_by_hand():
     x = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     arrangements = {
-        tuple(outliers.copy_image_with_quarters_rotated(x, 0, seeded(s)).flatten().tolist())
+        tuple(outliers.copy_image_with_quarters_rotated(x, 0, make_torch_generator(s)).flatten().tolist())
         for s in range(20)
     }
     assert arrangements == {(2, 3, 4, 1), (3, 4, 1, 2), (4, 1, 2, 3)}
@@ -95,7 +95,7 @@ def test_halves_by_hand():
     # A single image is joined with itself upside down, [[4, 3], [2, 1]].
     x = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     arrangements = {
-        tuple(outliers.copy_image_with_half_of_another(x, 0, seeded(s)).flatten().tolist())
+        tuple(outliers.copy_image_with_half_of_another(x, 0, make_torch_generator(s)).flatten().tolist())
         for s in range(20)
     }
     assert arrangements == {(1, 2, 2, 1), (1, 3, 3, 1)}
@@ -103,7 +103,7 @@ def test_halves_by_hand():
 
 def test_cut_and_paste_moves_one_patch_of_the_image():
     x = torch.arange(64.0).view(1, 1, 8, 8)
-    out = outliers.copy_image_with_patch_pasted(x, 0, seeded(3))
+    out = outliers.copy_image_with_patch_pasted(x, 0, make_torch_generator(3))
     changed = (out != x)[0, 0].nonzero()
     assert len(changed) and set(out.flatten().tolist()) <= set(x.flatten().tolist())
     shift = (out - x)[0, 0][changed[:, 0], changed[:, 1]]
@@ -112,7 +112,7 @@ def test_cut_and_paste_moves_one_patch_of_the_image():
 
 def test_outliers_of_feature_rows_keep_each_column():
     x = torch.arange(20.0).view(5, 4)
-    rows = outliers.make_outlier_images(x, seeded())
+    rows = outliers.make_outlier_images(x, make_torch_generator())
     assert rows.shape == x.shape and not torch.equal(rows, x)
     assert torch.equal(rows % 4, x % 4)  # column c holds numbers of column c
 
@@ -120,7 +120,7 @@ def test_outliers_of_feature_rows_keep_each_column():
 def test_harder_outliers_by_hand():
     """A linear model: the gradient of -log p(unknown) to x is Σ_c p_c w_c - w_unknown, of which the sign counts."""
     model = build("mlp", (6,), 4, dtype=torch.float64)
-    x = torch.randn(5, 6, generator=seeded(), dtype=torch.float64)
+    x = torch.randn(5, 6, generator=make_torch_generator(), dtype=torch.float64)
     expected = x.clone()
     for _ in range(3):
         expected.requires_grad_()
@@ -144,9 +144,9 @@ def test_fresh_or_adversarial_outliers_change_the_model_but_no_bytes(options):
     model_of_fixed_outliers = exhaust_generator(FedOV().run(plain))
     model = exhaust_generator(FedOV(**options).run(ctx))
     assert plain.link.ledger.by_client() == ctx.link.ledger.by_client()
-    x = torch.rand(5, 1, 8, 8, generator=seeded())
+    x = torch.rand(5, 1, 8, 8, generator=make_torch_generator())
     assert not torch.equal(model_of_fixed_outliers.logits(x), model.logits(x))
-    second_model, steps = watched(FedOV(**options).run(context()))
+    second_model, steps = run_and_collect_steps(FedOV(**options).run(context()))
     assert torch.equal(model.logits(x), second_model.logits(x))
     epochs = [
         (step.done, step.total)
@@ -172,7 +172,7 @@ def test_clients_call_corrupted_images_unknown_more_often_than_their_own():
     out = exhaust_generator(FedOV().run(ctx))
     for k in range(3):
         x, _ = ctx.private.held_out(k)
-        corrupted = outliers.make_outlier_images(x, seeded(5))
+        corrupted = outliers.make_outlier_images(x, make_torch_generator(5))
         unknown_if_corrupted = out.clients.logits(corrupted)[k].softmax(-1)[:, -1].mean()
         unknown_if_real = out.clients.logits(x)[k].softmax(-1)[:, -1].mean()
         assert unknown_if_corrupted > unknown_if_real + 0.3

@@ -4,7 +4,7 @@ import byte_formulas
 import numpy as np
 import pytest
 import torch
-from method_runs import seeded
+from method_runs import make_torch_generator
 from sklearn.mixture import GaussianMixture
 
 from fedlab_nb import run
@@ -42,7 +42,7 @@ def test_bytes_follow_the_formula(covariance, components, smallest):
         counts = torch.bincount(ctx.private.train(k)[1])
         components_by_class = [min(components, n) for n in counts.tolist() if n >= smallest]
         assert (up, down) == (
-            byte_formulas.fedpft_bytes(64, components_by_class, 10, covariance),
+            byte_formulas.count_fedpft_bytes(64, components_by_class, 10, covariance),
             0,
         )
 
@@ -106,7 +106,7 @@ SKLEARN_NAMES = {"spherical": "spherical", "diagonal": "diag", "full": "full"}
 
 
 def draw_three_clusters(n=90, d=3):
-    rows = torch.randn(n, d, generator=seeded(), dtype=EXACT)
+    rows = torch.randn(n, d, generator=make_torch_generator(), dtype=EXACT)
     return rows * torch.tensor([1.0, 2.0, 0.5]) + 3 * (torch.arange(n)[:, None] % 3)
 
 
@@ -150,7 +150,7 @@ def test_each_step_of_em_raises_the_likelihood(kind, seed):
     rows = draw_three_clusters()
     log_likelihoods = []
     for steps in range(8):
-        mixture = fit_gaussian_mixture(rows, 4, kind, seeded(seed), steps)
+        mixture = fit_gaussian_mixture(rows, 4, kind, make_torch_generator(seed), steps)
         log_likelihoods.append(
             float(mixture.compute_weighted_log_densities(rows).logsumexp(1).sum())
         )
@@ -164,7 +164,7 @@ def test_each_step_of_em_raises_the_likelihood(kind, seed):
 @pytest.mark.parametrize("kind", COVARIANCES)
 def test_one_component_is_the_mean_and_the_variance(kind):
     rows = draw_three_clusters()
-    mixture = fit_gaussian_mixture(rows, 1, kind, seeded())
+    mixture = fit_gaussian_mixture(rows, 1, kind, make_torch_generator())
     torch.testing.assert_close(mixture.means[0], rows.mean(0))
     expected = {
         "none": torch.zeros(0),
@@ -182,7 +182,9 @@ def test_draws_follow_the_mixture(kind):
     full = torch.tensor([[[2.0, 1.0], [1.0, 1.0]], [[1.0, -0.5], [-0.5, 3.0]]], dtype=EXACT)
     spread = {"none": full.new_zeros(0), "spherical": full[:, 0, 0], "full": full,
               "diagonal": full.diagonal(dim1=1, dim2=2)}[kind]  # fmt: skip
-    features = FeatureMixture(kind, weights, means, spread).draw_features(40_000, seeded(1))
+    features = FeatureMixture(kind, weights, means, spread).draw_features(
+        40_000, make_torch_generator(1)
+    )
     is_component_0 = features[:, 0] < 25
     assert float(is_component_0.double().mean()) == pytest.approx(0.2, abs=0.01)
     for k, rows in enumerate((features[is_component_0], features[~is_component_0])):
@@ -199,15 +201,15 @@ def test_few_rows_and_equal_rows_still_give_a_mixture(kind):
         draw_three_clusters()[:2],
         draw_three_clusters()[:1].expand(6, -1),
     ):
-        mixture = fit_gaussian_mixture(rows, 4, kind, seeded())
+        mixture = fit_gaussian_mixture(rows, 4, kind, make_torch_generator())
         assert len(mixture.weights) == min(4, len(rows))
         assert float(mixture.weights.sum()) == pytest.approx(1)
-        assert mixture.draw_features(20, seeded(1)).isfinite().all()
+        assert mixture.draw_features(20, make_torch_generator(1)).isfinite().all()
 
 
 @pytest.mark.parametrize("kind", COVARIANCES)
 def test_a_mixture_survives_its_message(kind):
-    mixture = fit_gaussian_mixture(draw_three_clusters(), 2, kind, seeded())
+    mixture = fit_gaussian_mixture(draw_three_clusters(), 2, kind, make_torch_generator())
     numbers = {"none": 0, "spherical": 1, "diagonal": 3, "full": 6}[kind]
     assert count_payload_bytes(mixture.make_message(torch.float32)) == 4 * 2 * (1 + 3 + numbers)
     restored = FeatureMixture.from_message(mixture.make_message(EXACT), kind)

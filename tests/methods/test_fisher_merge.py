@@ -23,7 +23,9 @@ from fedlab_nb.training import Recipe
 EXACT = torch.float64
 
 
-context = functools.partial(method_runs.context, share=0.3, dtype=EXACT, recipe=Recipe(lr=0.01))
+context = functools.partial(
+    method_runs.make_context, share=0.3, dtype=EXACT, recipe=Recipe(lr=0.01)
+)
 
 
 def draw_samples(n=9, shape=(1, 8, 8)):
@@ -136,7 +138,7 @@ def test_bytes_follow_the_closed_formula(model, width):
     # labels="true" takes one backward pass instead of one for each class.
     out = exhaust_generator(FisherMerge(labels="true").run(ctx))
     d = sum(t.numel() for t in copy_model_state(out.module).values())
-    expected = byte_formulas.fisher_merge_bytes(d, out.parameters)
+    expected = byte_formulas.count_fisher_merge_bytes(d, out.parameters)
     if model == "resnet8":
         assert d > out.parameters  # batch norm's statistics have no Fisher
     else:

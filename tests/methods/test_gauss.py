@@ -33,7 +33,7 @@ ORDER = ("means", "nb", "lda", "qda")
 
 
 context = functools.partial(
-    method_runs.context, clients=4, alpha=0.1, epochs=1, dtype=EXACT, holdout=0.0
+    method_runs.make_context, clients=4, alpha=0.1, epochs=1, dtype=EXACT, holdout=0.0
 )
 
 
@@ -62,7 +62,7 @@ def test_bytes_follow_the_formula(head, dtype):
     exhaust_generator(Gauss(head=head).run(ctx))
     held = [len(ctx.private.train(k)[1].unique()) for k in range(4)]
     assert min(held) < 10
-    expected = {k: byte_formulas.gauss_bytes(64, h, 10, head) for k, h in enumerate(held)}
+    expected = {k: byte_formulas.count_gauss_bytes(64, h, 10, head) for k, h in enumerate(held)}
     if dtype == EXACT:  # twice the bytes, but the ten counts stay int32
         expected = {k: 2 * count - 40 for k, count in expected.items()}
     assert {k: up for k, (up, down) in ctx.link.ledger.by_client().items()} == expected

@@ -13,11 +13,11 @@ from iterative_runs import (
     EXACT,
     HEAVY,
     PLAIN,
-    context,
-    distance,
-    finish,
-    local_steps,
-    sent_by_round,
+    compute_largest_difference,
+    iterate_uploads_by_round,
+    make_context,
+    run_to_final_state,
+    train_client_by_torch_sgd,
 )
 
 from fedlab_nb.comm import formulas
@@ -39,9 +39,13 @@ from fedlab_nb.training import Recipe
 # ------------------------------------------------------------------------------------------- identities
 @pytest.mark.parametrize("dtype", [torch.float32, EXACT])
 def test_one_round_of_fedavg_is_fedavg_to_the_last_bit(dtype):
-    one_shot = finish(FedAvg(), context(dtype=dtype))
+    one_shot = run_to_final_state(FedAvg(), make_context(dtype=dtype))
     assert (
-        distance(one_shot, finish(FedAvgMulti(rounds=1, local_epochs=2), context(dtype=dtype))) == 0
+        compute_largest_difference(
+            one_shot,
+            run_to_final_state(FedAvgMulti(rounds=1, local_epochs=2), make_context(dtype=dtype)),
+        )
+        == 0
     )
 
 
@@ -57,8 +61,15 @@ def test_in_round_one_they_equal_fedavg(method, model):
     if isinstance(method, FedProx):
         recipe = dataclasses.replace(HEAVY, epochs=1, batch_size=10_000)  # one step
     method = dataclasses.replace(method, local_epochs=1)
-    fedavg = finish(FedAvgMulti(rounds=1, local_epochs=1), context(recipe, **options))
-    assert distance(fedavg, finish(method, context(recipe, **options))) == 0
+    fedavg = run_to_final_state(
+        FedAvgMulti(rounds=1, local_epochs=1), make_context(recipe, **options)
+    )
+    assert (
+        compute_largest_difference(
+            fedavg, run_to_final_state(method, make_context(recipe, **options))
+        )
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,34 +79,41 @@ def test_in_round_one_they_equal_fedavg(method, model):
 )
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_without_its_additional_term_a_method_is_fedavg(method, tolerance, backend):
-    fedavg = finish(FedAvgMulti(rounds=3, local_epochs=2), context(backend=backend))
-    assert distance(fedavg, finish(method, context(backend=backend))) <= tolerance
+    fedavg = run_to_final_state(
+        FedAvgMulti(rounds=3, local_epochs=2), make_context(backend=backend)
+    )
+    assert (
+        compute_largest_difference(
+            fedavg, run_to_final_state(method, make_context(backend=backend))
+        )
+        <= tolerance
+    )
 
 
 @pytest.mark.parametrize("recipe", [PLAIN, HEAVY], ids=["plain", "momentum"])
 def test_fednova_with_equal_steps_is_fedavg(recipe):
-    ctx = context(recipe, partition="iid", clients=5)
+    ctx = make_context(recipe, partition="iid", clients=5)
     assert len({-(-n // 32) for n in ctx.sizes}) == 1  # equal numbers of batches
-    fednova = finish(FedNova(rounds=3, local_epochs=2, server_momentum=0), ctx)
-    same_ctx = context(recipe, partition="iid", clients=5)
-    fedavg = finish(FedAvgMulti(rounds=3, local_epochs=2), same_ctx)
-    assert distance(fednova, fedavg) < 1e-12
+    fednova = run_to_final_state(FedNova(rounds=3, local_epochs=2, server_momentum=0), ctx)
+    same_ctx = make_context(recipe, partition="iid", clients=5)
+    fedavg = run_to_final_state(FedAvgMulti(rounds=3, local_epochs=2), same_ctx)
+    assert compute_largest_difference(fednova, fedavg) < 1e-12
 
 
 @pytest.mark.parametrize("per_round", [0, 2])
 @pytest.mark.parametrize("method", ALL, ids=lambda m: m.info.name)
 def test_both_backends_agree(method, per_round):
     method = method(rounds=2, local_epochs=1, per_round=per_round)
-    looped = finish(method, context(backend="loop"))
-    stacked = finish(method, context(backend="stacked"))
+    looped = run_to_final_state(method, make_context(backend="loop"))
+    stacked = run_to_final_state(method, make_context(backend="stacked"))
     # An adaptive server divides by the root of a change that may be tiny: rounding is magnified up to 1/τ.
-    assert distance(looped, stacked) < 1e-9
+    assert compute_largest_difference(looped, stacked) < 1e-9
 
 
 # ------------------------------------------------------------------------------------------- the steps, by hand
 def test_fedprox_minimises_the_proximal_loss():
     """Autograd differentiates (μ/2) ‖θ - θ_t‖²; the method adds its gradient."""
-    ctx = context()
+    ctx = make_context()
     mu = 0.7
     state = copy_model_state(ctx.initial_model())
     for t in range(2):
@@ -108,15 +126,22 @@ def test_fedprox_minimises_the_proximal_loss():
             )
             return F.cross_entropy(model(x), y) + mu / 2 * squared_distance
 
-        state = weighted_mean([local_steps(ctx, k, t, state, loss) for k in range(4)], ctx.sizes)
-    assert distance(state, finish(FedProx(rounds=2, local_epochs=2, mu=mu), context())) < 1e-10
+        state = weighted_mean(
+            [train_client_by_torch_sgd(ctx, k, t, state, loss) for k in range(4)], ctx.sizes
+        )
+    assert (
+        compute_largest_difference(
+            state, run_to_final_state(FedProx(rounds=2, local_epochs=2, mu=mu), make_context())
+        )
+        < 1e-10
+    )
 
 
 def test_scaffolds_control_variate_is_a_mean_gradient_even_with_momentum():
     """With full batches and a tiny rate the gradient hardly changes, so c_k must be the gradient at θ_0."""
     recipe = Recipe(epochs=5, batch_size=10_000, lr=1e-6, momentum=0.9, weight_decay=0)
-    ctx = context(recipe)
-    finish(Scaffold(rounds=1, local_epochs=5), ctx)
+    ctx = make_context(recipe)
+    run_to_final_state(Scaffold(rounds=1, local_epochs=5), ctx)
     for k, (_, change) in enumerate(ctx.messages):
         model = ctx.initial_model()
         x, y = ctx.private.train(k)
@@ -140,13 +165,13 @@ def test_effective_steps_follow_the_closed_formula(rho, tau):
 )
 def test_fednova_follows_its_formula(recipe, server_momentum, per_round):
     """m ← β_s m + (Σ p a) Σ p (θ_t - θ_k) / a, θ ← θ - m, from the clients' messages, with a by the closed formula."""
-    ctx = context(recipe)
+    ctx = make_context(recipe)
     beta = recipe.momentum
     method = FedNova(rounds=2, local_epochs=2, server_momentum=server_momentum, per_round=per_round)
-    end = finish(method, ctx)
+    end = run_to_final_state(method, ctx)
     theta = copy_model_state(ctx.initial_model())
     m = dict.fromkeys(theta, 0.0)
-    for p, sizes, client_states in sent_by_round(ctx, per_round, 2):
+    for p, sizes, client_states in iterate_uploads_by_round(ctx, per_round, 2):
         taus = [2 * -(-n // 32) for n in sizes]
         assert per_round or len(set(taus)) > 1
         a = [(tau - beta * (1 - beta**tau) / (1 - beta)) / (1 - beta) for tau in taus]
@@ -157,18 +182,18 @@ def test_fednova_follows_its_formula(recipe, server_momentum, per_round):
                 mean_change = mean_change + p_k * (theta[name] - state[name]) / a_k
             m[name] = server_momentum * m[name] + effective_steps * mean_change
             theta[name] = theta[name] - m[name]
-    assert distance(end, theta) < 1e-12
+    assert compute_largest_difference(end, theta) < 1e-12
 
 
 @pytest.mark.parametrize("per_round", [0, 2])
 @pytest.mark.parametrize("method", [FedAdam, FedYogi], ids=lambda m: m.info.name)
 def test_adaptive_servers_follow_their_formulas(method, per_round):
     """Two rounds: m and v of one tensor at a time, from the clients' messages."""
-    ctx = context()
-    final_state = finish(
+    ctx = make_context()
+    final_state = run_to_final_state(
         method(rounds=2, local_epochs=2, eta_s=0.02, tau=1e-2, per_round=per_round), ctx
     )
-    rounds = list(sent_by_round(ctx, per_round, 2))
+    rounds = list(iterate_uploads_by_round(ctx, per_round, 2))
     for name, theta in copy_model_state(ctx.initial_model()).items():
         m = v = 0.0
         for p, _, client_states in rounds:
@@ -202,8 +227,8 @@ def test_moons_loss_by_hand():
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ALL, ids=lambda m: m.info.name)
 def test_batch_norm_statistics_are_averaged_and_bytes_follow_the_formula(method):
-    ctx = context(model="resnet8", width=4, clients=3, dtype=torch.float32)
-    end = finish(method(rounds=2, local_epochs=1), ctx)
+    ctx = make_context(model="resnet8", width=4, clients=3, dtype=torch.float32)
+    end = run_to_final_state(method(rounds=2, local_epochs=1), ctx)
     messages = ctx.messages[3:]  # of the second round
     if method is Scaffold:
         messages = [state for state, _ in messages]
@@ -227,11 +252,15 @@ def test_batch_norm_statistics_are_averaged_and_bytes_follow_the_formula(method)
 @pytest.mark.parametrize(("model", "width"), [("mlp", None), ("resnet8", 4)])
 def test_compressed_bytes_follow_the_formula(compression, model, width):
     rounds = 3
-    ctx = context(model=model, width=width, clients=3, dtype=torch.float32)
-    end = finish(FedAvgMulti(rounds=rounds, local_epochs=1, compression=compression, keep=0.5), ctx)
+    ctx = make_context(model=model, width=width, clients=3, dtype=torch.float32)
+    end = run_to_final_state(
+        FedAvgMulti(rounds=rounds, local_epochs=1, compression=compression, keep=0.5), ctx
+    )
     parameters = sum(p.numel() for p in ctx.initial_model().parameters())
     d = sum(t.numel() for t in end.values())
-    sparse = byte_formulas.sparse_bytes(parameters, round(parameters / 2), compression == "ternary")
+    sparse = byte_formulas.count_sparse_message_bytes(
+        parameters, round(parameters / 2), compression == "ternary"
+    )
     message = sparse + 4 * (d - parameters)
     for up, down in ctx.link.ledger.by_client().values():
         assert up == rounds * message
@@ -239,33 +268,37 @@ def test_compressed_bytes_follow_the_formula(compression, model, width):
 
 
 def test_compression_that_keeps_everything_is_fedavg_to_16_bits():
-    fedavg = finish(FedAvgMulti(rounds=1, local_epochs=2), context())
-    compressed = finish(
-        FedAvgMulti(rounds=1, local_epochs=2, compression="half", keep=1.0), context()
+    fedavg = run_to_final_state(FedAvgMulti(rounds=1, local_epochs=2), make_context())
+    compressed = run_to_final_state(
+        FedAvgMulti(rounds=1, local_epochs=2, compression="half", keep=1.0), make_context()
     )
-    assert 0 < distance(fedavg, compressed) < 1e-3
+    assert 0 < compute_largest_difference(fedavg, compressed) < 1e-3
 
 
 def test_server_and_clients_decode_the_same_model():
     """With clients that do not learn, every round must end at the initial model, whatever the compression lost."""
     recipe = dataclasses.replace(PLAIN, lr=1e-30)
-    ctx = context(recipe)
-    end = finish(FedAvgMulti(rounds=3, local_epochs=2, compression="ternary", keep=0.1), ctx)
-    assert distance(end, copy_model_state(ctx.initial_model())) < 1e-20
+    ctx = make_context(recipe)
+    end = run_to_final_state(
+        FedAvgMulti(rounds=3, local_epochs=2, compression="ternary", keep=0.1), ctx
+    )
+    assert compute_largest_difference(end, copy_model_state(ctx.initial_model())) < 1e-20
 
 
 def test_divergence_is_an_error_that_names_the_learning_rate():
     # Every step multiplies the weights by -899.
     diverging = dataclasses.replace(PLAIN, lr=90.0, weight_decay=10)
     with pytest.raises(RunError, match="lr=90"):
-        finish(FedAvgMulti(rounds=3, local_epochs=2), context(diverging, dtype=torch.float32))
+        run_to_final_state(
+            FedAvgMulti(rounds=3, local_epochs=2), make_context(diverging, dtype=torch.float32)
+        )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rounds", [1, 7, 41])
 def test_a_curve_has_about_twenty_points(rounds):
     steps = list(
-        FedAvgMulti(rounds=rounds, local_epochs=1).run(context(clients=2, dtype=torch.float32))
+        FedAvgMulti(rounds=rounds, local_epochs=1).run(make_context(clients=2, dtype=torch.float32))
     )
     points = [step for step in steps if step.model is not None]
     assert min(rounds, 20) <= len(points) <= 25 and steps[-1] is points[-1]
@@ -279,8 +312,11 @@ def test_a_curve_has_about_twenty_points(rounds):
 )
 def test_later_rounds_do_not_change_earlier_snapshots(method):
     snapshots = []
-    for step in method.run(context(clients=2)):
+    for step in method.run(make_context(clients=2)):
         if step.model is not None:
             snapshots.append((step.model, copy.deepcopy(copy_model_state(step.model.module))))
     assert len(snapshots) == 2
-    assert all(distance(copy_model_state(model.module), before) == 0 for model, before in snapshots)
+    assert all(
+        compute_largest_difference(copy_model_state(model.module), before) == 0
+        for model, before in snapshots
+    )

@@ -13,14 +13,14 @@ from fedlab_nb.models import copy_model_state
 from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.studies.settings import Settings, make_plans
 
-from .test_all_methods import cheap, in_study
+from .test_all_methods import cheap, make_fast_study_settings
 
 SENDING_MODELS = [name for name, cls in METHODS.items() if cls.sends_models]
 
 
 def context(poison="none", model="mlp", **options):
     width = 4 if model == "resnet8" else None
-    return method_runs.context(
+    return method_runs.make_context(
         share=0.3, clients=4, poison=poison, model=model, width=width, **options
     )
 
@@ -157,7 +157,7 @@ def test_poisoned_and_clean_runs_have_different_store_keys():
 
 
 def test_a_run_without_poisoned_clients_equals_the_default_run_and_one_with_them_does_not():
-    settings = in_study("fedavg")
+    settings = make_fast_study_settings("fedavg")
     plain = run("fedavg", **settings)
     none = run("fedavg", poison="labels:0", cache=False, **settings)
     assert none.accuracy == plain.accuracy

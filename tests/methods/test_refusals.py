@@ -85,7 +85,7 @@ ACCEPTED = [
 
 
 def context(public=True, rows=False, **options):
-    ctx = method_runs.context(make_federation_of_feature_rows() if rows else None, **options)
+    ctx = method_runs.make_context(make_federation_of_feature_rows() if rows else None, **options)
     ctx.public = ctx.public if public else ctx.public[:0]
     return ctx
 

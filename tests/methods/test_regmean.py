@@ -109,7 +109,7 @@ def test_the_method_merges_every_layer_and_sends_triangles():
     out = exhaust_generator(RegMean().run(ctx))
     state = copy_model_state(out.module)
     weights = [t.shape for name, t in state.items() if name.endswith("weight")]
-    expected = byte_formulas.regmean_bytes(sum(t.numel() for t in state.values()), weights)
+    expected = byte_formulas.count_regmean_bytes(sum(t.numel() for t in state.values()), weights)
     assert {up + down for up, down in ctx.link.ledger.by_client().values()} == {expected}
     name = "classifier"
     shards = [ctx.private.train(k)[0] for k in range(ctx.clients_count)]

@@ -14,7 +14,7 @@ from fedlab_nb.studies.experiment import exhaust_generator
 from .test_all_methods import cheap
 
 STUDENTS = [name for name, cls in METHODS.items() for k in cls.fields() if k.name == "server_model"]
-context = functools.partial(method_runs.context, epochs=1)
+context = functools.partial(method_runs.make_context, epochs=1)
 
 
 def finish(method, ctx):

@@ -122,7 +122,7 @@ def test_bytes_of_a_trimmed_upload(keep):
         change = torch.cat([(states[k][n] - start[n]).flatten() for n in start])
         d = len(change)
         positions = change.abs().topk(max(1, round(keep * d))).indices.sort().values.tolist()
-        assert up == byte_formulas.trimmed_change_bytes(positions, d, keep)
+        assert up == byte_formulas.count_trimmed_change_bytes(positions, d, keep)
         assert down == byte_formulas.count_model_bytes_one_way(d)
 
 

@@ -4,8 +4,8 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def few_pixels(coarse):
-    """See `coarse`."""
+def few_pixels(low_resolution):
+    """See `low_resolution`."""
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from fedlab_nb.methods.local import LocalReport
 from fedlab_nb.panels import comparison, controls, facts, lab_view, views
 from fedlab_nb.panels.record import name_owner_of_features_or_empty
 from fedlab_nb.plots.words import make_setting_caption
-from fedlab_nb.studies.cost import Cost
+from fedlab_nb.studies.cost import EstimatedCost
 
 
 @pytest.fixture
@@ -22,7 +22,9 @@ def costs(monkeypatch):
     def set_seconds(seconds):
         for module in (controls, lab_view):
             monkeypatch.setattr(
-                module, "estimate_cost", lambda *_: Cost(seconds, 2400, True, 1200, 2, True)
+                module,
+                "estimate_cost",
+                lambda *_: EstimatedCost(seconds, 2400, True, 1200, 2, True),
             )
 
     set_seconds(2)

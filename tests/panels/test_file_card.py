@@ -3,7 +3,7 @@
 import pytest
 
 from fedlab_nb import load
-from fedlab_nb.data.card import list_column_rows
+from fedlab_nb.data.card import list_rows_of_column_table
 from fedlab_nb.data.files import split_path_and_options
 from fedlab_nb.errors import UsageError
 from fedlab_nb.panels.controls import OWN_FILE, list_data_file_names
@@ -121,5 +121,7 @@ def test_a_column_has_the_role_that_was_chosen(folder, column, choice):
     except UsageError:
         assert choice in ("number", "split", "client", "group", "label")
         return
-    assert {name: kind for name, kind, *_ in list_column_rows(data.schema)}[column] == choice
+    assert {name: kind for name, kind, *_ in list_rows_of_column_table(data.schema)}[
+        column
+    ] == choice
     assert choice == "left out" or "leave_out" not in split_path_and_options(path)[1]

@@ -79,7 +79,7 @@ def test_the_second_classroom_set_has_a_table_of_its_own(monkeypatch):
 def test_bands_are_those_of_the_table_and_only_of_this_setting():
     nearest = find_nearest_results(METHODS, SETTINGS)
     bands = nearest.get_bands_by_method()
-    shares = list(nearest.table.accuracies("fens", 0.1, 10).values())
+    shares = list(nearest.table.get_accuracies_by_seed("fens", 0.1, 10).values())
     assert len(shares) == 10 and bands["fens"].mean == pytest.approx(sum(shares) / 10)
     half_width = 2.262 * statistics.stdev(shares) / 10**0.5  # Student's t of 9 degrees of freedom
     assert bands["fens"].half_width == pytest.approx(half_width, rel=1e-3)

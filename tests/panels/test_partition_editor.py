@@ -41,7 +41,7 @@ def test_fifty_random_moves_keep_every_sample_and_undo_restores_each_state(panel
     settings = job.calls[-1][2]
     assert f"moves={settings['moves']!r}" in panel.code()
     settings_of_run = {name: value for name, value in settings.items() if name != "seeds"}
-    assert are_equal(Settings.make(**settings_of_run).federation().shards, states[-1])
+    assert are_equal(Settings.make(**settings_of_run).make_federation().shards, states[-1])
     for state in reversed(states[:-1]):
         panel.editor.undo.click()
         assert are_equal(read_shards(panel), state)

@@ -9,9 +9,16 @@ import time
 import numpy as np
 import pytest
 from fake_job import make_outcome
-from stage_messages import START_SETTING, deal, find_last, open_window, read_owners, read_shards
+from stage_messages import (
+    START_SETTING,
+    find_last,
+    open_window,
+    read_owners,
+    read_shards,
+    request_federation,
+)
 
-from fedlab_nb.data import Edits, federate, load
+from fedlab_nb.data import PartitionEdits, federate, load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.panels import playground, stage_data
 from fedlab_nb.panels.figures import draw_piles_and_results
@@ -23,7 +30,7 @@ from fedlab_nb.panels.stage_data import (
     make_partitions_for_alphas,
     rank_columns_by_class_information,
 )
-from fedlab_nb.studies.cost import Cost
+from fedlab_nb.studies.cost import EstimatedCost
 
 METHODS = ["fedavg", "fens"]
 
@@ -37,7 +44,7 @@ def quick(monkeypatch):
         methods, _ = arguments
         if isinstance(methods, str):
             methods = (methods,)
-        return Cost(sum(seconds[method] for method in methods), 0.0, True, 0.0, 1, True)
+        return EstimatedCost(sum(seconds[method] for method in methods), 0.0, True, 0.0, 1, True)
 
     monkeypatch.setattr("fedlab_nb.panels.stage_panel.estimate_cost", forecast)
     return seconds
@@ -77,7 +84,7 @@ def test_samples_are_sent_once_and_stay_out_of_the_saved_state(panel, sent):
     assert len(test_images) == 64 * len(digits.y_test)
     before = len(sent)
     panel._dispatch_browser_message({"kind": "samples", "digest": "other"})
-    deal(panel, {**START_SETTING, "alpha": 1}, 2)
+    request_federation(panel, {**START_SETTING, "alpha": 1}, 2)
     assert all(content["kind"] != "samples" for content, _ in sent[before:])
     state = panel.stage.get_state()
     state.pop("_esm")
@@ -121,7 +128,7 @@ def test_a_person_s_own_samples_are_not_saved_with_the_widget(make_panel, sent, 
 
 def test_the_partition_is_that_of_federate_and_names_the_question_that_it_answers(panel, sent):
     for revision, alpha in enumerate((0.05, 0.7, 10), start=2):
-        deal(panel, {**START_SETTING, "alpha": alpha}, revision)
+        request_federation(panel, {**START_SETTING, "alpha": alpha}, revision)
         content, _ = find_last(sent, "federation")
         assert content["setting"] == {**START_SETTING, "alpha": alpha}
         assert content["question"] == f"window {revision}"
@@ -131,7 +138,7 @@ def test_the_partition_is_that_of_federate_and_names_the_question_that_it_answer
 
 
 def test_a_setting_beyond_a_limit_is_answered_with_the_setting_at_the_limit(panel, sent):
-    deal(panel, {**START_SETTING, "clients": 10_000}, 2)
+    request_federation(panel, {**START_SETTING, "clients": 10_000}, 2)
     content, _ = find_last(sent, "federation")
     largest_count = panel.controls.clients.max
     assert content["setting"] == {**START_SETTING, "clients": largest_count}
@@ -177,9 +184,9 @@ def test_partitions_sent_ahead_for_every_alpha_are_those_of_federate(panel, sent
 def test_partitions_sent_ahead_are_withdrawn_at_once_when_they_are_no_longer_true(panel, sent):
     wait_for_partitions(sent)
     before = len(sent)
-    deal(panel, {**START_SETTING, "alpha": 1}, 2)
+    request_federation(panel, {**START_SETTING, "alpha": 1}, 2)
     assert all(content["kind"] != "partitions" for content, _ in sent[before:])
-    deal(panel, {**START_SETTING, "clients": 5}, 3)
+    request_federation(panel, {**START_SETTING, "clients": 5}, 3)
     withdrawn = [content for content, _ in sent[before:] if content["kind"] == "partitions"]
     assert withdrawn[0]["alphas"] == []
     content, owners = wait_for_partitions(sent)
@@ -210,7 +217,7 @@ def test_a_double_and_its_original_both_hold_their_samples(make_panel, sent):
     panel._dispatch_browser_message({"kind": "open"})
     setting = find_last(sent, "data")[0]["about"]["setting"]
     assert setting["clients"] == 11
-    deal(panel, setting, 1)
+    request_federation(panel, setting, 1)
     expected = federate("digits", alpha=0.1, clients=10, seed=4, moves="C*, A>").shards
     sent_shards = read_shards(sent)
     assert [shard.tolist() for shard in sent_shards] == [
@@ -248,7 +255,7 @@ def test_fifty_throws_keep_every_sample_once_and_undo_restores_each(panel, sent,
     owners_after_each = [read_owners(sent)]
     for revision in range(2, 52):
         moves = [*moves, draw_random_throw(rng, 10, 10)]
-        deal(panel, {**START_SETTING, "moves": moves}, revision)
+        request_federation(panel, {**START_SETTING, "moves": moves}, revision)
         owners_after_each.append(read_owners(sent))
         assert owners_after_each[-1].shape == labels.shape and owners_after_each[-1].max() < 10
     text = ", ".join(write_move(move) for move in moves)
@@ -256,7 +263,7 @@ def test_fifty_throws_keep_every_sample_once_and_undo_restores_each(panel, sent,
     expected = np.zeros(len(labels), dtype=np.uint16)
     counted = np.zeros(len(labels), dtype=int)
     shards = [np.asarray(shard) for shard in federation.shards]
-    for k, shard in enumerate(Edits.parse(text).apply(shards, labels)):
+    for k, shard in enumerate(PartitionEdits.parse(text).apply(shards, labels)):
         expected[shard] = k
         counted[shard] += 1
     assert (counted == 1).all() and np.array_equal(owners_after_each[-1], expected)
@@ -268,7 +275,7 @@ def test_fifty_throws_keep_every_sample_once_and_undo_restores_each(panel, sent,
     settings = {name: arguments_of_code[name] for name in ("alpha", "clients", "seed", "moves")}
     assert np.array_equal(compute_owners(federate("digits", **settings)), owners_after_each[-1])
     for count in reversed(range(50)):
-        deal(panel, {**START_SETTING, "moves": moves[:count]}, 100 + count)
+        request_federation(panel, {**START_SETTING, "moves": moves[:count]}, 100 + count)
         assert np.array_equal(read_owners(sent), owners_after_each[count])
     assert not panel.error and "moves" not in panel._state.settings
 
@@ -284,15 +291,15 @@ def test_a_tab_of_another_setting_is_dim_at_once(panel):
     train(panel, START_SETTING, 1, is_run=True)
     view = panel.views["communication"]
     assert "fl-older" not in view.box._dom_classes
-    deal(panel, {**START_SETTING, "alpha": 0.5}, 2)
+    request_federation(panel, {**START_SETTING, "alpha": 0.5}, 2)
     assert "fl-older" in view.box._dom_classes
-    deal(panel, START_SETTING, 3)
+    request_federation(panel, START_SETTING, 3)
     assert "fl-older" not in view.box._dom_classes
 
 
 def test_nothing_trains_before_the_first_gesture(panel, job):
     for revision, alpha in enumerate((0.2, 0.3), start=2):
-        deal(panel, {**START_SETTING, "alpha": alpha}, revision)
+        request_federation(panel, {**START_SETTING, "alpha": alpha}, revision)
     assert job.calls == [] and panel.status == "idle"
 
 
@@ -486,7 +493,7 @@ def test_answers_are_the_models_predictions(make_panel, sent):
     )
     setting = {"alpha": 0.1, "clients": 3, "seed": 0, "moves": []}
     panel._dispatch_browser_message({"kind": "open"})
-    deal(panel, setting, 1)
+    request_federation(panel, setting, 1)
     train(panel, setting, 1, is_run=False)
     results, (buffer,) = find_last(sent, "results")
     digits = load("digits")

@@ -4,7 +4,7 @@ import random
 
 import pytest
 from javascript import run_javascript
-from stage_messages import START_SETTING, deal, find_last, open_window, read_owners
+from stage_messages import START_SETTING, find_last, open_window, read_owners, request_federation
 
 from fedlab_nb.data import federate
 from fedlab_nb.panels import LabPanel, playground
@@ -104,7 +104,7 @@ def test_an_echo_of_the_strip_sets_no_control(strip, sent):
 def test_a_pile_that_is_thrown_changes_the_partition_and_nothing_else(strip, sent):
     strip.controls.alpha.value = 0.5
     move = {"from": 4, "label": None, "to": 3}
-    deal(strip, {**START_SETTING, "moves": [move]}, 2)  # as the window knew α before
+    request_federation(strip, {**START_SETTING, "moves": [move]}, 2)  # as the window knew α before
     settings = strip.state("partition").settings
     assert settings["alpha"] == strip.controls.alpha.value != START_SETTING["alpha"]
     assert settings["moves"] == "E>D"
@@ -119,12 +119,14 @@ def test_edits_without_a_gesture_are_kept_until_all_is_undone(strip):
     """A double is made with the buttons under “Who holds what”, then a pile is thrown, then all is taken back."""
     strip.controls.hidden_settings["moves"] = "A*"
     strip._apply_control_values()
-    deal(strip, {**START_SETTING, "clients": 11, "moves": [{"from": 4, "label": None, "to": 3}]}, 2)
+    request_federation(
+        strip, {**START_SETTING, "clients": 11, "moves": [{"from": 4, "label": None, "to": 3}]}, 2
+    )
     assert strip.state("partition").settings["moves"] == "A*, E>D"
     strip.controls.hidden_settings["moves"] = "B>C"
     strip._apply_control_values()
     moves = [{"from": 1, "label": None, "to": 2}, {"from": 3, "label": 6, "to": 4}]
-    deal(strip, {**START_SETTING, "moves": moves}, 3)
+    request_federation(strip, {**START_SETTING, "moves": moves}, 3)
     assert strip.state("partition").settings["moves"] == "B>C, D6>E"
 
 

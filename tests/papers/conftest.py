@@ -3,10 +3,10 @@
 import pytest
 
 from fedlab_nb.studies import experiment
-from fedlab_nb.studies.store import TrainedClients
+from fedlab_nb.studies.store import TrainedClientsCache
 
 
 @pytest.fixture(autouse=True)
 def own_store(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path_factory.mktemp("store")))
-    monkeypatch.setattr(experiment, "_trained_clients", TrainedClients())
+    monkeypatch.setattr(experiment, "_trained_clients", TrainedClientsCache())

@@ -32,7 +32,7 @@ from fedlab_nb.papers.comparison import (
 from fedlab_nb.papers.published import FOLDER
 from fedlab_nb.papers.reproduction import FILES, compute_run_key, make_reproduction
 from fedlab_nb.studies.setups import FOLDER as SETUPS_FOLDER
-from fedlab_nb.studies.stored_rows import make_unique_row_key, read_stored_rows
+from fedlab_nb.studies.stored_rows import make_json_key_of_row, read_stored_rows
 
 
 def raw_table(name):
@@ -514,7 +514,7 @@ def test_a_target_that_is_not_reached_is_no_number():
         values = [5000, None] if run.row == "Fed-ET" else [7000, 9000]
         row = {"runs": point.runs, "method": point.method, "at": dict(point.at), "seeds": [0, 1]}
         rows.append({**row, "made": {}, run.label: values})
-    assert len({make_unique_row_key(row) for row in rows}) == 5
+    assert len({make_json_key_of_row(row) for row in rows}) == 5
     result = make_reproduction(table, TablePlan(runs, {}), rows, scale="classroom", seeds=(0, 1))
     place = runs[0].place
     assert result.values["Fed-ET", place] == {0: 5000}

@@ -26,7 +26,7 @@ from fedlab_nb.studies import experiment
 from fedlab_nb.studies.settings import Settings
 from fedlab_nb.studies.stored_figures import format_figure_values
 from fedlab_nb.studies.stored_results import load
-from fedlab_nb.studies.stored_rows import make_unique_row_key, read_stored_rows
+from fedlab_nb.studies.stored_rows import make_json_key_of_row, read_stored_rows
 
 STUDIES = load_all_studies()
 QUOTING = {name: study for name, study in STUDIES.items() if isinstance(study, FigureStudy)}
@@ -267,7 +267,7 @@ def test_another_default_makes_the_rows_stale_that_were_made_with_the_old_one(mo
     rows_of_fedlpa = [row for row in rows if row["method"] == "fedlpa"]
     with_default = [row for row in rows_of_fedlpa if "fedlpa.damping" not in row["at"]]
     assert with_default
-    assert stale == {make_unique_row_key(row) for row in with_default}
+    assert stale == {make_json_key_of_row(row) for row in with_default}
 
 
 # Slow because a study's points are made once for each change of a row.
@@ -280,7 +280,7 @@ def test_other_values_and_other_seeds_do_not_hold(family):
         """The keys of the missing points, with this row in the place of the first one."""
         return [point.key for point in study.list_missing_points([row, *rest])]
 
-    key = make_unique_row_key(first)
+    key = make_json_key_of_row(first)
     assert list_missing_keys({**first, "made": {**first["made"], "gone": 1}}) == [key]
     assert list_missing_keys({**first, "seeds": first["seeds"][:-1]}) == [key]
     if study.name.startswith("tuning"):
@@ -368,7 +368,7 @@ def assert_point_comes_out_again(study, point, tolerance, seed_count):
 
     tolerance: of an accuracy; another processor adds up in another order, which moves a few images
     """
-    (stored,) = [row for row in study.load_rows() if make_unique_row_key(row) == point.key]
+    (stored,) = [row for row in study.load_rows() if make_json_key_of_row(row) == point.key]
     first_seeds = dataclasses.replace(point, seeds=point.seeds[:seed_count])
     ((_, fresh),) = compute_point_rows([first_seeds], study.decimals)
     assert fresh["accuracy"] == pytest.approx(stored["accuracy"][:seed_count], abs=tolerance)

@@ -33,7 +33,7 @@ from fedlab_nb.papers.estimates import estimate_seconds_of_longer_runs
 from fedlab_nb.papers.points import compute_point_rows
 from fedlab_nb.papers.published import count_distinct_pairs_of_tried_runs
 from fedlab_nb.papers.reproduction import FILES, make_reproduction
-from fedlab_nb.studies.stored_rows import make_unique_row_key, read_stored_rows
+from fedlab_nb.studies.stored_rows import make_json_key_of_row, read_stored_rows
 
 FOLDER = Path(papers.__file__).parent / "tables"
 TINY = {
@@ -236,7 +236,7 @@ def test_wrong_use_is_one_sentence(words, capsys, monkeypatch):
 @pytest.mark.parametrize("large", [False, True])
 def test_the_stored_results_are_whole(large):
     _, stored = read_stored_rows(FILES[large])
-    rows = {make_unique_row_key(row): row for row in stored}
+    rows = {make_json_key_of_row(row): row for row in stored}
     planned = list_points_of_stored_tables(has_large_datasets=large)
     points = {point.key: point for point in planned}
     assert all(("mnist:5k" in key) == large for key in points)
@@ -276,7 +276,7 @@ def test_stored_results_show_without_a_run():
 
 # Slow where it is the first to ask for all tables with their stored results.
 @pytest.mark.slow
-def test_the_list_has_every_table_and_figure_with_a_verdict_or_a_reason(coarse):
+def test_the_list_has_every_table_and_figure_with_a_verdict_or_a_reason(low_resolution):
     """Counted in the papers: 17 tables and 9 figures of FENS, 6 and 2, 19 and 5, 14 and 5, 25 and 4."""
     summary = paper_tables()
     assert [len(grid) - 1 for grid in summary.grid_by_paper.values()] == [26, 8, 24, 19, 29]
@@ -300,7 +300,7 @@ def test_the_list_has_every_table_and_figure_with_a_verdict_or_a_reason(coarse):
 
 # Slow where it is the first to ask for all tables with their stored results.
 @pytest.mark.slow
-def test_what_is_not_run_has_a_reason_and_each_reason_is_said_once(coarse):
+def test_what_is_not_run_has_a_reason_and_each_reason_is_said_once(low_resolution):
     summary = paper_tables()
     for paper, grid in summary.grid_by_paper.items():
         lines = summary.reasons_by_paper[paper]
@@ -345,7 +345,7 @@ def test_no_row_departs_from_its_paper_in_a_rule_that_the_table_does_not_name(na
     table = load_paper_table(name)
     runs, _ = plan_stored_runs(table, [0])
     changed = describe_knobs_changed_from_paper(table, runs)  # {row: {knob: words}}
-    paragraphs = reproduce(name, stored=True).make_paragraphs_and_grids()
+    paragraphs = reproduce(name, stored=True).make_paragraphs_and_tables()
     lines = [paragraph for paragraph in paragraphs if paragraph[:4] == "Rows"]
     assert len(lines) <= 1
     line = lines[0] if lines else ""
@@ -376,7 +376,7 @@ def test_totals_count_pairs_of_runs():
     assert count_distinct_pairs_of_tried_runs(fens.orderings) == 63
 
 
-def test_the_picture_has_a_dot_for_each_ordering(coarse):
+def test_the_picture_has_a_dot_for_each_ordering(low_resolution):
     result = reproduce("fens:1", stored=True)
     picture = result.plot()
     counts = result.verdict_counts

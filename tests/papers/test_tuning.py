@@ -19,7 +19,7 @@ from fedlab_nb.papers.tuning import (
     read_tries_by_part,
 )
 from fedlab_nb.studies.settings import Settings, make_plans
-from fedlab_nb.studies.stored_rows import make_unique_row_key
+from fedlab_nb.studies.stored_rows import make_json_key_of_row
 
 ROWS = load_tuning_rows()
 PARTS = read_tries_by_part()
@@ -64,10 +64,10 @@ def test_every_method_has_the_same_number_of_tries_seeds_and_images():
 
 
 def test_no_try_sends_more_than_the_first_one():
-    bytes_by_key = {make_unique_row_key(row): row["bytes"][0] for row in ROWS}
+    bytes_by_key = {make_json_key_of_row(row): row["bytes"][0] for row in ROWS}
     for row in ROWS:
         first_try = {**row, "at": {**row["at"], "try": 0}}
-        assert row["bytes"][0] <= bytes_by_key[make_unique_row_key(first_try)], row["at"]
+        assert row["bytes"][0] <= bytes_by_key[make_json_key_of_row(first_try)], row["at"]
 
 
 def test_the_validation_images_are_training_images_and_no_test_images():

@@ -4,5 +4,5 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def few_pixels(coarse):
-    """See `coarse`."""
+def few_pixels(low_resolution):
+    """See `low_resolution`."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedlab_nb.data import federate
-from fedlab_nb.data.registry import add_dataset, find_client_names_in_memory
+from fedlab_nb.data.registry import add_dataset, find_client_names_of_dataset_in_memory
 from fedlab_nb.plots.marks import get_marks_by_id
 from fedlab_nb.plots.partition import describe_partition, draw_partition
 from fedlab_nb.plots.style import make_figure, set_client_axis
@@ -48,9 +48,13 @@ def wards(forget_names):
 
 
 def test_names_are_those_of_the_file_in_the_order_of_its_clients(wards):
-    names = find_client_names_in_memory("wards", 3)
+    names = find_client_names_of_dataset_in_memory("wards", 3)
     assert sorted(names) == sorted(WARDS)
-    assert find_client_names_in_memory("wards", 4) == find_client_names_in_memory("others", 3) == ()
+    assert (
+        find_client_names_of_dataset_in_memory("wards", 4)
+        == find_client_names_of_dataset_in_memory("others", 3)
+        == ()
+    )
     assert (
         format_client_for_title(names.index("north"), wards)
         == f"client {format_client_letters(names.index('north'))} (north)"
@@ -76,7 +80,7 @@ def test_the_axis_lists_names_only_if_all_have_room(wards, forget_names):
     set_client_axis(ax, 3, wards)
     assert ax.get_xlabel() == make_client_axis_label(wards) and "north" in ax.get_xlabel()
     add_dataset("numbered", make_dataset([k % 3 for k in range(60)]))  # numbers are no names
-    assert find_client_names_in_memory("numbered", 3) == ()
+    assert find_client_names_of_dataset_in_memory("numbered", 3) == ()
     assert make_client_axis_label(make_caption("numbered", 3)) == "client"
     row = make_caption("wards", 3, "40 local epochs")  # for every seed the same clients
     assert find_common_setting([row] * 3, range(3)) == wards
@@ -121,7 +125,7 @@ def test_a_client_keeps_its_letter_and_its_name_when_others_are_away(wards):
         "B",
         "",
     ]
-    names = find_client_names_in_memory("wards", 3)
+    names = find_client_names_of_dataset_in_memory("wards", 3)
     unseen = make_setting_caption(
         {"dataset": "wards", "clients": 3, "partition": "natural", "seed": 0, "unseen": "A,"}
     )

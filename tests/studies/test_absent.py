@@ -5,10 +5,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from method_runs import in_study
+from method_runs import make_fast_study_settings
 
 import fedlab_nb as fl
-from fedlab_nb.data import format_client_list, parse_client_indices
+from fedlab_nb.data import format_client_list_as_setting, parse_client_indices
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.afl import RidgeSums, solve_classifier_weights
@@ -38,7 +38,12 @@ def test_every_form_of_a_list_of_clients_is_read(data):
     clients = data.draw(st.sets(st.integers(0, count - 1)))
     names = [f"ward {k}" for k in range(count)]
     letters = ",".join(chr(ord("A") + k) for k in clients) + ","
-    for form in (clients, format_client_list(clients), letters, [names[k] for k in clients]):
+    for form in (
+        clients,
+        format_client_list_as_setting(clients),
+        letters,
+        [names[k] for k in clients],
+    ):
         assert parse_client_indices("absent", form, count, names) == tuple(sorted(clients))
     # A number means that many clients, the last ones.
     number = data.draw(st.integers(0, count))
@@ -74,7 +79,7 @@ def test_absent_clients_have_one_form_in_settings_and_none_changes_no_key():
     by_number = make_plan(absent=1)
     by_letter = make_plan(absent="D")
     assert by_number.settings.absent == "3,"
-    assert by_number.settings.members == (0, 1, 2)
+    assert by_number.settings.participating_clients == (0, 1, 2)
     assert by_number.hash_settings_of_run() == by_letter.hash_settings_of_run()
     assert by_number.hash_settings_of_run() != plain.hash_settings_of_run()
     assert Settings.make(**by_number.settings.to_keywords()) == by_number.settings
@@ -88,7 +93,7 @@ def test_remaining_clients_keep_their_samples_held_out_parts_and_numbers():
     for i, k in enumerate(fed.ids):
         assert torch.equal(fed.shards[i], FEDERATION.shards[k])
         assert all(map(torch.equal, fed.split(0.2)[i], FEDERATION.split(0.2)[k]))
-    assert fl.run("afl", federation=fed, holdout=0.2).settings.members == (0, 2)
+    assert fl.run("afl", federation=fed, holdout=0.2).settings.participating_clients == (0, 2)
 
 
 @pytest.mark.parametrize("method", ["afl", "gauss"])
@@ -122,7 +127,7 @@ def test_fedavg_without_a_client_is_the_mean_of_the_other_models():
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_runs_without_them_and_they_send_nothing(name):
     short = {"epochs": 1, "share": 0.15, "cache": False}
-    out = fl.run(name, **in_study(name) | SETTING | short, absent="1,", unseen="2,")
+    out = fl.run(name, **make_fast_study_settings(name) | SETTING | short, absent="1,", unseen="2,")
     assert len(out.ledger.by_client()) == 3  # two that take part, then the absent one
     up, down = out.ledger.by_client()[2]
     initial = [row["bytes"] for row in out.ledger.rows() if row["phase"] == "initial model"]
@@ -177,7 +182,9 @@ ALL_AGAIN = {"fens", "fusefl", "fedavg_multi", "scaffold", "dsfl"}
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ALONE | ALL_AGAIN))
 def test_late_tells_whether_the_other_clients_send_again(name):
-    late = fl.late(name, "B", **in_study(name) | SETTING | {"epochs": 1, "share": 0.15})
+    late = fl.late(
+        name, "B", **make_fast_study_settings(name) | SETTING | {"epochs": 1, "share": 0.15}
+    )
     bytes_of_late_client = sum(late.after.ledger.by_client()[1])
     assert late.alone == (name in ALONE)
     if late.alone:

@@ -10,8 +10,8 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.studies.code_version import (
     HERE,
     hash_core_code,
+    hash_functions_from_outside_package,
     hash_method_code,
-    hash_user_functions_if_any,
 )
 
 SOURCES = Path(fedlab_nb.__file__).parent
@@ -132,10 +132,10 @@ def test_a_users_method_depends_on_all_methods_and_on_itself(source_copy):
     hash_method_code.cache_clear()
     assert hash_method_code(Mine, source_copy) != hashes_before
     path.write_text(text, encoding="utf-8")
-    hashes = hash_user_functions_if_any({"run": Mine.run})
-    other_hashes = hash_user_functions_if_any({"run": Other.run})
+    hashes = hash_functions_from_outside_package({"run": Mine.run})
+    other_hashes = hash_functions_from_outside_package({"run": Other.run})
     assert hashes != other_hashes != {}
-    assert hash_user_functions_if_any({"run": METHODS["fens"].run}) == {}
+    assert hash_functions_from_outside_package({"run": METHODS["fens"].run}) == {}
 
 
 def test_a_function_without_a_module_counts_as_a_users():
@@ -143,4 +143,4 @@ def test_a_function_without_a_module_counts_as_a_users():
     names = {}
     exec("def layout(shape, width): return [], width", names)
     assert names["layout"].__module__ is None or names["layout"].__module__ == "builtins"
-    assert hash_user_functions_if_any({"layout": names["layout"]})
+    assert hash_functions_from_outside_package({"layout": names["layout"]})

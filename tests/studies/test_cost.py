@@ -52,8 +52,8 @@ def test_estimated_bytes_equal_those_of_the_ledger(method, model, monkeypatch, t
 
 def test_every_method_has_an_estimate_of_bytes_and_seconds():
     for plan in make_plans(Settings.make(), [*METHODS]):
-        assert cost.estimate_traffic(plan).bytes > 0, plan.method_name
-        assert 0 < cost.estimate_server_seconds(plan) < 60, plan.method_name
+        assert cost.estimate_bytes_of_run(plan).bytes > 0, plan.method_name
+        assert 0 < cost.estimate_seconds_besides_local_training(plan) < 60, plan.method_name
 
 
 def test_estimated_seconds_are_the_stored_ones_scaled_by_the_time_of_a_step(monkeypatch):
@@ -65,7 +65,7 @@ def test_estimated_seconds_are_the_stored_ones_scaled_by_the_time_of_a_step(monk
     cost.compute_slowdown_relative_to_stored_runs.cache_clear()
     (plan,) = make_plans(Settings.make(alpha=0.1, clients=5, device="cpu"), ["dense"])
     row = table.rows["dense", 0.1, 5]
-    estimate = cost.estimate_server_seconds(plan)
+    estimate = cost.estimate_seconds_besides_local_training(plan)
     # Centralised training: 1237 samples, a tenth of them held out, in batches of 32; 40 passes.
     stored_seconds = [
         seconds
@@ -79,18 +79,20 @@ def test_estimated_seconds_are_the_stored_ones_scaled_by_the_time_of_a_step(monk
         cost, "measure_step_seconds_once", lambda network, device: cost.StepSeconds(4.0, 0.0, 1)
     )
     cost.compute_slowdown_relative_to_stored_runs.cache_clear()
-    assert cost.estimate_server_seconds(plan) == pytest.approx(2 * estimate)
+    assert cost.estimate_seconds_besides_local_training(plan) == pytest.approx(2 * estimate)
     cost.compute_slowdown_relative_to_stored_runs.cache_clear()
     # The last batch of each of the 5 clients is half full on average.
     batches = 1237 * 0.9 / 32 + 5 / 2
-    assert cost.estimate_local_training_seconds(plan, passes_over_local_data=3) == pytest.approx(
-        cost.OVERHEAD * 3 * 4.0 * batches
-    )
+    assert cost.estimate_local_training_seconds_of_all_clients(
+        plan, passes_over_local_data=3
+    ) == pytest.approx(cost.OVERHEAD * 3 * 4.0 * batches)
 
 
 def test_the_network_has_no_effect_on_the_time_of_a_method_that_trains_none():
     small, large = (make_plans(Settings.make(model=model), ["afl"])[0] for model in ("mlp", "cnn"))
-    assert cost.estimate_server_seconds(large) == pytest.approx(cost.estimate_server_seconds(small))
+    assert cost.estimate_seconds_besides_local_training(large) == pytest.approx(
+        cost.estimate_seconds_besides_local_training(small)
+    )
 
 
 def test_estimated_seconds_are_proportional_to_the_number_of_steps():
@@ -100,15 +102,15 @@ def test_estimated_seconds_are_proportional_to_the_number_of_steps():
         )[0]
         for steps in (15, 60)
     )
-    assert cost.estimate_server_seconds(changed) == pytest.approx(
-        4 * cost.estimate_server_seconds(usual)
+    assert cost.estimate_seconds_besides_local_training(changed) == pytest.approx(
+        4 * cost.estimate_seconds_besides_local_training(usual)
     )
 
 
 def test_the_recipes_epochs_count_where_the_method_itself_trains():
     def estimate_seconds(method, epochs):
         (plan,) = make_plans(Settings.make(epochs=epochs), [method])
-        return cost.estimate_server_seconds(plan)
+        return cost.estimate_seconds_besides_local_training(plan)
 
     for method, factor in (("centralized", 10), ("fusefl", 10), ("fedavg_multi", 1), ("afl", 1)):
         assert estimate_seconds(method, 400) == pytest.approx(
@@ -123,7 +125,7 @@ def test_clients_that_are_not_sampled_take_no_time(method):
     for per_round in (0, 5, 40):
         settings = Settings.make(clients=20, **{f"{method}.per_round": per_round})
         (plan,) = make_plans(settings, [method])
-        seconds[per_round] = cost.estimate_server_seconds(plan)
+        seconds[per_round] = cost.estimate_seconds_besides_local_training(plan)
     assert seconds[5] == pytest.approx(seconds[0] / 4)
     assert seconds[40] == pytest.approx(seconds[0])
 

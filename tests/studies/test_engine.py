@@ -19,7 +19,7 @@ from fedlab_nb.jupyter import find_free_port
 from fedlab_nb.methods.fens import Fens
 from fedlab_nb.papers import overview
 from fedlab_nb.studies import Study, engine, store
-from fedlab_nb.studies.cluster import is_inside_main_guard, run_cells_on_workers
+from fedlab_nb.studies.cluster import is_inside_main_guard, start_or_connect_workers_and_run_cells
 from fedlab_nb.studies.engine import study
 from fedlab_nb.studies.results import Results
 from fedlab_nb.studies.settings import resolve_device
@@ -156,7 +156,7 @@ def test_studies_on_the_command_line(tmp_path, capsys):
 
 
 def test_the_store_can_be_listed_verified_and_pruned(capsys, monkeypatch):
-    def check(words, expected_code, expected_text):
+    def check_store_command(words, expected_code, expected_text):
         """Run `fedlab-nb store` with these words; refusals are printed to stderr, everything else to stdout."""
         assert main(["store", *words.split()]) == expected_code
         printed = capsys.readouterr()
@@ -164,38 +164,41 @@ def test_the_store_can_be_listed_verified_and_pruned(capsys, monkeypatch):
 
     study(["fedavg", "ensemble"], seeds=2, **QUICK)
     capsys.readouterr()
-    assert {entry.kind for entry in store.list_entries_oldest_first()} == {"runs", "clients"}
-    check("size", 0, "4 entries")
-    check("list", 0, "ensemble digits 0.1 3 1")
-    check("verify", 0, "6 of 6 entries are not damaged")
-    body = store.list_entries_oldest_first()[0].path / "arrays.npz"
+    assert {entry.kind for entry in store.list_entries_least_recently_used_first()} == {
+        "runs",
+        "clients",
+    }
+    check_store_command("size", 0, "4 entries")
+    check_store_command("list", 0, "ensemble digits 0.1 3 1")
+    check_store_command("verify", 0, "6 of 6 entries are not damaged")
+    body = store.list_entries_least_recently_used_first()[0].path / "arrays.npz"
     body.write_bytes(body.read_bytes()[:-1])
-    check("verify", 1, "5 of 6 entries are not damaged")
-    check("prune", 2, "what it may delete")
-    check("prune --size much", 2, "is not a size")
+    check_store_command("verify", 1, "5 of 6 entries are not damaged")
+    check_store_command("prune", 2, "what it may delete")
+    check_store_command("prune --size much", 2, "is not a size")
     monkeypatch.setenv("FEDLAB_NB_STORE_LIMIT", "much")
-    check("size", 2, "FEDLAB_NB_STORE_LIMIT is set wrongly: 'much'")
+    check_store_command("size", 2, "FEDLAB_NB_STORE_LIMIT is set wrongly: 'much'")
     monkeypatch.delenv("FEDLAB_NB_STORE_LIMIT")
-    check("prune --days 1", 0, "0 entries")
-    check("prune --version", 0, "0 entries")
-    head = store.list_entries_oldest_first()[0].path / "entry.json"
+    check_store_command("prune --days 1", 0, "0 entries")
+    check_store_command("prune --version", 0, "0 entries")
+    head = store.list_entries_least_recently_used_first()[0].path / "entry.json"
     head.write_text(head.read_text().replace('"torch"', '"tarch"'))
-    check("prune --version", 0, "1 entries")
-    check("prune --size 0", 0, "")
-    assert store.list_entries_oldest_first() == []
+    check_store_command("prune --version", 0, "1 entries")
+    check_store_command("prune --size 0", 0, "")
+    assert store.list_entries_least_recently_used_first() == []
 
 
 def test_the_store_is_bounded_and_deletes_its_oldest_entries(monkeypatch):
     study(["fedavg"], seeds=3, **QUICK)
-    entries = store.list_entries_oldest_first()
+    entries = store.list_entries_least_recently_used_first()
     for age, entry in enumerate(reversed(entries)):  # the last entry is the newest
         os.utime(entry.path / "entry.json", (1e9 - age, 1e9 - age))
         os.utime(entry.path / "arrays.npz", (1e9 - age, 1e9 - age))
     total = sum(entry.bytes for entry in entries)
     monkeypatch.setenv("FEDLAB_NB_STORE_LIMIT", str(total - 1))
     monkeypatch.setattr(store, "_limit_calls", iter([0]))
-    store.delete_oldest_entries_beyond_limit_every_100_calls()
-    remaining = store.list_entries_oldest_first()
+    store.delete_least_recently_used_entries_every_100_calls()
+    remaining = store.list_entries_least_recently_used_first()
     assert sum(entry.bytes for entry in remaining) <= 0.9 * total
     assert [entry.path for entry in remaining] == [
         entry.path for entry in entries[-len(remaining) :]
@@ -323,8 +326,12 @@ def test_dask_workers_one_of_them_killed_give_the_same_table(tmp_path, rows_of_g
     worker = start_worker()
     start_worker()
     rows = {}
-    for cell_and_outcome in run_cells_on_workers(
-        Study.declare(**FEW).cells(), workers=1, scheduler=address, client=None, use_store=True
+    for cell_and_outcome in start_or_connect_workers_and_run_cells(
+        Study.declare(**FEW).cells(),
+        worker_count=1,
+        scheduler_address=address,
+        client=None,
+        use_store=True,
     ):
         cell = cell_and_outcome[0]
         rows[id(cell)] = engine.make_results_row_of_cell(*cell_and_outcome)

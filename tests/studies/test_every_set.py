@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from method_runs import small
+from method_runs import make_fast_knobs
 
 from fedlab_nb import run
 from fedlab_nb.errors import UsageError
@@ -36,7 +36,7 @@ def test_a_method_runs_or_refuses_in_one_sentence(dataset, generated_files):
     source = str(generated_files / dataset) if "." in dataset else dataset
     runs = 0
     for name in METHODS:
-        knobs = {f"{name}.{knob}": value for knob, value in small(name).items()}
+        knobs = {f"{name}.{knob}": value for knob, value in make_fast_knobs(name).items()}
         try:
             run(name, dataset=source, epochs=1, cache=False, **knobs)
             runs += 1

@@ -72,7 +72,9 @@ def test_clients_trained_together_equal_clients_trained_alone(trainings, setting
     for seed in range(3):
         plans += make_plans(Settings.make(**settings, seed=seed), ["local", "ensemble"])
     outcomes = []
-    for event in experiment.iterate_events_of_plans(plans, use_store=False, train_together=True):
+    for event in experiment.iterate_events_of_plans(
+        plans, use_store=False, should_train_together=True
+    ):
         if event.outcome:
             outcomes.append(event.outcome)
     assert trainings == [12]
@@ -116,7 +118,7 @@ def test_an_outcome_without_its_model_computes_it_again(name, settings):
     fresh = run(name, **QUICK, **settings)
     model = weakref.ref(fresh.model)
     without_model = fresh.without_model()
-    without_features = fresh.without_model(features=False)
+    without_features = fresh.without_model(keep_test_features=False)
     assert (
         without_model.accuracy == without_features.accuracy == fresh.accuracy
         and fresh.model is model()
@@ -385,29 +387,29 @@ def test_sweep_resumes_and_writes_one_row_for_each_cell(tmp_path):
 
 def test_the_store_ignores_damaged_entries(tmp_path):
     store = Store("runs", tmp_path)
-    assert store.store_entry_if_possible("k", {"a": 1}, {"x": np.arange(3)})
+    assert store.write_entry_if_possible("k", {"a": 1}, {"x": np.arange(3)})
     values, arrays = store.get("k")
     assert values == {"a": 1} and arrays["x"].tolist() == [0, 1, 2]
     body = tmp_path / "runs" / "k" / "arrays.npz"
     body.write_bytes(body.read_bytes()[:-3])
     with pytest.warns(UserWarning, match="Ignored the stored entry"):
         assert store.get("k") is None
-    assert store.store_entry_if_possible("k", {"a": 2}, {}) and store.get("k")[0] == {"a": 2}
+    assert store.write_entry_if_possible("k", {"a": 2}, {}) and store.get("k")[0] == {"a": 2}
     (tmp_path / "runs" / "k" / "entry.json").write_text("{")
     with pytest.warns(UserWarning, match="Ignored"):
         assert store.get("k") is None
     assert store.get("nothing") is None
     # Pickled arrays are never loaded.
-    store.store_entry_if_possible("k", {}, {"x": np.array([{"evil": 1}], dtype=object)})
+    store.write_entry_if_possible("k", {}, {"x": np.array([{"evil": 1}], dtype=object)})
     with pytest.warns(UserWarning, match="Ignored"):
         assert store.get("k") is None
 
 
 def test_a_full_disk_is_a_warning_and_loses_no_result(monkeypatch):
-    def full(*args, **kwargs):
+    def raise_disk_full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "savez", full)
+    monkeypatch.setattr(np, "savez", raise_disk_full)
     with pytest.warns(UserWarning, match="No space left"):
         out = run("fedavg", seed=77, **QUICK)
     assert 0 <= out.accuracy <= 1
@@ -416,13 +418,13 @@ def test_a_full_disk_is_a_warning_and_loses_no_result(monkeypatch):
 def test_a_changed_file_is_another_data_set(tmp_path):
     rng = np.random.default_rng(0)
 
-    def write(shift):
+    def write_shifted_file(shift):
         x, y = rng.random((60, 8, 8)).astype("float32"), np.arange(60) % 3
         np.savez(tmp_path / "own.npz", x_train=x, y_train=y, x_test=x[:9] * shift, y_test=y[:9])
 
-    write(1.0)
+    write_shifted_file(1.0)
     before = run("fedavg", dataset=tmp_path / "own.npz", **QUICK)
-    write(0.5)
+    write_shifted_file(0.5)
     after = run("fedavg", dataset=tmp_path / "own.npz", **QUICK)
     assert not after.cached
     assert not np.array_equal(before.test_features, after.test_features)
@@ -465,7 +467,7 @@ def test_methods_declare_whether_they_need_held_out_samples():
     """Without a held-out part, methods that declare the need refuse, and the others accept."""
     for name, cls in METHODS.items():
         (plan,) = make_plans(Settings.make(holdout=0, **QUICK), [name])
-        prepared_run = experiment.Run(plan, experiment.TrainedClients(), cache=False)
+        prepared_run = experiment.Run(plan, experiment.TrainedClientsCache(), cache=False)
         prepared_run.prepare_context()
         if cls.holds_out:
             with pytest.raises(UsageError, match="held-out"):

@@ -26,7 +26,7 @@ def tiny(forget_names):
 
 def test_the_data_are_the_bodys_standardised_features_and_are_stored(monkeypatch):
     images = load("tiny")
-    data = Settings.make(**SMALL, transform="lite0").data()
+    data = Settings.make(**SMALL, transform="lite0").load_dataset()
     features = lite0.load_lite0()(images.x_train)
     expected = lite0.load_lite0()(images.x_test) - features.mean(0)
     torch.testing.assert_close(
@@ -39,7 +39,7 @@ def test_the_data_are_the_bodys_standardised_features_and_are_stored(monkeypatch
         lite0.Lite0, "forward", lambda self, x: pytest.fail("features were computed again")
     )
     assert feature_store.has(data.digest)
-    from_store = Settings.make(**SMALL, transform="lite0").data()
+    from_store = Settings.make(**SMALL, transform="lite0").load_dataset()
     assert torch.equal(from_store.x_train, data.x_train)
 
 
@@ -54,10 +54,10 @@ def test_features_are_a_transform_for_networks_and_a_knob_for_methods_that_have_
     fens, ensemble = make_plans(
         Settings.make(**SMALL, **{"fens.features": "lite0"}), ["fens", "ensemble"]
     )
-    assert fens.settings.reads_features
-    assert not ensemble.settings.reads_features
+    assert fens.settings.reads_frozen_features
+    assert not ensemble.settings.reads_frozen_features
     cells = Study.declare(["fens", "afl"], features=["pixels", "lite0"], **SMALL).cells()
-    kinds = [(cell.plan.method_name, cell.plan.settings.reads_features) for cell in cells]
+    kinds = [(cell.plan.method_name, cell.plan.settings.reads_frozen_features) for cell in cells]
     assert len(cells) == 4
     assert kinds.count(("fens", True)) == 1
     (plain,) = make_plans(Settings.make(**SMALL, features="pixels"), ["fens"])
@@ -76,15 +76,15 @@ def test_a_run_counts_the_head_alone_and_its_model_can_be_saved(tmp_path):
     assert out.bytes_up == 2 * 4 * out.parameters
     assert out.parameters == 112 * 64 + 64 + 64 * 32 + 32 + 32 * 2 + 2
     model = load_model(out.save(tmp_path / "m.safetensors"))
-    rows = out.settings.data().x_test
+    rows = out.settings.load_dataset().x_test
     assert np.array_equal(model.predict(rows), out.predict(rows))
     assert torch.equal(out.federation().dataset.x_test, rows)
 
 
 def test_cues_are_drawn_on_the_images_that_the_body_sees():
     settings = {**SMALL, "transform": "lite0", "cue": "shape"}
-    plain = Settings.make(**settings).federation()
-    marked = Settings.make(**settings, spurious="0").federation()
+    plain = Settings.make(**settings).make_federation()
+    marked = Settings.make(**settings, spurious="0").make_federation()
     changed = (plain.dataset.x_train != marked.dataset.x_train).any(1)
     assert bool(changed[marked.shards[0]].all()) and plain.dataset.digest != marked.dataset.digest
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from method_runs import in_study
+from method_runs import make_fast_study_settings
 
 from fedlab_nb import run
 from fedlab_nb.errors import RunError, UsageError
@@ -22,7 +22,7 @@ VARIANTS = [("gauss", {"head": "protohyper"}), ("ensemble", {"rule": "median"}),
 def test_the_graph_predicts_what_the_model_predicts(name, change, tmp_path):
     onnx = pytest.importorskip("onnx")
     reference = pytest.importorskip("onnx.reference")
-    out = run(name, **in_study(name) | SMALL | {"model": "auto"} | change)
+    out = run(name, **make_fast_study_settings(name) | SMALL | {"model": "auto"} | change)
     path = out.save(tmp_path / "model.onnx")
     graph = reference.ReferenceEvaluator(str(path))
     shape = out.settings.describe_dataset().input_shape
@@ -43,7 +43,7 @@ class ValueDependentModel(GlobalModel):
 
 
 def test_other_endings_and_a_missing_package_are_refused(monkeypatch, tmp_path):
-    out = run("afl", **in_study("afl") | SMALL)
+    out = run("afl", **make_fast_study_settings("afl") | SMALL)
     with pytest.raises(UsageError, match="must end in"):
         out.save(tmp_path / "model.onx")
     monkeypatch.setattr(saved, "find_spec", lambda name: None)

@@ -11,7 +11,7 @@ import fedlab_nb as fl
 from fedlab_nb.cli import main
 from fedlab_nb.data import federate, load, registry
 from fedlab_nb.methods import METHODS
-from fedlab_nb.studies.cluster import send_datasets_to_workers
+from fedlab_nb.studies.cluster import send_in_memory_datasets_to_workers
 from fedlab_nb.studies.grid import Study
 from fedlab_nb.studies.settings import Settings
 
@@ -148,9 +148,8 @@ def test_natural_clients_are_not_partitioned_by_accident(file):
         for settings in wrong:
             with pytest.raises(fl.UsageError, match=next(reversed(settings))):
                 fl.run("fedavg", dataset=dataset, **settings)
-    settings_from_keywords = Settings.make(
-        **Settings.make(dataset=file).to_keywords()
-    )  # as a panel passes them on
+    # As a panel passes them on.
+    settings_from_keywords = Settings.make(**Settings.make(dataset=file).to_keywords())
     assert (
         settings_from_keywords == Settings.make(dataset=file)
         and settings_from_keywords.clients == 4
@@ -169,7 +168,7 @@ def test_a_study_accepts_data_in_memory_and_sends_them_to_workers():
             plugins.append(plugin)
 
     pytest.importorskip("dask")
-    send_datasets_to_workers(Client(), grid.cells())
+    send_in_memory_datasets_to_workers(Client(), grid.cells())
     data = load(name)
     registry._added.clear()
     plugins[0].setup(None)  # as when a worker starts

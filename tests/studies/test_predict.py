@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from method_runs import in_study
+from method_runs import make_fast_study_settings
 from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import save_file
@@ -68,7 +68,9 @@ def make_pictures(kind: str) -> dict[str, np.ndarray]:
 
 def choose_options(name: str, dataset) -> dict:
     """The settings of a short run of a method on a user's data, of which a tenth is public."""
-    usual = {key: value for key, value in in_study(name).items() if key != "dataset"}
+    usual = {
+        key: value for key, value in make_fast_study_settings(name).items() if key != "dataset"
+    }
     return {"public": 0.1} | usual | SMALL | {"dataset": dataset}
 
 
@@ -333,9 +335,8 @@ def test_a_model_predicts_after_its_data_file_has_changed(tmp_path):
     assert stored.predict(TABLE)["label"].notna().all()
     fresh = fl.run("fedavg", **settings | {"seed": 1})
     TABLE.drop(columns=["split"])[::-1].to_csv(path, index=False)
-    model = fl.load_model(
-        fresh.save(tmp_path / "m.safetensors")
-    )  # the model keeps the columns of its training data
+    # The model keeps the columns of its training data.
+    model = fl.load_model(fresh.save(tmp_path / "m.safetensors"))
     assert model.predict(TABLE)["label"].tolist() == fresh.predict(TABLE)["label"].tolist()
 
 

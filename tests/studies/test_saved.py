@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from method_runs import in_study
+from method_runs import make_fast_study_settings
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
@@ -39,7 +39,7 @@ VARIANTS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("name, change", [*((name, {}) for name in METHODS), *VARIANTS])
 def test_a_loaded_model_equals_the_saved_one_to_the_last_bit(name, change, tmp_path):
-    out = run(name, **in_study(name) | SMALL | change)
+    out = run(name, **make_fast_study_settings(name) | SMALL | change)
     loaded = load_model(out.save(tmp_path / "model.safetensors"))
     x = torch.rand(
         70, *loaded.about["data"]["input_shape"], generator=torch.Generator().manual_seed(1)
@@ -59,7 +59,7 @@ def test_a_loaded_model_equals_the_saved_one_to_the_last_bit(name, change, tmp_p
 @cache
 def run_small_model():
     """An outcome whose model has few numbers."""
-    return run("fedavg", **in_study("fedavg") | SMALL | {"model": "mlp1:2"})
+    return run("fedavg", **make_fast_study_settings("fedavg") | SMALL | {"model": "mlp1:2"})
 
 
 @pytest.fixture(scope="module")
@@ -156,11 +156,11 @@ class Linear(nn.Linear):
 def users_network():
     """The name of a registered network of the user."""
 
-    def layout(shape, width):
+    def make_layers(shape, width):
         inputs = int(np.prod(shape))
         return [nn.Flatten(), Linear(inputs, width), Gate(width)], width
 
-    add_model("gated", layout, width=8)
+    add_model("gated", make_layers, width=8)
     yield "gated"
     MODELS.pop("gated", None)
 
@@ -177,7 +177,7 @@ def users_network():
 def test_a_users_network_is_saved_and_loaded_where_it_is_registered(
     users_network, name, change, tmp_path
 ):
-    out = run(name, **in_study(name) | SMALL | change)
+    out = run(name, **make_fast_study_settings(name) | SMALL | change)
     path = out.save(tmp_path / "model.safetensors")
     x = torch.rand(9, 1, 8, 8, generator=torch.Generator().manual_seed(1))
     assert torch.equal(load_model(path).model.logits(x), out.model.logits(x))
@@ -191,13 +191,13 @@ def test_a_users_network_is_saved_and_loaded_where_it_is_registered(
 def test_a_users_layer_that_holds_a_function_is_refused(users_network, tmp_path):
     layout = MODELS[users_network].layout
 
-    def with_function(shape, width):
+    def make_layers_with_function(shape, width):
         blocks, features = layout(shape, width)
         blocks[-1].squash = torch.tanh
         return blocks, features
 
-    add_model(users_network, with_function, width=8)
-    out = run("fedavg", **in_study("fedavg") | SMALL | {"model": "gated"})
+    add_model(users_network, make_layers_with_function, width=8)
+    out = run("fedavg", **make_fast_study_settings("fedavg") | SMALL | {"model": "gated"})
     with pytest.raises(UsageError, match="function in a layer of your own"):
         out.save(tmp_path / "model.safetensors")
     assert not list(tmp_path.iterdir())

@@ -12,7 +12,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.models import build, parse_models
 from fedlab_nb.studies.settings import RECIPE_FIELDS, Settings, list_setting_names, make_plans
-from fedlab_nb.studies.setups import CLASSROOM, SETUPS, Line
+from fedlab_nb.studies.setups import CLASSROOM, SETUPS, ValueAndSource
 from fedlab_nb.training import Recipe
 
 PAPERS = [name for name in SETUPS if name != CLASSROOM]
@@ -244,7 +244,7 @@ def test_every_line_is_a_setting_with_a_source():
                     RECIPE_FIELDS
                 ), method
                 lines += own.values()
-            assert all(isinstance(line, Line) and line.source.strip() for line in lines)
+            assert all(isinstance(line, ValueAndSource) and line.source.strip() for line in lines)
         for method in setup.methods:
             assert setup.block.sources[method]
 
@@ -253,7 +253,7 @@ def test_every_line_is_a_setting_with_a_source():
 @pytest.mark.parametrize("preset", PAPERS)
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32)])
 def test_the_networks_can_be_built(preset, shape):
-    lines = SETUPS[preset].apply_rows_for_dataset_and_alpha("any", 0.1, shape).block.shared
+    lines = SETUPS[preset].copy_with_values_for_dataset_and_alpha("any", 0.1, shape).block.shared
     for line in {"model", "one_model"} & lines.keys():
         for name, width in parse_models(lines[line].value, shape):
             assert build(name, shape, 10, width=width)(torch.zeros(1, *shape)).shape == (1, 10)
@@ -308,12 +308,12 @@ def test_a_plan_marks_given_values_and_those_that_are_not_the_papers():
         "fusefl", ["fusefl", "fens"], dataset="digits", lr=0.2, **{"fusefl.blocks": 4}
     )
     shared, methods = overview.shared, overview.methods
-    assert shared["dataset"] == Line("digits", "given here") and shared["lr"] == Line(
-        0.2, "given here"
-    )
+    assert shared["dataset"] == ValueAndSource("digits", "given here") and shared[
+        "lr"
+    ] == ValueAndSource(0.2, "given here")
     assert shared["momentum"].value == 0.9 and "4.1" in shared["momentum"].source
     assert (
-        methods["fusefl"]["blocks"] == Line(4, "given here")
+        methods["fusefl"]["blocks"] == ValueAndSource(4, "given here")
         and methods["fusefl"]["virtual"].source == "code"
     )
     assert (
@@ -332,7 +332,7 @@ def test_a_plan_keeps_the_clients_of_the_data():
                    client_names=tuple("12345"))  # fmt: skip
     shared = fl.plan("fedlpa", ["fedavg"], dataset=data, model="mlp").shared
     assert (
-        shared["partition"] == Line("natural", "the data's own clients")
+        shared["partition"] == ValueAndSource("natural", "the data's own clients")
         and shared["clients"].value == 5
     )
     assert "alpha" not in shared and shared["epochs"].value == 200

@@ -64,9 +64,8 @@ def test_a_band_and_verdicts_by_hand():
     )
     same = difference({0: 0.9, 1: 0.8}, {0: 0.5, 1: 0.4})
     assert same.mean == pytest.approx(0.4) and same.half_width == pytest.approx(0, abs=1e-12)
-    assert (
-        same.verdict == "within the noise"
-    )  # from two equal differences nothing follows about their variation
+    # From two equal differences nothing follows about their variation.
+    assert same.verdict == "within the noise"
     assert difference({0: 0.9, 1: 0.8, 2: 0.7}, {0: 0.5, 1: 0.4, 2: 0.3}).verdict == "clear"
 
 

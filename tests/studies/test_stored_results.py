@@ -49,6 +49,9 @@ def test_stored_results_are_found_by_the_nearest_setting():
         20,
         20,
     ]
-    assert list(stored.list_accuracies_by_alpha("fens", 10)) == stored.alphas
-    assert stored.accuracies("fens", 0.1, 10)[2] == stored.rows["fens", 0.1, 10]["accuracy"][2]
-    assert stored.accuracies("fens", 0.2, 10) == {}
+    assert list(stored.get_accuracies_by_alpha_and_seed("fens", 10)) == stored.alphas
+    assert (
+        stored.get_accuracies_by_seed("fens", 0.1, 10)[2]
+        == stored.rows["fens", 0.1, 10]["accuracy"][2]
+    )
+    assert stored.get_accuracies_by_seed("fens", 0.2, 10) == {}

@@ -77,9 +77,9 @@ def test_with_unequal_classes_balanced_accuracy_comes_first_and_there_is_a_confu
     rows.to_csv(tmp_path / "mine.csv", index=False)
     settings = {"dataset": tmp_path / "mine.csv", "clients": 2, "epochs": 5, "alpha": 10}
     outs = compare(["fedavg", "afl"], **settings)
-    head = outs.table().make_paragraphs_and_grids()[-1][0]
+    head = outs.table().make_paragraphs_and_tables()[-1][0]
     assert head.index("balanced accuracy") + 1 == head.index("accuracy")
-    assert outs.table()[:1].make_paragraphs_and_grids()[-1][0] == head
+    assert outs.table()[:1].make_paragraphs_and_tables()[-1][0] == head
     for out in outs:
         table = out.confusion()
         assert table.to_numpy().sum() == len(out.test_labels)
@@ -88,7 +88,7 @@ def test_with_unequal_classes_balanced_accuracy_comes_first_and_there_is_a_confu
         assert shares.mean() == pytest.approx(out.balanced_accuracy)
         assert list(table.index) == list(table.columns) == ["no", "yes"]
     even = compare(["fedavg"], clients=2, epochs=1, share=0.2)
-    assert "balanced accuracy" not in even.table().make_paragraphs_and_grids()[-1][0]
+    assert "balanced accuracy" not in even.table().make_paragraphs_and_tables()[-1][0]
     command = ["run", "fedavg", "--dataset", str(tmp_path / "mine.csv"), "--clients", "2"]
     assert main(command) == 0
     text = capsys.readouterr().out

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from differences import largest_difference
+from differences import compute_largest_difference_of_networks
 
 from fedlab_nb.models import MODELS, build, copy_model_state
 from fedlab_nb.rng import make_torch_generator
@@ -44,7 +44,7 @@ def measure_gap_of_backends(models, shards, recipe):
     twins = copy.deepcopy(models)
     train_clients_in_place_to_end(models, shards, recipe, seed=3, backend="loop")
     train_clients_in_place_to_end(twins, shards, recipe, seed=3, backend="stacked")
-    return largest_difference(models, twins)
+    return compute_largest_difference_of_networks(models, twins)
 
 
 RECIPES = {
@@ -111,7 +111,9 @@ def test_stacked_is_near_loop_in_float32_after_ten_steps(name, optimizer):
         epochs=1, batch_size=16, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05
     )
     assert (
-        measure_gap_of_backends(models, shards, recipe) < 1e-5 < largest_difference(models, start)
+        measure_gap_of_backends(models, shards, recipe)
+        < 1e-5
+        < compute_largest_difference_of_networks(models, start)
     )
 
 
@@ -125,7 +127,7 @@ def test_the_order_of_the_clients_changes_nothing(backend):
     train_clients_in_place_to_end(
         reversed_models, shards[::-1], recipe, seed=0, backend=backend, ids=ids[::-1]
     )
-    assert largest_difference(models, reversed_models[::-1]) < 1e-12
+    assert compute_largest_difference_of_networks(models, reversed_models[::-1]) < 1e-12
 
 
 def test_channels_last_trains_the_same():
@@ -140,7 +142,7 @@ def test_channels_last_trains_the_same():
             clients, shards, recipe, streams, channels_last=channels_last
         ):
             pass
-    assert largest_difference(models, twins) < 1e-9
+    assert compute_largest_difference_of_networks(models, twins) < 1e-9
 
 
 def test_a_step_of_sgd_by_hand():
@@ -190,7 +192,7 @@ def test_zero_epochs_change_no_model():
     before = copy.deepcopy(models)
     for backend in ("loop", "stacked"):
         train_clients_in_place_to_end(models, shards, Recipe(epochs=0), seed=0, backend=backend)
-    assert largest_difference(models, before) == 0
+    assert compute_largest_difference_of_networks(models, before) == 0
 
 
 def test_multiplications_of_a_sample_by_hand():
@@ -230,6 +232,6 @@ def test_bf16_is_near_float32_and_not_equal(backend):
     for group, precision in ((models, "float32"), (twins, "bf16")):
         recipe = Recipe(epochs=1, batch_size=16, precision=precision)
         train_clients_in_place_to_end(group, shards, recipe, seed=3, backend=backend)
-    distance_trained = largest_difference(models, start)
-    assert 0 < largest_difference(models, twins) < 0.1 * distance_trained
+    distance_trained = compute_largest_difference_of_networks(models, start)
+    assert 0 < compute_largest_difference_of_networks(models, twins) < 0.1 * distance_trained
     assert all(p.dtype == torch.float32 for twin in twins for p in twin.parameters())

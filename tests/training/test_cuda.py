@@ -26,7 +26,7 @@ from fedlab_nb.training.stacked import train_client_stack_in_place
 from fedlab_nb.training.streams import train_clients_in_place_on_cuda_streams
 from tests.training.test_backends import (
     STACKED,
-    largest_difference,
+    compute_largest_difference_of_networks,
     make_clients,
     measure_gap_of_backends,
 )
@@ -81,7 +81,9 @@ def test_stacked_is_near_loop_in_float32_after_ten_steps(name, shape, recipe):
     train_clients_in_place_to_end(
         exact, [(x.double(), y) for x, y in shards], recipe, seed=3, backend="loop"
     )
-    assert gap < max(1e-5, 2 * largest_difference(models, [model.float() for model in exact]))
+    assert gap < max(
+        1e-5, 2 * compute_largest_difference_of_networks(models, [model.float() for model in exact])
+    )
 
 
 def test_cuda_and_cpu_agree():
@@ -89,7 +91,7 @@ def test_cuda_and_cpu_agree():
     twins, same = copy_to_card(copy.deepcopy(models), shards)
     for group, data in ((models, shards), (twins, same)):
         train_clients_in_place_to_end(group, data, MOMENTUM, seed=0)
-    assert largest_difference(models, [twin.cpu() for twin in twins]) < 1e-9
+    assert compute_largest_difference_of_networks(models, [twin.cpu() for twin in twins]) < 1e-9
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -116,7 +118,7 @@ def test_convolutions_give_the_same_digits_twice(method):
 
 def test_a_model_from_the_card_predicts_the_same_on_a_processor(tmp_path):
     out = run("fens", device="cuda", **QUICK)
-    x = out.settings.data().x_test
+    x = out.settings.load_dataset().x_test
     assert (
         load_model(out.save(tmp_path / "model.safetensors")).predict(x) == out.predict(x)
     ).mean() > 0.99
@@ -175,7 +177,7 @@ RECORDED = {
 def test_recorded_gradients_on_streams_equal_the_loop_bit_for_bit(name, width, recipe):
     by_loop = train_on_card(name, width, recipe, train_clients_in_place_in_turn_each_epoch)
     on_streams = train_on_card(name, width, recipe, train_clients_in_place_on_cuda_streams)
-    assert largest_difference(by_loop, on_streams) == 0
+    assert compute_largest_difference_of_networks(by_loop, on_streams) == 0
 
 
 @pytest.mark.parametrize("recipe", RECORDED.values(), ids=RECORDED.keys())
@@ -184,7 +186,7 @@ def test_a_recorded_stack_equals_the_stack_bit_for_bit(name, width, recipe, monk
     recorded = train_on_card(name, width, recipe, train_client_stack_in_place)
     monkeypatch.setattr(stacked, "can_record_cuda_graph", lambda device, model: False)
     plain = train_on_card(name, width, recipe, train_client_stack_in_place)
-    assert largest_difference(plain, recorded) == 0
+    assert compute_largest_difference_of_networks(plain, recorded) == 0
 
 
 def test_auto_trains_large_convolutions_on_streams(monkeypatch):
@@ -207,8 +209,12 @@ def test_bf16_is_near_float32_on_the_card():
     float32 = train_on_card("resnet18", 32, recipe)
     bf16 = train_on_card("resnet18", 32, replace(recipe, precision="bf16"))
     second_run = train_on_card("resnet18", 32, replace(recipe, precision="bf16"))
-    assert largest_difference(bf16, second_run) == 0
-    assert 0 < largest_difference(float32, bf16) < largest_difference(float32, start)
+    assert compute_largest_difference_of_networks(bf16, second_run) == 0
+    assert (
+        0
+        < compute_largest_difference_of_networks(float32, bf16)
+        < compute_largest_difference_of_networks(float32, start)
+    )
 
 
 def test_streams_can_be_stopped_anywhere():

@@ -15,7 +15,7 @@ from fedlab_nb.training.backend import (
     use_torch_settings_for_run,
 )
 from fedlab_nb.training.local import split_clients_largest_first
-from tests.training.test_backends import largest_difference, make_clients
+from tests.training.test_backends import compute_largest_difference_of_networks, make_clients
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_auto_and_the_loop_agree(two_cores, threads, side, sizes, parts):
     with use_torch_settings_for_run("cpu", (1, 8, 8)):
         train_clients_in_place_to_end(twins, shards, recipe, seed=0, backend="loop")
     torch.set_num_threads(2)
-    assert largest_difference(models, twins) < 1e-9
+    assert compute_largest_difference_of_networks(models, twins) < 1e-9
     assert not any(model.training for model in models)
 
 
@@ -72,7 +72,7 @@ def test_all_clients_are_in_step_at_every_curve_point(two_cores):
             twins, _ = make_clients("cnn", (1, 20, 20), sizes=(40, 8, 24))
             recipe = Recipe(epochs=tick.done, batch_size=8)
             train_clients_in_place_to_end(twins, shards, recipe, seed=0, backend="loop")
-            assert largest_difference(models, twins) < 1e-9
+            assert compute_largest_difference_of_networks(models, twins) < 1e-9
 
 
 def test_parallel_training_can_be_stopped(two_cores):

@@ -50,7 +50,7 @@ def draw_accuracy_against_alpha() -> Picture:
     table = stored_results.load()
     lines = {}
     for method in ("afl", "ensemble", "fedavg"):
-        lines[title(method)] = table.list_accuracies_by_alpha(method, CLIENTS)
+        lines[title(method)] = table.get_accuracies_by_alpha_and_seed(method, CLIENTS)
     setting = f"digits, {CLIENTS} clients, means of ten seeds"
     return draw_accuracy_lines_with_bands(lines, "α", setting=setting, chance=0.1)
 
@@ -59,7 +59,7 @@ def find_right_option_on_skew() -> GuessOption:
     """Choose which of SKEWS is true of AFL: better with the smallest stored α, with the largest, or equal
     to within a point.
     """
-    by_alpha = stored_results.load().list_accuracies_by_alpha("afl", CLIENTS)
+    by_alpha = stored_results.load().get_accuracies_by_alpha_and_seed("afl", CLIENTS)
     percent_at_smallest_alpha = 100 * np.mean(list(by_alpha[min(by_alpha)].values()))
     percent_at_largest_alpha = 100 * np.mean(list(by_alpha[max(by_alpha)].values()))
     gap = percent_at_smallest_alpha - percent_at_largest_alpha

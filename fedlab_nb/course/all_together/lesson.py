@@ -28,7 +28,7 @@ __getattr__ = make_getattr_for_missing_names(__name__)
 
 def load_mean_accuracy_percent(method: str, dataset: str) -> float:
     """Load the stored accuracy of a method, as a mean over seeds, in per cent."""
-    accuracies = stored_results.load(dataset).accuracies(method, ALPHA, CLIENTS)
+    accuracies = stored_results.load(dataset).get_accuracies_by_seed(method, ALPHA, CLIENTS)
     return 100 * mean(accuracies.values())
 
 

@@ -28,8 +28,8 @@ import torch
 
 from ... import __version__
 from ...data import Dataset, federate, load
-from ...data.dataset import hash_to_content_id
-from ...data.federation import name_clients_by_index_lists
+from ...data.dataset import hash_parts_to_short_id
+from ...data.federation import copy_dataset_with_clients_of_index_lists
 from ...errors import UsageError, check_allowed_name
 from ...methods import METHODS
 from ...models import (
@@ -177,8 +177,8 @@ def draw_random_federation_of_code_word(code_word: str) -> HiddenFederation:
         clients=clients,
         sigma=sigma,
         share=share,
-        trial=name_clients_by_index_lists(trial, federation.shards),
-        final=name_clients_by_index_lists(final, federation.shards),
+        trial=copy_dataset_with_clients_of_index_lists(trial, federation.shards),
+        final=copy_dataset_with_clients_of_index_lists(final, federation.shards),
         noisy=np.maximum(0, np.rint(counts + noise)).astype(int),
         numbers=numbers,
         budget=int(round(networks_in_budget * 4 * numbers, -2)),
@@ -200,7 +200,7 @@ def split_off_validation_images(dataset: Dataset, seed: int, code_word: str) -> 
     validation_images = len(order) // 5
     validation_rows = order[:validation_images]
     train_rows = order[validation_images:]
-    digest = hash_to_content_id(dataset.digest, "capstone", code_word)
+    digest = hash_parts_to_short_id(dataset.digest, "capstone", code_word)
     final = dataclasses.replace(
         dataset,
         name="hidden",

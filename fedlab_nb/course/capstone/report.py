@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import mistune
 
-from ...data.dataset import hash_to_content_id
+from ...data.dataset import hash_parts_to_short_id
 from ...errors import RunError, UsageError
 from ...files import check_replaceable, expand_path, find_store_folder, write_file
 from ...methods import choose_method_label
@@ -161,7 +161,9 @@ class Record:
     def load(cls, code_word: str, person_name: str) -> Record:
         """Load a person's record of a code word, empty if there is none."""
         record = cls(
-            find_store_folder() / "capstone" / f"{hash_to_content_id(code_word, person_name)}.jsonl"
+            find_store_folder()
+            / "capstone"
+            / f"{hash_parts_to_short_id(code_word, person_name)}.jsonl"
         )
         try:
             lines = record.file.read_text(encoding="utf-8").splitlines()

@@ -26,7 +26,7 @@ from ...studies.statistics import Band, ValuesBySeed, compute_band
 from ...studies.stored_figures import (
     format_figure_values,
     read_figure_values_by_seed,
-    select_values_of_seeds,
+    select_values_of_seeds_or_all,
 )
 from ...value_types import SettingValue
 from .exercises import load_lesson_text
@@ -244,8 +244,10 @@ def find_gaps_between_variants(
     grouping:   the group and the variant of an outcome; None: the method is the variant
     name_group: makes the name of a gap from what its group shares
     """
-    test_groups = group_comparable_accuracies(outcomes, grouping, validation=False)
-    validation_groups = group_comparable_accuracies(outcomes, grouping, validation=True)
+    test_groups = group_comparable_accuracies(outcomes, grouping, uses_validation_accuracy=False)
+    validation_groups = group_comparable_accuracies(
+        outcomes, grouping, uses_validation_accuracy=True
+    )
     names = make_unique_group_names(list(validation_groups), name_group)
     gaps = []
     for shared, validation in validation_groups.items():
@@ -354,7 +356,7 @@ class StoredFigures(dict):
     def __missing__(self, name: str) -> "StoredFigure":
         figure, _, seeds = name.partition("@")
         all_values = load_stored_figure_by_seed(self.module, figure)
-        return StoredFigure(select_values_of_seeds(all_values, seeds))
+        return StoredFigure(select_values_of_seeds_or_all(all_values, seeds))
 
 
 class StoredFigure:

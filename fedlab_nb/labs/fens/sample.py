@@ -26,7 +26,7 @@ from ...plots.array_types import SampleArray, SampleIndices
 from ...plots.identity import shorten_method_title
 from ...plots.words import format_client_for_sentence, shorten_labels
 from ...studies import Outcome
-from ...studies.experiment import choose_test_indices_for_pictures
+from ...studies.experiment import choose_fixed_test_indices_for_pictures
 from ...tensor_types import Samples
 from ..array_types import ClientOutputs, ProbabilityPerClass, ScorePerClass
 from ..one_sample import SampleOutputs, draw_sample_and_outputs
@@ -85,7 +85,7 @@ class OneSampleView(LabView):
     def prepare(self, state: PanelState) -> SilentSteps["PreparedSamples"]:
         outcome = state.outcome
         data = load(outcome.settings.dataset)
-        test_indices = choose_test_indices_for_pictures(len(data.y_test))
+        test_indices = choose_fixed_test_indices_for_pictures(len(data.y_test))
         samples = data.x_test[test_indices]
         models = get_models_by_name(outcome)
         computed = compute_logits_and_scores(models, samples.to(outcome.settings.device))

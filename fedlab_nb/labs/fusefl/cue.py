@@ -93,7 +93,7 @@ class CueAccuracyView(LabView):
         settings = outcome.settings
         federation = outcome.federation()
         data = federation.dataset
-        plain_data = settings.data()
+        plain_data = settings.load_dataset()
         ensemble = yield from get_or_run_ensemble(state)
         clients = ensemble.model.clients
 
@@ -185,7 +185,12 @@ def make_test_sets_by_cue(
     def add_cue_to_images(agreement: float) -> Tensor:
         stream = make_torch_generator(seed, "random cue")
         return copy_dataset_with_cue(
-            x, y, cue_strength, class_count=dataset.classes, agreement=agreement, generator=stream
+            x,
+            y,
+            cue_strength,
+            class_count=dataset.classes,
+            agreement_probability=agreement,
+            generator=stream,
         )
 
     return {"clean": x, "tied": add_cue_to_images(1), "untied": add_cue_to_images(0)}

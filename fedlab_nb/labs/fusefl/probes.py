@@ -186,7 +186,7 @@ class ProbesView(LabView):
         if outcome.options["blocks"] > 1:
             changes = {"fusefl.blocks": 1, "fusefl.head": "average"}
             isolated = yield from rerun_with_method(outcome, "fusefl", changes)
-        data = outcome.settings.data()
+        data = outcome.settings.load_dataset()
         device = outcome.settings.device
         x = data.x_train[:MAX_TRAIN].to(device)
         y = data.y_train[:MAX_TRAIN].to(device)

@@ -159,7 +159,9 @@ def describe_dataset_for_page(table: StoredTable) -> JsonObject:
     methods = []
     results = {}
     for info in infos:
-        methods.append(vars(info) | get_svg_method_style(table.title(info.name)) | {"needs": ""})
+        methods.append(
+            vars(info) | get_svg_method_style(table.get_title_of_method(info.name)) | {"needs": ""}
+        )
         results[info.name] = [
             [summarise_stored_runs(table, info.name, alpha, clients) for alpha in table.alphas]
             for clients in table.client_counts
@@ -190,7 +192,7 @@ def pack_browser_training_data(dataset: Dataset, table: StoredTable) -> JsonObje
     flights: the messages of each method as the stage shows them, without their bytes
     sums: the methods whose answer is a sum over clients, see `ADDED_UP`
     """
-    titles = {name: table.title(name) for name in table.methods}
+    titles = {name: table.get_title_of_method(name) for name in table.methods}
     titles["logits"] = choose_method_label("ensemble", {"rule": "logits"})
     trains_networks = table.dataset == TRAINED
     runs = RUNS if trains_networks else SUMS
@@ -291,7 +293,7 @@ def summarise_stored_runs(
     table: StoredTable, method: str, alpha: float, clients: int
 ) -> StoredRunsSummary:
     """Summarise the stored runs of a method over all seeds."""
-    accuracies = table.accuracies(method, alpha, clients)
+    accuracies = table.get_accuracies_by_seed(method, alpha, clients)
     accuracy = compute_band(accuracies)
     bytes_up = table.get_values_by_seed("bytes_up", method, alpha, clients)
     bytes_down = table.get_values_by_seed("bytes_down", method, alpha, clients)

@@ -27,7 +27,7 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
-from ...data import SEEN, normalise_transform_text
+from ...data import SEEN, order_transform_parts
 from ...errors import UsageError
 from ...methods.run_outputs import SentenceOnPrivacy
 from ...models import copy_model_state, count_parameters, lite0, load_state
@@ -138,7 +138,7 @@ class FrozenMethod(Method):
                 "or client."
             )
         if self.features == SEEN:
-            normalise_transform_text(SEEN, ctx.input_shape)
+            order_transform_parts(SEEN, ctx.input_shape)
 
     def count_features_per_sample(self, ctx: Context) -> int:
         """Compute d, the length of a feature vector, without making one."""

@@ -15,7 +15,7 @@ from typing import Literal
 import torch
 
 from ...data import Dataset, Federation, federate
-from ...data.dataset import hash_to_content_id
+from ...data.dataset import hash_parts_to_short_id
 from ...errors import check_allowed_name
 from ...methods.base import weighted_mean
 from ...methods.run_outputs import average_logits_or_log_mean_probabilities
@@ -57,7 +57,7 @@ def make_toy_dataset() -> Dataset:
         centres = compute_island_centres().repeat_interleave(count, 0)
         x[part] = centres + SPREAD * torch.randn(len(centres), 2, generator=stream)
     arrays = [*x.values(), *y.values()]
-    digest = hash_to_content_id("plane", *(array.numpy().tobytes() for array in arrays))
+    digest = hash_parts_to_short_id("plane", *(array.numpy().tobytes() for array in arrays))
     return Dataset(
         "points in the plane",
         x["train"],

@@ -26,9 +26,9 @@ from ...studies.stored_figures import (
     ValuesBySeed,
     compute_figure_values_by_seed,
     format_figure_values,
-    select_values_of_seeds,
+    select_values_of_seeds_or_all,
 )
-from ...studies.stored_rows import FOLDER, StoredRow, make_path_of_stored_rows, make_unique_row_key
+from ...studies.stored_rows import FOLDER, StoredRow, make_json_key_of_row, make_path_of_stored_rows
 from ..cells import list_points_of_stored_tables
 from ..points import COMMAND, DeclaredStudy, Point
 from ..reproduction import FILES
@@ -96,7 +96,7 @@ class FigureStudy(DeclaredStudy):
         """
         for name, declaration in self.runs.items():
             yield from self.list_points_of_named_runs(name, declaration, seeds)
-        stored_keys = {make_unique_row_key(row) for row in rows}
+        stored_keys = {make_json_key_of_row(row) for row in rows}
         for name, declaration in self.later.items():
             arguments = select_study_arguments(declaration)
             for point in self.list_points_of_named_runs(name, arguments, seeds):
@@ -231,7 +231,9 @@ class FigureStudy(DeclaredStudy):
         """
         name_and_seeds, _, form = figure_reference.partition(":")
         name, _, seeds = name_and_seeds.partition("@")
-        values = select_values_of_seeds(self.compute_figure_values_by_seed(name, rows), seeds)
+        values = select_values_of_seeds_or_all(
+            self.compute_figure_values_by_seed(name, rows), seeds
+        )
         return format_figure_values(values, form)
 
 

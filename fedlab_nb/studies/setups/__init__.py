@@ -24,14 +24,14 @@ CLASSROOM = "classroom"
 
 
 @dataclass(frozen=True)
-class Line:
+class ValueAndSource:
     """One declared value, and where it comes from."""
 
     value: SettingValue
     source: str
 
 
-Lines = Mapping[str, Line]
+ValuesAndSourcesByName = Mapping[str, ValueAndSource]
 
 
 @dataclass(frozen=True)
@@ -44,32 +44,38 @@ class SetupBlock:
     when: of a row, {dataset, alpha or channels: the values for which it holds}
     """
 
-    shared: Lines
-    methods: Mapping[str, Lines]
+    shared: ValuesAndSourcesByName
+    methods: Mapping[str, ValuesAndSourcesByName]
     sources: Mapping[str, str]
     when: Mapping[str, Sequence[SettingValue]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, content: Mapping[str, JsonValue]) -> SetupBlock:
-        """The lines of a table in a set-up's file: lists are shared lines, tables those of methods."""
+    def from_toml_table(cls, toml_table: Mapping[str, JsonValue]) -> SetupBlock:
+        """Read the lines of a table in a set-up's file: lists are shared lines, tables those of methods."""
         shared = {}
         methods = {}
         sources = {}
-        for name, entry in content.items():
+        for name, entry in toml_table.items():
             if isinstance(entry, list):
-                shared[name] = Line(*entry)
+                shared[name] = ValueAndSource(*entry)
             elif isinstance(entry, Mapping) and name != "when":
-                methods[name] = {k: Line(*line) for k, line in entry.items() if k != "source"}
+                methods[name] = {
+                    k: ValueAndSource(*line) for k, line in entry.items() if k != "source"
+                }
                 if "source" in entry:
                     sources[name] = entry["source"]
-        return cls(shared, methods, sources, content.get("when", {}))
+        return cls(shared, methods, sources, toml_table.get("when", {}))
 
-    def has_condition_met_by(self, **values: SettingValue) -> bool:
-        """Whether the block is for these values: a row's `when` allows them."""
+    def allows_values(self, *, dataset: str, alpha: float, image_channels_or_0: int) -> bool:
+        """Whether the block is for these values: a row's `when` allows them.
+
+        image_channels_or_0: 0 for samples that are not images
+        """
+        values = {"dataset": dataset, "alpha": alpha, "channels": image_channels_or_0}
         return all(values[name] in allowed for name, allowed in self.when.items())
 
-    def replace_lines_by_row(self, row: SetupBlock) -> SetupBlock:
-        """The block with the lines of a row in place of its own."""
+    def copy_with_values_of_row(self, row: SetupBlock) -> SetupBlock:
+        """Copy the block with the lines of a row in place of its own."""
         methods = dict(self.methods)
         for name, lines in row.methods.items():
             methods[name] = {**methods.get(name, {}), **lines}
@@ -96,30 +102,30 @@ class Setup:
     words: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, name: str) -> Setup:
-        """The set-up of that name, from its file."""
-        content = read_toml(f"studies/setups/{name}.toml")
+    def read_toml_of_preset(cls, preset_name: str) -> Setup:
+        """Read the set-up of that name from its file."""
+        content = read_toml(f"studies/setups/{preset_name}.toml")
         return cls(
-            name,
+            preset_name,
             title=content["title"],
             paper=content["paper"],
             help=content["help"],
-            block=SetupBlock.read(content.get("all", {})),
-            rows=tuple(SetupBlock.read(row) for row in content.get("rows", ())),
+            block=SetupBlock.from_toml_table(content.get("all", {})),
+            rows=tuple(SetupBlock.from_toml_table(row) for row in content.get("rows", ())),
             datasets=tuple(content.get("datasets", ())),
             missing=tuple(content.get("missing", ())),
             words=content.get("sources", {}),
         )
 
-    def apply_rows_for_dataset_and_alpha(
+    def copy_with_values_for_dataset_and_alpha(
         self, dataset: str, alpha: float, input_shape: Sequence[int]
     ) -> Setup:
-        """The set-up for these data and α: general lines with those of its rows that hold for them."""
+        """Make the set-up for these data and α: general lines with those of its rows that hold for them."""
         channels = input_shape[0] if len(input_shape) == 3 else 0
         block = self.block
         for row in self.rows:
-            if row.has_condition_met_by(dataset=str(dataset), alpha=alpha, channels=channels):
-                block = block.replace_lines_by_row(row)
+            if row.allows_values(dataset=str(dataset), alpha=alpha, image_channels_or_0=channels):
+                block = block.copy_with_values_of_row(row)
         return replace(self, block=block, rows=())
 
     @property
@@ -127,22 +133,26 @@ class Setup:
         """The methods of the paper, in the file's order."""
         return tuple(self.block.methods)
 
-    def select_declared_lines(self, names: Sequence[str], method: str = "") -> dict[str, Line]:
-        """The lines of those `names` that are declared: the shared ones, or `method`'s."""
-        declared_lines = self.block.methods.get(method, {}) if method else self.block.shared
-        return {name: line for name, line in declared_lines.items() if name in names}
+    def select_declared_values(
+        self, setting_names: Sequence[str], method_or_empty_for_shared: str = ""
+    ) -> dict[str, ValueAndSource]:
+        """Select those of `setting_names` that are declared: for all methods, or for one method."""
+        declared_lines = self.block.shared
+        if method_or_empty_for_shared:
+            declared_lines = self.block.methods.get(method_or_empty_for_shared, {})
+        return {name: line for name, line in declared_lines.items() if name in setting_names}
 
 
-def get_values_without_sources(lines: Lines) -> SettingsByName:
-    """The values without their sources."""
+def get_values_without_sources(lines: ValuesAndSourcesByName) -> SettingsByName:
+    """Return the values without their sources."""
     return {name: line.value for name, line in lines.items()}
 
 
 def format_setting_value(value: SettingValue) -> str:
-    """A value as it is typed."""
+    """Write a value as a person types it."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 FOLDER = Path(__file__).parent
 NAMES = (CLASSROOM, *sorted({path.stem for path in FOLDER.glob("*.toml")} - {CLASSROOM}))
-SETUPS: dict[str, Setup] = {name: Setup.read(name) for name in NAMES}
+SETUPS: dict[str, Setup] = {name: Setup.read_toml_of_preset(name) for name in NAMES}

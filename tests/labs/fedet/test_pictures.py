@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 from lab_views import check_picture
-from toy_outcomes import toy
+from toy_outcomes import make_toy_outcome
 
 from fedlab_nb.labs.fedet.dissent import (
     DissentSamples,
@@ -118,7 +118,8 @@ def make_choices(has_images=True, **accuracies):
     choices = []
     for name, values in accuracies.items():
         outcomes = {
-            seed: toy("fedet", accuracy, report=report) for seed, accuracy in enumerate(values)
+            seed: make_toy_outcome("fedet", accuracy, report=report)
+            for seed, accuracy in enumerate(values)
         }
         choices.append(make_public_data_result(name, outcomes))
     return choices

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from lab_views import check_picture, read_texts
-from toy_outcomes import toy
+from toy_outcomes import make_toy_outcome
 
 from fedlab_nb.labs.fens.cost import ENSEMBLE, FEDAVG, OWN, ROUNDS, draw_client_cost
 from fedlab_nb.labs.fens.forget import Removals, draw_removals
@@ -154,8 +154,8 @@ def make_removals(before, after, counts=COUNTS):
     """Accuracies by class: `before [C]` with all clients, `after` {removed client: [C]}. Over all
     classes they are 0.85 and 0.46.
     """
-    whole = toy("fens", 0.85, per_class=before, label_counts=counts)
-    without = {k: toy("fens", 0.46, per_class=shares) for k, shares in after.items()}
+    whole = make_toy_outcome("fens", 0.85, per_class=before, label_counts=counts)
+    without = {k: make_toy_outcome("fens", 0.46, per_class=shares) for k, shares in after.items()}
     return Removals(whole, without)
 
 

@@ -80,7 +80,7 @@ def test_its_numbers_are_the_stored_ones(data):
         for clients, cells in zip(table.client_counts, by_clients, strict=True):
             for alpha, cell in zip(table.alphas, cells, strict=True):
                 row = table.rows[name, alpha, clients]
-                band = compute_band(table.accuracies(name, alpha, clients))
+                band = compute_band(table.get_accuracies_by_seed(name, alpha, clients))
                 assert cell["accuracies"] == row["accuracy"]
                 assert cell["mean"] == pytest.approx(band.mean, abs=1e-9)
                 assert cell["half"] == pytest.approx(band.half_width, abs=0.6 * 10**-DIGITS)

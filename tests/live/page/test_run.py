@@ -260,7 +260,7 @@ def test_accuracies_over_ten_seeds_are_those_of_python(alpha, clients):
     table = fl.studies.stored_results.load("digits")
     shown = run_as_in_the_browser(alpha, clients, table.seeds)
     for name in set(page.RUNS) - {"logits"}:
-        stored = table.accuracies(name, alpha, clients)
+        stored = table.get_accuracies_by_seed(name, alpha, clients)
         gaps = [shown[seed][name] - stored[seed] for seed in table.seeds]
         assert abs(fmean(gaps)) < 0.01, (name, gaps)
         assert max(map(abs, gaps)) < 0.03, (name, gaps)

@@ -7,7 +7,7 @@ import method_runs
 import numpy as np
 import pytest
 import torch
-from watched import watched
+from collected_steps import run_and_collect_steps
 
 from fedlab_nb.comm import formulas
 from fedlab_nb.data import federate
@@ -41,12 +41,12 @@ def context(models=("mlp",), epochs=3, dtype=torch.float32, seed=0, clients=M):
     remembered = TRAINED_ONCE[models, epochs, dtype, clients]
     recipe = Recipe(batch_size=16, lr=0.1, momentum=0, weight_decay=0)
     options = {"models": models, "epochs": epochs, "dtype": dtype, "seed": seed, "recipe": recipe}
-    return method_runs.context(federation(clients=clients), **options, remembered=remembered)
+    return method_runs.make_context(federation(clients=clients), **options, remembered=remembered)
 
 
 def run(ctx=None, **options):
     """The final model and everything that was yielded."""
-    return watched(CoBoosting(**SHORT | options).run(ctx or context()))
+    return run_and_collect_steps(CoBoosting(**SHORT | options).run(ctx or context()))
 
 
 def x_test(dtype=torch.float32):

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from method_runs import seeded
+from method_runs import make_torch_generator
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import EnsembleModel
@@ -19,23 +19,23 @@ M, N, C = 4, 37, 5
 
 
 def random(*shape, seed=0, scale=1.0):
-    return torch.randn(*shape, generator=seeded(seed), dtype=F64) * scale
+    return torch.randn(*shape, generator=make_torch_generator(seed), dtype=F64) * scale
 
 
 def labels(n=N, seed=1):
-    return torch.randint(C, (n,), generator=seeded(seed))
+    return torch.randint(C, (n,), generator=make_torch_generator(seed))
 
 
 def clients(count=M, dtype=F64, models=("mlp",)):
     models = [
-        build(models[k % len(models)], (1, 8, 8), C, generator=seeded(k), dtype=dtype)
+        build(models[k % len(models)], (1, 8, 8), C, generator=make_torch_generator(k), dtype=dtype)
         for k in range(count)
     ]
     return ClientModels(models)
 
 
 def images(n=N, seed=3, dtype=F64):
-    return torch.rand(n, 1, 8, 8, generator=seeded(seed), dtype=dtype)
+    return torch.rand(n, 1, 8, 8, generator=make_torch_generator(seed), dtype=dtype)
 
 
 def uniform(models):
@@ -116,7 +116,7 @@ def test_the_adversarial_gradient_reaches_images_through_both_networks():
 @pytest.mark.parametrize("models", [("mlp",), ("lenet5", "mlp")])
 def test_a_sign_step_moves_every_pixel_by_epsilon_where_there_is_a_gradient(models):
     ensemble, x, epsilon = uniform(clients(models=models)), images(), 8 / 255
-    u = boosting.draw_uniform_output_directions(N, C, seeded(), x)
+    u = boosting.draw_uniform_output_directions(N, C, make_torch_generator(), x)
     before = x.clone()
     change = boosting.perturb_images_along_output_directions(x, ensemble, u, epsilon) - x
     probe = x.clone().requires_grad_()
@@ -129,7 +129,7 @@ def test_a_sign_step_moves_every_pixel_by_epsilon_where_there_is_a_gradient(mode
 
 def test_a_literal_step_moves_every_image_by_epsilon_in_l2():
     ensemble, x, epsilon = uniform(clients()), images(), 8 / 255
-    u = boosting.draw_uniform_output_directions(N, C, seeded(), x)
+    u = boosting.draw_uniform_output_directions(N, C, make_torch_generator(), x)
     change = (
         boosting.perturb_images_along_output_directions(
             x, ensemble, u, epsilon, perturbation="literal"
@@ -174,7 +174,7 @@ def weighted_loss(z, y, w, normalise):
 @pytest.mark.parametrize("normalise", [True, False])
 def test_the_closed_form_of_the_gradient_equals_autograd(normalise):
     z, y = random(M, N, C, scale=3), labels()
-    w = torch.rand(M, generator=seeded(5), dtype=F64).requires_grad_()
+    w = torch.rand(M, generator=make_torch_generator(5), dtype=F64).requires_grad_()
     (expected,) = torch.autograd.grad(weighted_loss(z, y, w, normalise), w)
     torch.testing.assert_close(
         boosting.compute_loss_gradient_of_client_weights(
@@ -213,7 +213,7 @@ def test_a_pass_reads_every_sample_once_and_steps_limit_it(monkeypatch):
     w = torch.full((M,), 1 / M, dtype=F64)
     list(
         boosting.iterate_sign_steps_of_one_pass(
-            w, z, labels(), 0.1, batch_size=8, shuffle_stream=seeded()
+            w, z, labels(), 0.1, batch_size=8, shuffle_stream=make_torch_generator()
         )
     )
     assert [len(part) for part in batches] == [8, 8, 8, 8, 5]
@@ -222,7 +222,7 @@ def test_a_pass_reads_every_sample_once_and_steps_limit_it(monkeypatch):
     batches.clear()
     list(
         boosting.iterate_sign_steps_of_one_pass(
-            w, z, labels(), 0.1, batch_size=8, shuffle_stream=seeded(), maximum_steps=2
+            w, z, labels(), 0.1, batch_size=8, shuffle_stream=make_torch_generator(), maximum_steps=2
         )
     )
     assert [len(part) for part in batches] == [8, 8]
@@ -233,9 +233,9 @@ def test_cached_logits_give_the_same_weights_as_running_the_networks():
     w = torch.full((M,), 1 / M, dtype=F64)
     cached = FrozenEnsemble(models).compute_logits_without_gradients(x)
     *_, fast = boosting.iterate_sign_steps_of_one_pass(
-        w, cached, y, 0.02, batch_size=8, shuffle_stream=seeded(9)
+        w, cached, y, 0.02, batch_size=8, shuffle_stream=make_torch_generator(9)
     )
-    slow, order = w, torch.randperm(N, generator=seeded(9))
+    slow, order = w, torch.randperm(N, generator=make_torch_generator(9))
     for rows in order.split(8):
         slow = slow.clone().requires_grad_()
         total = sum(

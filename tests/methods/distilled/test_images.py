@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from method_runs import seeded
+from method_runs import make_torch_generator
 from torch import nn
 
 from fedlab_nb.methods.distilled import images as making
@@ -14,7 +14,7 @@ EXACT = torch.float64
 
 
 def images(n, seed=0, side=5):
-    return torch.rand(n, 1, side, side, generator=seeded(seed), dtype=EXACT)
+    return torch.rand(n, 1, side, side, generator=make_torch_generator(seed), dtype=EXACT)
 
 
 # ------------------------------------------------------------------------------------------------ chosen
@@ -23,10 +23,12 @@ def test_samples_are_grouped_by_class_and_drawn_without_repeats():
     groups = making.group_sample_indices_by_occurring_class(labels, 5)
     assert [rows.tolist() for rows in groups] == [[1, 5], [0, 2, 3], [4]]
     for seed in range(20):
-        rows = making.draw_sample_indices_per_class(groups, 2, seeded(seed))
+        rows = making.draw_sample_indices_per_class(groups, 2, make_torch_generator(seed))
         assert labels[rows].tolist() == [0, 0, 2, 2, 4] and len(set(rows.tolist())) == 5
     assert {
-        tuple(making.draw_sample_indices_per_class(groups, 1, seeded(seed)).tolist())
+        tuple(
+            making.draw_sample_indices_per_class(groups, 1, make_torch_generator(seed)).tolist()
+        )
         for seed in range(60)
     } == {(a, b, 4) for a in (1, 5) for b in (0, 2, 3)}
 
@@ -34,15 +36,18 @@ def test_samples_are_grouped_by_class_and_drawn_without_repeats():
 def test_one_centre_is_the_mean_and_with_enough_centres_they_are_the_samples():
     x = images(9)
     torch.testing.assert_close(
-        making.compute_k_means_centres(x, 1, seeded()), x.mean(0, keepdim=True), rtol=0, atol=1e-14
+        making.compute_k_means_centres(x, 1, make_torch_generator()),
+        x.mean(0, keepdim=True),
+        rtol=0,
+        atol=1e-14,
     )
     for m in (9, 20):
-        assert torch.equal(making.compute_k_means_centres(x, m, seeded()), x)
+        assert torch.equal(making.compute_k_means_centres(x, m, make_torch_generator()), x)
 
 
 def test_a_centre_is_the_mean_of_its_nearest_samples():
     x = images(60)
-    centroids = making.compute_k_means_centres(x, 5, seeded()).flatten(1)
+    centroids = making.compute_k_means_centres(x, 5, make_torch_generator()).flatten(1)
     nearest = torch.cdist(x.flatten(1), centroids).argmin(1)
     for c in range(5):
         torch.testing.assert_close(centroids[c], x.flatten(1)[nearest == c].mean(0))
@@ -52,7 +57,9 @@ def test_a_centre_is_the_mean_of_its_nearest_samples():
 
 def test_equal_samples_give_no_empty_cluster():
     assert torch.equal(
-        making.compute_k_means_centres(torch.ones(6, 1, 2, 2, dtype=EXACT), 3, seeded()),
+        making.compute_k_means_centres(
+            torch.ones(6, 1, 2, 2, dtype=EXACT), 3, make_torch_generator()
+        ),
         torch.ones(3, 1, 2, 2, dtype=EXACT),
     )
 
@@ -68,7 +75,7 @@ def optimise(steps, lr, clip_to_unit=True, n=30, start=None):
         "steps": steps,
         "lr": lr,
         "clip_to_unit": clip_to_unit,
-        "sample_stream": seeded(),
+        "sample_stream": make_torch_generator(),
     }
     return list(making.optimise_inducing_points(start, y[:6], x, y, **options)), (x, y)
 
@@ -134,10 +141,12 @@ def test_crops_by_hand():
 
 
 def test_the_crop_and_the_images_of_least_loss_are_chosen():
-    network = build("mlp", (1, 8, 8), 3, width=4, generator=seeded(), dtype=EXACT).eval()
+    network = build(
+        "mlp", (1, 8, 8), 3, width=4, generator=make_torch_generator(), dtype=EXACT
+    ).eval()
     x, y = images(12, side=8), torch.arange(12) % 3
-    crops, losses = making.draw_crops_and_select_least_loss(network, x, y, seeded(4))
-    draws = torch.rand(10, 3, 12, generator=seeded(4)).double()
+    crops, losses = making.draw_crops_and_select_least_loss(network, x, y, make_torch_generator(4))
+    draws = torch.rand(10, 3, 12, generator=make_torch_generator(4)).double()
     every = torch.stack([making.crop_squares_and_resize_back(x, *draw) for draw in draws])
     each = torch.stack([-network(part).log_softmax(1)[torch.arange(12), y] for part in every])
     torch.testing.assert_close(losses, each.amin(0))
@@ -168,7 +177,9 @@ def test_amplitudes_are_mixed_and_the_mean_follows():
 
 
 def test_images_are_moved_until_their_features_match_those_of_the_crops():
-    network = build("mlp", (1, 8, 8), 3, width=16, generator=seeded(), dtype=EXACT).eval()
+    network = build(
+        "mlp", (1, 8, 8), 3, width=16, generator=make_torch_generator(), dtype=EXACT
+    ).eval()
     crops, start, y = images(4, side=8), images(4, seed=1, side=8), torch.arange(4) % 3
     before = {name: t.clone() for name, t in network.state_dict().items()}
     steps = list(

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from fedet_runs import soft_label
+from fedet_runs import make_soft_labels
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedet.consensus import (
@@ -110,7 +110,7 @@ def test_f5_the_students_gradient_in_closed_form(strength):
 @pytest.mark.parametrize("strength", [0.05, 0.5])
 def test_f6_the_loss_is_a_cross_entropy_with_a_soft_label(strength):
     vote = compute_consensus(draw_logits())
-    q = soft_label(vote.labels, vote.diversity, strength)
+    q = make_soft_labels(vote.labels, vote.diversity, strength)
     torch.testing.assert_close(q.sum(-1), torch.ones(B, dtype=torch.float64))
     remainders = []
     for seed in (1, 2):
@@ -134,14 +134,14 @@ def test_f7_below_strength_1_dissenters_never_overrule_the_consensus():
     vote = compute_consensus(draw_logits(b=2000))
     for strength in (0.05, 0.5, 0.999):
         assert torch.equal(
-            soft_label(vote.labels, vote.diversity, strength).argmax(-1), vote.labels
+            make_soft_labels(vote.labels, vote.diversity, strength).argmax(-1), vote.labels
         )
     with_dissent = compute_consensus(
         make_logits_of_probabilities([0.97, 0.01, 0.01, 0.01], [0.02, 0.94, 0.02, 0.02])
     )
     assert (
         with_dissent.labels.item() == 0
-        and soft_label(with_dissent.labels, with_dissent.diversity, 3.0).argmax().item() == 1
+        and make_soft_labels(with_dissent.labels, with_dissent.diversity, 3.0).argmax().item() == 1
     )
 
 

@@ -9,8 +9,8 @@ import method_runs
 import pytest
 import torch
 import torch.nn.functional as F
+from collected_steps import run_and_collect_steps
 from fedet_runs import QUICK
-from watched import watched
 
 from fedlab_nb.data import load
 from fedlab_nb.errors import RunError
@@ -22,11 +22,11 @@ from fedlab_nb.methods.parts import images as public
 from fedlab_nb.models import copy_model_state
 from fedlab_nb.training import Recipe
 
-context = functools.partial(method_runs.context, clients=4, models=("mlp:8",), epochs=1)
+context = functools.partial(method_runs.make_context, clients=4, models=("mlp:8",), epochs=1)
 
 
 def run(ctx=None, **values):
-    return fedet_runs.run(ctx or context(), **values)
+    return fedet_runs.run_short_fedet(ctx or context(), **values)
 
 
 def record_uploads(ctx):
@@ -53,7 +53,7 @@ def test_one_server_step_by_hand():
     ctx = context(dtype=torch.float64, remember=remembered.append)
     step = {"one_shot_steps": 1, "server_batch": 200, "server_lr": 1.0, "server_momentum": 0}
     method = FedET(**step, diversity=0.5, temperature=1.0, server_width=8)
-    out, _ = watched(method.run(ctx))
+    out, _ = run_and_collect_steps(method.run(ctx))
     start = method._make_network(ctx, ("mlp", (1, 8, 8), 10, 8), "server")
     p = remembered[0].logits(ctx.public).softmax(-1)
     weights = p.square().sum(-1) - 0.1
@@ -76,8 +76,8 @@ def test_bytes_of_one_shot_by_hand():
         "initial model": (0, 4 * 4 * n),
         "local models": (4 * 4 * n, 0),
     }
-    assert ctx.link.ledger.total == byte_formulas.fedet_bytes([n] * 4)
-    assert out.report.numbers_sent == byte_formulas.fedet_numbers([n] * 4)
+    assert ctx.link.ledger.total == byte_formulas.count_fedet_bytes_of_all_clients([n] * 4)
+    assert out.report.numbers_sent == byte_formulas.count_fedet_numbers_of_all_clients([n] * 4)
     assert ctx.server_steps == 1
 
 
@@ -98,7 +98,7 @@ def test_bytes_of_rounds_are_the_models_of_the_chosen_clients_both_ways():
     assert chosen.shape == (3, 2)
     sizes = dict(zip(["mlp:8", "lenet5:2", "mlp:16"], out.report.small_parameters, strict=True))
     models = [sizes[out.report.architectures[k]] for k in chosen.flatten()]
-    assert out.report.numbers_sent == byte_formulas.fedet_numbers(models)
+    assert out.report.numbers_sent == byte_formulas.count_fedet_numbers_of_all_clients(models)
     (phase,) = ctx.link.ledger.by_phase().items()
     assert phase == ("small models", (4 * sum(models), 4 * sum(models)))
     for k, (up, down) in ctx.link.ledger.by_client().items():
@@ -141,7 +141,9 @@ def test_uploaded_heads_are_averaged():
     "transfer, up, down", [("up", 1, 0), ("down", 0, 1), ("none", 0, 0), ("auto", 1, 1)]
 )
 def test_transfer_of_heads_can_be_switched(transfer, up, down):
-    out, progress = watched(FedET(**QUICK, rounds=2, transfer=transfer).run(context()))
+    out, progress = run_and_collect_steps(
+        FedET(**QUICK, rounds=2, transfer=transfer).run(context())
+    )
     assert sum(p.phase == "heads averaged" for p in progress) == 2 * up
     is_unchanged = True
     for before, after in zip(out.last.before.modules, out.last.after.modules, strict=True):
@@ -213,7 +215,7 @@ def test_divergence_is_an_error_with_the_learning_rate():
 @pytest.mark.slow
 def test_progress_shows_models_and_reports():
     ctx = context()
-    out, progress = watched(FedET(**{**QUICK, "one_shot_steps": 60}).run(ctx))
+    out, progress = run_and_collect_steps(FedET(**{**QUICK, "one_shot_steps": 60}).run(ctx))
     with_model = [
         step for step in progress if step.phase == "distillation" and step.model is not None
     ]
@@ -227,11 +229,11 @@ def test_progress_shows_models_and_reports():
     student = with_model[0].model.logits(torch.as_tensor(report.samples))
     torch.testing.assert_close(torch.as_tensor(report.student), student)
     assert set(with_model[0].metrics) == {"dissent", "effective_clients"}
-    _, progress = watched(FedET(**QUICK, rounds=40, per_round=1).run(context()))
+    _, progress = run_and_collect_steps(FedET(**QUICK, rounds=40, per_round=1).run(context()))
     with_model = [step for step in progress if step.model is not None and step.phase == "rounds"]
     assert 15 <= len(with_model) <= 25
     assert set(with_model[0].metrics) == {"round", "dissent", "effective_clients"}
-    _, steps_of_two_rounds = watched(FedET(**QUICK, rounds=2).run(context()))
+    _, steps_of_two_rounds = run_and_collect_steps(FedET(**QUICK, rounds=2).run(context()))
     heads = [
         step.model.report.get_fields_that_are_not_none()
         for step in steps_of_two_rounds

@@ -6,7 +6,7 @@ import method_runs
 import numpy as np
 import pytest
 import torch
-from method_runs import seeded
+from method_runs import make_torch_generator
 
 from fedlab_nb.methods.fedet import (
     assign_client_architectures,
@@ -35,11 +35,13 @@ KINDS = ["mlp", "cnn", "lenet5", "resnet8"]
 def make_common_head_network(
     name, head="mlp", seed=0, shape=(1, 8, 8), classes=10, width=4, dtype=torch.float64
 ):
-    base = build(name, shape, classes, width=width, generator=seeded(seed), dtype=dtype)
-    return CommonHeadNetwork(base, 16, head, generator=seeded(seed + 1))
+    base = build(
+        name, shape, classes, width=width, generator=make_torch_generator(seed), dtype=dtype
+    )
+    return CommonHeadNetwork(base, 16, head, generator=make_torch_generator(seed + 1))
 
 
-context = functools.partial(method_runs.context, clients=4, epochs=1)
+context = functools.partial(method_runs.make_context, clients=4, epochs=1)
 
 
 # ------------------------------------------------------------------------------------------------------ common head
@@ -56,7 +58,7 @@ def test_heads_have_the_same_shapes_for_every_body(head, floats):
 def test_a_network_with_common_head_is_body_adapter_and_head():
     net, x = (
         make_common_head_network("cnn"),
-        torch.rand(3, 1, 8, 8, generator=seeded(), dtype=torch.float64),
+        torch.rand(3, 1, 8, 8, generator=make_torch_generator(), dtype=torch.float64),
     )
     state = copy_model_state(net)
     adapted = (net.body(x) @ state["adapter.0.weight"].T + state["adapter.0.bias"]).clamp(min=0)
@@ -72,7 +74,10 @@ def test_a_network_with_common_head_is_body_adapter_and_head():
 @pytest.mark.parametrize("name", ["mlp", "resnet8"])
 def test_networks_with_common_heads_train_the_same_on_both_backends(name):
     shards = [
-        (torch.rand(n, 1, 8, 8, generator=seeded(n), dtype=torch.float64), torch.arange(n) % 10)
+        (
+            torch.rand(n, 1, 8, 8, generator=make_torch_generator(n), dtype=torch.float64),
+            torch.arange(n) % 10,
+        )
         for n in (9, 14)
     ]
     recipe = Recipe(epochs=2, batch_size=4)
@@ -133,7 +138,7 @@ def test_the_server_has_a_larger_network():
     for name, width in [("mlp", None), ("cnn", None), ("resnet8", 8)]:
         kind = (name, (1, 8, 8), 10, width)
         small, large = (
-            count_parameters(ctx.build(k, seeded()))
+            count_parameters(ctx.build(k, make_torch_generator()))
             for k in (kind, choose_larger_server_architecture(ctx, [kind]))
         )
         assert large > 3 * small
@@ -155,10 +160,14 @@ def test_the_server_has_a_larger_network():
 def test_clients_are_drawn_in_proportion_to_their_samples():
     for number_that_means_all in (0, 7):
         assert draw_clients_in_proportion_to_samples(
-            [3, 1, 2], number_that_means_all, seeded()
-        ) == [0, 1, 2]
+            [3, 1, 2], number_that_means_all, make_torch_generator()
+        ) == [
+            0,
+            1,
+            2,
+        ]
     draws = np.zeros(3)
-    rng = seeded()
+    rng = make_torch_generator()
     for _ in range(3000):
         (k,) = draw_clients_in_proportion_to_samples([70, 20, 10], 1, rng)
         draws[k] += 1
@@ -169,11 +178,11 @@ def test_clients_are_drawn_in_proportion_to_their_samples():
 
 def test_repeated_samples_occur_equally_often():
     x, y = torch.arange(7.0)[:, None], torch.arange(7)
-    repeated, labels = repeat_shuffled_samples(x, y, 20, seeded())
+    repeated, labels = repeat_shuffled_samples(x, y, 20, make_torch_generator())
     assert torch.equal(repeated[:, 0].long(), labels) and len(labels) == 20
     assert sorted(labels[:7].tolist()) == sorted(labels[7:14].tolist()) == list(range(7))
     assert set(torch.bincount(labels).tolist()) == {2, 3}
-    assert len(set(repeat_shuffled_samples(x, y, 3, seeded())[1].tolist())) == 3
+    assert len(set(repeat_shuffled_samples(x, y, 3, make_torch_generator())[1].tolist())) == 3
 
 
 # ------------------------------------------------------------------------------------------------------------- public
@@ -207,9 +216,9 @@ def test_the_lower_half_of_the_classes_is_found():
 
 
 def test_images_are_resized_in_size_and_channels():
-    grey = torch.rand(2, 1, 8, 8, generator=seeded())
+    grey = torch.rand(2, 1, 8, 8, generator=make_torch_generator())
     assert torch.equal(resize_images_to_shape(grey, (3, 8, 8)), grey.expand(-1, 3, -1, -1))
-    colour = torch.rand(2, 3, 8, 8, generator=seeded())
+    colour = torch.rand(2, 3, 8, 8, generator=make_torch_generator())
     torch.testing.assert_close(
         resize_images_to_shape(colour, (1, 8, 8)), colour.mean(1, keepdim=True)
     )
@@ -221,12 +230,15 @@ def test_images_are_resized_in_size_and_channels():
 
 
 def test_augmentation_crops_mirrors_and_changes_colours():
-    x = torch.rand(40, 3, 8, 8, generator=seeded())
-    assert not torch.equal(augment_images_randomly(x, seeded()), x)
-    assert torch.equal(augment_images_randomly(x, seeded()), augment_images_randomly(x, seeded()))
+    x = torch.rand(40, 3, 8, 8, generator=make_torch_generator())
+    assert not torch.equal(augment_images_randomly(x, make_torch_generator()), x)
+    assert torch.equal(
+        augment_images_randomly(x, make_torch_generator()),
+        augment_images_randomly(x, make_torch_generator()),
+    )
     # Without colours to change, every image is a window of the padded one, or of its mirror image.
     transformed = augment_images_randomly(
-        x, seeded(), padding_in_pixels=2, jitter_share=0.0, grey_probability=0.0
+        x, make_torch_generator(), padding_in_pixels=2, jitter_share=0.0, grey_probability=0.0
     )
     kinds = set()
     for before, after in zip(x, transformed, strict=True):
@@ -244,11 +256,11 @@ def test_augmentation_crops_mirrors_and_changes_colours():
     assert {k[0] for k in kinds} == {False, True} and len(kinds) > 20
     assert (
         augment_images_randomly(
-            x, seeded(), padding_in_pixels=0, jitter_share=0.0, grey_probability=1.0
+            x, make_torch_generator(), padding_in_pixels=0, jitter_share=0.0, grey_probability=1.0
         )
         .std(1)
         .max()
         < 1e-6
     )
-    plain = torch.rand(5, 1, 8, 8, generator=seeded())
-    assert augment_images_randomly(plain, seeded()).shape == plain.shape
+    plain = torch.rand(5, 1, 8, 8, generator=make_torch_generator())
+    assert augment_images_randomly(plain, make_torch_generator()).shape == plain.shape

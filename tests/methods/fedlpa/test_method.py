@@ -7,7 +7,7 @@ import method_runs
 import numpy as np
 import pytest
 import torch
-from watched import watched
+from collected_steps import run_and_collect_steps
 
 from fedlab_nb.comm import count_payload_bytes
 from fedlab_nb.methods.base import weighted_mean
@@ -36,7 +36,7 @@ EXACT = torch.float64
 
 
 context = functools.partial(
-    method_runs.context,
+    method_runs.make_context,
     clients=4,
     alpha=0.1,
     recipe=Recipe(batch_size=32, lr=0.01),
@@ -55,7 +55,7 @@ def assert_states_close(state, expected, atol):
 def test_with_large_damping_the_model_is_the_average(weights):
     remembered = []
     ctx = context(remembered=remembered)
-    out, _ = watched(FedLPA(damping=1e12, weights=weights).run(ctx))
+    out, _ = run_and_collect_steps(FedLPA(damping=1e12, weights=weights).run(ctx))
     average = weighted_mean(remembered[0], ctx.sizes if weights == "samples" else [1] * 4)
     assert_states_close(copy_model_state(out.module), average, 1e-4)
 
@@ -72,7 +72,7 @@ def test_an_upload_is_the_parameters_and_upper_triangles(name, shape, floats):
 
 def test_the_ledger_has_one_download_and_one_upload():
     ctx = context(dtype=torch.float32)
-    watched(FedLPA().run(ctx))
+    run_and_collect_steps(FedLPA().run(ctx))
     assert ctx.link.ledger.by_phase() == {
         "initial model": (0, 4 * 4 * 6570),
         "posteriors": (4 * 4 * 14_084, 0),
@@ -84,7 +84,7 @@ def test_the_ledger_has_one_download_and_one_upload():
 def test_batch_norm_is_averaged_with_the_clients_weights():
     remembered = []
     ctx = context(clients=3, epochs=1, model="resnet8", width=4, remembered=remembered)
-    out, _ = watched(FedLPA().run(ctx))
+    out, _ = run_and_collect_steps(FedLPA().run(ctx))
     average = weighted_mean(remembered[0], ctx.sizes)
     state = copy_model_state(out.module)
     layers = {f"{name}.{part}" for name in out.report.layers for part in ("weight", "bias")}
@@ -100,7 +100,7 @@ def test_batch_norm_is_averaged_with_the_clients_weights():
 
 def test_the_report_has_label_leak_and_residuals():
     ctx = context()
-    out, _ = watched(FedLPA(damping=1e-2).run(ctx))
+    out, _ = run_and_collect_steps(FedLPA(damping=1e-2).run(ctx))
     diagonals = []
     for posterior in out.posteriors:
         last_factors = list(posterior.factors.values())[-1]
@@ -115,7 +115,9 @@ def test_the_report_has_label_leak_and_residuals():
 
 def test_gradient_descent_yields_models_and_can_be_stopped():
     remembered = []
-    out, progress = watched(FedLPA(solver="gd", iterations=33).run(context(remembered=remembered)))
+    out, progress = run_and_collect_steps(
+        FedLPA(solver="gd", iterations=33).run(context(remembered=remembered))
+    )
     solving = [p for p in progress if p.phase == "solve"]
     assert [p.done for p in solving] == [0, 1, 2, 4, 8, 10, 16, 20, 30, 32]
     shown = [p.model.report for p in solving if p.model is not None]
@@ -124,7 +126,7 @@ def test_gradient_descent_yields_models_and_can_be_stopped():
     assert all(p.total == 33 for p in solving) and out.report.iterations == dict.fromkeys(
         out.report.layers, 33
     )
-    shortcut, _ = watched(FedLPA(solver="ea").run(context(remembered=remembered)))
+    shortcut, _ = run_and_collect_steps(FedLPA(solver="ea").run(context(remembered=remembered)))
     assert_states_close(
         copy_model_state(solving[0].model.module), copy_model_state(shortcut.module), 1e-12
     )
@@ -143,12 +145,14 @@ def test_float32_predicts_like_float64():
     predictions = []
     for dtype in (torch.float32, torch.float64):
         remembered = []
-        watched(FedAvg().run(context(remembered=remembered, epochs=5)))  # trained once, in float64
+        run_and_collect_steps(
+            FedAvg().run(context(remembered=remembered, epochs=5))
+        )  # trained once, in float64
         ctx = context(
             remembered=[[{n: t.to(dtype) for n, t in s.items()} for s in remembered[0]]],
             dtype=dtype,
         )
-        predictions.append(watched(FedLPA().run(ctx))[0].logits(x.to(dtype)).double())
+        predictions.append(run_and_collect_steps(FedLPA().run(ctx))[0].logits(x.to(dtype)).double())
     torch.testing.assert_close(predictions[0], predictions[1], rtol=1e-3, atol=1e-3)
 
 
@@ -156,9 +160,9 @@ def test_float32_predicts_like_float64():
 def test_rounds_after_fedlpa_are_fedavg_from_its_model():
     """One round by hand: every client trains two epochs from FedLPA's model, the server averages by samples."""
     remembered = []
-    start, _ = watched(FedLPA().run(context(remembered=remembered)))
+    start, _ = run_and_collect_steps(FedLPA().run(context(remembered=remembered)))
     ctx = context(remembered=remembered)
-    end, progress = watched(FedLPA(rounds=1, local_epochs=2).run(ctx))
+    end, progress = run_and_collect_steps(FedLPA(rounds=1, local_epochs=2).run(ctx))
     models = [ctx.new_model(copy_model_state(start.module)) for _ in range(4)]
     shards = [ctx.private.train(k) for k in range(4)]
     train_clients_in_place_to_end(models, shards, dataclasses.replace(ctx.recipe, epochs=2), seed=0)
@@ -172,9 +176,9 @@ def test_rounds_after_fedlpa_are_fedavg_from_its_model():
 
 def test_noise_changes_the_model_and_is_repeatable():
     remembered = []
-    clean, _ = watched(FedLPA().run(context(remembered=remembered)))
-    noisy, _ = watched(FedLPA(noise=0.1).run(context(remembered=remembered)))
-    second_run, _ = watched(FedLPA(noise=0.1).run(context(remembered=remembered)))
+    clean, _ = run_and_collect_steps(FedLPA().run(context(remembered=remembered)))
+    noisy, _ = run_and_collect_steps(FedLPA(noise=0.1).run(context(remembered=remembered)))
+    second_run, _ = run_and_collect_steps(FedLPA(noise=0.1).run(context(remembered=remembered)))
     assert_states_close(copy_model_state(noisy.module), copy_model_state(second_run.module), 0)
     name = "classifier.weight"
     assert (
@@ -231,13 +235,13 @@ def test_conjugate_gradients_need_few_steps_and_beat_gradient_descent():
 def remembered():
     """The trained clients of one run, for all tests below."""
     remembered = []
-    watched(FedLPA().run(context(clients=3, remembered=remembered)))
+    run_and_collect_steps(FedLPA().run(context(clients=3, remembered=remembered)))
     return remembered
 
 
 def replay_server(remembered, **options):
     ctx = context(clients=3, remembered=remembered)
-    model, progress = watched(FedLPA(**options).run(ctx))
+    model, progress = run_and_collect_steps(FedLPA(**options).run(ctx))
     x, y = ctx.private.everything(0)
     return ServerReplay(model, x, y), model, progress
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from fens_runs import C, M, context, run, x_test
+from fens_runs import C, M, get_test_images, make_context, run_fens_and_collect_steps
 
 from fedlab_nb.comm import quantise_state
 from fedlab_nb.data import federate
@@ -22,8 +22,8 @@ def federation():
 
 # ------------------------------------------------------------------------------------------------ phases
 def test_quantised_models_answer_and_phase_2_does_not_change_them(federation):
-    ctx = context(federation)
-    fens, _ = run(ctx, bits=4, rounds=30)
+    ctx = make_context(federation)
+    fens, _ = run_fens_and_collect_steps(ctx, bits=4, rounds=30)
     for k, state in enumerate(ctx._recall()):
         packed = quantise_state(state, 4)
         client_state = fens.experts.clients.state(k)
@@ -38,22 +38,26 @@ def test_quantised_models_answer_and_phase_2_does_not_change_them(federation):
 
 
 def test_averaging_without_quantisation_is_fedens_and_trained_weights_start_there(federation):
-    average, _ = run(context(federation), aggregator="averaging", bits=32)
-    x = x_test(federation)
+    average, _ = run_fens_and_collect_steps(
+        make_context(federation), aggregator="averaging", bits=32
+    )
+    x = get_test_images(federation)
     fedens = EnsembleModel(average.experts.clients)
     torch.testing.assert_close(average.logits(x), fedens.logits(x))
     torch.testing.assert_close(average.features(x), fedens.features(x))
-    _, steps = run(context(federation), bits=32)
+    _, steps = run_fens_and_collect_steps(make_context(federation), bits=32)
     initial = next(step.model for step in steps if step.phase == "aggregator")
     torch.testing.assert_close(initial.logits(x), fedens.logits(x))
 
 
 def test_the_report_has_the_accuracies_of_the_average_and_of_each_client(federation):
-    fens, _ = run(context(federation), bits=3, rounds=2)
-    x = x_test(federation)
+    fens, _ = run_fens_and_collect_steps(make_context(federation), bits=3, rounds=2)
+    x = get_test_images(federation)
     y = federation.dataset.y_test
     report = fens.complete_report_on_test_samples(x, y)
-    average, _ = run(context(federation), bits=3, aggregator="averaging")
+    average, _ = run_fens_and_collect_steps(
+        make_context(federation), bits=3, aggregator="averaging"
+    )
     assert report.average_accuracy == average.accuracy(x, y)
     assert average.complete_report_on_test_samples(x, y).average_accuracy == average.accuracy(x, y)
     by_hand = [
@@ -63,17 +67,17 @@ def test_the_report_has_the_accuracies_of_the_average_and_of_each_client(federat
 
 
 def test_weighted_averaging_uses_the_label_counts_of_the_training_parts(federation):
-    ctx = context(federation)
-    fens, _ = run(ctx, aggregator="weighted")
+    ctx = make_context(federation)
+    fens, _ = run_fens_and_collect_steps(ctx, aggregator="weighted")
     counts = np.array([np.bincount(ctx.private.train(k)[1].numpy(), minlength=C) for k in range(M)])
     np.testing.assert_allclose(fens.report.weights, counts / counts.sum(0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", list(AGGREGATORS))
 def test_every_rule_answers_and_reports_its_training(federation, name):
-    ctx = context(federation)
-    fens, steps = run(ctx, aggregator=name, rounds=45, k=12)
-    x = x_test(federation)
+    ctx = make_context(federation)
+    fens, steps = run_fens_and_collect_steps(ctx, aggregator=name, rounds=45, k=12)
+    x = get_test_images(federation)
     assert fens.logits(x).shape == (len(x), C)
     assert bool(fens.logits(x).isfinite().all())
     assert fens.features(x).shape == (len(x), 12 if name in ("nn", "deepset") else M * C)
@@ -112,29 +116,31 @@ def test_every_rule_answers_and_reports_its_training(federation, name):
 def test_the_aggregator_is_trained_on_the_chosen_samples(federation):
     samples = {}
     for proxy in ("held-out", "reused", "reused-equal"):
-        ctx = context(federation)
-        samples[proxy] = run(ctx, proxy=proxy, rounds=2)[0].report.proxy_samples
+        ctx = make_context(federation)
+        samples[proxy] = run_fens_and_collect_steps(ctx, proxy=proxy, rounds=2)[
+            0
+        ].report.proxy_samples
     assert samples["held-out"] == samples["reused-equal"] == sum(ctx.private.sizes("held_out"))
     assert samples["reused"] == sum(ctx.sizes)
 
 
 def test_held_out_samples_reach_the_aggregator_alone(federation, monkeypatch):
     """Training on held-out samples does not read the training part; training on reused ones reads no held-out part."""
-    ctx = context(federation)
+    ctx = make_context(federation)
     list(Fens(aggregator="averaging").run(ctx))  # trains the clients and stores them
-    ctx = context(federation)
+    ctx = make_context(federation)
     monkeypatch.setattr(ctx.private, "train", lambda k: pytest.fail("read the training part"))
-    run(ctx, rounds=2)
-    ctx = context(federation)
+    run_fens_and_collect_steps(ctx, rounds=2)
+    ctx = make_context(federation)
     monkeypatch.setattr(ctx.private, "held_out", lambda k: pytest.fail("read the held-out part"))
-    run(ctx, rounds=2, proxy="reused")
+    run_fens_and_collect_steps(ctx, rounds=2, proxy="reused")
 
 
 # ------------------------------------------------------------------------------------------------ the extensions
 def test_a_forgotten_client_takes_no_part_in_phase_2(federation):
-    full, _ = run(context(federation), rounds=8, aggregator="nn", k=6)
-    ctx = context(federation)
-    fens, _ = run(ctx, rounds=8, aggregator="nn", k=6, without=2)
+    full, _ = run_fens_and_collect_steps(make_context(federation), rounds=8, aggregator="nn", k=6)
+    ctx = make_context(federation)
+    fens, _ = run_fens_and_collect_steps(ctx, rounds=8, aggregator="nn", k=6, without=2)
     remaining = [0, 1, 3, 4]
     assert fens.rule.hidden.weight.shape == (6, (M - 1) * C)
     assert full.rule.hidden.weight.shape == (6, M * C)
@@ -151,21 +157,25 @@ def test_a_forgotten_client_takes_no_part_in_phase_2(federation):
     assert all(
         (k, direction, "aggregator") in rows for k in remaining for direction in ("down", "up")
     )
-    table, _ = run(context(federation), rounds=3, without=0)
+    table, _ = run_fens_and_collect_steps(make_context(federation), rounds=3, without=0)
     assert table.report.weights.shape == (M - 1, C)
     assert table.report.members.tolist() == [1, 2, 3, 4]
     assert fens.report.members.tolist() == remaining
     for name in ("averaging", "weighted", "voting", "moe"):
-        fens, _ = run(context(federation), rounds=3, aggregator=name, without=4)
-        assert fens.logits(x_test(federation)[:5]).shape == (5, C)
+        fens, _ = run_fens_and_collect_steps(
+            make_context(federation), rounds=3, aggregator=name, without=4
+        )
+        assert fens.logits(get_test_images(federation)[:5]).shape == (5, C)
 
 
 def test_training_at_the_server_equals_full_batch_rounds(federation):
     """With one local step on full batches, T federated rounds are T steps of Adam on the pooled samples."""
-    at_clients = context(federation, dtype=torch.float64)
-    federated, _ = run(at_clients, rounds=20, batch=10_000)
-    at_server = context(federation, dtype=torch.float64)
-    central_training, _ = run(at_server, rounds=20, batch=10_000, proxy="server")
+    at_clients = make_context(federation, dtype=torch.float64)
+    federated, _ = run_fens_and_collect_steps(at_clients, rounds=20, batch=10_000)
+    at_server = make_context(federation, dtype=torch.float64)
+    central_training, _ = run_fens_and_collect_steps(
+        at_server, rounds=20, batch=10_000, proxy="server"
+    )
     torch.testing.assert_close(
         federated.rule.table, central_training.rule.table, rtol=0, atol=1e-12
     )
@@ -173,16 +183,20 @@ def test_training_at_the_server_equals_full_batch_rounds(federation):
     assert list(phases) == ["initial model", "local models", "labelled set"]
     samples = sum(at_server.private.sizes("held_out"))
     assert phases["labelled set"] == (samples * (64 * 8 + 8), 0)
-    federated_votes, _ = run(context(federation), aggregator="voting")
-    central_votes, _ = run(context(federation), aggregator="voting", proxy="server")
+    federated_votes, _ = run_fens_and_collect_steps(make_context(federation), aggregator="voting")
+    central_votes, _ = run_fens_and_collect_steps(
+        make_context(federation), aggregator="voting", proxy="server"
+    )
     assert torch.equal(federated_votes.rule.log_competency, central_votes.rule.log_competency)
 
 
 def test_distillation_gives_one_network_and_sends_nothing(federation):
-    plain_ctx = context(federation)
-    distilled_ctx = context(federation)
-    fens, _ = run(plain_ctx, rounds=10)
-    student, steps = run(distilled_ctx, rounds=10, distil=True, distil_steps=60)
+    plain_ctx = make_context(federation)
+    distilled_ctx = make_context(federation)
+    fens, _ = run_fens_and_collect_steps(plain_ctx, rounds=10)
+    student, steps = run_fens_and_collect_steps(
+        distilled_ctx, rounds=10, distil=True, distil_steps=60
+    )
     assert student.module.architecture[0] == "mlp" and student.parameters == 6570
     assert plain_ctx.link.ledger == distilled_ctx.link.ledger
     assert student.report.agreement > 0.5 and student.report.bytes == fens.report.bytes
@@ -192,7 +206,7 @@ def test_distillation_gives_one_network_and_sends_nothing(federation):
         distillation_steps[-1].model is not None
         and distillation_steps[-1].done == distillation_steps[-1].total
     )
-    x = x_test(federation)
+    x = get_test_images(federation)
     y = federation.dataset.y_test
     measured = student.complete_report_on_test_samples(x, y)
     assert (
@@ -201,9 +215,12 @@ def test_distillation_gives_one_network_and_sends_nothing(federation):
     )
     assert measured.teacher_accuracy == fens.accuracy(x, y)
     assert measured.public_images == len(federation.dataset.x_public)
-    second_student, _ = run(context(federation), rounds=10, distil=True, distil_steps=60)
+    second_student, _ = run_fens_and_collect_steps(
+        make_context(federation), rounds=10, distil=True, distil_steps=60
+    )
     assert torch.equal(
-        second_student.logits(x_test(federation)), student.logits(x_test(federation))
+        second_student.logits(get_test_images(federation)),
+        student.logits(get_test_images(federation)),
     )
 
 
@@ -213,7 +230,7 @@ def test_distillation_gives_one_network_and_sends_nothing(federation):
 def test_a_diverging_aggregator_names_its_rates(federation):
     with pytest.raises(RunError, match="diverged with eta_l=1e\\+38"):
         # Far beyond the knob's range, so that numbers overflow.
-        run(context(federation), server="fedavg", eta_l=1e38)
+        run_fens_and_collect_steps(make_context(federation), server="fedavg", eta_l=1e38)
 
 
 # ------------------------------------------------------------------------------------------------ test images
@@ -227,6 +244,8 @@ def test_test_images_have_no_effect_on_phase_2(federation):
     )
     other_federation = dataclasses.replace(federation, dataset=other_data)
     for name, weights in (("per_class", "table"), ("voting", "log_competency")):
-        fens, _ = run(context(federation), aggregator=name, rounds=9)
-        other_fens, _ = run(context(other_federation), aggregator=name, rounds=9)
+        fens, _ = run_fens_and_collect_steps(make_context(federation), aggregator=name, rounds=9)
+        other_fens, _ = run_fens_and_collect_steps(
+            make_context(other_federation), aggregator=name, rounds=9
+        )
         assert torch.equal(getattr(fens.rule, weights), getattr(other_fens.rule, weights))

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from fens_runs import C, M, context, run, x_test
+from fens_runs import C, M, get_test_images, make_context, run_fens_and_collect_steps
 
 from fedlab_nb.data import Federation, federate
 from fedlab_nb.methods.fens.model import (
@@ -24,8 +24,8 @@ def federation():
 def test_rules_without_training_send_only_what_they_need(federation):
     phases = {}
     for name in ("averaging", "weighted", "voting"):
-        ctx = context(federation)
-        run(ctx, aggregator=name)
+        ctx = make_context(federation)
+        run_fens_and_collect_steps(ctx, aggregator=name)
         phases[name] = ctx.link.ledger.by_phase()
     assert list(phases["averaging"]) == ["initial model", "local models"]
     assert (
@@ -43,16 +43,16 @@ def test_a_client_without_held_out_samples_gets_the_ensemble_but_no_aggregator(f
         federation.dataset, shards, "dirichlet", 0.1, 0, minimum=1, moved=0, draws=1
     )
     for options in ({}, {"local_steps": 2}):
-        ctx = context(lopsided)
+        ctx = make_context(lopsided)
         assert ctx.private.sizes("held_out")[0] == 0
-        run(ctx, rounds=3, **options)
+        run_fens_and_collect_steps(ctx, rounds=3, **options)
         rows = {
             (row["client"], row["direction"], row["phase"]): row["messages"]
             for row in ctx.link.ledger.rows()
         }
         assert (0, "down", "ensemble") in rows and (0, "down", "aggregator") not in rows
         assert rows[1, "down", "aggregator"] == rows[2, "up", "aggregator"] == 3
-    run(context(lopsided), aggregator="voting")
+    run_fens_and_collect_steps(make_context(lopsided), aggregator="voting")
 
 
 @pytest.mark.slow
@@ -75,20 +75,22 @@ def test_a_client_without_held_out_samples_gets_the_ensemble_but_no_aggregator(f
 def test_measured_bytes_equal_the_formula(federation, options):
     # Once with batch norm, which is not quantised.
     kind = ("resnet8", 4) if options.get("bits") == 3 else ("mlp", None)
-    ctx = context(federation, *kind)
-    traffic = run(ctx, rounds=6, **options)[0].report.bytes
+    ctx = make_context(federation, *kind)
+    traffic = run_fens_and_collect_steps(ctx, rounds=6, **options)[0].report.bytes
     assert traffic["measured"] == max(map(sum, ctx.link.ledger.by_client().values()))
     assert traffic["measured"] == traffic["formula"]
-    traffic = run(context(federation, *kind, init="different"), rounds=6, **options)[0].report.bytes
+    traffic = run_fens_and_collect_steps(
+        make_context(federation, *kind, init="different"), rounds=6, **options
+    )[0].report.bytes
     assert traffic["measured"] == traffic["formula"]
 
 
 def test_bytes_of_different_architectures_have_no_formula(federation):
     shape = federation.dataset.input_shape
-    ctx = context(federation, epochs=0)
+    ctx = make_context(federation, epochs=0)
     ctx.architectures = [("mlp", shape, C, 8 + k) for k in range(M)]
     ctx._recall, ctx._remember = lambda: None, lambda clients: None
-    fens, _ = run(ctx, rounds=3)
+    fens, _ = run_fens_and_collect_steps(ctx, rounds=3)
     assert fens.report.bytes["formula"] is None and fens.report.bytes["measured"] > 0
 
 
@@ -153,9 +155,9 @@ def test_quantised_activations_of_a_perceptron_by_hand():
 
 
 def test_clients_measure_ranges_on_their_held_out_samples(federation):
-    ctx, plain_ctx = context(federation), context(federation)
-    fens, _ = run(ctx, rounds=3, activation_bits=8)
-    without_activations, _ = run(plain_ctx, rounds=3)
+    ctx, plain_ctx = make_context(federation), make_context(federation)
+    fens, _ = run_fens_and_collect_steps(ctx, rounds=3, activation_bits=8)
+    without_activations, _ = run_fens_and_collect_steps(plain_ctx, rounds=3)
     layers = len(list_layers_to_quantise(fens.experts.clients.module(0)))
     assert ctx.link.ledger.by_phase()[RANGES] == (M * 8 * layers, 0)
     bytes_down = ctx.link.ledger.by_phase()["ensemble"][1]
@@ -166,5 +168,5 @@ def test_clients_measure_ranges_on_their_held_out_samples(federation):
         model.load_state_dict(state)
         ranges = measure_layer_input_ranges(model.eval(), ctx.private.held_out(k)[0])
         model.load_state_dict(without_activations.experts.clients.state(k))  # the quantised weights
-        expected = quantise_layer_inputs_in_place(model, ranges, 8)(x_test(federation))
-        torch.testing.assert_close(expected, fens.experts(x_test(federation))[:, k])
+        expected = quantise_layer_inputs_in_place(model, ranges, 8)(get_test_images(federation))
+        torch.testing.assert_close(expected, fens.experts(get_test_images(federation))[:, k])

@@ -4,10 +4,10 @@ import copy
 
 import pytest
 import torch
-from byte_formulas import ccvr_bytes
+from byte_formulas import count_ccvr_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from method_runs import seeded
+from method_runs import make_torch_generator
 
 from fedlab_nb.comm import count_payload_bytes
 from fedlab_nb.errors import UsageError
@@ -22,7 +22,9 @@ EXACT = torch.float64
 
 
 def draw_feature_maps(clients=3, channels=4, seed=0):
-    return list(torch.randn(clients, 5, channels, 6, 6, generator=seeded(seed), dtype=EXACT))
+    return list(
+        torch.randn(clients, 5, channels, 6, 6, generator=make_torch_generator(seed), dtype=EXACT)
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- adaptors
@@ -35,13 +37,13 @@ def test_averaging_identical_clients_changes_nothing():
     client = ClientBlocks(network, 3)
     stages = [Stage([client.get_block_with_adaptor(k)] * 4) for k in range(3)]
     fused = FusedNetwork(stages, [network.classifier], "average", "mean")
-    x = torch.rand(6, 1, 8, 8, generator=seeded(), dtype=EXACT)
+    x = torch.rand(6, 1, 8, 8, generator=make_torch_generator(), dtype=EXACT)
     torch.testing.assert_close(fused(x), network(x))
 
 
 def test_the_conv_adaptor_reads_clients_in_order_and_keeps_the_clients_width():
     shapes, outputs = [(2, 6, 6), (5, 6, 6)], [*draw_feature_maps(1, 2), *draw_feature_maps(1, 5)]
-    (layer,) = blocks.make_adaptor_layers("conv", shapes, 1, seeded(), outputs[0])
+    (layer,) = blocks.make_adaptor_layers("conv", shapes, 1, make_torch_generator(), outputs[0])
     weight = layer.weight[:, :, 0, 0]
     by_hand = torch.einsum("oc,nchw->nohw", weight[:, :2], outputs[0])
     by_hand = (
@@ -71,7 +73,7 @@ def test_outputs_that_cannot_be_joined_are_refused():
 @given(st.integers(0, 10_000))
 def test_pooled_statistics_equal_those_of_the_pooled_features(seed):
     """Against torch.cov of all features, also for classes with one sample, of one client, or without samples."""
-    stream = seeded(seed)
+    stream = make_torch_generator(seed)
     labels = [torch.randint(0, 4, (n,), generator=stream) for n in (1, 2, 9, 30)]
     features = [
         torch.randn(len(y), 3, generator=stream, dtype=EXACT) * (k + 1) + 50 * k + y[:, None]
@@ -95,12 +97,12 @@ def test_pooled_statistics_equal_those_of_the_pooled_features(seed):
 def test_bytes_of_statistics_count_the_clients_classes_alone():
     labels = torch.tensor([7, 2, 7, 7, 2, 0])
     message = ccvr.make_class_statistics_message(torch.rand(6, 5), labels, 10)
-    assert count_payload_bytes(message) == 4 * 10 + ccvr_bytes(5, 3, symmetric=True)
+    assert count_payload_bytes(message) == 4 * 10 + count_ccvr_bytes(5, 3, symmetric=True)
     assert message["counts"].tolist() == [1, 0, 2, 0, 0, 0, 0, 3, 0, 0]
 
 
 def test_virtual_features_follow_the_statistics():
-    stream = seeded()
+    stream = make_torch_generator()
     root = torch.randn(2, 3, 3, generator=stream, dtype=EXACT)
     root[1, :, 2] = 0  # a singular covariance
     pooled = ccvr.PooledStatistics(
@@ -119,13 +121,16 @@ def test_virtual_features_follow_the_statistics():
 
 def calibrate(head, z, y, recipe, **options):
     """The calibrated heads that the training yields."""
-    steps = ccvr.train_copy_of_head(head, z, y, recipe, seeded(), **options)
+    steps = ccvr.train_copy_of_head(head, z, y, recipe, make_torch_generator(), **options)
     return [head for _, head in steps if head is not None]
 
 
 @pytest.mark.parametrize("samples, batch_size", [(40, 10), (37, 16)])
 def test_calibration_equals_the_training_of_a_network(samples, batch_size):
-    z, y = torch.randn(samples, 6, generator=seeded(), dtype=EXACT), torch.arange(samples) % 4
+    z, y = (
+        torch.randn(samples, 6, generator=make_torch_generator(), dtype=EXACT),
+        torch.arange(samples) % 4,
+    )
     recipe = Recipe(epochs=4, batch_size=batch_size, lr=0.2, momentum=0.9, weight_decay=0.01)
     network = build("mlp", (6,), 4, dtype=EXACT)
     network.body, network.classifier = torch.nn.Identity(), torch.nn.Linear(6, 4, dtype=EXACT)
@@ -133,14 +138,14 @@ def test_calibration_equals_the_training_of_a_network(samples, batch_size):
     plain = calibrate(head, z, y, recipe, should_standardise_features=False)[-1]
     assert torch.equal(head.weight, network.classifier.weight)  # the original is not changed
     assert set(
-        train_clients_in_place_in_turn_each_epoch([network], [(z, y)], recipe, [seeded()])
+        train_clients_in_place_in_turn_each_epoch([network], [(z, y)], recipe, [make_torch_generator()])
     ) == set(range(5))
     torch.testing.assert_close(plain.weight, network.classifier.weight)
     torch.testing.assert_close(plain.bias, network.classifier.bias)
 
 
 def test_rescaled_calibration_starts_from_the_head_and_ignores_units():
-    z, y = torch.randn(40, 3, generator=seeded(), dtype=EXACT), torch.arange(40) % 4
+    z, y = torch.randn(40, 3, generator=make_torch_generator(), dtype=EXACT), torch.arange(40) % 4
     z[:, 2] = 0  # a feature that is always 0
     head = torch.nn.Linear(3, 4, dtype=EXACT)
     (hardly_trained,) = calibrate(

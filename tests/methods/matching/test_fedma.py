@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from method_runs import context
+from method_runs import make_context
 from torch import tensor
 
 from fedlab_nb.errors import UsageError
@@ -36,7 +36,7 @@ def test_matching_two_units_by_hand():
 @pytest.mark.parametrize(("model", "units"), [("mlp", [64, 32]), ("cnn", [6, 16, 120, 84])])
 def test_permuted_copies_are_fused_to_the_network(model, units):
     """Without training, three permuted copies of a network are fused to it, whatever classes the clients have."""
-    ctx = context(clients=3, epochs=0, dtype=torch.float64, model=model)
+    ctx = make_context(clients=3, epochs=0, dtype=torch.float64, model=model)
     network = build(model, (1, 8, 8), 10, dtype=torch.float64)
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(0))
@@ -59,7 +59,7 @@ def test_permuted_copies_are_fused_to_the_network(model, units):
 
 def test_without_any_match_logits_are_those_of_the_clients_weighted_by_class():
     """For an infinite mass all units stay separate, so that logits are Σ_k w_kc f_kc (here without any training)."""
-    ctx = context(clients=3, epochs=0, dtype=torch.float64)
+    ctx = make_context(clients=3, epochs=0, dtype=torch.float64)
     models = [ctx.build(ctx.architectures[0], torch.Generator().manual_seed(k)) for k in range(3)]
     client_models = [copy_model(model) for model in models]
     ctx.send_initial_models = lambda: models
@@ -79,7 +79,7 @@ def test_without_any_match_logits_are_those_of_the_clients_weighted_by_class():
 
 def test_fused_layers_are_frozen():
     """One client: its layers stay as they were uploaded, as in a loop that freezes one layer after the other."""
-    ctx = context(clients=1, epochs=7, recipe=Recipe(weight_decay=0), dtype=torch.float64)
+    ctx = make_context(clients=1, epochs=7, recipe=Recipe(weight_decay=0), dtype=torch.float64)
     model = ctx.initial_model()
     x, y = ctx.private.train(0)
     out = exhaust_generator(FedMA().run(ctx))
@@ -105,7 +105,7 @@ def test_fused_layers_are_frozen():
 @pytest.mark.parametrize(("gamma", "first", "second"), [(1.0, 64, 32), (1e9, 192, 96)])
 def test_bytes_by_hand(gamma, first, second):
     """64 inputs, 64 and 32 own units, 10 classes: layers and classifiers up; the network, layers and places down."""
-    ctx = context(clients=3, dtype=torch.float32)
+    ctx = make_context(clients=3, dtype=torch.float32)
     assert exhaust_generator(FedMA(gamma=gamma).run(ctx)).report.units == [first, second]
     up = 4 * (64 * 65 + 32 * (first + 1) + 10 * (second + 1) + 10)
     down = 4 * (64 * 65 + 32 * 65 + 10 * 33 + first * 65 + 64 + second * (first + 1) + 32)
@@ -115,4 +115,4 @@ def test_bytes_by_hand(gamma, first, second):
 @pytest.mark.parametrize("model", ["vgg11", "resnet8"])
 def test_other_networks_are_refused(model):
     with pytest.raises(UsageError, match="one layer without"):
-        FedMA().validate(context(model=model, clients=2))
+        FedMA().validate(make_context(model=model, clients=2))

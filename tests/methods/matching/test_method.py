@@ -95,5 +95,7 @@ def test_bytes_follow_the_formula(rule, model, init):
     ctx.init = init
     out = exhaust_generator(Matching(rule=rule).run(ctx))
     d = sum(t.numel() for t in copy_model_state(out.clients.module(0)).values())
-    up, down = byte_formulas.matching_bytes(d, 10 if rule == "pfnm" else 0, init == "different")
+    up, down = byte_formulas.count_matching_bytes_up_and_down(
+        d, 10 if rule == "pfnm" else 0, init == "different"
+    )
     assert set(ctx.link.ledger.by_client().values()) == {(up, down)}

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from method_runs import seeded
+from method_runs import make_torch_generator
 from torch import nn
 
 from fedlab_nb.errors import UsageError
@@ -31,14 +31,16 @@ NETWORKS = [
 
 def build_network(name="mlp", shape=(1, 8, 8), width=None, seed=0):
     """An untrained network in float64, with random numbers in its normalisation layers too."""
-    module = build(name, shape, 10, width=width, generator=seeded(seed), dtype=torch.float64).eval()
+    module = build(
+        name, shape, 10, width=width, generator=make_torch_generator(seed), dtype=torch.float64
+    ).eval()
     for layer in module.modules():
         if not isinstance(layer, (nn.BatchNorm2d, nn.GroupNorm)):
             continue
         for key in ("weight", "bias", "running_mean", "running_var"):
             tensor = getattr(layer, key, None)
             if tensor is not None:
-                stream = seeded(seed + 1)
+                stream = make_torch_generator(seed + 1)
                 numbers = torch.rand(tensor.shape, generator=stream, dtype=torch.float64)
                 tensor.data.copy_(numbers + 0.3)
     return module
@@ -46,7 +48,7 @@ def build_network(name="mlp", shape=(1, 8, 8), width=None, seed=0):
 
 def draw_orders(wiring, seed=3):
     """Random orders in which every unit moves: cycles through all units of a group."""
-    stream = seeded(seed)
+    stream = make_torch_generator(seed)
     orders = []
     for n in wiring.units:
         cycle = torch.randperm(n, generator=stream)
@@ -69,7 +71,7 @@ def test_permuting_one_group_keeps_the_function_and_every_tensor_of_it_matters(n
     wiring = find_unit_wiring(module)
     state = copy_model_state(module)
     orders = draw_orders(wiring)
-    x = torch.rand(6, *shape, generator=seeded(1), dtype=torch.float64)
+    x = torch.rand(6, *shape, generator=make_torch_generator(1), dtype=torch.float64)
     for group in range(len(wiring.units)):
         orders_of_group = [
             order if g == group else torch.arange(len(order)) for g, order in enumerate(orders)
@@ -155,7 +157,7 @@ def find_orders(rule, reference, state, wiring, start=None):
         reference,
         state,
         wiring,
-        seeded(5),
+        make_torch_generator(5),
         start or wiring.make_identity_orders(),
         lambda value: None,
     )
@@ -184,8 +186,8 @@ def test_matching_by_activations_recovers_the_function_of_a_permuted_copy():
     wiring = find_unit_wiring(module)
     state = copy_model_state(module)
     permuted = permute_units(state, wiring, draw_orders(wiring))
-    x = torch.rand(200, 1, 8, 8, generator=seeded(200), dtype=torch.float64)
-    other_x = torch.rand(50, 1, 8, 8, generator=seeded(50), dtype=torch.float64)
+    x = torch.rand(200, 1, 8, 8, generator=make_torch_generator(200), dtype=torch.float64)
+    other_x = torch.rand(50, 1, 8, 8, generator=make_torch_generator(50), dtype=torch.float64)
     activations = record_unit_activations(module, state, wiring, x)
     permuted_activations = record_unit_activations(module, permuted, wiring, x)
     orders = []
@@ -206,7 +208,12 @@ def test_the_objective_of_rebasin_never_falls_and_ends_at_a_local_maximum(name, 
     state = copy_model_state(build_network(name, shape, width, seed=9))
     values = []
     orders = rules.find_unit_orders_by_rebasin(
-        reference, state, wiring, seeded(5), wiring.make_identity_orders(), values.append
+        reference,
+        state,
+        wiring,
+        make_torch_generator(5),
+        wiring.make_identity_orders(),
+        values.append,
     )
     assert len(values) > 1
     assert all(later > earlier for earlier, later in itertools.pairwise(values))
@@ -267,7 +274,9 @@ def test_rebasin_of_one_hidden_layer_finds_the_nearest_of_all_orders():
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 4), st.integers(0, 2), st.integers(0, 10**6))
 def test_an_assignment_is_the_best_of_all(n, additional_columns, seed):
-    scores = torch.randn(n, n + additional_columns, generator=seeded(seed), dtype=torch.float64)
+    scores = torch.randn(
+        n, n + additional_columns, generator=make_torch_generator(seed), dtype=torch.float64
+    )
     best = max(
         sum(float(scores[i, j]) for i, j in enumerate(p))
         for p in itertools.permutations(range(n + additional_columns), n)
@@ -286,7 +295,7 @@ def test_ties_keep_the_current_order():
 
 
 def test_correlations_equal_torchs_and_are_0_for_a_dead_unit():
-    z = torch.rand(50, 3, generator=seeded(), dtype=torch.float64)
+    z = torch.rand(50, 3, generator=make_torch_generator(), dtype=torch.float64)
     w = torch.cat([z[:, [2, 0]] * 3 + 1, torch.full((50, 1), 7.0, dtype=torch.float64)], 1)
     by_hand = torch.corrcoef(torch.cat([z, w[:, :2]], 1).T)[:3, 3:]
     torch.testing.assert_close(rules.compute_unit_correlations(z, w)[:, :2], by_hand)
@@ -302,7 +311,7 @@ EXACT = torch.float64
 
 
 def draw_neurons(clients=3, units=3, size=4, seed=0):
-    stream = seeded(seed)
+    stream = make_torch_generator(seed)
     return [torch.randn(units, size, generator=stream, dtype=EXACT) for _ in range(clients)]
 
 
@@ -418,7 +427,7 @@ def test_a_network_can_be_rebuilt_from_its_neurons():
     module = build_network("mlp1", (1, 8, 8), 5)
     neurons, bias = rules.extract_neurons(module)
     assert neurons.shape == (5, 64 + 1 + 10)
-    x = torch.rand(3, 1, 8, 8, generator=seeded(), dtype=EXACT)
+    x = torch.rand(3, 1, 8, 8, generator=make_torch_generator(), dtype=EXACT)
     torch.testing.assert_close(rules.copy_network_with_neurons(module, neurons, bias)(x), module(x))
     # Each neuron twice, with half of its outgoing weights: a wider network with the same function.
     half = torch.cat([neurons[:, :65], neurons[:, 65:] / 2], 1)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from method_runs import context
+from method_runs import make_context
 from scipy.linalg import sqrtm
 from sklearn.covariance import LedoitWolf
 
@@ -48,7 +48,7 @@ def test_shrunk_covariances_equal_scikit_learns(n, d):
 
 def test_clients_send_shrunk_covariances():
     """Each client's message has the triangle of scikit-learn's estimate on its own pixels."""
-    ctx = context(clients=3, alpha=0.3, dtype=EXACT)
+    ctx = make_context(clients=3, alpha=0.3, dtype=EXACT)
     triangles = {}
     real_up = ctx.link.up
 
@@ -149,7 +149,7 @@ def test_alignment_adds_two_counted_messages_and_tau_0_changes_nothing(method):
 
     def run(**options):
         """Logits of the samples, and bytes by phase."""
-        ctx = context(dtype=EXACT)
+        ctx = make_context(dtype=EXACT)
         model = exhaust_generator(method(**knobs, **options).run(ctx))
         return model.logits(x), ctx.link.ledger.by_phase()
 
@@ -162,12 +162,12 @@ def test_alignment_adds_two_counted_messages_and_tau_0_changes_nothing(method):
     additional = {
         phase: count for phase, count in aligned_bytes.items() if phase not in plain_bytes
     }
-    message = 8 * (8 + byte_formulas.triangle(8))
+    message = 8 * (8 + byte_formulas.count_triangle_entries(8))
     assert additional == {"moments": (3 * message, 0), "barycentre": (0, 3 * message)}
 
 
 def test_clients_are_mapped_to_common_moments_and_so_are_test_samples():
-    ctx = context(dtype=EXACT)
+    ctx = make_context(dtype=EXACT)
     frozen = make_frozen_feature_map("relu", (1, 8, 8), 6, 0, dtype=EXACT)
     client_maps, test_map = exhaust_generator(align_client_feature_maps(ctx, frozen, 1.0))
     aligned = []
@@ -185,8 +185,8 @@ def test_clients_are_mapped_to_common_moments_and_so_are_test_samples():
 def test_alignment_is_refused_with_masks_noise_and_forgetting():
     for options in ({"secure": True}, {"epsilon": 1.0}):
         with pytest.raises(UsageError, match="align"):
-            AFL(align=0.5, **options).validate(context())
-    model = exhaust_generator(AFL(align=0.5, features="relu", size=8).run(context()))
+            AFL(align=0.5, **options).validate(make_context())
+    model = exhaust_generator(AFL(align=0.5, features="relu", size=8).run(make_context()))
     with pytest.raises(UsageError, match="align=0"):
         solve_classifier_weights_without_client(model.report, 0)
     assert "covariance" in AFL(align=0.5).leaks and "covariance" not in AFL().leaks

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F
-from method_runs import context
+from method_runs import make_context
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.ensemble import Ensemble
@@ -205,7 +205,7 @@ def test_rules_on_probabilities_do_not_see_the_size_of_large_lies():
     for name, method in methods.items():
         logits = []
         for poison in ("lie:1", "lie:1:100", "lie:1:1000"):
-            ctx = context(clients=3, poison=poison, remembered=remembered)
+            ctx = make_context(clients=3, poison=poison, remembered=remembered)
             logits.append(exhaust_generator(method.run(ctx)).logits(x))
         assert (
             torch.equal(logits[0], logits[1])
@@ -228,7 +228,9 @@ def test_robust_rules_withstand_lies_better_than_the_mean():
     accuracy = {}
     for rule in ("probabilities", "trimmed", "median"):
         for poison in ("none", "lie:2"):
-            ctx = context(clients=7, alpha=100, poison=poison, remembered=remembered, epochs=10)
+            ctx = make_context(
+                clients=7, alpha=100, poison=poison, remembered=remembered, epochs=10
+            )
             model = exhaust_generator(Ensemble(rule=rule, assumed=2).run(ctx))
             data = ctx.private._x, ctx.private._y
             accuracy[rule, poison] = model.accuracy(*data)
@@ -241,24 +243,26 @@ def test_robust_rules_withstand_lies_better_than_the_mean():
 
 def test_lies_are_refused_where_no_client_answers():
     for method in (Ensemble(), Fens(rounds=2)):
-        method.check_poison_applies_to_method(context(poison="lie:1"))
+        method.check_poison_applies_to_method(make_context(poison="lie:1"))
     with pytest.raises(UsageError, match="labels:1"):
-        FedAvg().check_poison_applies_to_method(context(poison="lie:1"))
+        FedAvg().check_poison_applies_to_method(make_context(poison="lie:1"))
     with pytest.raises(UsageError, match="distil=false"):
-        Fens(distil=True).validate(context(poison="lie:1"))
+        Fens(distil=True).validate(make_context(poison="lie:1"))
     with pytest.raises(UsageError, match="at least one"):
-        Ensemble().check_poison_applies_to_method(context(poison="lie:3"))
+        Ensemble().check_poison_applies_to_method(make_context(poison="lie:3"))
     with pytest.raises(UsageError, match="fens.assumed is 3"):
-        Fens(assumed=3).validate(context())
+        Fens(assumed=3).validate(make_context())
     with pytest.raises(UsageError, match="needs 5 clients"):
-        Fens(assumed=2, aggregator="deepset").validate(context())
-    Fens(assumed=2).validate(context())
+        Fens(assumed=2, aggregator="deepset").validate(make_context())
+    Fens(assumed=2).validate(make_context())
 
 
 def test_liars_train_honestly_in_fens_and_lie_at_inference():
     remembered = []
-    honest = exhaust_generator(Fens(rounds=3).run(context(remembered=remembered)))
-    attacked = exhaust_generator(Fens(rounds=3).run(context(poison="lie:1", remembered=remembered)))
+    honest = exhaust_generator(Fens(rounds=3).run(make_context(remembered=remembered)))
+    attacked = exhaust_generator(
+        Fens(rounds=3).run(make_context(poison="lie:1", remembered=remembered))
+    )
     x = torch.rand(9, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     assert torch.equal(honest.rule.get_client_weights(), attacked.rule.get_client_weights())
     assert not torch.equal(honest.logits(x), attacked.logits(x))

@@ -18,7 +18,7 @@ from fedlab_nb.studies.experiment import exhaust_generator
 
 EXACT = torch.float64
 context = functools.partial(
-    method_runs.context, clients=4, alpha=0.1, epochs=1, dtype=EXACT, holdout=0.0
+    method_runs.make_context, clients=4, alpha=0.1, epochs=1, dtype=EXACT, holdout=0.0
 )
 
 

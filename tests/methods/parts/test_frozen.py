@@ -3,9 +3,9 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from method_runs import context
+from method_runs import make_context
 
-from fedlab_nb.data import SEEN, normalise_transform_text
+from fedlab_nb.data import SEEN, order_transform_parts
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL
 from fedlab_nb.methods.parts.frozen import (
@@ -25,7 +25,7 @@ def draw_images(n=7, shape=(1, 8, 8)):
 
 
 def test_pixels_are_the_sample_and_cost_nothing():
-    ctx = context()
+    ctx = make_context()
     frozen = exhaust_generator(make_common_feature_map(ctx, "pixels", 256, 0))
     x = draw_images().float()
     assert torch.equal(frozen(x), x.flatten(1)) and (frozen.size, frozen.parameters) == (64, 0)
@@ -35,7 +35,7 @@ def test_pixels_are_the_sample_and_cost_nothing():
 @pytest.mark.parametrize("kind", ["relu", "conv"])
 @pytest.mark.parametrize("size", [16, 50])
 def test_random_features_cost_a_seed_and_depend_on_it_alone(kind, size):
-    ctx = context(clients=4)
+    ctx = make_context(clients=4)
     frozen, x = (
         exhaust_generator(make_common_feature_map(ctx, kind, size, 3)),
         draw_images().float(),
@@ -77,7 +77,7 @@ def test_filters_ignore_constants_and_average_over_cells():
 
 @pytest.mark.parametrize("send_body", [False, True])
 def test_the_public_body_costs_nothing_unless_it_is_sent(send_body):
-    ctx = context(clients=4)
+    ctx = make_context(clients=4)
     frozen = exhaust_generator(make_common_feature_map(ctx, "lite0", 256, 0, send_body=send_body))
     x = draw_images().float()
     assert torch.equal(frozen(x), lite0.load_lite0()(x))
@@ -90,16 +90,16 @@ def test_the_public_body_costs_nothing_unless_it_is_sent(send_body):
 def test_shapes_that_the_public_body_cannot_read_are_refused():
     for shape in ((13,), (50, 6), (2, 8, 8)):
         with pytest.raises(UsageError, match="lite0"):
-            normalise_transform_text(SEEN, shape)
-    assert normalise_transform_text(SEEN, (1, 8, 8)) == SEEN
+            order_transform_parts(SEEN, shape)
+    assert order_transform_parts(SEEN, (1, 8, 8)) == SEEN
 
 
 @pytest.mark.parametrize("init", ["same", "different"])
 def test_the_largest_client_uploads_its_network_and_the_others_receive_it(init):
-    ctx = context(clients=3, init=init)
+    ctx = make_context(clients=3, init=init)
     largest = max(range(3), key=lambda k: ctx.sizes[k])
     frozen = exhaust_generator(make_common_feature_map(ctx, "client", 256, 0))
-    clients = exhaust_generator(context(clients=3, init=init).local_training())
+    clients = exhaust_generator(make_context(clients=3, init=init).local_training())
     x = draw_images().float()
     # The client trains its network as in every other method.
     torch.testing.assert_close(frozen(x), clients.module(largest).features(x))
@@ -113,7 +113,7 @@ def test_the_largest_client_uploads_its_network_and_the_others_receive_it(init):
 
 
 def test_a_single_client_uploads_its_network_alone():
-    ctx = context(clients=1)
+    ctx = make_context(clients=1)
     frozen = exhaust_generator(make_common_feature_map(ctx, "client", 256, 0))
     body = sum(t.numel() for t in copy_model_state(frozen.module).values())
     assert ctx.link.ledger.by_phase()["features"] == (4 * body, 0)

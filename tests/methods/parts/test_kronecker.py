@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from method_runs import seeded
+from method_runs import make_torch_generator
 from torch import nn
 
 from fedlab_nb.errors import UsageError
@@ -12,7 +12,7 @@ from fedlab_nb.methods.parts import kronecker
 
 def fill(module, seed=0, dtype=torch.float64):
     """The module in `dtype`, with weights from a generator of its own."""
-    generator = seeded(seed)
+    generator = make_torch_generator(seed)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.4)
@@ -30,14 +30,14 @@ def make_cnn():
 
 
 def draw_images(n=7, seed=1):
-    g = seeded(seed)
+    g = make_torch_generator(seed)
     return torch.rand(n, 2, 8, 8, generator=g, dtype=torch.float64), torch.randint(
         3, (n,), generator=g
     )
 
 
 def draw_rows(n=9, seed=1):
-    g = seeded(seed)
+    g = make_torch_generator(seed)
     return torch.rand(n, 6, generator=g, dtype=torch.float64), torch.randint(4, (n,), generator=g)
 
 

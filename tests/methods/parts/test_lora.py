@@ -17,7 +17,7 @@ from fedlab_nb.studies.experiment import exhaust_generator
 from fedlab_nb.training import Recipe
 
 PLAIN = Recipe(weight_decay=0.0)
-context = functools.partial(method_runs.context, recipe=PLAIN, dtype=torch.float64, alpha=10)
+context = functools.partial(method_runs.make_context, recipe=PLAIN, dtype=torch.float64, alpha=10)
 HIDDEN = {"body.0.1.weight": (64, 64), "body.1.0.weight": (32, 64)}
 
 

@@ -68,7 +68,9 @@ def test_the_choice_by_samples_is_the_same_for_every_partition():
     """So is the error. Bytes: the sums down, and a number for each ridge up."""
     reports = []
     for alpha, clients, seed in ((0.05, 6, 1), (100, 3, 0), (1, 1, 0)):
-        ctx = method_runs.context(alpha=alpha, clients=clients, seed=seed, dtype=EXACT, holdout=0.0)
+        ctx = method_runs.make_context(
+            alpha=alpha, clients=clients, seed=seed, dtype=EXACT, holdout=0.0
+        )
         reports.append(exhaust_generator(AFL(choose="samples").run(ctx)).report)
         rows = ctx.link.ledger.rows()
         traffic = {
@@ -85,12 +87,12 @@ def test_the_choice_by_samples_is_the_same_for_every_partition():
 def test_the_choice_by_clients_sends_nothing_more():
     totals = []
     for choose in ("given", "clients"):
-        ctx = method_runs.context(dtype=EXACT)
+        ctx = method_runs.make_context(dtype=EXACT)
         model = exhaust_generator(AFL(choose=choose).run(ctx))
         totals.append(ctx.link.ledger.total)
     assert totals[0] == totals[1] and model.report.rho in GRID
     with_given_rho = exhaust_generator(
-        AFL(rho=model.report.rho).run(method_runs.context(dtype=EXACT))
+        AFL(rho=model.report.rho).run(method_runs.make_context(dtype=EXACT))
     )
     assert np.array_equal(with_given_rho.report.weights, model.report.weights)
 
@@ -99,6 +101,6 @@ def test_the_choice_by_clients_sends_nothing_more():
     "knobs", [{"secure": True}, {"epsilon": 1.0}, {"clients": 1, "choose": "clients"}]
 )
 def test_impossible_settings_are_refused(knobs):
-    ctx = method_runs.context(clients=knobs.pop("clients", 3))
+    ctx = method_runs.make_context(clients=knobs.pop("clients", 3))
     with pytest.raises(UsageError, match="choose"):
         AFL(**{"choose": "samples", **knobs}).validate(ctx)

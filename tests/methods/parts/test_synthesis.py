@@ -4,8 +4,8 @@ import copy
 
 import pytest
 import torch
-from method_runs import seeded
-from watched import watched
+from collected_steps import run_and_collect_steps
+from method_runs import make_torch_generator
 
 from fedlab_nb.methods.base import Progress
 from fedlab_nb.methods.parts.images import optimise_images, shift_and_mirror_randomly
@@ -30,7 +30,7 @@ def test_search_returns_the_best_batch_not_the_last():
         batches.append(x.detach().clone())
         return (x**2).sum()
 
-    best, passes = watched(
+    best, passes = run_and_collect_steps(
         optimise_images(lambda: u, [u], loss, steps=7, lr=0.4, progress_of_each_step=STEP)
     )
     values = [float(x**2) for x in batches]
@@ -50,7 +50,7 @@ def test_search_is_adam_with_clipping_and_projection(clipped):
         "project_parameters": lambda: u[0].clamp_(-2.7, 2.7),
         "progress_of_each_step": STEP,
     }
-    watched(
+    run_and_collect_steps(
         optimise_images(lambda: u[0] * u[1], u, lambda x: (x**3).sum(), steps=3, lr=0.5, **options)
     )
     first, second = (
@@ -69,10 +69,10 @@ def test_search_is_adam_with_clipping_and_projection(clipped):
 
 
 def test_search_does_not_change_networks_in_the_loss():
-    student = build("mlp", (1, 8, 8), 4, generator=seeded())
+    student = build("mlp", (1, 8, 8), 4, generator=make_torch_generator())
     before = copy.deepcopy(student.state_dict())
-    u = torch.rand(3, 1, 8, 8, generator=seeded()).requires_grad_()
-    watched(
+    u = torch.rand(3, 1, 8, 8, generator=make_torch_generator()).requires_grad_()
+    run_and_collect_steps(
         optimise_images(
             lambda: u,
             [u],
@@ -88,9 +88,11 @@ def test_search_does_not_change_networks_in_the_loss():
 
 @pytest.mark.parametrize("flip", [False, True])
 def test_random_crops_equal_a_plain_loop(flip):
-    x = torch.rand(9, 3, 6, 5, generator=seeded(), dtype=torch.float64).requires_grad_()
-    crops = shift_and_mirror_randomly(x, seeded(4), maximum_shift_pixels=2, should_mirror_half=flip)
-    draws = seeded(4)
+    x = torch.rand(
+        9, 3, 6, 5, generator=make_torch_generator(), dtype=torch.float64
+    ).requires_grad_()
+    crops = shift_and_mirror_randomly(x, make_torch_generator(4), maximum_shift_pixels=2, should_mirror_half=flip)
+    draws = make_torch_generator(4)
     top, left = torch.randint(5, (2, 9, 1), generator=draws)
     mirrored = (
         torch.rand(9, 1, generator=draws) < 0.5 if flip else torch.zeros(9, 1, dtype=torch.bool)
@@ -109,10 +111,10 @@ def test_random_crops_equal_a_plain_loop(flip):
 
 
 def test_the_trace_keeps_images_losses_and_disagreement():
-    student = build("mlp", (1, 8, 8), 3, generator=seeded())
+    student = build("mlp", (1, 8, 8), 3, generator=make_torch_generator())
     trace = TrainingTrace(2)
     assert trace.make_arrays() == {}
-    x = torch.rand(30, 1, 8, 8, generator=seeded())
+    x = torch.rand(30, 1, 8, 8, generator=make_torch_generator())
     with torch.no_grad():
         student_logits = student(x)
     y = student_logits.argmax(1)
