@@ -10,12 +10,12 @@ from typing import Any
 from .figures import COMPARE, PLAYGROUND
 from .lab_view import (
     Extra,
-    JobSteps,
     LabSpec,
     LabView,
+    MethodAndArgumentsByName,
     PanelState,
-    PlannedRuns,
-    SilentSteps,
+    PausesThenResult,
+    ProgressThenResult,
     make_caption_with_seeds,
 )
 from .link import parse_settings_of_link

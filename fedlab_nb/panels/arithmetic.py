@@ -47,8 +47,8 @@ WEIGHTED = "Each client counts as much as it has samples."
 ValueUnit = Literal["logits", "probabilities"]
 
 
-class SumMessage(TypedDict):
-    """An `AnswerSum` as plain values, for JSON."""
+class ClientSumMessage(TypedDict):
+    """An `AnswerAsClientSum` as plain values, for JSON."""
 
     clients: list[int]
     values: list[list[float]]
@@ -60,7 +60,7 @@ class SumMessage(TypedDict):
 
 
 @dataclass(frozen=True)
-class AnswerSum:
+class AnswerAsClientSum:
     """An answer on one sample as Σ_k weights[k] values[k], class by class.
 
     clients: the numbers of the clients `[M]`
@@ -80,7 +80,7 @@ class AnswerSum:
     about: str
     own: int | None = None
 
-    def to_message(self) -> SumMessage:
+    def to_message(self) -> ClientSumMessage:
         """Make a dict of plain values, for JSON."""
         return {
             "clients": self.clients,
@@ -104,7 +104,7 @@ def has_sum_explanation(model: GlobalModel) -> bool:
     return isinstance(model, (LargeModel, BoostedModel, WeightedEnsemble))
 
 
-def explain_answer_as_sum(model: GlobalModel, sample: OneSample) -> AnswerSum | None:
+def explain_answer_as_sum(model: GlobalModel, sample: OneSample) -> AnswerAsClientSum | None:
     """Explain a model's answer to one prepared sample `x [1, …]` as a sum; None if it is not a sum."""
     if not has_sum_explanation(model):
         return None
@@ -123,13 +123,13 @@ def explain_answer_as_sum(model: GlobalModel, sample: OneSample) -> AnswerSum | 
     return explain_weighted_vote(model, sample)
 
 
-def explain_mean_of_client_logits(clients: ClientModels, sample: OneSample) -> AnswerSum:
+def explain_mean_of_client_logits(clients: ClientModels, sample: OneSample) -> AnswerAsClientSum:
     """Explain the mean of the clients' logits, which every run of the ensemble reports as well."""
     logits = clients.logits(sample)
     return make_answer_sum(logits[:, 0], 1 / len(logits), logits.mean(0)[0], LOGITS, MEAN_SUM)
 
 
-def explain_ensemble(model: RuledEnsemble, sample: OneSample) -> AnswerSum:
+def explain_ensemble(model: RuledEnsemble, sample: OneSample) -> AnswerAsClientSum:
     values = model.client_logits(sample)[:, 0]
     scores = model.logits(sample)[0]
     if model.rule == PROBABILITIES:
@@ -147,7 +147,7 @@ def unwrap_probability_rule(rule: Aggregator) -> Aggregator:
     return rule.rule if isinstance(rule, ProbabilityAggregator) else rule
 
 
-def explain_fens(model: FensModel, sample: OneSample) -> AnswerSum:
+def explain_fens(model: FensModel, sample: OneSample) -> AnswerAsClientSum:
     rule = model.rule
     answers = model.experts(sample)
     combine = partial(rule, images=sample)
@@ -171,7 +171,7 @@ def explain_fens(model: FensModel, sample: OneSample) -> AnswerSum:
     )
 
 
-def explain_consensus(model: LargeModel, sample: OneSample) -> AnswerSum:
+def explain_consensus(model: LargeModel, sample: OneSample) -> AnswerAsClientSum:
     """Explain Fed-ET's consensus, the target that the server's network learns for such samples."""
     logits = model.last.clients.logits(sample)
     votes = model.vote(logits)
@@ -189,7 +189,7 @@ def explain_consensus(model: LargeModel, sample: OneSample) -> AnswerSum:
     return make_answer_sum(values, weights, total, unit, CONSENSUS, member_clients=clients)
 
 
-def explain_weighted_vote(model: WeightedEnsemble, sample: OneSample) -> AnswerSum:
+def explain_weighted_vote(model: WeightedEnsemble, sample: OneSample) -> AnswerAsClientSum:
     weights = model.weights
     if model.normalise:
         weights = weights / weights.sum()
@@ -198,8 +198,8 @@ def explain_weighted_vote(model: WeightedEnsemble, sample: OneSample) -> AnswerS
 
 
 def add_network_answer_to_sum(
-    answer_sum: AnswerSum, model: GlobalModel, sample: OneSample
-) -> AnswerSum:
+    answer_sum: AnswerAsClientSum, model: GlobalModel, sample: OneSample
+) -> AnswerAsClientSum:
     """The sum, and what the network says that has learnt from such sums."""
     return replace(answer_sum, own=int(model.logits(sample)[0].argmax()))
 
@@ -211,8 +211,8 @@ def make_answer_sum(
     value_unit: ValueUnit,
     description: str,
     member_clients: list[int] | None = None,
-) -> AnswerSum:
-    """Make an `AnswerSum` of tensors.
+) -> AnswerAsClientSum:
+    """Make an `AnswerAsClientSum` of tensors.
 
     client_values: `[M, C]`
     weights: broadcast to these
@@ -222,7 +222,7 @@ def make_answer_sum(
     numbers = client_values.double().cpu().numpy()
     if isinstance(weights, Tensor):
         weights = weights.double().cpu().numpy()
-    return AnswerSum(
+    return AnswerAsClientSum(
         clients=list(range(len(numbers))) if member_clients is None else member_clients,
         values=numbers,
         weights=np.broadcast_to(weights, numbers.shape),

@@ -29,7 +29,7 @@ from ..value_types import SettingsByName, SettingValue
 from .choices import NO_POISON, KnobControls, MethodChooser, PoisonControls
 from .facts import Debouncer, describe_cost
 from .file_card import FileCard
-from .lab_view import LabSpec, PanelState, PartitionOptions, StateChanges
+from .lab_view import FederationArguments, LabSpec, PanelState, PanelStateChanges
 from .sliders import FineLogSlider
 from .theme import (
     make_paragraph_html,
@@ -59,7 +59,7 @@ WIDE = {"label_width": 58}  # pixels, for labels in the column
 SHORT = {"label_width": 52}  # pixels, for labels in the grid within the column
 
 
-class CostRequest(NamedTuple):
+class RunToEstimate(NamedTuple):
     """A run whose cost is to be estimated.
 
     finished_runs: the number of runs before it. A finished run changes the estimate, since its results are stored.
@@ -214,7 +214,7 @@ class Controls:
         self._fixed: set[str] = set()
         # The number of clients that a person had chosen before a data set's own clients were used.
         self._chosen_clients: int | None = None
-        self._cost_request = CostRequest((), {}, 0)
+        self._cost_request = RunToEstimate((), {}, 0)
         self._is_confirmed = (
             False  # whether a warning was shown, so that pressing Run starts a long run
         )
@@ -260,7 +260,7 @@ class Controls:
         ]  # fmt: skip
         return make_widget(widgets.VBox, "fl-controls", children=column)
 
-    def show_partition_previews(self, partition_options: PartitionOptions) -> None:
+    def show_partition_previews(self, partition_options: FederationArguments) -> None:
         """Show below the slider how the same data would be divided with five values of α."""
         options = dict(partition_options)
         options.pop("alpha", None)
@@ -369,7 +369,7 @@ class Controls:
             chosen["partition"] = self.dealing.value
         return {**chosen, **self.knobs.changed_settings}
 
-    def show_cost(self, request: CostRequest) -> None:
+    def show_cost(self, request: RunToEstimate) -> None:
         """Show under Run what a run will cost. Estimating takes 10 ms or more, so it can wait."""
         if request == self._cost_request:
             return
@@ -417,7 +417,7 @@ class Controls:
 
     def read_state_changes(
         self, old_state: PanelState, is_new_dataset: bool = False
-    ) -> StateChanges:
+    ) -> PanelStateChanges:
         """Read the controls, as changes of `old_state`.
 
         The federation is made again if a setting of the partition has changed. If there is no federation
@@ -630,7 +630,7 @@ def make_federation_from_options(
     return deal_out(add_public_part(load(dataset), public), **federate_options)
 
 
-def make_partition_previews_html(partition_options: PartitionOptions) -> str:
+def make_partition_previews_html(partition_options: FederationArguments) -> str:
     """Make small pictures of a partition with the values PREVIEWED of α, as HTML."""
     options = dict(partition_options)
     data = add_public_part(load(options.pop("dataset")), options.pop("public"))

@@ -13,13 +13,13 @@ from ..plots import Picture
 from ..studies import results
 from ..studies.outcome import ROUNDED
 from ..value_types import JsonObject, JsonValue, SettingsByName
-from .record import Row, Runs
+from .record import MethodRun, RunRecord
 
 COLUMNS = ("run", *results.COLUMNS[:-1], "parameters", *ROUNDED)
 
 
 def export_runs(
-    folder: str | Path, runs: Runs, pictures: Mapping[str, Picture], python_code: str
+    folder: str | Path, runs: RunRecord, pictures: Mapping[str, Picture], python_code: str
 ) -> Path:
     """Write everything to `folder`, or to `folder-2`, … where that has something in it already.
     Returns the folder."""
@@ -59,7 +59,7 @@ def find_free_folder(folder: Path) -> Path:
     return free_folder
 
 
-def list_result_details(runs: Runs) -> list[JsonObject]:
+def list_result_details(runs: RunRecord) -> list[JsonObject]:
     """Every result with what the CSV has no room for: curves, accuracies by class and client, the
     ledger."""
     details = []
@@ -87,7 +87,7 @@ def convert_to_json_value(value: object) -> JsonValue:
     return str(value)
 
 
-def make_panel_code(methods: Sequence[str], settings: SettingsByName, runs: Runs) -> str:
+def make_panel_code(methods: Sequence[str], settings: SettingsByName, runs: RunRecord) -> str:
     """The Python lines that do what Run would do now, and what the pinned runs were."""
     lines = ["import fedlab_nb as fl", *list_comments_on_added_datasets([settings])]
     lines.append(f"outs = {make_compare_call_code(methods, settings)}")
@@ -103,10 +103,10 @@ def make_panel_code(methods: Sequence[str], settings: SettingsByName, runs: Runs
 SCRIPT = Path(__file__).with_name("reproduce.txt").read_text(encoding="utf-8")
 
 
-def make_export_script(runs: Runs) -> str:
+def make_export_script(runs: RunRecord) -> str:
     """A Python file that computes every result of runs.csv again and prints it beside the exported
     one."""
-    rows_of: dict[tuple[int, int], list[Row]] = {}  # by run and seed
+    rows_of: dict[tuple[int, int], list[MethodRun]] = {}  # by run and seed
     for row in runs.rows:
         for seed in row.outcomes:
             rows_of.setdefault((row.run, seed), []).append(row)

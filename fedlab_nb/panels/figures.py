@@ -42,13 +42,13 @@ from .lab_view import (
     LabSpec,
     LabView,
     PanelState,
-    SilentSteps,
+    PausesThenResult,
     describe_shown_run,
     make_caption_with_seeds,
 )
 from .nearest_results import find_nearest_results
 from .plane import PlaneView
-from .record import Runs
+from .record import RunRecord
 from .stage_data import make_thumbnail_sheet
 from .theme import make_widget, set_menu_options_and_keep_choice, show_widgets_if
 
@@ -138,7 +138,9 @@ class Accuracy(ResultView):
         return describe_shown_run(state)
 
 
-def add_stored_bands_to_series(series: list[plots.Series], state: PanelState) -> list[plots.Series]:
+def add_stored_bands_to_series(
+    series: list[plots.MethodResults], state: PanelState
+) -> list[plots.MethodResults]:
     """Add the stored bands of the present run's setting to the series, or a text on why there is none."""
     rows = state.runs.current_rows
     if not rows or not state.shows_stored:
@@ -172,7 +174,7 @@ class Communication(ResultView):
         )
 
 
-class MapContent(TypedDict, total=False):
+class MapPointsAndScore(TypedDict, total=False):
     """The points of a map, and how well neighbours agree; `tsne` is there once it is made."""
 
     features: FeatureRows  # [N, D], which the points stand for
@@ -206,7 +208,7 @@ class Features(ResultView):
         )
         self.controls = (self.maps,)
         # By the identity of the feature array, which is kept with its map.
-        self._maps: dict[int, MapContent] = {}
+        self._maps: dict[int, MapPointsAndScore] = {}
 
     def draw(self, state: PanelState) -> plots.Picture:
         bright_classes, remark = self._choose_bright_classes(state)
@@ -228,7 +230,7 @@ class Features(ResultView):
 
     def _make_feature_map(
         self,
-        method_results: plots.Series,
+        method_results: plots.MethodResults,
         thumbnail_sheet: ThumbnailSheet | None,
         settings: SettingsByName,
     ) -> plots.FeatureMap:
@@ -278,7 +280,7 @@ class Features(ResultView):
         set_menu_options_and_keep_choice(self.maps, options)
         show_widgets_if(len(options) > 1, self.maps)
 
-    def _get_or_compute_map(self, method_results: plots.Series) -> MapContent:
+    def _get_or_compute_map(self, method_results: plots.MethodResults) -> MapPointsAndScore:
         key = id(method_results.features)
         if key not in self._maps:
             self._maps[key] = {
@@ -292,7 +294,7 @@ class Features(ResultView):
                 self._maps.pop(next(iter(self._maps)))
         return self._maps[key]
 
-    def _list_series_without_tsne(self, state: PanelState) -> list[plots.Series]:
+    def _list_series_without_tsne(self, state: PanelState) -> list[plots.MethodResults]:
         return [
             s
             for s in select_series_with_features(state.runs)
@@ -302,7 +304,7 @@ class Features(ResultView):
     def needs_preparing(self, state: PanelState) -> bool:
         return bool(self._list_series_without_tsne(state))
 
-    def prepare(self, state: PanelState) -> SilentSteps[None]:
+    def prepare(self, state: PanelState) -> PausesThenResult[None]:
         """Compute the missing t-SNE maps, one by one; in another process if a browser shows the panel."""
         for s in self._list_series_without_tsne(state):
             features = s.features[:POINTS]
@@ -428,7 +430,7 @@ def make_partition_caption(state: PanelState) -> SettingCaption:
     return make_caption_with_seeds({**state.settings, "seeds": 1})
 
 
-def select_series_with_features(runs: Runs) -> list[plots.Series]:
+def select_series_with_features(runs: RunRecord) -> list[plots.MethodResults]:
     """Select the shown rows that have features of more than one sample."""
     rows = []
     for s in runs.list_series(skips_other_classes=True):
@@ -472,18 +474,18 @@ def draw_piles_and_results(
     return replace(picture, sentence=sentence, table=make_accuracy_table(series))
 
 
-def list_series_with_results(state: PanelState) -> list[plots.Series]:
+def list_series_with_results(state: PanelState) -> list[plots.MethodResults]:
     """List the shown rows that have a result."""
     if not state.runs.has_results:
         return []
     return [s for s in state.runs.list_series() if s.accuracies]
 
 
-def make_accuracy_title(series: Sequence[plots.Series]) -> str:
+def make_accuracy_title(series: Sequence[plots.MethodResults]) -> str:
     return f"Test accuracy, {series[0].seeds_text}"
 
 
-def describe_partition_and_results(state: PanelState, series: Sequence[plots.Series]) -> str:
+def describe_partition_and_results(state: PanelState, series: Sequence[plots.MethodResults]) -> str:
     """Describe the setting, its skew, and the results, or what to do to get some."""
     results = WHAT_TO_DO_WITH_CELL
     if series:
@@ -501,7 +503,7 @@ def describe_partition_and_results(state: PanelState, series: Sequence[plots.Ser
     return f"{setting} (skew {skew.jensen_shannon:.2f}, {classes}). {results}"
 
 
-def describe_client_bytes(runs: Runs, client: int | None) -> str:
+def describe_client_bytes(runs: RunRecord, client: int | None) -> str:
     """Describe in a sentence what one client of the first seed sends and receives, method by method."""
     if client is None:
         return ""

@@ -27,18 +27,18 @@ from ..studies.cost import Cost, estimate_cost
 from ..studies.experiment import Event
 from ..studies.outcome import Outcome
 from ..value_types import SettingsByName, SettingValue
-from .nearest_results import NearestResults, find_nearest_results
-from .record import Row, Runs
+from .nearest_results import NearestStoredResults, find_nearest_results
+from .record import MethodRun, RunRecord
 
 READY = ("always", "data", "live", "run")
 T = TypeVar("T")
-PartitionOptions = Mapping[str, SettingValue]  # arguments of `data.federate`
-StateChanges = dict[str, Any]  # new values of fields of `PanelState`, by name
+FederationArguments = Mapping[str, SettingValue]  # arguments of `data.federate`
+PanelStateChanges = dict[str, Any]  # new values of fields of `PanelState`, by name
 JobProgress = tuple[int, int, str]  # steps done, of how many, and in words what is done
-JobSteps = Generator[JobProgress, None, T]  # yields the progress, returns T
-SilentSteps = Generator[None, None, T]  # a yield only lets Stop act
+ProgressThenResult = Generator[JobProgress, None, T]  # yields the progress, returns T
+PausesThenResult = Generator[None, None, T]  # a yield only lets Stop act
 # {name: (method, arguments of `study.job`)}
-PlannedRuns = Mapping[Any, tuple[str, Mapping[str, Any]]]
+MethodAndArgumentsByName = Mapping[Any, tuple[str, Mapping[str, Any]]]
 # Parts of the state with arrays or many objects: they have changed if they are other objects. The other parts are
 # compared by value.
 BY_IDENTITY = ("federation", "runs", "outcome", "report", "metrics", "prepared", "worked")
@@ -60,7 +60,7 @@ class ViewState:
     preparation_source: Any = None
     worked: Any = None
     run: int | None = None
-    worked_runs: PlannedRuns | None = None
+    worked_runs: MethodAndArgumentsByName | None = None
     worked_setting: SettingCaption | str = ""
 
 
@@ -109,7 +109,7 @@ class PanelState:
     knobs: Mapping[str, Any] = field(default_factory=dict)
     setting: SettingCaption | str = ""
     class_names: Sequence[str] = ()
-    runs: Runs = Runs()
+    runs: RunRecord = RunRecord()
     number: int = 0
     methods: Sequence[str] = ()
     outcome: Any = None
@@ -121,17 +121,17 @@ class PanelState:
     metrics: Sequence[Mapping[str, Any]] = ()
     prepared: Any = None
     worked: Any = None
-    worked_runs: PlannedRuns | None = None
+    worked_runs: MethodAndArgumentsByName | None = None
     worked_setting: SettingCaption | str = ""
     method: str = ""
     view: str = "partition"
     frame: tuple[int, int] = (0, 0)
-    partition: PartitionOptions | None = None
+    partition: FederationArguments | None = None
     epochs: int = 0
     running: bool = False
     shows_stored: bool = True
-    stored: NearestResults | None = None
-    placeholder: NearestResults | None = None
+    stored: NearestStoredResults | None = None
+    placeholder: NearestStoredResults | None = None
     view_states: Mapping[str, ViewState] = field(default_factory=dict)
 
     @property
@@ -214,12 +214,14 @@ def derive_next_state(state: PanelState, **changes: Any) -> PanelState:
     )
 
 
-def get_state_changes_of_event(state: PanelState, row: Row, progress_event: Event) -> StateChanges:
+def get_state_changes_of_event(
+    state: PanelState, row: MethodRun, progress_event: Event
+) -> PanelStateChanges:
     """Return the changes of the state that an event of a run makes.
 
     row: of the event's method in the present run
     """
-    changes: StateChanges = {}
+    changes: PanelStateChanges = {}
     has_ended = progress_event.outcome is not None or progress_event.error is not None
     if has_ended or progress_event.curve is not None:
         changes["runs"] = state.runs.replace_row(row, row.apply_event(progress_event))
@@ -335,13 +337,13 @@ class LabView:
     def prepare(self, state: PanelState) -> Any:
         """Do slow work on an outcome, once, in the worker. A generator can be stopped between two steps."""
 
-    def work(self, state: PanelState) -> JobSteps[Any]:
+    def work(self, state: PanelState) -> ProgressThenResult[Any]:
         """Do what the view's button starts: yields (done, total, words), and returns what `draw` gets as
         `state.worked`."""
         raise NotImplementedError
         yield
 
-    def planned_runs(self, state: PanelState) -> PlannedRuns | None:
+    def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName | None:
         """Plan the runs that the button makes; None if they are not known beforehand. If they take very little time,
         opening the view presses the button."""
 

@@ -11,9 +11,13 @@ from typing import Any
 
 from ..errors import FedlabError
 from ..methods import METHODS
-from ..plots import Picture, Series
+from ..plots import MethodResults, Picture
 from ..plots.partition import TitledBars
-from ..plots.stored_curves import AccuraciesByAlpha, StoredPlot, find_index_of_nearest_alpha
+from ..plots.stored_curves import (
+    AccuracyByTitleAlphaAndSeed,
+    StoredPlot,
+    find_index_of_nearest_alpha,
+)
 from ..plots.words import format_count_and_noun, join_with_and
 from ..studies.settings import Settings
 from ..studies.statistics import Band, compute_band
@@ -51,7 +55,7 @@ NOT_COMPARED = (
 
 
 @dataclass(frozen=True)
-class NearestResults:
+class NearestStoredResults:
     """The stored results that are nearest to a panel's settings.
 
     table:    the stored table
@@ -88,7 +92,7 @@ class NearestResults:
         )
 
     def make_titled_bars(self) -> TitledBars:
-        """For `PartitionPicture`: one Series a method at the nearest stored setting, and the title over its bars."""
+        """For `PartitionPicture`: one `MethodResults` a method at the nearest stored setting, and the title over its bars."""
         alpha = self.stored_alpha
         title = (
             f"Stored: α = {alpha:g}, {format_count_and_noun(self.stored_client_count, 'client')}"
@@ -141,7 +145,9 @@ class NearestResults:
         return f"Their {join_with_and(differing)} differ from yours."
 
 
-def find_nearest_results(methods: Sequence[str], settings: SettingsByName) -> NearestResults | None:
+def find_nearest_results(
+    methods: Sequence[str], settings: SettingsByName
+) -> NearestStoredResults | None:
     """What the table that fits these settings has for the methods; None: there is none."""
     dataset = str(settings.get("dataset", DIGITS))
     try:
@@ -156,14 +162,14 @@ def find_nearest_results(methods: Sequence[str], settings: SettingsByName) -> Ne
     for name, value in get_required_settings_of_table(dataset).items():
         if not is_same_setting_value(settings.get(name, value), value):
             return None
-    return NearestResults(table, known, settings)
+    return NearestStoredResults(table, known, settings)
 
 
 # The same objects for the same setting: pictures that are redrawn in place look at what is new.
 @lru_cache(maxsize=8)
 def collect_stored_accuracies(
     table: StoredTable, methods: tuple[str, ...], stored_client_count: int
-) -> AccuraciesByAlpha:
+) -> AccuracyByTitleAlphaAndSeed:
     """{title: {stored α: {seed: accuracy}}}"""
     accuracies = {}
     for method in methods:
@@ -175,11 +181,11 @@ def collect_stored_accuracies(
 @lru_cache(maxsize=64)
 def make_stored_series(
     table: StoredTable, methods: tuple[str, ...], stored_client_count: int, stored_alpha: float
-) -> list[Series]:
-    """One Series a method at one stored setting."""
+) -> list[MethodResults]:
+    """One `MethodResults` a method at one stored setting."""
     series = []
     for title, by_alpha in collect_stored_accuracies(table, methods, stored_client_count).items():
-        series.append(Series(title, accuracies=by_alpha[stored_alpha]))
+        series.append(MethodResults(title, accuracies=by_alpha[stored_alpha]))
     return series
 
 

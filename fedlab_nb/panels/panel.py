@@ -24,25 +24,25 @@ from ..plots.kit import make_blank_picture
 from ..plots.words import format_client_for_sentence, make_setting_caption
 from ..studies.experiment import Event
 from . import export, saved, theme
-from .controls import Controls, CostRequest, set_widget_value
+from .controls import Controls, RunToEstimate, set_widget_value
 from .facts import Debouncer, describe_federation, describe_skew_numbers
 from .figures import COMMON, draw_partition_and_results
 from .lab_view import (
     READY,
+    FederationArguments,
     LabSpec,
     LabView,
     PanelState,
-    PartitionOptions,
-    StateChanges,
+    PanelStateChanges,
     derive_next_state,
     get_state_changes_of_event,
     make_caption_with_seeds,
 )
 from .link import make_link as write_link
 from .partition_editor import PartitionEditor
-from .record import RowKey
+from .record import RunAndMethod
 from .runs_panel import RunsPanel
-from .views import Chores, TabOptions, Views
+from .views import Chores, TabbedViews, TabOptions
 from .worker import (
     Job,
     JobEnd,
@@ -54,7 +54,7 @@ from .worker import (
     show_errors_in_status,
 )
 
-RunEvents = Generator[Event, None, Any]
+RunEventsThenResult = Generator[Event, None, Any]
 
 
 class PanelTexts(NamedTuple):
@@ -86,7 +86,7 @@ class Panel(saved.SavedPanel):
         fixed: Mapping[str, Any] | None = None,
         inline: bool | None = None,
         projector: bool = False,
-        job: Callable[..., RunEvents] | None = None,
+        job: Callable[..., RunEventsThenResult] | None = None,
         **settings: Any,
     ) -> None:
         self._guard = RLock()
@@ -110,7 +110,7 @@ class Panel(saved.SavedPanel):
         common_views = [kind() for kind in COMMON]
         check_names_and_readiness_of_views(spec.name, lab_views)
         self.lab_views = {view.name: view for view in lab_views}
-        self.views = Views(
+        self.views = TabbedViews(
             self._list_views_in_tab_order(lab_views, common_views),
             self._guard,
             self._handler_pause,
@@ -158,7 +158,7 @@ class Panel(saved.SavedPanel):
         return [*lab_views, *common_views]
 
     def _make_tab_options(self) -> TabOptions:
-        """Make further arguments of `Views`."""
+        """Make further arguments of `TabbedViews`."""
         return {"groups_tabs": bool(self.spec.method) or self.spec.last}
 
     def _make_editor(self) -> PartitionEditor | None:
@@ -177,7 +177,7 @@ class Panel(saved.SavedPanel):
     def _remember_run_start(self) -> None:
         """Called before a run of all seeds."""
 
-    def _add_answers_on_test_samples(self, run_events: RunEvents) -> RunEvents:
+    def _add_answers_on_test_samples(self, run_events: RunEventsThenResult) -> RunEventsThenResult:
         """Return the generator that the worker iterates over, made from that of a run."""
         return run_events
 
@@ -342,7 +342,7 @@ class Panel(saved.SavedPanel):
         )
         if not self._worker.is_busy:
             methods = state.methods if state.federation else ()
-            self.controls.show_cost(CostRequest(methods, state.settings, state.number))
+            self.controls.show_cost(RunToEstimate(methods, state.settings, state.number))
 
     def _show_texts(self, texts: PanelTexts) -> None:
         """Show the texts beside the controls, the tooltip of the skew, and the Python lines."""
@@ -358,7 +358,7 @@ class Panel(saved.SavedPanel):
     def _draw_visible_view(self) -> None:
         self.views.draw_visible_view()
 
-    def _read_controls(self, is_new_dataset: bool = False) -> StateChanges:
+    def _read_controls(self, is_new_dataset: bool = False) -> PanelStateChanges:
         """Read the controls, and what is visible and selected, as changes of the state."""
         changes = self.controls.read_state_changes(self._state, is_new_dataset)
         federation = changes["federation"]
@@ -456,7 +456,7 @@ class Panel(saved.SavedPanel):
         self._status.show_error(error)
 
     @show_errors_in_status
-    def _pin_row(self, row_key: RowKey, is_pinned: bool) -> None:
+    def _pin_row(self, row_key: RunAndMethod, is_pinned: bool) -> None:
         self._change_state(runs=self._state.runs.pin_row(row_key, is_pinned))
 
     @show_errors_in_status
@@ -616,7 +616,7 @@ def check_names_and_readiness_of_views(lab_name: str, views: Sequence[LabView]) 
 
 
 def list_client_names(
-    federation: Federation, partition_options: PartitionOptions, edits_in_letters: str
+    federation: Federation, partition_options: FederationArguments, edits_in_letters: str
 ) -> list[str]:
     """List the clients' names, given by their file, by hand, or by the course."""
     whole_federation = federation.whole or federation

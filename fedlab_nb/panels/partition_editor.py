@@ -26,7 +26,7 @@ from .theme import (
     set_menu_options_and_keep_choice,
     show_widgets_if,
 )
-from .views import NOBODY, Views
+from .views import NOBODY, TabbedViews
 
 MAX_SAMPLES = 24  # shown of a client and class
 
@@ -42,7 +42,7 @@ class PartitionEditor:
     def __init__(
         self,
         controls: Controls,
-        views: Views,
+        views: TabbedViews,
         handler_pause: HandlerPause,
         on_change: Callable[[], None],
         show_warning: Callable[[str], None],

@@ -12,7 +12,7 @@ from .. import plots
 from ..errors import SAMPLES
 from ..front.flight import Flight, describe_flight
 from ..front.vocabulary import choose_words_for_clients_and_samples
-from ..plots import Series
+from ..plots import MethodResults
 from ..plots.accuracy import LOCAL
 from ..plots.identity import shorten_title
 from ..plots.race import STEPS, RacePicture, find_byte_range, has_many_rounds
@@ -20,7 +20,7 @@ from ..plots.series import CurvePoint
 from ..plots.style import darken_colour_until_readable
 from ..studies.outcome import Outcome
 from .lab_view import LabSpec, LabView, PanelState
-from .record import Row
+from .record import MethodRun
 
 HEAD_START = 4  # the race begins with so many times less than the first model costs: its messages are seen to fly
 
@@ -112,7 +112,7 @@ def make_race_scene_or_empty(state: PanelState) -> RaceScene | EmptyScene:
     }
 
 
-def describe_method_in_race(row: Row, method_results: Series) -> Racer:
+def describe_method_in_race(row: MethodRun, method_results: MethodResults) -> Racer:
     """Describe the first seed's run of a method.
 
     training: bytes and seconds at the end of the clients' own training; None if that is a part of every round

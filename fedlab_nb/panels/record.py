@@ -1,6 +1,6 @@
 """The learner's record: one row for each method of each run, with its outcomes over seeds; rows can be pinned.
 
-`Runs` is immutable: a new run, an event, a pin give another `Runs`.
+`RunRecord` is immutable: a new run, an event, a pin give another `RunRecord`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from ..data import Federation
 from ..errors import FedlabError
 from ..methods import choose_method_label
-from ..plots import Series
+from ..plots import MethodResults
 from ..plots.words import (
     SettingCaption,
     format_client_for_sentence,
@@ -49,14 +49,14 @@ class RunPlan(Protocol):
     federation: Federation | None
 
 
-class RowKey(NamedTuple):
+class RunAndMethod(NamedTuple):
     """The number of a run, and the method: no two rows have the same."""
 
     run: int
     method: str
 
 
-class MeanUpDown(NamedTuple):
+class MeanBytesUpAndDown(NamedTuple):
     """Bytes from clients to the server (`up`) and back (`down`), means over outcomes."""
 
     up: float
@@ -64,7 +64,7 @@ class MeanUpDown(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class MethodRun:
     """One method in one run.
 
     run: the number of the run
@@ -91,9 +91,9 @@ class Row:
     follows_hand: bool = False
 
     @property
-    def key(self) -> RowKey:
+    def key(self) -> RunAndMethod:
         """Run and method: no other row has the same."""
-        return RowKey(self.run, self.method)
+        return RunAndMethod(self.run, self.method)
 
     @property
     def title(self) -> str:
@@ -110,7 +110,7 @@ class Row:
         """The mean over seeds of a number of the outcomes, such as "bytes_up"."""
         return mean(getattr(outcome, field_name) for outcome in self.outcomes.values())
 
-    def drop_models(self) -> Row:
+    def drop_models(self) -> MethodRun:
         """Return the row without the models of its outcomes, and without features that no picture
         shows. They are computed again when somebody asks for them."""
         first_seed = next(iter(self.outcomes), None)
@@ -119,7 +119,7 @@ class Row:
             outcomes[seed] = outcome.without_model(seed == first_seed)
         return replace(self, outcomes=outcomes)
 
-    def apply_event(self, event: Event) -> Row:
+    def apply_event(self, event: Event) -> MethodRun:
         """Return the row after an event of the running job."""
         live = dict(self.live)
         if event.curve is not None:
@@ -136,25 +136,25 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Runs:
+class RunRecord:
     """All rows of a panel, oldest first. `number`: of the present run, 0 before the first."""
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[MethodRun, ...] = ()
     number: int = 0
 
-    def start_run(self, state: RunPlan, follows_hand: bool = False) -> Runs:
+    def start_run(self, state: RunPlan, follows_hand: bool = False) -> RunRecord:
         """Add the rows of a new run, which are empty until its results come.
 
         Earlier rows without a result are dropped. The others lose their models, which would take
         megabytes a run; a model is computed again if somebody asks for it.
 
         state: the `PanelState` that says what is run
-        follows_hand: see `Row`
+        follows_hand: see `MethodRun`
         """
         number = self.number + 1
         rows = [row.drop_models() for row in self._rows_with_results]
         for method in state.methods:
-            row = Row(
+            row = MethodRun(
                 number,
                 method,
                 settings=dict(state.settings),
@@ -163,19 +163,19 @@ class Runs:
                 follows_hand=follows_hand,
             )
             rows.append(row)
-        return Runs(tuple(rows), number)
+        return RunRecord(tuple(rows), number)
 
-    def replace_row(self, old_row: Row, new_row: Row) -> Runs:
+    def replace_row(self, old_row: MethodRun, new_row: MethodRun) -> RunRecord:
         """Put `new_row` in the place of `old_row`."""
         rows = [new_row if row is old_row else row for row in self.rows]
         return replace(self, rows=tuple(rows))
 
-    def pin_row(self, key: RowKey, is_pinned: bool) -> Runs:
+    def pin_row(self, key: RunAndMethod, is_pinned: bool) -> RunRecord:
         """Pin the row of this key, or unpin it."""
         rows = [replace(row, pinned=is_pinned) if row.key == key else row for row in self.rows]
         return replace(self, rows=tuple(rows))
 
-    def end_run(self) -> Runs:
+    def end_run(self) -> RunRecord:
         """Tidy the rows after the present run has ended.
 
         Rows without a result or an error are dropped. If the run has no other rows, the run before
@@ -188,9 +188,9 @@ class Runs:
             is_replaced = row.follows_hand and row.run < last and not row.pinned
             if not is_replaced:
                 rows.append(replace(row, live={}) if row.live else row)
-        return Runs(tuple(rows), last)
+        return RunRecord(tuple(rows), last)
 
-    def drop_unpinned_rows(self, keeps_present_run: bool) -> Runs:
+    def drop_unpinned_rows(self, keeps_present_run: bool) -> RunRecord:
         """Drop the rows that are not pinned.
 
         keeps_present_run: the rows of the present run stay
@@ -203,10 +203,10 @@ class Runs:
         return replace(self, rows=tuple(rows))
 
     @property
-    def _rows_with_results(self) -> tuple[Row, ...]:
+    def _rows_with_results(self) -> tuple[MethodRun, ...]:
         return tuple(row for row in self.rows if row.outcomes or row.error)
 
-    def find_row(self, method_name: str) -> Row | None:
+    def find_row(self, method_name: str) -> MethodRun | None:
         """The present run's row of `method_name`; None if it has none."""
         for row in self.current_rows:
             if row.method == method_name:
@@ -214,12 +214,12 @@ class Runs:
         return None
 
     @property
-    def current_rows(self) -> list[Row]:
+    def current_rows(self) -> list[MethodRun]:
         """The rows of the present run."""
         return [row for row in self.rows if row.run == self.number]
 
     @property
-    def shown_rows(self) -> list[Row]:
+    def shown_rows(self) -> list[MethodRun]:
         """What pictures show: the present run, and beside it the pinned rows of earlier ones."""
         earlier_rows = [row for row in self.rows if row.pinned and row.run != self.number]
         return self.current_rows + earlier_rows
@@ -239,7 +239,7 @@ class Runs:
 
     def list_series(
         self, skips_other_classes: bool = False, includes_other_rules: bool = False
-    ) -> list[Series]:
+    ) -> list[MethodResults]:
         """List the rows that pictures show, as plain data for `plots`.
 
         skips_other_classes: leave out rows whose data have other classes than the present run's
@@ -260,7 +260,7 @@ class Runs:
         return found
 
 
-def list_outcomes_of_rows(rows: Iterable[Row]) -> list[Outcome]:
+def list_outcomes_of_rows(rows: Iterable[MethodRun]) -> list[Outcome]:
     """The outcomes of all seeds of these rows, in their order."""
     found: list[Outcome] = []
     for row in rows:
@@ -277,7 +277,7 @@ def describe_error(error: Exception) -> str:
     return f"Unexpected {type(error).__name__}: {first} (the traceback is in panel.error)"
 
 
-def describe_changed_settings(row: Row, current_rows: Sequence[Row]) -> str:
+def describe_changed_settings(row: MethodRun, current_rows: Sequence[MethodRun]) -> str:
     """In what an earlier row's settings differ from the present ones: ', α = 1, clients = 20'."""
     present = current_rows[0] if current_rows else row
     old = get_settings_with_epochs_and_dataset_name(row)
@@ -290,13 +290,15 @@ def describe_changed_settings(row: Row, current_rows: Sequence[Row]) -> str:
     return text
 
 
-def get_settings_with_epochs_and_dataset_name(row: Row) -> dict[str, SettingValue]:
+def get_settings_with_epochs_and_dataset_name(row: MethodRun) -> dict[str, SettingValue]:
     """The settings of a row, with its epochs and without the folder of its data."""
     dataset = format_dataset_name(row.settings["dataset"])
     return {**row.settings, "epochs": row.epochs, "dataset": dataset}
 
 
-def make_series_of_other_rules(row: Row, detail_of_pinned_row: str = "") -> list[Series]:
+def make_series_of_other_rules(
+    row: MethodRun, detail_of_pinned_row: str = ""
+) -> list[MethodResults]:
     """Make a series for each other rule of a row's runs (`Report.others`), with accuracies alone."""
     by_rule: dict[str, dict[int, float]] = {}
     for seed, outcome in row.outcomes.items():
@@ -304,7 +306,7 @@ def make_series_of_other_rules(row: Row, detail_of_pinned_row: str = "") -> list
             by_rule.setdefault(words, {})[seed] = share
     found = []
     for words, shares in by_rule.items():
-        rule = Series(
+        rule = MethodResults(
             words,
             detail_of_pinned_row,
             row.setting,
@@ -315,7 +317,7 @@ def make_series_of_other_rules(row: Row, detail_of_pinned_row: str = "") -> list
     return found
 
 
-def make_series_of_row(row: Row, detail_of_pinned_row: str = "") -> Series:
+def make_series_of_row(row: MethodRun, detail_of_pinned_row: str = "") -> MethodResults:
     """Make a row plain data for `plots`: means over seeds, the first seed's features.
 
     detail_of_pinned_row: in what an earlier run differs; with it the row is drawn as a pinned one
@@ -324,7 +326,7 @@ def make_series_of_row(row: Row, detail_of_pinned_row: str = "") -> Series:
     first = next(iter(outcomes.values()), None)
     first_seed = next(iter(outcomes), None)
     per_client = {} if first is None else {first_seed: first.per_client}
-    return Series(
+    return MethodResults(
         row.title,
         detail_of_pinned_row,
         row.setting,
@@ -352,7 +354,7 @@ def name_owner_of_features_or_empty(outcome: Outcome | None, setting: SettingCap
     return "" if best is None else f"client {format_client_for_sentence(best, setting)}"
 
 
-def average_phase_bytes(outcomes: Sequence[Outcome]) -> dict[str, MeanUpDown]:
+def average_phase_bytes(outcomes: Sequence[Outcome]) -> dict[str, MeanBytesUpAndDown]:
     """{phase: (bytes up, bytes down)}, means over the outcomes."""
     phases: dict[str, tuple[float, float]] = {}
     for outcome in outcomes:

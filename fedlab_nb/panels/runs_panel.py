@@ -10,7 +10,7 @@ from ..methods import METHODS
 from ..plots.classes import format_further_measures_by_name
 from ..plots.words import describe_seeds, format_data_size, format_percent_band
 from ..studies.statistics import compute_band
-from .record import Row, RowKey, Runs, make_series_of_row
+from .record import MethodRun, RunAndMethod, RunRecord, make_series_of_row
 from .theme import (
     make_paragraph_html,
     make_tab_buttons,
@@ -56,11 +56,11 @@ class RunsPanel:
     """
 
     def __init__(
-        self, on_pin: Callable[[RowKey, bool], None], panel_name: str = "playground"
+        self, on_pin: Callable[[RunAndMethod, bool], None], panel_name: str = "playground"
     ) -> None:
         self._on_pin = on_pin
-        self._rows: dict[RowKey, RowWidgets] = {}
-        self._shown = Runs()
+        self._rows: dict[RunAndMethod, RowWidgets] = {}
+        self._shown = RunRecord()
         self._shows_all = False
         self.tabs = make_tab_buttons(PAGES, "methods", "fl-drawer-tabs")
         head = [make_widget(widgets.HTML, "fl-pad"), widgets.HTML(HEAD)]
@@ -95,7 +95,7 @@ class RunsPanel:
         show_only_named_widget(self.tabs.value, self.pages)
         self._show_rows()
 
-    def show_runs(self, runs: Runs) -> None:
+    def show_runs(self, runs: RunRecord) -> None:
         """Bring the table of runs up to date; newest run first. Of many rows it has the last ones, those of the present
         run and those with a pin, until all are asked for."""
         if runs is not self._shown:
@@ -106,7 +106,7 @@ class RunsPanel:
         self._shows_all = not self._shows_all
         self._show_rows()
 
-    def _list_shown_rows(self) -> list[Row]:
+    def _list_shown_rows(self) -> list[MethodRun]:
         """The rows that are listed, newest run first."""
         rows = sorted(self._shown.rows, key=lambda row: -row.run)
         if self._shows_all:
@@ -143,7 +143,7 @@ class RunsPanel:
         if self._shows_all:
             self.more.description = "Show the last rows"
 
-    def _make_row_widgets(self, row: Row) -> RowWidgets:
+    def _make_row_widgets(self, row: MethodRun) -> RowWidgets:
         tooltip = f"Keep {row.title} of run {row.run} in the pictures beside later runs"
         pin = widgets.Checkbox(row.pinned, indent=False, tooltip=tooltip, description="pin")
         text = widgets.HTML()
@@ -153,7 +153,7 @@ class RunsPanel:
         return RowWidgets(box, pin, text)
 
 
-def make_row_html(row: Row) -> str:
+def make_row_html(row: MethodRun) -> str:
     """A row of the table of runs."""
     accuracies = {seed: outcome.accuracy for seed, outcome in row.outcomes.items()}
     setting = str(row.setting)

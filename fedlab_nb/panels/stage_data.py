@@ -47,13 +47,13 @@ from ..torch_switches import use_default_switches
 from ..training.calibration import SCORES
 from ..value_types import SettingsByName
 from .arithmetic import (
-    AnswerSum,
+    AnswerAsClientSum,
     explain_answer_as_sum,
     explain_mean_of_client_logits,
     has_sum_explanation,
 )
-from .nearest_results import NearestResults
-from .record import Row, Runs
+from .nearest_results import NearestStoredResults
+from .record import MethodRun, RunRecord
 
 LabelsByModel = (
     np.ndarray
@@ -73,7 +73,7 @@ FREE = ("seed", "seeds", "device")  # settings that do not make a result one of 
 
 
 # ------------------------------------------------------------------------------------------------ samples
-class ImageShape(TypedDict):
+class SideAndChannels(TypedDict):
     """Pixels of a side of a square image, and 1 channel or 3."""
 
     side: int
@@ -81,7 +81,7 @@ class ImageShape(TypedDict):
 
 
 @dataclass(frozen=True)
-class SampleGroup:
+class SamplesForBrowser:
     """Training or test samples as a window gets them.
 
     labels: `[N]`
@@ -92,7 +92,7 @@ class SampleGroup:
     images: ByteImages | None
 
     @property
-    def image_shape(self) -> ImageShape:
+    def image_shape(self) -> SideAndChannels:
         if self.images is None:
             return {"side": SQUARE, "channels": 1}
         return {"side": self.images.shape[1], "channels": self.images.shape[3]}
@@ -103,13 +103,15 @@ class SampleGroup:
         return [self.labels.astype(np.uint16).tobytes(), images]
 
 
-def make_train_and_test_groups(dataset: Dataset) -> tuple[SampleGroup, SampleGroup]:
+def make_train_and_test_groups(dataset: Dataset) -> tuple[SamplesForBrowser, SamplesForBrowser]:
     """Make the training samples, as thumbnails if there are many, and the first test samples."""
     size = dataset.x_train[0].numel() * len(dataset.x_train)
     side = None if size <= MOST_BYTES else THUMBNAIL
-    train = SampleGroup(dataset.y_train.numpy(), render_samples_as_images(dataset.x_train, side))
+    train = SamplesForBrowser(
+        dataset.y_train.numpy(), render_samples_as_images(dataset.x_train, side)
+    )
     few = slice(0, MOST_TEST_IMAGES)
-    test = SampleGroup(
+    test = SamplesForBrowser(
         dataset.y_test[few].numpy(), render_samples_as_images(dataset.x_test[few], None)
     )
     return train, test
@@ -156,7 +158,7 @@ def find_client_of_each_training_sample_or_nobody(federation: Federation) -> Cli
 
 
 @dataclass(frozen=True)
-class Partitions:
+class PartitionsByAlpha:
     """Partitions of the same data for several α.
 
     alphas: A values of α
@@ -169,7 +171,7 @@ class Partitions:
 
 def make_partitions_for_alphas(
     federate_options: Mapping[str, Any], alphas: Sequence[float]
-) -> Partitions:
+) -> PartitionsByAlpha:
     """Partition a data set with each of `alphas`; if there are very many samples, only with the values PREVIEWED.
 
     An α with which the data cannot be partitioned is left out.
@@ -189,7 +191,7 @@ def make_partitions_for_alphas(
             continue
         owners_by_alpha[alpha] = find_client_of_each_training_sample_or_nobody(federation)
     owners = np.array(list(owners_by_alpha.values())).reshape(-1, samples)
-    return Partitions(tuple(owners_by_alpha), owners)
+    return PartitionsByAlpha(tuple(owners_by_alpha), owners)
 
 
 def format_cells_by_column(schema: InputSchema, features: FeatureRows) -> dict[str, str]:
@@ -377,7 +379,7 @@ def list_dataset_menu_entries(
     return [*entries, {"name": own_file_choice, "title": title}]
 
 
-def make_stored_table_message(nearest: NearestResults | None) -> StoredTableMessage | None:
+def make_stored_table_message(nearest: NearestStoredResults | None) -> StoredTableMessage | None:
     """Make the stored bands for the stage, by method, then stored M, then stored α; None if no stored results fit."""
     if nearest is None or not nearest.methods:
         return None
@@ -419,7 +421,7 @@ def has_same_settings_for_method(
 
 
 def describe_newest_results(
-    runs: Runs, methods: Sequence[str], settings: SettingsByName
+    runs: RunRecord, methods: Sequence[str], settings: SettingsByName
 ) -> ResultsDescription:
     """Describe the newest result of each method.
 
@@ -442,7 +444,7 @@ def describe_newest_results(
 
 
 def collect_flights(
-    runs: Runs, methods: Sequence[str], settings: SettingsByName
+    runs: RunRecord, methods: Sequence[str], settings: SettingsByName
 ) -> dict[str, Flight]:
     """Collect what the methods have sent at these settings, with the settings' seed: {method: its `Flight`}."""
     ledgers = {}
@@ -456,13 +458,13 @@ def collect_flights(
     return describe_flights(ledgers)
 
 
-def find_newest_row(runs: Runs, method: str) -> Row | None:
+def find_newest_row(runs: RunRecord, method: str) -> MethodRun | None:
     """Find the newest row of `method` that has a result; None if there is none."""
     found = [row for row in runs.rows if row.method == method and row.outcomes]
     return max(found, key=lambda row: row.run, default=None)
 
 
-def get_logit_mean_accuracies_by_seed(row: Row) -> dict[int, float]:
+def get_logit_mean_accuracies_by_seed(row: MethodRun) -> dict[int, float]:
     """Return the accuracies of the mean of logits in a row of the ensemble, by seed."""
     title = choose_method_label("ensemble", {"rule": "logits"})
     shares = {}
@@ -566,7 +568,7 @@ class QuickModels:
 
     @use_default_switches()
     @torch.no_grad()
-    def explain_answer(self, answer_name: str, sample: OneSample) -> AnswerSum | None:
+    def explain_answer(self, answer_name: str, sample: OneSample) -> AnswerAsClientSum | None:
         """Explain an answer on one prepared `sample [1, …]` as a sum over clients; None if it is no sum."""
         if answer_name not in self.list_names_of_explainable_answers():
             return None

@@ -29,17 +29,17 @@ from . import theme
 from .controls import OWN_FILE
 from .facts import describe_cost
 from .figures import draw_piles_and_results
-from .lab_view import LabSpec, LabView, PartitionOptions
-from .nearest_results import NearestResults, find_nearest_results
-from .panel import Panel, RunEvents
+from .lab_view import FederationArguments, LabSpec, LabView
+from .nearest_results import NearestStoredResults, find_nearest_results
+from .panel import Panel, RunEventsThenResult
 from .stage import Stage
 from .stage_data import (
     LIVE_SECONDS,
     PREVIEWED,
     ModelAnswers,
-    Partitions,
+    PartitionsByAlpha,
     QuickModels,
-    SampleGroup,
+    SamplesForBrowser,
     StoredTableMessage,
     collect_flights,
     describe_data_for_stage,
@@ -70,7 +70,7 @@ MessageHandler = Callable[[BrowserMessage], None]
 DataKey = tuple[str, tuple[str, ...], tuple[int, bool]]
 PixelsMessage = list[float] | Mapping[str, float] | None  # a drawing; JSON makes a dict of an array
 # A change by hand: a client's samples of a class (label None: of all classes) go to another client (to None: nobody).
-Gesture = TypedDict("Gesture", {"from": int, "label": int | None, "to": int | None})
+StageGesture = TypedDict("StageGesture", {"from": int, "label": int | None, "to": int | None})
 
 
 class StageSetting(TypedDict):
@@ -79,7 +79,7 @@ class StageSetting(TypedDict):
     alpha: float
     clients: int
     seed: int
-    moves: list[Gesture]
+    moves: list[StageGesture]
 
 
 class ColumnAndCell(NamedTuple):
@@ -125,7 +125,7 @@ class StagePanel(Panel):
 
     def __init__(self, spec: LabSpec, **options: Any) -> None:
         # The digest of the data set, its training samples and its test samples.
-        self._parts: tuple[str, SampleGroup, SampleGroup] | None = None
+        self._parts: tuple[str, SamplesForBrowser, SamplesForBrowser] | None = None
         self._about_key: Any = None  # the key of the data message that was sent last
         self._sent: dict[
             str, Any
@@ -137,7 +137,7 @@ class StagePanel(Panel):
         self._has_window = False  # whether the stage has been visible in a window
         self._is_displayed = False  # whether the panel has been displayed
         # A cache: the options of the partitions that were made ahead last, and these partitions.
-        self._ahead: tuple[Any, Partitions] | None = None
+        self._ahead: tuple[Any, PartitionsByAlpha] | None = None
         self._has_begun_run = (
             False  # whether a run has begun and not ended; a view's own work is not a run
         )
@@ -304,7 +304,7 @@ class StagePanel(Panel):
             "moves": gestures,
         }
 
-    def _write_gestures_as_edits_text(self, gestures: list[Gesture]) -> str:
+    def _write_gestures_as_edits_text(self, gestures: list[StageGesture]) -> str:
         """Write the stage's gestures as the text that `Edits.parse` reads; those of clients that do not exist are
         left out."""
         ids = self._state.federation.ids
@@ -498,11 +498,11 @@ class StagePanel(Panel):
             return
         self._sent["partitions"] = key
         # The partitions that were sent before are not valid any more.
-        self.stage.send(*self._make_partitions_message(Partitions()))
+        self.stage.send(*self._make_partitions_message(PartitionsByAlpha()))
         if key is None:
             return
 
-        def send(partitions: Partitions) -> None:
+        def send(partitions: PartitionsByAlpha) -> None:
             if self._sent.get("partitions") == key:
                 self.stage.send(*self._make_partitions_message(partitions))
 
@@ -510,7 +510,7 @@ class StagePanel(Panel):
             "partitions", lambda: self._deal_partition_of_each_alpha(key), send
         )
 
-    def _get_partition_options_without_alpha_or_none(self) -> PartitionOptions | None:
+    def _get_partition_options_without_alpha_or_none(self) -> FederationArguments | None:
         """Return the options on which the partitions of the α slider depend; None if α has no effect."""
         key = dict(self._state.partition or {})
         for name in ("alpha", "moves"):
@@ -519,7 +519,7 @@ class StagePanel(Panel):
             return None
         return key
 
-    def _deal_partition_of_each_alpha(self, options: PartitionOptions) -> Partitions:
+    def _deal_partition_of_each_alpha(self, options: FederationArguments) -> PartitionsByAlpha:
         """Make the partitions for all values of the α slider. The last ones are cached."""
         cached = self._ahead
         if cached is not None:
@@ -531,7 +531,7 @@ class StagePanel(Panel):
         self._ahead = (options, partitions)
         return partitions
 
-    def _make_partitions_message(self, partitions: Partitions) -> StageMessage:
+    def _make_partitions_message(self, partitions: PartitionsByAlpha) -> StageMessage:
         message = {
             "kind": "partitions",
             "clients": self._setting["clients"],
@@ -718,7 +718,7 @@ class StagePanel(Panel):
                 settings_by_run[number] = setting
         self._settings_of_runs = settings_by_run
 
-    def _add_answers_on_test_samples(self, run_events: RunEvents) -> RunEvents:
+    def _add_answers_on_test_samples(self, run_events: RunEventsThenResult) -> RunEventsThenResult:
         """Yield the events of the run, and then return the models, their answers on the test samples, and an error."""
         outcomes: dict[str, Any] = {}
         with closing(run_events):
@@ -983,7 +983,7 @@ class LabPanel(StagePanel):
 class GesturesAndRest(NamedTuple):
     """Changes by hand: those that the stage has as gestures, and the text of those that it has not."""
 
-    gestures: list[Gesture]
+    gestures: list[StageGesture]
     rest_moves_text: str
 
 
@@ -1009,7 +1009,7 @@ def split_moves_into_gestures_and_rest(
         is_plain = is_plain and is_stage_gesture(edit) and is_known
     if not is_plain:
         return GesturesAndRest([], moves_text)
-    gestures: list[Gesture] = []
+    gestures: list[StageGesture] = []
     for edit in edits.changes:
         gestures.append(
             {"from": places[edit.client], "label": edit.label, "to": places.get(edit.to)}
@@ -1054,7 +1054,9 @@ def read_drawn_pixels(pixels: PixelsMessage) -> list[float]:
 _tables: dict[tuple[str, tuple[str, ...]], StoredTableMessage | None] = {}
 
 
-def get_or_make_stored_table_message(nearest: NearestResults | None) -> StoredTableMessage | None:
+def get_or_make_stored_table_message(
+    nearest: NearestStoredResults | None,
+) -> StoredTableMessage | None:
     """Return the stored bands of the methods. They are made once for a data set and its methods."""
     if nearest is None:
         return None

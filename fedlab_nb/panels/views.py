@@ -121,7 +121,7 @@ class SceneFrame(Frame):
     """A frame whose picture the browser draws from data, frame by frame (`scene_frame.js`).
 
     scene: the data and their `kind`; {}: the frame has an SVG or HTML, as every frame
-    given: what a person has set in the scene (`LabView.take`)
+    given: what a person has set in the scene (`LabViewWidgets.take`)
     """
 
     _esm = make_scene_module_text()
@@ -147,8 +147,8 @@ class Ink(anywidget.AnyWidget):
 Scene = Mapping[str, JsonValue]  # what `front` draws: its `kind`, and the data of this kind
 
 
-class View:
-    """The widgets of one `LabView`. `button` starts the view's own work, if it has any.
+class ViewWidgets:
+    """The widgets of one `LabViewWidgets`. `button` starts the view's own work, if it has any.
 
     Their CSS classes are fl-view-NAME for all, and within it fl-caption, fl-sentence, fl-tools (the view's own
     controls) and fl-frame (the picture). A view that is out of date and not visible has the class fl-old, a view of
@@ -260,14 +260,14 @@ class DisplayOptions(TypedDict):
 
 
 class TabOptions(TypedDict, total=False):
-    """Arguments of `Views` on its tabs."""
+    """Arguments of `TabbedViews` on its tabs."""
 
     names_without_tab: Sequence[str]
     titles_by_name: Mapping[str, str]
     groups_tabs: bool
 
 
-class Views:
+class TabbedViews:
     """All views under their tabs, in this order; one of them is visible.
 
     `take_over_state_without_drawing(state)` marks the views that depend on what has changed as out of
@@ -296,7 +296,7 @@ class Views:
         self._lock = lock
         self._handler_pause = handler_pause
         self._prepare_view_in_background_if_idle = prepare_in_background_if_idle
-        self.views = {lab_view.name: View(lab_view) for lab_view in lab_views}
+        self.views = {lab_view.name: ViewWidgets(lab_view) for lab_view in lab_views}
         self.without_tab = set(names_without_tab)
         self._make_tabs(lab_views, titles_by_name or {})
         self._make_footer()
@@ -374,7 +374,7 @@ class Views:
     def visible_view_name(self) -> str:
         return self.tabs.value
 
-    def __getitem__(self, name: str) -> View:
+    def __getitem__(self, name: str) -> ViewWidgets:
         return self.views[name]
 
     def select_view(self, view_name: str) -> None:
@@ -548,7 +548,7 @@ class Views:
         self.dirty.discard(view_name)
         self._draw_or_show_waiting_text(self[view_name])
 
-    def _draw_or_show_waiting_text(self, view: View) -> None:
+    def _draw_or_show_waiting_text(self, view: ViewWidgets) -> None:
         """Draw one view, or show a text on what to do to get a picture."""
         lab_view = view.lab_view
         state = self.state.make_state_for_view(lab_view.name)
@@ -570,7 +570,7 @@ class Views:
             self.dirty.add(lab_view.name)
             self._prepare_view_in_background_if_idle(lab_view, state)
 
-    def _show_waiting_text(self, view: View, state: PanelState) -> None:
+    def _show_waiting_text(self, view: ViewWidgets, state: PanelState) -> None:
         """In a view that has nothing to draw yet, leave the earlier picture while a job runs, or show what to do."""
         lab_view = view.lab_view
         has_earlier_picture = view.picture is not None and state.federation is not None

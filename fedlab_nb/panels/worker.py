@@ -28,7 +28,7 @@ from ..plots.words import format_count_and_noun, format_duration
 from ..studies.experiment import Event
 from .controls import Controls
 from .memory import return_freed_memory_to_system
-from .record import Runs, describe_error
+from .record import RunRecord, describe_error
 from .theme import make_paragraph_html
 
 SWITCH = 0.001  # seconds; how long a control waits at most until a computing thread lets it run
@@ -374,7 +374,7 @@ class Status:
         results = f"{self._finished} of {self._results} results"
         self.show_phase(f"{text} ({results}{describe_time_left(seconds, share)})")
 
-    def show_run_end(self, job_end: JobEnd, error: Exception | None, runs: Runs) -> None:
+    def show_run_end(self, job_end: JobEnd, error: Exception | None, runs: RunRecord) -> None:
         """Show that a run is over, and how many results it has; "error" where all seeds failed."""
         results = sum(len(row.outcomes) for row in runs.current_rows)
         if not results and any(row.error for row in runs.current_rows):

@@ -21,7 +21,7 @@ from .embed import compute_neighbour_accuracy, project_by_pca, project_by_tsne
 from .features import MAPS, FeatureMap, draw_feature_maps
 from .kit import describe_picture, make_blank_picture
 from .partition import PartitionPicture, draw_partition
-from .series import Series
+from .series import MethodResults
 from .style import (
     Picture,
     add_legend,

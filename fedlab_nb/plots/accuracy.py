@@ -11,7 +11,7 @@ from ..studies.statistics import difference
 from .identity import shorten_title
 from .kit import DOTS, AccuracyBars, describe_picture
 from .marks import attach_hover_text
-from .series import Series, join_setting_texts, select_series_with_results
+from .series import MethodResults, join_setting_texts, select_series_with_results
 from .style import (
     FAINT,
     FIFTHS,
@@ -45,7 +45,7 @@ from .words import (
 LOCAL = "local training"  # the phase that all methods share: clients train alone
 
 
-def draw_accuracy(series: Sequence[Series], *, chance: float | None = None) -> Picture:
+def draw_accuracy(series: Sequence[MethodResults], *, chance: float | None = None) -> Picture:
     """Draw bars of the finished series on the left, and the curves of all series on the right.
 
     chance: accuracy of guessing
@@ -64,7 +64,7 @@ def draw_accuracy(series: Sequence[Series], *, chance: float | None = None) -> P
     )
 
 
-def draw_accuracy_bars(series: Sequence[Series], *, chance: float | None = None) -> Picture:
+def draw_accuracy_bars(series: Sequence[MethodResults], *, chance: float | None = None) -> Picture:
     """Draw the bars alone. All series are finished."""
     with drawing() as (figure, ax):
         AccuracyBars(ax, series, chance).update(series)
@@ -77,7 +77,7 @@ def draw_accuracy_bars(series: Sequence[Series], *, chance: float | None = None)
     )
 
 
-def draw_seed_bars(series: Sequence[Series], seed: int) -> Picture:
+def draw_seed_bars(series: Sequence[MethodResults], seed: int) -> Picture:
     """Draw bars of one seed, and on each a dot for each seed and the band of their mean."""
     with drawing() as (figure, ax):
         AccuracyBars(ax, series, seed=seed).update(series)
@@ -103,7 +103,7 @@ def draw_guess_line_on_accuracy_bars(figure: Figure | None, guessed_accuracy: fl
             write_axes_title(ax, "Test accuracy (dashed: your guess)")
 
 
-def draw_curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> None:
+def draw_curves(ax: Axes, series: Sequence[MethodResults], chance: float | None = None) -> None:
     """Draw accuracy against the progress of a run: every seed as a thin line, their mean as a bold
     one. Local training, which all methods share, is grey.
     """
@@ -136,7 +136,7 @@ def draw_curves(ax: Axes, series: Sequence[Series], chance: float | None = None)
 
 
 def draw_fused_curves(
-    ax: Axes, method_results: Series, points_by_seed: Mapping[int, XYPoints]
+    ax: Axes, method_results: MethodResults, points_by_seed: Mapping[int, XYPoints]
 ) -> EndLabel:
     """Draw one method's curves from its first global model on, and return their label.
 
@@ -167,7 +167,7 @@ def draw_fused_curves(
     )  # beside its marker
 
 
-def describe_best_method(series: Sequence[Series]) -> str:
+def describe_best_method(series: Sequence[MethodResults]) -> str:
     """Say which method is best, by how much, and whether that is more than noise."""
     if not series:
         return "No result yet."
@@ -180,7 +180,9 @@ def describe_best_method(series: Sequence[Series]) -> str:
     return text
 
 
-def describe_best_second_and_last_method(best: Series, other_methods: Sequence[Series]) -> str:
+def describe_best_second_and_last_method(
+    best: MethodResults, other_methods: Sequence[MethodResults]
+) -> str:
     """Compare the best method with the second and the last one in words.
 
     other_methods: the other methods, the most accurate first
@@ -200,7 +202,7 @@ def describe_best_second_and_last_method(best: Series, other_methods: Sequence[S
     return text
 
 
-def describe_lead_over_second(best: Series, second: Series) -> str:
+def describe_lead_over_second(best: MethodResults, second: MethodResults) -> str:
     """Say how far the second method is behind, and whether that is more than noise."""
     is_paired = best.setting == second.setting
     lead = difference(best.accuracies, second.accuracies, paired=is_paired)
@@ -222,7 +224,7 @@ def describe_lead_over_second(best: Series, second: Series) -> str:
     )
 
 
-def make_accuracy_table(series: Sequence[Series]) -> TableRows:
+def make_accuracy_table(series: Sequence[MethodResults]) -> TableRows:
     """Make the table of all accuracies, with one row per series."""
     rows = []
     for s in series:

@@ -11,7 +11,7 @@ from matplotlib.patheffects import withStroke
 from .array_types import NoisyClientClassCounts
 from .kit import describe_picture, draw_client_class_heat_map, draw_cost_points
 from .marks import attach_hover_text
-from .series import Series, select_series_with_results
+from .series import MethodResults, select_series_with_results
 from .style import ACCENT, QUIET, SECOND, Picture, darken_colour_until_readable, drawing, dress
 from .words import (
     build_table,
@@ -64,11 +64,11 @@ def draw_noisy_class_counts(
 
 
 def draw_tries_against_budget(
-    tries: Sequence[Series],
+    tries: Sequence[MethodResults],
     budget_bytes: int,
     *,
     federation_code: str,
-    tested_try: Series | None = None,
+    tested_try: MethodResults | None = None,
 ) -> Picture:
     """Draw the validation accuracy of each try against the bytes of a client, with a line at the
     budget.

@@ -18,7 +18,7 @@ from .array_types import (
     MethodClientAccuracies,
 )
 from .kit import attach_hover_texts_to_cells, describe_picture, draw_heat_map
-from .series import Series, join_setting_texts, select_series_with_results
+from .series import MethodResults, join_setting_texts, select_series_with_results
 from .style import (
     PERCENT,
     QUIET,
@@ -61,7 +61,7 @@ class HeatMapColumn:
 
 
 def draw_class_and_client_accuracies(
-    series: Sequence[Series],
+    series: Sequence[MethodResults],
     class_names: Sequence[str],
     *,
     marked_client: int | None = None,
@@ -113,7 +113,7 @@ def draw_class_and_client_accuracies(
     return describe_picture(figure, title, setting or join_setting_texts(series), text, rows)
 
 
-def find_common_setting_of_series(series: Sequence[Series]) -> SettingCaption | str:
+def find_common_setting_of_series(series: Sequence[MethodResults]) -> SettingCaption | str:
     """Find the setting by which clients are named; '' if the series have several federations."""
     seeds: list[int] = []
     for method_results in series:
@@ -122,7 +122,7 @@ def find_common_setting_of_series(series: Sequence[Series]) -> SettingCaption | 
 
 
 def make_class_table(
-    series: Sequence[Series],
+    series: Sequence[MethodResults],
     class_accuracies: MethodClassAccuracies,
     client_accuracies: MethodClientAccuracies,
     class_names: Sequence[str],
@@ -150,7 +150,7 @@ def format_accuracy_or_blank(accuracy: float) -> str:
     return "" if np.isnan(accuracy) else format_percent(accuracy)
 
 
-def format_further_measures_by_name(method_results: Series) -> dict[str, str]:
+def format_further_measures_by_name(method_results: MethodResults) -> dict[str, str]:
     """Format what tables say beside the accuracy: balanced accuracy, AUC, the worst client.
 
     Measures that are not known are left out.
@@ -169,7 +169,7 @@ def format_further_measures_by_name(method_results: Series) -> dict[str, str]:
 
 
 def average_field_over_seeds(
-    series: Sequence[Series], field: Literal["per_class", "per_client"]
+    series: Sequence[MethodResults], field: Literal["per_class", "per_client"]
 ) -> MethodAccuracies:
     """Average a field of each series over its seeds: `[series, classes or clients]`.
 
@@ -184,7 +184,7 @@ def average_field_over_seeds(
 def draw_method_heat_map(
     ax: Axes,
     accuracies: MethodAccuracies,
-    series: Sequence[Series],
+    series: Sequence[MethodResults],
     title: str,
     columns: Sequence[HeatMapColumn],
     selected_column: int | None,
@@ -232,7 +232,7 @@ def choose_method_name_size_points(method_count: int) -> float:
 
 
 def describe_accuracies_of_selection_or_best_method(
-    series: Sequence[Series],
+    series: Sequence[MethodResults],
     class_accuracies: MethodClassAccuracies,
     client_accuracies: MethodClientAccuracies,
     class_names: Sequence[str],
@@ -263,7 +263,7 @@ def describe_accuracies_of_selection_or_best_method(
     )
 
 
-def join_known_accuracies(series: Sequence[Series], accuracies: AccuracyPerMethod) -> str:
+def join_known_accuracies(series: Sequence[MethodResults], accuracies: AccuracyPerMethod) -> str:
     """Join the accuracies that are known: 'FedAvg 31 %, FENS 84 %'."""
     parts = []
     for s, accuracy in zip(series, accuracies, strict=True):

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 
 from ..studies.statistics import Band, difference
 from .kit import describe_picture, draw_cost_points
-from .series import Series, join_setting_texts, select_series_with_results
+from .series import MethodResults, join_setting_texts, select_series_with_results
 from .style import (
     ACCENT,
     INK,
@@ -35,7 +35,9 @@ APART = 0.16  # distance of each of a phase's two lines from its name, in rows
 MAX_ROWS = 24  # more phases than this are drawn as totals; the table still has them all
 
 
-def draw_communication(series: Sequence[Series], *, client_bytes_sentence: str = "") -> Picture:
+def draw_communication(
+    series: Sequence[MethodResults], *, client_bytes_sentence: str = ""
+) -> Picture:
     """Draw bytes by phase on the left, and accuracy against bytes on the right.
 
     client_bytes_sentence: a sentence on one client's bytes, in place of the comparison
@@ -53,7 +55,7 @@ def draw_communication(series: Sequence[Series], *, client_bytes_sentence: str =
     )
 
 
-def draw_bytes_by_phase(ax: Axes, series: Sequence[Series]) -> None:
+def draw_bytes_by_phase(ax: Axes, series: Sequence[MethodResults]) -> None:
     """Draw two lollipops per phase, up and down, on a logarithmic axis, under the methods' names."""
     has_phases = sum(len(s.phases) + 1 for s in series) <= MAX_ROWS
     dress(ax, title="Bytes by phase, all clients", grid="x")
@@ -110,7 +112,7 @@ def draw_lollipops(
     ax.plot(line_ends, line_heights, marker, color=colour, ms=6.5, label=label)
 
 
-def describe_cheapest_and_dearest_method(series: Sequence[Series]) -> str:
+def describe_cheapest_and_dearest_method(series: Sequence[MethodResults]) -> str:
     """Describe the cheapest method, and how much more the most expensive one costs and gains."""
     if not series:
         return "No result yet."
@@ -141,7 +143,7 @@ def describe_cheapest_and_dearest_method(series: Sequence[Series]) -> str:
     )
 
 
-def describe_accuracy_gain(expensive_method: Series, cheap_method: Series) -> str:
+def describe_accuracy_gain(expensive_method: MethodResults, cheap_method: MethodResults) -> str:
     """Say what the more expensive method gains: 'and gets 57 points more'."""
     gain = difference(
         expensive_method.accuracies,
@@ -161,7 +163,7 @@ def describe_accuracy_gain(expensive_method: Series, cheap_method: Series) -> st
     )
 
 
-def make_phase_table(series: Sequence[Series]) -> TableRows:
+def make_phase_table(series: Sequence[MethodResults]) -> TableRows:
     """Make the table with one row per phase of a method, and one for all its phases."""
     rows = []
     for s in series:

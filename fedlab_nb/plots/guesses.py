@@ -15,7 +15,7 @@ LINE_LENGTH = 95  # characters in each of a question's two lines
 
 
 @dataclass(frozen=True)
-class Guess:
+class GuessAndTruth:
     """One guess and the measured value.
 
     guess, truth: positions on the question's scale, from 0 at its left end to 1 at its right end
@@ -32,7 +32,7 @@ class Guess:
     steps: int = 0
 
 
-def draw_guesses(guesses: Sequence[Guess]) -> Picture:
+def draw_guesses(guesses: Sequence[GuessAndTruth]) -> Picture:
     """Draw each guess as a circle and the measured value as a diamond, on the question's scale.
 
     A value beyond the scale is drawn at the nearer end; the text gives the true number.
@@ -59,7 +59,7 @@ def draw_guesses(guesses: Sequence[Guess]) -> Picture:
     )
 
 
-def draw_guess(ax: Axes, guess: Guess, row_index: int) -> None:
+def draw_guess(ax: Axes, guess: GuessAndTruth, row_index: int) -> None:
     """Draw one guess: its scale, the choices on it, both marks and both lines of text."""
     ends = np.clip([guess.guess, guess.truth], 0, 1)
     choices = np.linspace(0, 1, guess.steps)

@@ -1,8 +1,8 @@
 """The building blocks of pictures: functions that take numbers and labels, and draw them into axes.
 
-AccuracyBars(ax, rows).update(rows)        one bar per `Series`: mean, 95 % band, one dot per seed
+AccuracyBars(ax, rows).update(rows)        one bar per `MethodResults`: mean, 95 % band, one dot per seed
 draw_lines_with_bands(ax, {label: {x: {seed: share}}})   means over a number, with 95 % bands
-draw_cost_points(ax, rows)                 accuracy against bytes: a named point for each `Series`
+draw_cost_points(ax, rows)                 accuracy against bytes: a named point for each `MethodResults`
 draw_stacked_bars(ax, {label: {part: size}}, …)   bars of parts, such as bytes
 draw_heat_map(ax, values)                  a table in colours
 draw_client_class_heat_map(ax, values, …)  the same for a table of clients and classes
@@ -37,9 +37,9 @@ from .array_types import (
     Recording,
     SampleArray,
 )
-from .identity import Look, choose_distinct_looks, shorten_title
+from .identity import ColourMarkerLine, choose_distinct_looks, shorten_title
 from .marks import attach_hover_text
-from .series import Series
+from .series import MethodResults
 from .style import (
     ACCENT,
     FAINT,
@@ -159,7 +159,7 @@ class AccuracyBars:
     def __init__(
         self,
         ax: Axes,
-        rows: Sequence[Series],
+        rows: Sequence[MethodResults],
         chance: float | None = None,
         *,
         seed: int | None = None,
@@ -187,7 +187,7 @@ class AccuracyBars:
         set_row_axis(ax, [s.two_line_label for s in rows], min_rows=3)
         set_percent_axis(ax, "x", ticks=HALVES)
 
-    def update(self, rows: Sequence[Series], title: str = "Test accuracy") -> None:
+    def update(self, rows: Sequence[MethodResults], title: str = "Test accuracy") -> None:
         """Show the numbers of these rows. Their number must be the same as before."""
         write_axes_title(self.ax, title)
         self.ax.xaxis.label.set_text(self._describe_marks(rows))
@@ -214,7 +214,7 @@ class AccuracyBars:
         style = {"height": 0.72, "color": GHOST, "lw": 0, "zorder": 0.6}
         self.ax.barh(row_position - STRIP_HEIGHT / 2, width, left=low, **style)
 
-    def _describe_marks(self, rows: Sequence[Series]) -> str:
+    def _describe_marks(self, rows: Sequence[MethodResults]) -> str:
         """Describe the dots, lines and grey bands; also the bars, unless they are means."""
         text = BARS if any(s.band_ends for s in rows) else DOTS
         stored = [s.stored_about for s in rows if s.stored is not None]
@@ -250,7 +250,7 @@ def draw_stacked_bars(
 def draw_lines_with_bands(
     ax: Axes,
     curves: Mapping[str, Mapping[float, Mapping[int, float] | Band]],
-    looks_by_label: Mapping[str, Look] | None = None,
+    looks_by_label: Mapping[str, ColourMarkerLine] | None = None,
     highest_value: float | None = 1,
 ) -> list[EndLabel]:
     """Draw means as lines with their 95 % bands, if there are enough seeds for a band. Returns the
@@ -279,11 +279,11 @@ def draw_lines_with_bands(
 
 def draw_cost_points(
     ax: Axes,
-    rows: Sequence[Series],
+    rows: Sequence[MethodResults],
     accuracy_axis_start: float = 0.0,
     extra_axis_bytes: Sequence[float] = (),
 ) -> None:
-    """Draw accuracy against `Series.total_bytes` bytes on a log axis: one point per row with band
+    """Draw accuracy against `MethodResults.total_bytes` bytes on a log axis: one point per row with band
     and name.
 
     Pinned rows are hollow. A row without any bytes is at the left edge.
@@ -310,7 +310,7 @@ def draw_cost_points(
 
 def draw_names_beside_points(
     ax: Axes,
-    rows: Sequence[Series],
+    rows: Sequence[MethodResults],
     accuracy_axis_start: float,
     font_size_points: float,
     colours_by_method: Mapping[str, str],
@@ -334,11 +334,13 @@ def draw_names_beside_points(
         x = math.log(max(s.total_bytes, left) / left) / math.log(right / left)
         y = (s.mean - accuracy_axis_start) / scale
         point_positions.append((x, y))
-        occupied_boxes.append(Box(x - letter, x + letter, y - line / 2, y + line / 2))
+        occupied_boxes.append(BoxInAxesShares(x - letter, x + letter, y - line / 2, y + line / 2))
     for s, (x, _) in zip(rows, point_positions, strict=True):
         heights = [(end - accuracy_axis_start) / scale for end in s.band_ends]
         if heights:
-            occupied_boxes.append(Box(x - letter / 4, x + letter / 4, min(heights), max(heights)))
+            occupied_boxes.append(
+                BoxInAxesShares(x - letter / 4, x + letter / 4, min(heights), max(heights))
+            )
     halo = [withStroke(linewidth=2.5, foreground="white")]  # keeps a name readable over a band
     for s, (x, y) in zip(rows, point_positions, strict=True):
         text = shorten_or_wrap_label(s.name, int(max(x, 1 - x) / letter) - 3)
@@ -362,7 +364,7 @@ def draw_names_beside_points(
         )
 
 
-class Box(NamedTuple):
+class BoxInAxesShares(NamedTuple):
     """A rectangle on axes, in shares of their width and height."""
 
     left: float
@@ -383,7 +385,12 @@ class LabelPlace(NamedTuple):
 
 
 def place_label_beside_point_and_add_its_box(
-    taken_boxes: list[Box], x: float, y: float, width: float, height: float, distance: float
+    taken_boxes: list[BoxInAxesShares],
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    distance: float,
 ) -> LabelPlace:
     """Find a place for a name beside the mark at (x, y), where it overlaps none of `taken_boxes`,
     and add its box to them. All numbers are shares of the axes.
@@ -395,7 +402,7 @@ def place_label_beside_point_and_add_its_box(
     sides = (first_side, -first_side)
     for middle, side in itertools.product(list_candidate_heights(y, height / 4), sides):
         ends = (x + side * distance, x + side * (distance + width))
-        box = Box(min(ends), max(ends), middle - height / 2, middle + height / 2)
+        box = BoxInAxesShares(min(ends), max(ends), middle - height / 2, middle + height / 2)
         is_inside = box.low >= 0 and box.high <= 1
         if side != first_side:
             is_inside = is_inside and box.left >= 0 and box.right <= 1
@@ -413,7 +420,7 @@ def list_candidate_heights(preferred_height: float, step: float) -> list[float]:
     return heights
 
 
-def has_overlap(first_box: Box, second_box: Box) -> bool:
+def has_overlap(first_box: BoxInAxesShares, second_box: BoxInAxesShares) -> bool:
     """Whether two boxes have a point in common."""
     is_beside = first_box.right <= second_box.left or second_box.right <= first_box.left
     is_above_or_below = first_box.high <= second_box.low or second_box.high <= first_box.low

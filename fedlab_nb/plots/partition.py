@@ -20,7 +20,7 @@ from ..front.vocabulary import choose_words_for_clients_and_samples
 from .array_types import ClientClassCounts, CountPerClass, CountPerClient
 from .kit import AccuracyBars, describe_picture, draw_heat_map
 from .marks import attach_hover_text
-from .series import Series, select_series_with_results
+from .series import MethodResults, select_series_with_results
 from .style import (
     ACCENT,
     FAINT,
@@ -64,9 +64,9 @@ ABOUT = "Who holds what: a dot for each client and class, its area the number of
 
 
 class TitledBars(NamedTuple):
-    """Bars of accuracy beside a partition: one Series for each method, and their title."""
+    """Bars of accuracy beside a partition: one `MethodResults` for each method, and their title."""
 
-    series: Sequence[Series]
+    series: Sequence[MethodResults]
     title: str
 
 
@@ -74,7 +74,7 @@ class PartitionPicture:
     """The picture of a partition. `show` reuses the axes for another partition of the same shape."""
 
     _shape: tuple | None = None
-    _stored_rows: Sequence[Series] = ()
+    _stored_rows: Sequence[MethodResults] = ()
 
     def show(
         self,
@@ -89,7 +89,7 @@ class PartitionPicture:
 
         setting: the caption
         client, class_index: the client and the class to mark, if any
-        stored:  stored results to show beside it, one Series per method; their title says where they come from
+        stored:  stored results to show beside it, one `MethodResults` per method; their title says where they come from
         """
         counts, remarks = count_samples_of_all_clients(federation)
         names = list_quoted_class_names(federation.dataset)
@@ -124,7 +124,7 @@ class PartitionPicture:
         client_count: int,
         class_count: int,
         client_names: Sequence[str],
-        bar_rows: Sequence[Series],
+        bar_rows: Sequence[MethodResults],
         client_remarks: Sequence[str],
     ) -> None:
         """Build the axes: two for the partition, and one for bars if there are `bar_rows`."""

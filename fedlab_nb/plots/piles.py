@@ -18,7 +18,7 @@ from ..front.vocabulary import choose_words_for_clients_and_samples
 from .array_types import ByteImage, ByteImages, ColourPixels, SampleIndices, SampleLabels
 from .kit import AccuracyBars, describe_picture, exempt_from_dark_theme
 from .partition import describe_partition, make_partition_table
-from .series import Series
+from .series import MethodResults
 from .style import INK, QUIET, TITLE, Picture, drawing, list_class_colours
 from .words import (
     SettingCaption,
@@ -49,7 +49,7 @@ def draw_piles(
     images: ByteImages | None,
     *,
     setting: SettingCaption | str,
-    bar_rows: Sequence[Series] = (),
+    bar_rows: Sequence[MethodResults] = (),
     bars_title: str = "",
     client_accuracies: Sequence[float] = (),
 ) -> Picture:

@@ -44,7 +44,7 @@ CHROMA = 0.085
 
 
 @dataclass(frozen=True)
-class Square:
+class DecisionSquare:
     """One square.
 
     title, foot: the texts above and below it
@@ -72,7 +72,7 @@ class IslandCircle(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plane:
+class PlaneExtentAndCircles:
     """What all squares have in common.
 
     names:   the names of the classes
@@ -166,8 +166,8 @@ def compute_frame_height_inches(square_count: int, width_inches: float) -> float
 
 
 def draw_decision_regions(
-    squares: Sequence[Square],
-    plane: Plane,
+    squares: Sequence[DecisionSquare],
+    plane: PlaneExtentAndCircles,
     *,
     setting: SettingCaption | str,
     sentence: str,
@@ -217,8 +217,8 @@ def add_scaled_shapes(
 
 def draw_square_contents(
     ax: Axes,
-    squares: Sequence[Square],
-    plane: Plane,
+    squares: Sequence[DecisionSquare],
+    plane: PlaneExtentAndCircles,
     lower_left_corners_inches: Sequence[tuple[float, float]],
     side_inches: float,
 ) -> None:
@@ -252,8 +252,8 @@ def draw_square_contents(
 
 def draw_square_dots(
     ax: Axes,
-    squares: Sequence[Square],
-    plane: Plane,
+    squares: Sequence[DecisionSquare],
+    plane: PlaneExtentAndCircles,
     square_centres: Sequence[PlanePoint],
     side_inches: float,
 ) -> None:

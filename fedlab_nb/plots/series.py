@@ -1,4 +1,4 @@
-"""`Series`, the plain data from which pictures of results are drawn: one method under one setting,
+"""`MethodResults`, the plain data from which pictures of results are drawn: one method under one setting,
 over its seeds.
 """
 
@@ -29,7 +29,7 @@ class CurvePoint(TypedDict):
 
 
 @dataclass(frozen=True)
-class Series:
+class MethodResults:
     """The results of one method under one setting: one row or line of a picture.
 
     label:        the method's title
@@ -147,11 +147,11 @@ class Series:
         return get_method_look(self.method or self.label)
 
 
-def select_series_with_results(series: Sequence[Series]) -> list[Series]:
+def select_series_with_results(series: Sequence[MethodResults]) -> list[MethodResults]:
     """Select the series with at least one result."""
     return [s for s in series if s.accuracies]
 
 
-def join_setting_texts(series: Sequence[Series]) -> str:
+def join_setting_texts(series: Sequence[MethodResults]) -> str:
     """Join the settings that occur, each once, for alt texts."""
     return "; ".join(dict.fromkeys(str(s.setting) for s in series if s.setting)) or "no setting yet"

@@ -15,7 +15,7 @@ from .accuracy import describe_best_method
 from .identity import shorten_title
 from .kit import AccuracyBars, describe_picture, draw_lines_with_bands
 from .marks import attach_hover_text
-from .series import Series, select_series_with_results
+from .series import MethodResults, select_series_with_results
 from .style import (
     HALVES,
     INK,
@@ -39,17 +39,17 @@ from .words import (
 
 MAX_LINES = 8  # more lines cannot be told apart; the bars and the table show every method
 # {method's title: {stored α: {seed: accuracy 0–1}}}
-AccuraciesByAlpha = Mapping[str, Mapping[float, Mapping[int, float]]]
+AccuracyByTitleAlphaAndSeed = Mapping[str, Mapping[float, Mapping[int, float]]]
 
 
 class StoredPlot:
     """Bars at one stored α beside lines of accuracy against α; a vertical line marks the chosen α."""
 
-    _results: AccuraciesByAlpha | None = None
+    _results: AccuracyByTitleAlphaAndSeed | None = None
 
     def show(
         self,
-        results: AccuraciesByAlpha,
+        results: AccuracyByTitleAlphaAndSeed,
         *,
         chosen_alpha: float,
         stored_clients: int,
@@ -85,7 +85,9 @@ class StoredPlot:
         for title, by_alpha in results.items():
             accuracies = by_alpha.get(stored_alpha, {})
             is_bound = title in bound_names
-            rows.append(Series(title, setting=setting, accuracies=accuracies, bound=is_bound))
+            rows.append(
+                MethodResults(title, setting=setting, accuracies=accuracies, bound=is_bound)
+            )
         with LOCK:
             self._bars.update(rows, f"Stored: {stored_setting}")
             visible_alpha = min(max(chosen_alpha, self.alphas[0]), self.alphas[-1])
@@ -110,7 +112,7 @@ class StoredPlot:
                 ring, f"{title}, α = {stored_alpha:g}\n{100 * accuracy:.1f} %", method=title
             )
 
-    def _build_axes(self, results: AccuraciesByAlpha, chance: float | None) -> None:
+    def _build_axes(self, results: AccuracyByTitleAlphaAndSeed, chance: float | None) -> None:
         """Build the axes: bars on the left; on the right one line with its band per method."""
         bands: dict[str, dict[float, Band]] = {}
         for title, by_alpha in results.items():
@@ -129,7 +131,7 @@ class StoredPlot:
         with LOCK:
             self.figure = make_figure()
             left, right = self.figure.subplots(1, 2, width_ratios=[1.1, 1])
-            self._bars = AccuracyBars(left, [Series(title) for title in results], chance)
+            self._bars = AccuracyBars(left, [MethodResults(title) for title in results], chance)
             self._draw_lines(right, len(bands), chance)
 
     def _draw_lines(self, ax: Axes, method_count: int, chance: float | None) -> None:

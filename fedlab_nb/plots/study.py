@@ -16,7 +16,7 @@ from ..errors import UsageError, choose
 from ..studies.results import Results
 from ..studies.statistics import Band, compute_band, difference
 from .kit import describe_picture, draw_cost_points, draw_heat_map, draw_lines_with_bands
-from .series import Series
+from .series import MethodResults
 from .style import (
     PERCENT,
     QUIET,
@@ -183,7 +183,9 @@ def draw_accuracy_against_bytes(results: Results, *, setting: SettingCaption | s
     rows = []
     for method, accuracies in average_accuracy_by_method_and_seed(results).items():
         rows.append(
-            Series(method, accuracies=accuracies, up=bytes_up[method], down=bytes_down[method])
+            MethodResults(
+                method, accuracies=accuracies, up=bytes_up[method], down=bytes_down[method]
+            )
         )
     front = find_names_on_pareto_front(
         {s.name: BytesAndAccuracy(s.total_bytes, s.mean) for s in rows}

@@ -57,7 +57,7 @@ from ..errors import UsageError
 from ..files import write_file
 from ..studies.text_tables import format_html_table
 from ..value_types import WithBlock
-from .identity import Look, choose_distinct_looks, get_method_look  # noqa: F401
+from .identity import ColourMarkerLine, choose_distinct_looks, get_method_look  # noqa: F401
 from .marks import attach_tick_hover_texts
 from .words import (
     SYMBOL,
@@ -810,23 +810,23 @@ def draw_level_line(
 
 
 # --------------------------------------------------------------------------------------------------------------- lines
-class Line(NamedTuple):
+class LinePoints(NamedTuple):
     """The points of a line, as matplotlib takes them."""
 
     x: list[float]
     y: list[float]
 
 
-def average_lines_over_seeds(points_by_seed: Mapping[int, XYPoints]) -> Line:
+def average_lines_over_seeds(points_by_seed: Mapping[int, XYPoints]) -> LinePoints:
     """Average the lines `{seed: [(x, y), …]}` over the range of x that all seeds have. Lines are
     straight between their points.
     """
     lines = []
     for points in points_by_seed.values():
         if points:
-            lines.append(Line([x for x, _ in points], [y for _, y in points]))
+            lines.append(LinePoints([x for x, _ in points], [y for _, y in points]))
     if not lines:
-        return Line([], [])
+        return LinePoints([], [])
     low = max(line.x[0] for line in lines)
     high = min(line.x[-1] for line in lines)
     places = set[float]()
@@ -834,7 +834,7 @@ def average_lines_over_seeds(points_by_seed: Mapping[int, XYPoints]) -> Line:
         places.update(x for x in line.x if low <= x <= high)
     shared = sorted(places)
     values = [np.interp(shared, line.x, line.y) for line in lines]
-    return Line(shared, np.mean(values, axis=0).tolist())
+    return LinePoints(shared, np.mean(values, axis=0).tolist())
 
 
 def draw_seed_lines(
@@ -845,7 +845,7 @@ def draw_seed_lines(
     *,
     label: str = "",
     **mean_style: Any,
-) -> Line:
+) -> LinePoints:
     """Draw the mean of the lines `{seed: [(x, y), …]}`, and of several seeds each one as a thin
     line. Returns the mean.
 

@@ -10,7 +10,7 @@ from fedlab_nb.data import federate
 from fedlab_nb.live import page as static
 from fedlab_nb.live.page import SUMS
 from fedlab_nb.methods import METHODS, choose_method_label
-from fedlab_nb.plots import Series
+from fedlab_nb.plots import MethodResults
 from fedlab_nb.plots.accuracy import describe_best_method
 from fedlab_nb.plots.identity import shorten_title
 from fedlab_nb.plots.words import format_percent, format_percent_band
@@ -93,7 +93,9 @@ def test_alpha_by_keyboard_changes_texts_and_bars_to_the_nearest_stored_ones(ope
         assert (now == alpha) != (f"at α = {alpha:g}" in words)
         show_stored_results(page)
         rows = [
-            Series(shorten_title(choose_method_label(m)), accuracies=load_accuracies(m, alpha))
+            MethodResults(
+                shorten_title(choose_method_label(m)), accuracies=load_accuracies(m, alpha)
+            )
             for m in COLOURED_METHODS
         ]
         best = f"among the {len(COLOURED_METHODS)} methods in colour, {describe_best_method(rows)}"

@@ -19,7 +19,7 @@ from fedlab_nb.methods.ensemble import (
     blend_mean_and_product_of_probabilities,
     choose_best_client_of_each_cluster,
 )
-from fedlab_nb.panels.record import Row, Runs
+from fedlab_nb.panels.record import MethodRun, RunRecord
 from fedlab_nb.rng import generator
 from fedlab_nb.studies import compare, run
 from fedlab_nb.studies.engine import study
@@ -74,7 +74,7 @@ def test_comparisons_show_the_other_mean_as_well():
     accuracy_of_other_mean = outcome.report.others()["mean of probabilities"]
     assert f"mean of probabilities {accuracy_of_other_mean:.1%}" in format_outcome(outcome)
     assert "mean of" not in format_outcome(outcomes[1])
-    row = Row(
+    row = MethodRun(
         1,
         "ensemble",
         setting,
@@ -83,7 +83,7 @@ def test_comparisons_show_the_other_mean_as_well():
             result.settings.seed: result for result in outcomes if result.method == "ensemble"
         },
     )
-    chosen_mean, other_mean = Runs((row,), 1).list_series(includes_other_rules=True)
+    chosen_mean, other_mean = RunRecord((row,), 1).list_series(includes_other_rules=True)
     assert (
         other_mean.name == "mean of probabilities"
         and other_mean.accuracies[0] == accuracy_of_other_mean
@@ -92,7 +92,7 @@ def test_comparisons_show_the_other_mean_as_well():
         chosen_mean.name == "FedENS: mean of logits"
         and chosen_mean.accuracies[0] == outcome.accuracy
     )
-    assert len(Runs((row,), 1).list_series()) == 1
+    assert len(RunRecord((row,), 1).list_series()) == 1
     table = study(["ensemble", "fedavg"], **setting).table("markdown")
     assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == [
         "| FedENS: mean of logits", "| fedavg", "| mean of probabilities",

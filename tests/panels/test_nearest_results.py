@@ -11,7 +11,7 @@ from fedlab_nb.panels import nearest_results
 from fedlab_nb.panels.figures import add_stored_bands_to_series
 from fedlab_nb.panels.lab_view import PanelState
 from fedlab_nb.panels.nearest_results import find_nearest_results
-from fedlab_nb.panels.record import Row, Runs
+from fedlab_nb.panels.record import MethodRun, RunRecord
 from fedlab_nb.plots.accuracy import draw_accuracy
 from fedlab_nb.plots.kit import GHOST
 from fedlab_nb.plots.stored_curves import StoredPlot
@@ -94,8 +94,8 @@ def test_bands_are_those_of_the_table_and_only_of_this_setting():
 def test_the_stored_band_lies_behind_the_bar_of_its_method():
     """It is the band of the run's own setting, whatever the controls say now."""
     settings = {**SETTINGS, "seeds": 1}
-    row = Row(1, "fens", settings, 40, outcomes={0: make_outcome("fens", 0, settings)})
-    state = PanelState(runs=Runs((row,), 1), class_names=[str(c) for c in range(10)])
+    row = MethodRun(1, "fens", settings, 40, outcomes={0: make_outcome("fens", 0, settings)})
+    state = PanelState(runs=RunRecord((row,), 1), class_names=[str(c) for c in range(10)])
     (series,) = add_stored_bands_to_series(state.runs.list_series(), state)
     expected = find_nearest_results(["fens"], settings).get_bands_by_method()["fens"]
     assert series.stored == expected
@@ -114,8 +114,8 @@ def test_a_bar_without_a_stored_band_says_why():
     few_epochs = {**settings, "epochs": 5}
 
     def describe(settings):
-        row = Row(1, "fens", settings, 40, outcomes={0: make_outcome("fens", 0, settings)})
-        state = PanelState(runs=Runs((row,), 1), class_names=[str(c) for c in range(10)])
+        row = MethodRun(1, "fens", settings, 40, outcomes={0: make_outcome("fens", 0, settings)})
+        state = PanelState(runs=RunRecord((row,), 1), class_names=[str(c) for c in range(10)])
         (series,) = state.runs.list_series()
         rows = add_stored_bands_to_series(
             [series, replace(series, method="fens without weights")], state

@@ -15,7 +15,7 @@ from fedlab_nb.data import Edits, federate, load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.panels import playground, stage_data
 from fedlab_nb.panels.figures import draw_piles_and_results
-from fedlab_nb.panels.record import Row, Runs
+from fedlab_nb.panels.record import MethodRun, RunRecord
 from fedlab_nb.panels.stage_data import (
     collect_flights,
     describe_data_for_stage,
@@ -607,7 +607,7 @@ def test_flights_are_those_of_the_setting_s_own_seed(job):
     def make_row(run, method, seeds, **changes):
         settings = {**state, **changes}
         outcomes = {seed: make_outcome(method, seed, settings) for seed in seeds}
-        return Row(run, method, settings=settings, epochs=1, outcomes=outcomes)
+        return MethodRun(run, method, settings=settings, epochs=1, outcomes=outcomes)
 
     first = make_row(1, "fedavg", [4])
     newest = make_row(3, "fedavg", [4, 5])
@@ -621,16 +621,18 @@ def test_flights_are_those_of_the_setting_s_own_seed(job):
         make_row(3, "gauss", []),  # no result
     ]
     names = ["fedavg", "fens", "ensemble", "gauss", "afl"]
-    flights = collect_flights(Runs(tuple(rows), 3), names, state)
+    flights = collect_flights(RunRecord(tuple(rows), 3), names, state)
     assert list(flights) == ["fedavg"]
     legs = {leg["phase"]: leg for leg in flights["fedavg"]["legs"]}
     sent = 1000 + len("fedavg")
     assert legs["local models"]["bytes"] == [sent + 500, sent, sent]
-    assert collect_flights(Runs(tuple(rows), 3), names, {**state, "alpha": 0.5}).keys() == {"fens"}
+    assert collect_flights(RunRecord(tuple(rows), 3), names, {**state, "alpha": 0.5}).keys() == {
+        "fens"
+    }
     other_knob = make_row(4, "fedavg", [4], **{"fens.rounds": 9})  # of another method: the same run
-    flights = collect_flights(Runs((*rows, other_knob), 4), ["fedavg"], state)
+    flights = collect_flights(RunRecord((*rows, other_knob), 4), ["fedavg"], state)
     assert flights["fedavg"]["legs"][1]["bytes"] == [sent] * 3
-    assert collect_flights(Runs(), names, state) == {}
+    assert collect_flights(RunRecord(), names, state) == {}
 
 
 def test_the_still_has_the_samples_of_a_known_data_set_and_none_of_a_persons_own(

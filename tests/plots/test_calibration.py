@@ -4,7 +4,7 @@ import pytest
 
 from fedlab_nb import plots
 from fedlab_nb.plots.calibration import merge_bins_of_seeds
-from fedlab_nb.plots.series import Series
+from fedlab_nb.plots.series import MethodResults
 from fedlab_nb.training.calibration import BINS, Calibration
 
 
@@ -23,7 +23,7 @@ def make_series(label, share, *calibrations, **more):
     """A method with the accuracy `share` and a calibration for each seed."""
     by_seed = dict(enumerate(calibrations))
     accuracies = dict.fromkeys(range(max(1, len(calibrations))), share)
-    return Series(
+    return MethodResults(
         label, setting="digits, α = 0.1", accuracies=accuracies, calibration=by_seed, **more
     )
 

@@ -10,7 +10,7 @@ from fedlab_nb import plots
 from fedlab_nb.declared import read_toml
 from fedlab_nb.methods import METHODS, choose_method_label
 from fedlab_nb.methods.afl import OWN_FITS
-from fedlab_nb.plots import Series
+from fedlab_nb.plots import MethodResults
 from fedlab_nb.plots.identity import choose_distinct_looks, get_method_look, shorten_title
 from fedlab_nb.plots.race import RacePicture
 from fedlab_nb.plots.stored_curves import StoredPlot
@@ -32,7 +32,7 @@ def make_series(method, level=0.8):
         for p in (0.6, 1.0)
     ]
     title = choose_method_label(method)
-    return Series(
+    return MethodResults(
         title, accuracies={0: level}, up=1e3, down=1e3, curves=[curve], phases={"x": (1e3, 1e3)}
     )
 
@@ -81,7 +81,7 @@ def test_the_two_ensembles_are_never_drawn_alike():
     assert (
         pair
         == [get_method_look(shorten_title(name)) for name in labels]
-        == [Series(name).look for name in labels]
+        == [MethodResults(name).look for name in labels]
     )
     assert list(choose_distinct_looks(labels).values()) == pair
     assert other_look == get_method_look("ensemble")

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from fedlab_nb import plots
-from fedlab_nb.plots import Series, kit, render_picture_png
+from fedlab_nb.plots import MethodResults, kit, render_picture_png
 from fedlab_nb.plots.style import (
     PERCENT,
     draw_colour_bar,
@@ -16,15 +16,15 @@ from fedlab_nb.plots.style import (
 from fedlab_nb.plots.words import make_setting_caption
 
 ROWS = [
-    Series(
+    MethodResults(
         "FENS",
         accuracies={0: 0.8, 1: 0.9, 2: 0.8, 3: 0.9, 4: 0.85},
         up=4000,
         down=1000,
         method="fens",
     ),
-    Series("FedAvg", accuracies={0: 0.5}, up=1000, down=1000, method="fedavg", pinned=True),
-    Series("DENSE"),
+    MethodResults("FedAvg", accuracies={0: 0.5}, up=1000, down=1000, method="fedavg", pinned=True),
+    MethodResults("DENSE"),
 ]
 
 
@@ -71,11 +71,11 @@ def test_bars_have_a_dot_a_seed_a_band_and_a_number(ax):
     assert len(span_of_one_seed.get_xdata()) == 0
     assert read_texts(ax) == [ROWS[0].accuracy_text, "50", "…"]
     assert ROWS[0].accuracy_text.startswith("85 ± ")
-    bars.update([*ROWS[:2], Series("DENSE", accuracies={0: 0.7})], "Later")
+    bars.update([*ROWS[:2], MethodResults("DENSE", accuracies={0: 0.7})], "Later")
     assert ax.patches[2].get_width() == 0.7 and ax.get_title("left") == "Later"
     assert ax.get_xlabel() == kit.BARS
     series_of_few_seeds = [
-        Series("FENS", accuracies={seed: 0.8 + 0.02 * seed for seed in range(4)})
+        MethodResults("FENS", accuracies={seed: 0.8 + 0.02 * seed for seed in range(4)})
     ]
     bars_of_few_seeds = kit.AccuracyBars(ax, series_of_few_seeds)
     bars_of_few_seeds.update(series_of_few_seeds)
@@ -200,7 +200,7 @@ def test_names_of_points_stay_off_the_axis_of_a_narrow_picture():
     accuracies = {0: 0.4}
     rows = []
     for name, size in (("Fisher merging", 3e5), ("FedAvg", 2e4), ("RegMean", 1e6)):
-        rows.append(Series(name, accuracies=accuracies, up=size, down=size, phases=phases))
+        rows.append(MethodResults(name, accuracies=accuracies, up=size, down=size, phases=phases))
     with use_figure_size((4.2, 7.5)):
         figure = plots.draw_communication(rows).figure
         plots.render_picture_png(figure)
@@ -212,7 +212,7 @@ def test_names_of_points_stay_off_the_axis_of_a_narrow_picture():
 def test_a_line_of_bytes_is_at_the_height_of_its_phase():
     """A phase with both directions has one line above its name and one as far below it."""
     phases = {"initial model": (0, 1000), "local models": (2000, 0), "aggregator": (500, 600)}
-    row = Series("FENS", accuracies={0: 0.4}, up=2500, down=1600, phases=phases)
+    row = MethodResults("FENS", accuracies={0: 0.4}, up=2500, down=1600, phases=phases)
     ax = plots.draw_communication([row]).figure.axes[0]
     heights = {}
     for line in ax.lines:

@@ -20,7 +20,7 @@ from matplotlib.patches import Patch
 from matplotlib.text import Text
 
 from fedlab_nb import plots
-from fedlab_nb.plots import FeatureMap, PartitionPicture, Series
+from fedlab_nb.plots import FeatureMap, MethodResults, PartitionPicture
 from fedlab_nb.plots.accuracy import draw_seed_bars
 from fedlab_nb.plots.method_map import draw_method_map
 from fedlab_nb.plots.style import READABLE, compute_contrast_with_white, list_class_colours
@@ -45,7 +45,7 @@ def make_series(label="FENS", accuracies=None, **more):
         "per_client": {s: rng.uniform(0, 1, 4).tolist() for s in accuracies},
         **more,
     }  # fmt: skip
-    return Series(label, accuracies=accuracies, **values)
+    return MethodResults(label, accuracies=accuracies, **values)
 
 
 def draw_counts(clients=4, classes=10, seed=0):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedlab_nb.plots import Series
+from fedlab_nb.plots import MethodResults
 from fedlab_nb.plots.race import (
     STEPS,
     RacePicture,
@@ -21,15 +21,15 @@ def make_point(phase, sent, accuracy):
     return {"phase": phase, "progress": 0.5, "accuracy": accuracy, "bytes": sent}
 
 
-ONCE = Series(
+ONCE = MethodResults(
     "Once", setting="toy", accuracies={0: 0.6}, up=300, down=100,
     curves=[[make_point(LOCAL, 100, 0.2), make_point("fuse", 400, 0.5), make_point("end", 400, 0.6)]],
 )  # fmt: skip
-MANY = Series(
+MANY = MethodResults(
     "Many", setting="toy", accuracies={0: 0.9}, up=800, down=800,
     curves=[[make_point("rounds", 200 * (r + 1), 0.1 * (r + 2)) for r in range(8)]],
 )  # fmt: skip
-TINY = Series(
+TINY = MethodResults(
     "Tiny rounds", setting="toy", accuracies={0: 0.8}, up=500, down=300,
     curves=[[make_point(LOCAL, 100, 0.2), make_point("rule", 600, 0.7), make_point("rule", 800, 0.8)]],
 )  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 from fedlab_nb import plots
-from fedlab_nb.plots import FeatureMap, Series, words
+from fedlab_nb.plots import FeatureMap, MethodResults, words
 from fedlab_nb.plots.embed import compute_tsne_in_subprocess
 from fedlab_nb.plots.marks import get_marks_by_id
 from fedlab_nb.plots.style import use_figure_size
@@ -56,7 +56,7 @@ def test_numbers_in_words(formatted, text):
 
 @pytest.mark.parametrize("values", [(0.1, 1, 0.1, 0.9, 1), (0.5, 0.51, 0.52, 0.5, 0.5)])
 def test_the_ends_of_a_series_are_those_of_its_band_within_0_and_1(values):
-    series = Series("A", accuracies=dict(enumerate(values)))
+    series = MethodResults("A", accuracies=dict(enumerate(values)))
     low, high = scipy.stats.t.interval(
         0.95, len(values) - 1, np.mean(values), scipy.stats.sem(values)
     )
@@ -75,8 +75,8 @@ def test_verdicts_are_paired_by_seed_where_the_federation_is_the_same():
     )
     welch = scipy.stats.ttest_ind(best, second, equal_var=False).confidence_interval(0.95)
     rows = [
-        Series("A", setting="A", accuracies=dict(enumerate(best))),
-        Series("B", setting="B", accuracies=dict(enumerate(second))),
+        MethodResults("A", setting="A", accuracies=dict(enumerate(best))),
+        MethodResults("B", setting="B", accuracies=dict(enumerate(second))),
     ]
     behind = (
         f"B is 8 ± {50 * (welch.high - welch.low):.0f} points behind, which is within the noise"
@@ -89,7 +89,9 @@ def describe_best(*rows):
     series = []
     for name, accuracies in rows:
         accuracies = dict(enumerate(accuracies))
-        series.append(Series(name, setting="s", accuracies=accuracies, bound=name == "Local"))
+        series.append(
+            MethodResults(name, setting="s", accuracies=accuracies, bound=name == "Local")
+        )
     return plots.describe_best_method(series)
 
 
@@ -113,10 +115,10 @@ def test_verdicts_say_what_is_noise():
 
 
 def test_communication_compares_the_cheapest_with_the_most_expensive():
-    cheap = Series("A", accuracies={0: 0.5, 1: 0.6, 2: 0.4}, up=1000, down=1000)
-    noisy = Series("B", accuracies={0: 0.7, 1: 0.5, 2: 0.45}, up=4000, down=1000)
+    cheap = MethodResults("A", accuracies={0: 0.5, 1: 0.6, 2: 0.4}, up=1000, down=1000)
+    noisy = MethodResults("B", accuracies={0: 0.7, 1: 0.5, 2: 0.45}, up=4000, down=1000)
     # Seed by seed 9, 10 and 10 points below.
-    clear = Series("B", accuracies={0: 0.41, 1: 0.5, 2: 0.3}, up=4000, down=1000)
+    clear = MethodResults("B", accuracies={0: 0.41, 1: 0.5, 2: 0.3}, up=4000, down=1000)
     for dear, ending in (
         (noisy, "for 5 points more, which is within the noise."),
         (clear, "and gets 10 points less."),
@@ -125,13 +127,15 @@ def test_communication_compares_the_cheapest_with_the_most_expensive():
         assert sentence.startswith("A costs least, 1 kB")
         assert "2.5 times as much" in sentence
         assert ending in sentence
-    as_cheap, third = (Series(name, accuracies={0: 0.3}, up=1000, down=1000) for name in "CD")
+    as_cheap, third = (
+        MethodResults(name, accuracies={0: 0.3}, up=1000, down=1000) for name in "CD"
+    )
     for rows, beginning in (
         ([cheap, as_cheap, noisy], "A and C cost least"), ([cheap], "A costs 1 kB up and 1 kB down for all"),
         ([cheap, as_cheap, third, noisy], "A, C and D cost least"), ([cheap, as_cheap], "A and C cost the same"),
     ):  # fmt: skip
         assert plots.draw_communication(rows).sentence.startswith(beginning)
-    sums = Series("AFL", accuracies={0: 0.9}, up=1000, down=0)
+    sums = MethodResults("AFL", accuracies={0: 0.9}, up=1000, down=0)
     assert "1 kB up and nothing down" in plots.draw_communication([sums]).sentence
 
 

@@ -35,7 +35,7 @@ from ...methods import METHODS
 from ...models import build_first_network_from_text, choose_default_model, count_parameters
 from ...plots import Picture
 from ...plots.capstone import draw_noisy_class_counts, draw_tries_against_budget
-from ...plots.series import Series
+from ...plots.series import MethodResults
 from ...plots.words import format_client_letters, format_data_size, format_percent_band
 from ...rng import derive_stream_seed, make_numpy_generator
 from ...studies import compare
@@ -283,7 +283,7 @@ class Case:
         rows = []
         for result in self.record.tries:
             rows.append(
-                Series(
+                MethodResults(
                     result.method_title,
                     f"try {result.number}",
                     accuracies=result.validation,

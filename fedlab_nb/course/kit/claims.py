@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 from ...declared import ROOT, read_toml
 from ...plots import Picture
 from ...plots.accuracy import draw_accuracy_bars
-from ...plots.series import Series
+from ...plots.series import MethodResults
 from ...plots.words import format_count_and_noun, format_percent_band
 from ...studies import Outcome
 from ...studies.lesson_runs import SharedConditions, Variant, group_comparable_accuracies
@@ -392,7 +392,7 @@ def draw_bars_of_stored_figures(module_name: str, bars_name: str) -> Picture:
     series = []
     for figure, row in rows.items():
         series.append(
-            Series(
+            MethodResults(
                 setting=setting, accuracies=load_stored_figure_by_seed(module_name, figure), **row
             )
         )

@@ -8,7 +8,13 @@ import ipywidgets as widgets
 
 from ...methods.afl import SENSITIVITY
 from ...methods.parts.privacy import find_smallest_noise_sigma
-from ...panels import JobSteps, PanelState, PlannedRuns, make_caption_with_seeds, make_widget
+from ...panels import (
+    MethodAndArgumentsByName,
+    PanelState,
+    ProgressThenResult,
+    make_caption_with_seeds,
+    make_widget,
+)
 from ...plots import Picture, format_mean_percent
 from ...plots.study import draw_accuracy_lines_with_bands
 from ...plots.style import ACCENT, Look, get_method_look
@@ -48,14 +54,14 @@ class PrivacyBudgetView(ButtonView):
             value=1.0,
         )
 
-    def planned_runs(self, state: PanelState) -> PlannedRuns:
+    def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName:
         changes = {}
         for label, options in get_options_by_feature_kind(state).items():
             for epsilon in (*BUDGETS, NO_NOISE):
                 changes[format_run_name(label, epsilon)] = {"afl.epsilon": epsilon, **options}
         return plan_runs("afl", state.settings, changes)
 
-    def work(self, state: PanelState) -> JobSteps[PrivacyBudgetResults]:
+    def work(self, state: PanelState) -> ProgressThenResult[PrivacyBudgetResults]:
         """Run AFL with each ε and without noise, for both kinds of features."""
         runs = yield from run_planned_runs(self.planned_runs(state))
         by_features: dict[str, dict[float | None, dict[int, float]]] = {}

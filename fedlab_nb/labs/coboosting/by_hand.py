@@ -15,7 +15,7 @@ import numpy as np
 import traitlets
 
 from ...front.vocabulary import describe_classes_for_browser
-from ...panels import JobSteps, LabView, PanelState, make_widget
+from ...panels import LabView, PanelState, ProgressThenResult, make_widget
 from ...panels.stage_data import convert_to_hex_colour
 from ...plots import (
     Picture,
@@ -176,14 +176,14 @@ class WeightsByHandView(LabView):
             self._given = int(scene_values["count"])
             self.sliders.value = levels
 
-    def prepare(self, state: PanelState) -> JobSteps[Outcome]:
+    def prepare(self, state: PanelState) -> ProgressThenResult[Outcome]:
         """Run the plain ensemble of the same clients; its features are the clients' logits.
 
         This is quick, as the trained clients are cached.
         """
         return (yield from get_or_run_ensemble(state))
 
-    def work(self, state: PanelState) -> JobSteps[ClientWeights]:
+    def work(self, state: PanelState) -> ProgressThenResult[ClientWeights]:
         """Compute the weights `[M]` that Co-Boosting learns from real images."""
         name = "weights from real images"
         outcome = yield from rerun_with_method(state.outcome, "coboosting", REAL_OPTIONS, name)

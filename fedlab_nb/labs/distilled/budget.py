@@ -6,7 +6,13 @@ from typing import NamedTuple
 import ipywidgets as widgets
 
 from ...methods import choose_method_label
-from ...panels import JobSteps, PanelState, PlannedRuns, make_caption_with_seeds, make_widget
+from ...panels import (
+    MethodAndArgumentsByName,
+    PanelState,
+    ProgressThenResult,
+    make_caption_with_seeds,
+    make_widget,
+)
 from ...plots import Picture, format_data_size, format_mean_percent
 from ...plots.study import draw_accuracy_lines_with_bands
 from ...plots.style import INK, Look, get_method_look
@@ -59,11 +65,11 @@ class ImagesPerClassView(ButtonView):
             value=3,
         )
 
-    def planned_runs(self, state: PanelState) -> PlannedRuns:
+    def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName:
         changes = {format_run_name(m): {"distilled.per_class": m} for m in PER_CLASS}
         return plan_runs("distilled", state.settings, changes)
 
-    def work(self, state: PanelState) -> JobSteps[ImageBudgetResults]:
+    def work(self, state: PanelState) -> ProgressThenResult[ImageBudgetResults]:
         """Run the method with each m_c."""
         runs = yield from run_planned_runs(self.planned_runs(state))
         budgets = {m: make_image_budget_result(runs[format_run_name(m)]) for m in PER_CLASS}

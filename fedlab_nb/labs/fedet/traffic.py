@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import ipywidgets as widgets
 
-from ...panels import JobSteps, LabView, PanelState, PlannedRuns, make_widget
+from ...panels import LabView, MethodAndArgumentsByName, PanelState, ProgressThenResult, make_widget
 from ...plots import (
     Picture,
     build_table,
@@ -75,11 +75,11 @@ class TrafficView(LabView):
             readout_format=".0%",
         )
 
-    def work(self, state: PanelState) -> JobSteps[OutcomesByRun]:
+    def work(self, state: PanelState) -> ProgressThenResult[OutcomesByRun]:
         """Run FedAvg with the server's model, and with the clients' smallest one."""
         return (yield from run_planned_runs(self.planned_runs(state)))
 
-    def planned_runs(self, state: PanelState) -> PlannedRuns:
+    def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName:
         rounds, epochs = choose_fedavg_rounds_and_epochs(state.outcome)
         changes = {}
         for name, model in choose_fedavg_model_by_curve_label(state.outcome).items():

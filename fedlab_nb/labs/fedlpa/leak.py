@@ -18,7 +18,7 @@ from ...methods.fedlpa.client import (
     guess_client_classes_from_diagonal,
     measure_label_leak,
 )
-from ...panels import LabView, PanelState, SilentSteps, make_widget
+from ...panels import LabView, PanelState, PausesThenResult, make_widget
 from ...plots import (
     Picture,
     build_table,
@@ -80,7 +80,7 @@ class LabelLeakView(LabView):
             options=[(f"{noise:g}", noise) for noise in NOISES],
         )
 
-    def prepare(self, state: PanelState) -> SilentSteps["NoiseSweep"]:
+    def prepare(self, state: PanelState) -> PausesThenResult["NoiseSweep"]:
         return sweep_noises(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
@@ -124,7 +124,7 @@ class NoiseSweep(NamedTuple):
         return guesses
 
 
-def sweep_noises(outcome: Outcome) -> SilentSteps[NoiseSweep]:
+def sweep_noises(outcome: Outcome) -> PausesThenResult[NoiseSweep]:
     """Measure every noise, on average over its draws. `NoiseSweep.sent` has the numbers of the
     first.
     """

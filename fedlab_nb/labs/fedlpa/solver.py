@@ -11,7 +11,7 @@ from ipywidgets import Dropdown
 
 from ...errors import RunError
 from ...methods.fedlpa import FedLPA
-from ...panels import JobSteps, LabView, PanelState, make_widget
+from ...panels import LabView, PanelState, ProgressThenResult, make_widget
 from ...plots import (
     Picture,
     add_legend,
@@ -85,7 +85,7 @@ class SolverView(LabView):
             value=1000,
         )
 
-    def work(self, state: PanelState) -> JobSteps["Solutions"]:
+    def work(self, state: PanelState) -> ProgressThenResult["Solutions"]:
         """Solve the systems of the run's uploads with all three solvers."""
         if state.outcome is None:
             raise RunError("There is no finished run yet; press Run first.")
@@ -126,7 +126,7 @@ class Solutions(NamedTuple):
 
 def solve_with_three_solvers(
     outcome: Outcome, damping: float, gradient_steps: int
-) -> JobSteps[Solutions]:
+) -> ProgressThenResult[Solutions]:
     """Solve the systems of the run's uploads with all three solvers; gradient descent makes
     `gradient_steps`.
     """

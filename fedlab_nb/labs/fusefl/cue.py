@@ -16,7 +16,13 @@ from torch import Tensor
 from ...data import Dataset
 from ...data.cues import CUES
 from ...methods import METHODS
-from ...panels import JobSteps, LabView, PanelState, make_widget, set_menu_options_and_keep_choice
+from ...panels import (
+    LabView,
+    PanelState,
+    ProgressThenResult,
+    make_widget,
+    set_menu_options_and_keep_choice,
+)
 from ...plots import (
     Picture,
     TableRows,
@@ -85,7 +91,7 @@ class CueAccuracyView(LabView):
             self.test, [(TESTS[name], name) for name in state.prepared.outside], "clean"
         )
 
-    def prepare(self, state: PanelState) -> JobSteps["CueResults"]:
+    def prepare(self, state: PanelState) -> ProgressThenResult["CueResults"]:
         """Measure each client of the plain ensemble, all trained alone, and every method of the
         run.
         """

@@ -43,7 +43,7 @@ from torch.nn import functional as F
 from ...errors import UsageError
 from ...methods.fusefl.network import FusedNetwork
 from ...models.build import make_initialised_layer
-from ...panels import JobSteps, LabView, PanelState, make_widget
+from ...panels import LabView, PanelState, ProgressThenResult, make_widget
 from ...plots import (
     Picture,
     TableRows,
@@ -53,7 +53,7 @@ from ...plots import (
     dress,
     format_percent,
 )
-from ...plots.identity import Look
+from ...plots.identity import ColourMarkerLine
 from ...plots.kit import draw_lines_with_bands
 from ...plots.style import ACCENT, SECOND, draw_end_labels, limit_tick_count, set_percent_axis
 from ...plots.words import SettingCaption, format_client_for_sentence
@@ -179,7 +179,7 @@ class ProbesView(LabView):
             options=[(measure.name, key) for key, measure in MEASURES.items()],
         )
 
-    def prepare(self, state: PanelState) -> JobSteps["ProbeResults"]:
+    def prepare(self, state: PanelState) -> ProgressThenResult["ProbeResults"]:
         """Compute the `ProbeResults` of the run and of the same federation without fusing."""
         outcome = state.outcome
         isolated = outcome
@@ -453,7 +453,7 @@ def draw_probe_curves(
     shown_measure = MEASURES[measure]
     layers = list(range(1, len(results.isolated) + 1))
     curves: dict[str, ProbeCurve] = {}
-    looks: dict[str, Look] = {}
+    looks: dict[str, ColourMarkerLine] = {}
     for kind, readings, reading_layers, colour in (
         ("isolated", results.isolated, layers, ACCENT),
         ("fused", results.fused, results.last_layers, SECOND),
@@ -461,7 +461,9 @@ def draw_probe_curves(
         kind_curves = make_probe_curves(readings, reading_layers, measure, client, results.setting)
         for curve_name, curve in kind_curves.items():
             curves[f"{kind}, {curve_name}"] = curve
-            looks[f"{kind}, {curve_name}"] = Look(colour, *MARKERS.get(curve_name, SELECTED_MARKER))
+            looks[f"{kind}, {curve_name}"] = ColourMarkerLine(
+                colour, *MARKERS.get(curve_name, SELECTED_MARKER)
+            )
     with drawing() as (figure, ax):
         dress(ax, title=shown_measure.title, x="layer, from the image upwards", grid="y")
         ax.set_xlim(0.7, len(layers) + 0.3)

@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...methods.gauss import HEADS, TRAINED
-from ...panels import JobSteps, PanelState, PlannedRuns, make_caption_with_seeds
+from ...panels import (
+    MethodAndArgumentsByName,
+    PanelState,
+    ProgressThenResult,
+    make_caption_with_seeds,
+)
 from ...plots import (
+    MethodResults,
     Picture,
-    Series,
     build_table,
     describe_picture,
     drawing,
@@ -38,9 +43,9 @@ OTHER_KNOBS = ("head", "shrinkage")  # the knob that is varied, and one that Fed
 
 
 class HeadResults(NamedTuple):
-    """What is drawn: a Series for each head, and the setting in words."""
+    """What is drawn: a `MethodResults` for each head, and the setting in words."""
 
-    series: list[Series]
+    series: list[MethodResults]
     setting: SettingCaption | str
 
 
@@ -56,7 +61,7 @@ class HeadsView(ButtonView):
         "the controls describe."
     )
 
-    def planned_runs(self, state: PanelState) -> PlannedRuns:
+    def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName:
         heads = {HEAD_NAMES[head]: {"gauss.head": head} for head in (*HEADS, *TRAINED)}
         mixtures = {name: {"fedpft.covariance": kind} for kind, name in MIXTURES.items()}
         return {
@@ -68,7 +73,7 @@ class HeadsView(ButtonView):
             ),
         }
 
-    def work(self, state: PanelState) -> JobSteps[HeadResults]:
+    def work(self, state: PanelState) -> ProgressThenResult[HeadResults]:
         """Run every head, and FedPFT with every kind of covariance."""
         planned = self.planned_runs(state)
         runs = yield from run_planned_runs(planned)
@@ -99,7 +104,7 @@ def select_settings_without_head_knobs(
     return shared
 
 
-def draw_head_accuracies(series: Sequence[Series], setting: SettingCaption | str) -> Picture:
+def draw_head_accuracies(series: Sequence[MethodResults], setting: SettingCaption | str) -> Picture:
     """Draw a point for each classifier. `up` of a series is the mean number of bytes of a client."""
     lowest = min(min(row.accuracies.values()) for row in series)
     with drawing() as (figure, ax):

@@ -11,7 +11,12 @@ import ipywidgets as widgets
 import torch
 
 from ...plots import Picture
-from ...plots.plane import IslandCircle, Plane, Square, draw_decision_regions
+from ...plots.plane import (
+    DecisionSquare,
+    IslandCircle,
+    PlaneExtentAndCircles,
+    draw_decision_regions,
+)
 from ...plots.words import (
     format_client_letters,
     format_count_and_noun,
@@ -64,7 +69,7 @@ def draw_toy_federation(toy: ToyFederation) -> Picture:
     start = "own starts" if toy.start == "own" else f"{toy.start} start"
     return draw_decision_regions(
         [*clients, *averages],
-        Plane(CLASSES, EDGE, list_island_circles()),
+        PlaneExtentAndCircles(CLASSES, EDGE, list_island_circles()),
         setting=f"α = {toy.alpha:g}, seed {toy.seed}, {start}; {format_count_and_noun(CLIENTS, 'client')}, "
         f"classes {join_with_and(CLASSES)}",
         sentence=describe_toy_accuracies(toy, averages),
@@ -81,12 +86,12 @@ def list_island_circles() -> list[IslandCircle]:
     return circles
 
 
-def make_square_table_row(square: Square) -> dict[str, str]:
+def make_square_table_row(square: DecisionSquare) -> dict[str, str]:
     """The square's row of the table."""
     return {"picture": square.title, "right": square.foot.removesuffix(" right")}
 
 
-def make_client_plane_square(toy: ToyFederation, client: int) -> Square:
+def make_client_plane_square(toy: ToyFederation, client: int) -> DecisionSquare:
     """The square of a client, with the points that it trains on."""
     x, y = toy.shards[client]
     held = []
@@ -106,15 +111,15 @@ def make_client_plane_square(toy: ToyFederation, client: int) -> Square:
 
 def make_plane_square(
     toy: ToyFederation, title: str, predictor: Predictor, remark: str = "", **dot_fields: object
-) -> Square:
+) -> DecisionSquare:
     """What a predictor says at each place of the grid."""
     right = f"{format_percent(toy.measure_test_accuracy(predictor))} right"
     scores = predictor(make_plane_grid()).unflatten(0, (GRID, GRID))
     words = f"{title}\n{right} of the test points{remark}"
-    return Square(title, right, words, scores.numpy(), **dot_fields)
+    return DecisionSquare(title, right, words, scores.numpy(), **dot_fields)
 
 
-def describe_toy_accuracies(toy: ToyFederation, averages: Sequence[Square]) -> str:
+def describe_toy_accuracies(toy: ToyFederation, averages: Sequence[DecisionSquare]) -> str:
     """Who holds how many classes, and how often each predictor is right."""
     names = [format_client_letters(k) for k in range(CLIENTS)]
     classes = []
