@@ -60,7 +60,7 @@ class KnobControls:
         self.rest = make_widget(widgets.VBox, "fl-knobs", children=other_controls)
 
     @property
-    def value_by_knob(self) -> dict[str, KnobValue]:
+    def value_by_plain_knob_name(self) -> dict[str, KnobValue]:
         """The values of all knobs, by their plain names, such as "rounds"."""
         values = {}
         for name, control in self.controls.items():
@@ -69,24 +69,26 @@ class KnobControls:
         return values
 
     @property
-    def changed_settings(self) -> dict[str, SettingValue]:
+    def non_default_settings(self) -> dict[str, SettingValue]:
         """The values that are not the default, by qualified names, such as "fens.rounds"."""
         changed = {}
-        for name, value in self.value_by_knob.items():
+        for name, value in self.value_by_plain_knob_name.items():
             if value != self.knobs[name].default:
                 changed[f"{self.method}.{name}"] = value
         return changed
 
-    def set_knob(self, knob_name: str, value: SettingValue) -> None:
-        """Set a knob by its name, plain or qualified."""
-        knob_name = choose(
-            f"setting of {self.method}", knob_name.removeprefix(f"{self.method}."), self.knobs
-        )
-        self.controls[knob_name].value = self.knobs[knob_name].convert_and_check(self.method, value)
+    def set_knob(self, plain_or_qualified_name: str, value: SettingValue) -> None:
+        """Set a knob by its name, "rounds" or "fens.rounds".
 
-    def has_knob(self, knob_name: str) -> bool:
+        UsageError for a name that no knob has, and for a value that it does not take.
+        """
+        plain_name = plain_or_qualified_name.removeprefix(f"{self.method}.")
+        name = choose(f"setting of {self.method}", plain_name, self.knobs)
+        self.controls[name].value = self.knobs[name].convert_and_check(self.method, value)
+
+    def has_knob(self, plain_or_qualified_name: str) -> bool:
         """Whether the method has a knob of this name, plain or qualified."""
-        return knob_name.removeprefix(f"{self.method}.") in self.knobs
+        return plain_or_qualified_name.removeprefix(f"{self.method}.") in self.knobs
 
     def __getitem__(self, name: str) -> widgets.Widget:
         return self.controls[name.removeprefix(f"{self.method}.")]
@@ -104,7 +106,7 @@ def make_knob_control(knob: Knob, method_title: str = "") -> widgets.Widget:
         return widgets.Combobox(options=("auto", *MENU), continuous_update=False, **same)
     if knob.options:
         return widgets.Dropdown(
-            options=[(format_option_name(value), value) for value in knob.options], **same
+            options=[(format_knob_option_for_menu(value), value) for value in knob.options], **same
         )
     if isinstance(knob.default, bool):
         return widgets.Checkbox(indent=False, **{**same, "style": {}})
@@ -114,7 +116,7 @@ def make_knob_control(knob: Knob, method_title: str = "") -> widgets.Widget:
     high = HUGE if knob.high is None else knob.high
     if isinstance(knob.default, int):
         return make_whole_number_control(knob, int(low), int(high), same)
-    if high - low <= 2 and not knob.log and can_slider_stand_at(knob.default, low):
+    if high - low <= 2 and not knob.log and is_on_step_of_knob_slider(knob.default, low):
         return FineSlider(min=low, max=high, step=STEP, readout_format=".3g", **same)
     return widgets.BoundedFloatText(min=low, max=high, step=None, **same)
 
@@ -134,12 +136,12 @@ def make_whole_number_control(
     return widgets.BoundedIntText(min=lowest, max=highest, **widget_traits)
 
 
-def format_option_name(option: str) -> str:
+def format_knob_option_for_menu(option: str) -> str:
     """Format an option of a knob for a menu: "per_class" -> "per class"."""
     return read_toml("panels/options.toml").get(option, option.replace("_", " "))
 
 
-def can_slider_stand_at(value: float, slider_minimum: float) -> bool:
+def is_on_step_of_knob_slider(value: float, slider_minimum: float) -> bool:
     """Whether `value` is a whole number of STEPs from `slider_minimum`; a browser moves a slider to such a value."""
     steps = (value - slider_minimum) / STEP
     return abs(steps - round(steps)) < 1e-9
@@ -166,7 +168,7 @@ class MethodChooser:
             box = widgets.Checkbox(
                 False, description=info.title, indent=False, tooltip=help, style=shared_style
             )
-            box.observe(lambda _: self._show_method_chips(), "value")
+            box.observe(lambda _: self._show_chips_of_chosen_methods(), "value")
             self.boxes[name] = box
         self.groups = group_methods_by_kind(self.boxes)
         self.headings = {
@@ -191,7 +193,7 @@ class MethodChooser:
         self.widget = make_widget(
             widgets.VBox, "fl-choice", children=[self.chips, self.filter, self.list]
         )
-        self.filter.observe(lambda _: self._filter_method_list(), "value")
+        self.filter.observe(lambda _: self._show_methods_that_match_filter(), "value")
         self.add.observe(
             lambda change: show_widgets_if(change["new"], self.filter, self.list), "value"
         )
@@ -209,14 +211,14 @@ class MethodChooser:
         for name, box in self.boxes.items():
             box.value = name in chosen
 
-    def _remove_method(self, method_name: str) -> None:
+    def _unselect_method(self, method_name: str) -> None:
         self.boxes[method_name].value = False
         self.add.focus()  # the chip that had the focus is gone
 
-    def _show_method_chips(self) -> None:
-        self.chips.children = [*(self._get_chip(name) for name in self.value), self.add]
+    def _show_chips_of_chosen_methods(self) -> None:
+        self.chips.children = [*(self._get_or_make_chip(name) for name in self.value), self.add]
 
-    def _get_chip(self, method_name: str) -> widgets.Button:
+    def _get_or_make_chip(self, method_name: str) -> widgets.Button:
         """The chip of a method, made when the method is first chosen."""
         if method_name not in self._chips:
             title = METHODS[method_name].info.title
@@ -226,11 +228,11 @@ class MethodChooser:
                 label=CHIPS.get(method_name, title),
                 help=f"Remove {title}",
             )
-            chip.on_click(lambda _: self._remove_method(method_name))
+            chip.on_click(lambda _: self._unselect_method(method_name))
             self._chips[method_name] = chip
         return self._chips[method_name]
 
-    def _filter_method_list(self) -> None:
+    def _show_methods_that_match_filter(self) -> None:
         """Show the methods that have the field's text in their title, name, group or paper."""
         text = self.filter.value.strip().lower()
         for title, names in self.groups.items():
@@ -258,9 +260,9 @@ class PoisonControls:
         )  # fmt: skip
         self.row = make_widget(widgets.HBox, "fl-poison", children=[self.kind, self.count])
         self.factor = ""
-        self.kind.observe(lambda _: self._enable_or_disable_poisoned_client_count(), "value")
+        self.kind.observe(lambda _: self._disable_count_if_nobody_is_poisoned(), "value")
 
-    def _enable_or_disable_poisoned_client_count(self) -> None:
+    def _disable_count_if_nobody_is_poisoned(self) -> None:
         self.count.disabled = self.kind.value == NO_POISON
 
     def set_client_count(self, client_count: int) -> None:

@@ -59,7 +59,7 @@ class FileCard:
         sentences = [format_headline(dataset), *describe_classes(dataset)]
         self.summary.value = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
         is_table = schema is not None and bool(schema.names)
-        self._show_columns(list_column_rows(schema) if is_table and schema else [])
+        self._show_column_menus(list_column_rows(schema) if is_table and schema else [])
         table = first_rows(dataset)
         details = [f"<p>{escape(dataset.note)}</p>"]
         if table:
@@ -68,8 +68,8 @@ class FileCard:
         self.rows.value = f"<details><summary>{title}</summary>{''.join(details)}</details>"
         show_widgets_if(True, self.widget)
 
-    def _show_columns(self, rows: Sequence[ColumnRow]) -> None:
-        """A menu for each column, with the reason of the guess as its tooltip."""
+    def _show_column_menus(self, rows: Sequence[ColumnRow]) -> None:
+        """Show a menu for each column, with the reason of the guess as its tooltip."""
         for menu in self.menus.values():
             menu.close()
         self.menus = {}
@@ -99,7 +99,7 @@ class FileCard:
         if not self._handler_pause.is_on:
             self.on_choice(column_name, kind_or_role)
 
-    def make_path_with_choice(self, column_name: str, kind_or_role: str) -> str:
+    def make_path_with_choice_or_reset_menu(self, column_name: str, kind_or_role: str) -> str:
         """Return the path on which `column_name` is what `kind_or_role` says. UsageError if that cannot be; the
         menu then shows again what it showed before."""
         assert self._schema is not None
@@ -122,7 +122,7 @@ def find_kind_or_role(schema: InputSchema, column_name: str) -> str:
 def make_path_with_column_choice(
     path: str, schema: InputSchema, column_name: str, kind_or_role: str
 ) -> str:
-    """The path of a table with the options that make `column_name` what `kind_or_role` says: a kind or a role.
+    """Make the path of a table with the options by which `column_name` is what `kind_or_role` says: a kind or a role.
 
     UsageError if the label's own column would be left without another one.
     """

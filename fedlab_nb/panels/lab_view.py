@@ -27,7 +27,7 @@ from ..studies.cost import Cost, estimate_cost
 from ..studies.experiment import Event
 from ..studies.outcome import Outcome
 from ..value_types import SettingsByName, SettingValue
-from .nearest_results import NearestStoredResults, find_nearest_results
+from .nearest_results import NearestStoredResults, find_nearest_stored_results
 from .record import MethodRun, RunRecord
 
 READY = ("always", "data", "live", "run")
@@ -157,8 +157,8 @@ class PanelState:
             worked_setting=state.worked_setting,
         )
 
-    def change_view_state(self, view_name: str, **changes: Any) -> Mapping[str, ViewState]:
-        """Return `view_states` with changes for one view."""
+    def make_changed_view_states(self, view_name: str, **changes: Any) -> Mapping[str, ViewState]:
+        """Return a copy of `view_states` with changes of one view; this state stays as it is."""
         return {
             **self.view_states,
             view_name: replace(self.view_states.get(view_name, ViewState()), **changes),
@@ -181,7 +181,7 @@ def derive_next_state(state: PanelState, **changes: Any) -> PanelState:
     """Make the state after `changes`, with all fields that follow from them."""
     new = replace(state, **changes)
     current = new.runs.current_rows
-    row = new.runs.find_row(new.method) if new.method else None
+    row = new.runs.find_current_row(new.method) if new.method else None
     outcomes = {} if row is None else row.outcomes
     outcome = next(iter(outcomes.values()), None)
     report = new.report
@@ -199,7 +199,7 @@ def derive_next_state(state: PanelState, **changes: Any) -> PanelState:
         class_names = tuple(new.federation.dataset.class_names)
     stored = None
     if new.shows_stored and new.federation is not None:
-        stored = find_nearest_results(new.methods, new.settings)
+        stored = find_nearest_stored_results(new.methods, new.settings)
     return replace(
         new,
         number=new.runs.number,
@@ -347,8 +347,8 @@ class LabView:
         """Plan the runs that the button makes; None if they are not known beforehand. If they take very little time,
         opening the view presses the button."""
 
-    def take(self, scene_values: Mapping[str, Any]) -> None:
-        """Put what a person has set in the scene into the view's own controls."""
+    def adopt_values_set_in_browser_scene(self, scene_values: Mapping[str, Any]) -> None:
+        """Put what a person has set in the scene, which the browser draws, into the view's own controls."""
 
     def draw(self, state: PanelState) -> Picture:
         raise NotImplementedError

@@ -77,8 +77,8 @@ class PartitionEditor:
             width=130,
             continuous_update=False,
         )
-        self.undo = make_button("Undo", "Undo the last change by hand", self._undo_edit)
-        self.reset = make_button("Back to α", "Undo all changes by hand", self._reset_edits)
+        self.undo = make_button("Undo", "Undo the last change by hand", self._undo_last_edit)
+        self.reset = make_button("Back to α", "Undo all changes by hand", self._remove_all_edits)
         self.name.observe(lambda change: self._rename_selected_client(change["new"]), "value")
         self._client_parts = (self.give, self.to, self.empty, self.double, self.name)
         children = [*self._client_parts, self.undo, self.reset]
@@ -90,19 +90,31 @@ class PartitionEditor:
         return Edits.parse(self._controls.hidden_settings.get("moves", ""))
 
     # ------------------------------------------------------------------------------------------ changes
-    def move_samples(self, client: int, label: int | None, receiver: int | None) -> None:
-        """A client's samples of a class (None: all) go to another client (None: to nobody)."""
+    def move_samples(
+        self,
+        client_index: int,
+        class_index_or_all: int | None,
+        receiver_index_or_nobody: int | None,
+    ) -> None:
+        """Move a client's samples of a class to another client.
+
+        class_index_or_all: None moves all samples of the client
+        receiver_index_or_nobody: None moves them to nobody
+        """
         ids = self.state.federation.ids
-        if not self._count_movable_samples(client, label):
-            who = format_client_letters(ids[client])
+        if not self._count_movable_samples(client_index, class_index_or_all):
+            who = format_client_letters(ids[client_index])
             self._warn(f"Client {who} keeps its last sample: every client of a run needs one.")
             return
-        target = None if receiver is None else ids[receiver]
-        is_looked_at = (client, label) == (self.state.client, self.state.class_index)
-        if receiver is not None and label is not None and is_looked_at:
+        target = None if receiver_index_or_nobody is None else ids[receiver_index_or_nobody]
+        is_looked_at = (client_index, class_index_or_all) == (
+            self.state.client,
+            self.state.class_index,
+        )
+        if receiver_index_or_nobody is not None and class_index_or_all is not None and is_looked_at:
             with self._handler_pause:  # the same samples stay in sight
-                self._views.client.value = receiver
-        self._add_edit(client, label=label, to=target)
+                self._views.client.value = receiver_index_or_nobody
+        self._add_edit(client_index, label=class_index_or_all, to=target)
 
     def _move_selected_samples(self) -> None:
         self.move_samples(self.state.client, self.state.class_index, self.to.value)
@@ -120,23 +132,23 @@ class PartitionEditor:
             self._views.dirty.add("partition")
             self._add_edit(self.state.client, name=name)
 
-    def _undo_edit(self) -> None:
+    def _undo_last_edit(self) -> None:
         self._write_edits(self.edits.changes[:-1])
 
-    def _reset_edits(self) -> None:
+    def _remove_all_edits(self) -> None:
         self._write_edits(())
 
-    def _count_movable_samples(self, client: int, label: int | None) -> int:
-        """Count the samples of a class (None: of all classes) that a client can give away."""
+    def _count_movable_samples(self, client: int, class_index_or_all: int | None) -> int:
+        """Count the samples of a class (None: of all classes) that a client can give away; it keeps one sample."""
         row = self.state.federation.label_counts[client]
         total = int(row.sum())
-        count = total if label is None else int(row[label])
+        count = total if class_index_or_all is None else int(row[class_index_or_all])
         if count == total:
             return count - 1
         return count
 
     def _add_edit(self, client: int, **edit_fields: Any) -> None:
-        """One more change of a client's samples or name. Edits count clients as if none were absent."""
+        """Add a change of a client's samples or name. Edits count clients as if none were absent."""
         edit = Edit(self.state.federation.ids[client], **edit_fields)
         self._write_edits((*self.edits.changes, edit))
 
@@ -202,7 +214,7 @@ class PartitionEditor:
             "samples",
             lambda: make_samples_html(state.federation, *place),
             lambda text: setattr(self.samples, "value", text),
-            is_urgent=not is_same_place,
+            runs_at_once_in_caller=not is_same_place,
         )
 
 
@@ -213,8 +225,9 @@ def make_button(button_text: str, help: str, on_click: Callable[[], None]) -> wi
 
 
 def make_samples_html(federation: Federation, client: int, class_index: int) -> str:
-    """The first MAX_SAMPLES samples of a class that a client holds, as small images in a row; rows of features are
-    only counted.
+    """Make HTML with the first MAX_SAMPLES samples of a class that a client holds, as small images in a row.
+
+    Rows of features are only counted.
     """
     dataset = federation.dataset
     rows = federation.shards[client]
@@ -227,12 +240,14 @@ def make_samples_html(federation: Federation, client: int, class_index: int) -> 
         return make_paragraph_html(f"{about}. A sample is a row of {numbers}, without a picture.")
     if len(rows) > MAX_SAMPLES:
         about += f", the first {MAX_SAMPLES} of them"
-    tiles = "".join(make_tile_html(image) for image in dataset.x_train[rows[:MAX_SAMPLES]].numpy())
+    tiles = "".join(
+        make_sample_image_html(image) for image in dataset.x_train[rows[:MAX_SAMPLES]].numpy()
+    )
     return f'<div role="img" aria-label="{html.escape(about)}">{tiles}</div>{make_paragraph_html(about)}'
 
 
-def make_tile_html(sample: SampleArray) -> str:
-    """One sample as an HTML image: ink is dark on a light page, and light on a dark one, if it has no colours."""
+def make_sample_image_html(sample: SampleArray) -> str:
+    """Make a sample an HTML image. Without colours its ink is dark on a light page, and light on a dark one."""
     pixels = render_tile_pixels(sample)
     is_grey = pixels.shape[2] == 1
     shades = 1 - pixels if is_grey else pixels

@@ -106,11 +106,11 @@ class MethodRun:
         others = [f"{name} = {value}" for name, value in settings.items()]
         return make_setting_caption(self.settings, f"{self.epochs} local epochs", *others)
 
-    def compute_mean_over_seeds(self, field_name: str) -> float:
-        """The mean over seeds of a number of the outcomes, such as "bytes_up"."""
-        return mean(getattr(outcome, field_name) for outcome in self.outcomes.values())
+    def compute_mean_over_seeds(self, outcome_field_name: str) -> float:
+        """Compute the mean over seeds of a number of the outcomes, such as "bytes_up"."""
+        return mean(getattr(outcome, outcome_field_name) for outcome in self.outcomes.values())
 
-    def drop_models(self) -> MethodRun:
+    def copy_without_models(self) -> MethodRun:
         """Return the row without the models of its outcomes, and without features that no picture
         shows. They are computed again when somebody asks for them."""
         first_seed = next(iter(self.outcomes), None)
@@ -142,7 +142,7 @@ class RunRecord:
     rows: tuple[MethodRun, ...] = ()
     number: int = 0
 
-    def start_run(self, state: RunPlan, follows_hand: bool = False) -> RunRecord:
+    def add_rows_of_new_run(self, state: RunPlan, follows_hand: bool = False) -> RunRecord:
         """Add the rows of a new run, which are empty until its results come.
 
         Earlier rows without a result are dropped. The others lose their models, which would take
@@ -152,7 +152,7 @@ class RunRecord:
         follows_hand: see `MethodRun`
         """
         number = self.number + 1
-        rows = [row.drop_models() for row in self._rows_with_results]
+        rows = [row.copy_without_models() for row in self._rows_with_results]
         for method in state.methods:
             row = MethodRun(
                 number,
@@ -170,12 +170,12 @@ class RunRecord:
         rows = [new_row if row is old_row else row for row in self.rows]
         return replace(self, rows=tuple(rows))
 
-    def pin_row(self, key: RunAndMethod, is_pinned: bool) -> RunRecord:
-        """Pin the row of this key, or unpin it."""
+    def copy_with_row_pinned(self, key: RunAndMethod, is_pinned: bool) -> RunRecord:
+        """Return a copy in which the row of this key is pinned, or not."""
         rows = [replace(row, pinned=is_pinned) if row.key == key else row for row in self.rows]
         return replace(self, rows=tuple(rows))
 
-    def end_run(self) -> RunRecord:
+    def tidy_after_run(self) -> RunRecord:
         """Tidy the rows after the present run has ended.
 
         Rows without a result or an error are dropped. If the run has no other rows, the run before
@@ -206,8 +206,8 @@ class RunRecord:
     def _rows_with_results(self) -> tuple[MethodRun, ...]:
         return tuple(row for row in self.rows if row.outcomes or row.error)
 
-    def find_row(self, method_name: str) -> MethodRun | None:
-        """The present run's row of `method_name`; None if it has none."""
+    def find_current_row(self, method_name: str) -> MethodRun | None:
+        """Find the present run's row of `method_name`; None if it has none."""
         for row in self.current_rows:
             if row.method == method_name:
                 return row
@@ -237,7 +237,7 @@ class RunRecord:
         """Whether the present run has a result."""
         return any(row.outcomes for row in self.current_rows)
 
-    def list_series(
+    def list_results_of_shown_rows(
         self, skips_other_classes: bool = False, includes_other_rules: bool = False
     ) -> list[MethodResults]:
         """List the rows that pictures show, as plain data for `plots`.
@@ -253,15 +253,15 @@ class RunRecord:
                 continue
             detail = ""
             if row not in current:
-                detail = f"run {row.run}{describe_changed_settings(row, current)}"
-            found.append(make_series_of_row(row, detail))
+                detail = f"run {row.run}{describe_changed_settings_after_comma(row, current)}"
+            found.append(make_results_of_row(row, detail))
             if includes_other_rules:
-                found += make_series_of_other_rules(row, detail)
+                found += make_results_of_other_rules(row, detail)
         return found
 
 
 def list_outcomes_of_rows(rows: Iterable[MethodRun]) -> list[Outcome]:
-    """The outcomes of all seeds of these rows, in their order."""
+    """List the outcomes of all seeds of these rows, in their order."""
     found: list[Outcome] = []
     for row in rows:
         found += row.outcomes.values()
@@ -269,7 +269,7 @@ def list_outcomes_of_rows(rows: Iterable[MethodRun]) -> list[Outcome]:
 
 
 def describe_error(error: Exception) -> str:
-    """One line: the package's own errors speak for themselves, any other is named with the way to its traceback."""
+    """Describe an error in one line: one of the package by its text, any other also by its type."""
     if isinstance(error, FedlabError):
         return str(error)
     lines = str(error).strip().splitlines()
@@ -277,8 +277,8 @@ def describe_error(error: Exception) -> str:
     return f"Unexpected {type(error).__name__}: {first} (the traceback is in panel.error)"
 
 
-def describe_changed_settings(row: MethodRun, current_rows: Sequence[MethodRun]) -> str:
-    """In what an earlier row's settings differ from the present ones: ', α = 1, clients = 20'."""
+def describe_changed_settings_after_comma(row: MethodRun, current_rows: Sequence[MethodRun]) -> str:
+    """Say in what an earlier row's settings differ from the present ones: ', α = 1, clients = 20', or ''."""
     present = current_rows[0] if current_rows else row
     old = get_settings_with_epochs_and_dataset_name(row)
     new = get_settings_with_epochs_and_dataset_name(present)
@@ -291,12 +291,12 @@ def describe_changed_settings(row: MethodRun, current_rows: Sequence[MethodRun])
 
 
 def get_settings_with_epochs_and_dataset_name(row: MethodRun) -> dict[str, SettingValue]:
-    """The settings of a row, with its epochs and without the folder of its data."""
+    """Return the settings of a row, with its epochs and without the folder of its data."""
     dataset = format_dataset_name(row.settings["dataset"])
     return {**row.settings, "epochs": row.epochs, "dataset": dataset}
 
 
-def make_series_of_other_rules(
+def make_results_of_other_rules(
     row: MethodRun, detail_of_pinned_row: str = ""
 ) -> list[MethodResults]:
     """Make a series for each other rule of a row's runs (`Report.others`), with accuracies alone."""
@@ -317,7 +317,7 @@ def make_series_of_other_rules(
     return found
 
 
-def make_series_of_row(row: MethodRun, detail_of_pinned_row: str = "") -> MethodResults:
+def make_results_of_row(row: MethodRun, detail_of_pinned_row: str = "") -> MethodResults:
     """Make a row plain data for `plots`: means over seeds, the first seed's features.
 
     detail_of_pinned_row: in what an earlier run differs; with it the row is drawn as a pinned one
@@ -333,7 +333,7 @@ def make_series_of_row(row: MethodRun, detail_of_pinned_row: str = "") -> Method
         accuracies={seed: outcome.accuracy for seed, outcome in outcomes.items()},
         up=row.compute_mean_over_seeds("bytes_up") if outcomes else 0.0,
         down=row.compute_mean_over_seeds("bytes_down") if outcomes else 0.0,
-        phases=average_phase_bytes(list(outcomes.values())),
+        phases=average_bytes_by_phase(list(outcomes.values())),
         curves=[*(outcome.history for outcome in outcomes.values()), *row.live.values()],
         per_class={seed: outcome.per_class for seed, outcome in outcomes.items()},
         per_client=per_client,
@@ -354,8 +354,8 @@ def name_owner_of_features_or_empty(outcome: Outcome | None, setting: SettingCap
     return "" if best is None else f"client {format_client_for_sentence(best, setting)}"
 
 
-def average_phase_bytes(outcomes: Sequence[Outcome]) -> dict[str, MeanBytesUpAndDown]:
-    """{phase: (bytes up, bytes down)}, means over the outcomes."""
+def average_bytes_by_phase(outcomes: Sequence[Outcome]) -> dict[str, MeanBytesUpAndDown]:
+    """Return {phase: (bytes up, bytes down)}, means over the outcomes."""
     phases: dict[str, tuple[float, float]] = {}
     for outcome in outcomes:
         for phase, (up, down) in outcome.ledger.by_phase().items():

@@ -10,7 +10,7 @@ from ..methods import METHODS
 from ..plots.classes import format_further_measures_by_name
 from ..plots.words import describe_seeds, format_data_size, format_percent_band
 from ..studies.statistics import compute_band
-from .record import MethodRun, RunAndMethod, RunRecord, make_series_of_row
+from .record import MethodRun, RunAndMethod, RunRecord, make_results_of_row
 from .theme import (
     make_paragraph_html,
     make_tab_buttons,
@@ -96,8 +96,10 @@ class RunsPanel:
         self._show_rows()
 
     def show_runs(self, runs: RunRecord) -> None:
-        """Bring the table of runs up to date; newest run first. Of many rows it has the last ones, those of the present
-        run and those with a pin, until all are asked for."""
+        """Bring the table of runs up to date; newest run first.
+
+        It has the last MAX_ROWS rows, those of the present run and the pinned ones; all after "Show all" was pressed.
+        """
         if runs is not self._shown:
             self._shown = runs
             self._show_rows()
@@ -123,7 +125,7 @@ class RunsPanel:
         self._rows = {}
         for row in rows:
             row_widgets = before.get(row.key) or self._make_row_widgets(row)
-            row_widgets.text.value = make_row_html(row)
+            row_widgets.text.value = make_run_table_row_html(row)
             row_widgets.pin.value = row.pinned
             self._rows[row.key] = row_widgets
         boxes = tuple(row_widgets.box for row_widgets in self._rows.values())
@@ -153,8 +155,8 @@ class RunsPanel:
         return RowWidgets(box, pin, text)
 
 
-def make_row_html(row: MethodRun) -> str:
-    """A row of the table of runs."""
+def make_run_table_row_html(row: MethodRun) -> str:
+    """Make a row of the table of runs."""
     accuracies = {seed: outcome.accuracy for seed, outcome in row.outcomes.items()}
     setting = str(row.setting)
     if accuracies:
@@ -171,7 +173,7 @@ def make_row_html(row: MethodRun) -> str:
     elif not accuracies:
         cells.append("<span>…</span><span></span><span></span>")
     else:
-        summary = format_further_measures_by_name(make_series_of_row(row))
+        summary = format_further_measures_by_name(make_results_of_row(row))
         tooltip = ", ".join(f"{name} {value}" for name, value in summary.items())
         cells.append(
             f'<span title="{tooltip}">{format_percent_band(compute_band(accuracies))} %</span>'
@@ -184,7 +186,7 @@ def make_row_html(row: MethodRun) -> str:
 
 
 def make_methods_table_html() -> str:
-    """Make the table of all registered methods, in words: what travels as a formula is in the guide."""
+    """Make the table of all registered methods, in words; the guide has formulas of what is sent."""
     rows = []
     for method in METHODS.values():
         row = {}

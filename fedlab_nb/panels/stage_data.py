@@ -48,7 +48,7 @@ from ..training.calibration import SCORES
 from ..value_types import SettingsByName
 from .arithmetic import (
     AnswerAsClientSum,
-    explain_answer_as_sum,
+    explain_answer_as_client_sum,
     explain_mean_of_client_logits,
     has_sum_explanation,
 )
@@ -103,50 +103,63 @@ class SamplesForBrowser:
         return [self.labels.astype(np.uint16).tobytes(), images]
 
 
-def make_train_and_test_groups(dataset: Dataset) -> tuple[SamplesForBrowser, SamplesForBrowser]:
+def make_train_and_test_samples_for_browser(
+    dataset: Dataset,
+) -> tuple[SamplesForBrowser, SamplesForBrowser]:
     """Make the training samples, as thumbnails if there are many, and the first test samples."""
     size = dataset.x_train[0].numel() * len(dataset.x_train)
     side = None if size <= MOST_BYTES else THUMBNAIL
     train = SamplesForBrowser(
-        dataset.y_train.numpy(), render_samples_as_images(dataset.x_train, side)
+        dataset.y_train.numpy(), render_square_images_as_bytes_or_none(dataset.x_train, side)
     )
     few = slice(0, MOST_TEST_IMAGES)
     test = SamplesForBrowser(
-        dataset.y_test[few].numpy(), render_samples_as_images(dataset.x_test[few], None)
+        dataset.y_test[few].numpy(),
+        render_square_images_as_bytes_or_none(dataset.x_test[few], None),
     )
     return train, test
 
 
-def render_samples_as_images(samples: Samples, side_pixels: int | None) -> ByteImages | None:
+def render_square_images_as_bytes_or_none(
+    samples: Samples, largest_side_pixels_or_none: int | None
+) -> ByteImages | None:
     """Render square images as bytes `[N, side, side, 1 or 3]`; None if the samples are no square images.
 
-    side_pixels: the largest side; None: as it is
+    largest_side_pixels_or_none: the largest side; None: as it is
     """
     if samples.ndim != 4 or samples.shape[1] not in (1, 3) or samples.shape[2] != samples.shape[3]:
         return None
-    if side_pixels is not None and side_pixels < samples.shape[2]:
-        samples = torch.nn.functional.interpolate(samples, size=side_pixels, mode="area")
+    if largest_side_pixels_or_none is not None and largest_side_pixels_or_none < samples.shape[2]:
+        samples = torch.nn.functional.interpolate(
+            samples, size=largest_side_pixels_or_none, mode="area"
+        )
     pixels = (255 * samples.clamp(0, 1)).round().to(torch.uint8)
     return pixels.permute(0, 2, 3, 1).contiguous().numpy()
 
 
-def make_thumbnail_sheet(images: Images, columns: int = 20) -> ThumbnailSheet | None:
-    """Make a PNG with all images `images [N, C, H, W]`, `columns` of them in a row, for
+def make_thumbnail_sheet_or_none(images: Images, images_per_row: int = 20) -> ThumbnailSheet | None:
+    """Make a PNG with all images `images [N, C, H, W]`, `images_per_row` of them in a row, for
     `plots.vector.attach_thumbnail_sheet`. Large images are made smaller. None if the samples are no images."""
-    pixels = render_samples_as_images(images, THUMBNAIL)
+    pixels = render_square_images_as_bytes_or_none(images, THUMBNAIL)
     if pixels is None:
         return None
     count, side = pixels.shape[:2]
-    rows = -(-count // columns)
-    page = np.zeros((rows * side, columns * side, pixels.shape[3]), dtype=np.uint8)
+    rows = -(-count // images_per_row)
+    page = np.zeros((rows * side, images_per_row * side, pixels.shape[3]), dtype=np.uint8)
     for number, image in enumerate(pixels):
-        top = number // columns * side
-        left = number % columns * side
+        top = number // images_per_row * side
+        left = number % images_per_row * side
         page[top : top + side, left : left + side] = image
     out = io.BytesIO()
     Image.fromarray(page.squeeze()).save(out, "png")
     address = f"data:image/png;base64,{b64encode(out.getvalue()).decode()}"
-    return {"image": address, "width": side, "height": side, "columns": columns, "rows": rows}
+    return {
+        "image": address,
+        "width": side,
+        "height": side,
+        "columns": images_per_row,
+        "rows": rows,
+    }
 
 
 def find_client_of_each_training_sample_or_nobody(federation: Federation) -> ClientIndexPerSample:
@@ -170,15 +183,15 @@ class PartitionsByAlpha:
 
 
 def make_partitions_for_alphas(
-    federate_options: Mapping[str, Any], alphas: Sequence[float]
+    federation_arguments_without_alpha: Mapping[str, Any], alphas: Sequence[float]
 ) -> PartitionsByAlpha:
     """Partition a data set with each of `alphas`; if there are very many samples, only with the values PREVIEWED.
 
     An α with which the data cannot be partitioned is left out.
 
-    federate_options: arguments of `data.federate` without `alpha`; `dataset` and `public` are names
+    federation_arguments_without_alpha: arguments of `data.federate` without `alpha`; `dataset` and `public` are names
     """
-    options = dict(federate_options)
+    options = dict(federation_arguments_without_alpha)
     dataset = add_public_part(load(options.pop("dataset")), options.pop("public"))
     samples = len(dataset.y_train)
     if len(alphas) * samples > MOST_OWNERS:
@@ -194,17 +207,17 @@ def make_partitions_for_alphas(
     return PartitionsByAlpha(tuple(owners_by_alpha), owners)
 
 
-def format_cells_by_column(schema: InputSchema, features: FeatureRows) -> dict[str, str]:
+def format_cells_by_column(schema: InputSchema, feature_row: FeatureRows) -> dict[str, str]:
     """Format a row of a table, given as features, by columns: {"age": "63", "sex": "m"}; {} if it is no row of a table.
 
     A missing number is left out: its feature is 0, which would look like the mean.
     """
-    if schema.kind != "table" or features.ndim != 1:
+    if schema.kind != "table" or feature_row.ndim != 1:
         return {}
     cells = {}
     start = 0
     for column in schema.columns:
-        column_features = features[start : start + column.feature_count]
+        column_features = feature_row[start : start + column.feature_count]
         start += column.feature_count
         if column.kind == "number" and column_features[0] != 0:
             value = float(column_features[0]) * column.scale + column.mean
@@ -214,7 +227,7 @@ def format_cells_by_column(schema: InputSchema, features: FeatureRows) -> dict[s
     return cells
 
 
-def rank_columns_by_class_information(
+def rank_column_names_by_class_information(
     schema: InputSchema, features: FeatureRows, labels: SampleLabels
 ) -> list[str]:
     """List the names of a table's columns, the most informative about the class first; [] if it is no table.
@@ -429,27 +442,27 @@ def describe_newest_results(
     """
     described: ResultsDescription = {"accuracies": {}, "bands": {}, "seeds": {}, "older": []}
     for method in methods:
-        row = find_newest_row(runs, method)
+        row = find_newest_run_with_results(runs, method)
         if row is None:
             continue
         shares = {seed: outcome.accuracy for seed, outcome in row.outcomes.items()}
         is_old = not has_same_settings_for_method(row.settings, settings, method)
         is_old = is_old or settings.get("seed") not in shares
-        add_mean_and_band_of_method(described, method, shares, is_old)
+        add_method_to_results_description(described, method, shares, is_old)
         if method == "ensemble":
             others = get_logit_mean_accuracies_by_seed(row)
             if others:
-                add_mean_and_band_of_method(described, "logits", others, is_old)
+                add_method_to_results_description(described, "logits", others, is_old)
     return described
 
 
-def collect_flights(
+def collect_flights_by_method(
     runs: RunRecord, methods: Sequence[str], settings: SettingsByName
 ) -> dict[str, Flight]:
     """Collect what the methods have sent at these settings, with the settings' seed: {method: its `Flight`}."""
     ledgers = {}
     for method in methods:
-        row = find_newest_row(runs, method)
+        row = find_newest_run_with_results(runs, method)
         if row is None or not has_same_settings_for_method(row.settings, settings, method):
             continue
         outcome = row.outcomes.get(settings.get("seed"))
@@ -458,7 +471,7 @@ def collect_flights(
     return describe_flights(ledgers)
 
 
-def find_newest_row(runs: RunRecord, method: str) -> MethodRun | None:
+def find_newest_run_with_results(runs: RunRecord, method: str) -> MethodRun | None:
     """Find the newest row of `method` that has a result; None if there is none."""
     found = [row for row in runs.rows if row.method == method and row.outcomes]
     return max(found, key=lambda row: row.run, default=None)
@@ -475,7 +488,7 @@ def get_logit_mean_accuracies_by_seed(row: MethodRun) -> dict[int, float]:
     return shares
 
 
-def add_mean_and_band_of_method(
+def add_method_to_results_description(
     results_description: ResultsDescription,
     method: str,
     accuracies_by_seed: Mapping[int, float],
@@ -508,9 +521,9 @@ class ModelAnswers:
         """The predicted classes, `[rows, N]`."""
         return self.shares.argmax(-1)
 
-    def compute_client_accuracies(self, labels: SampleLabels) -> list[float]:
+    def compute_accuracy_0_to_1_of_each_client(self, true_labels: SampleLabels) -> list[float]:
         """Compute the accuracy of each client's own model on samples with these labels `[N]`: `[M]`."""
-        right = self.predicted_labels[:, : len(labels)] == labels
+        right = self.predicted_labels[:, : len(true_labels)] == true_labels
         clients = [row for row, name in enumerate(self.names) if isinstance(name, int)]
         return [float(right[row].mean()) for row in clients]
 
@@ -574,7 +587,7 @@ class QuickModels:
             return None
         if answer_name == "logits":
             return explain_mean_of_client_logits(self.clients, sample)
-        return explain_answer_as_sum(self.models[answer_name], sample)
+        return explain_answer_as_client_sum(self.models[answer_name], sample)
 
 
 def can_remake_model_quickly(outcome: Outcome) -> bool:

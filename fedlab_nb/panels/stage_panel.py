@@ -27,10 +27,10 @@ from ..studies.cost import estimate_cost
 from ..tensor_types import OneSample, SampleTensor
 from . import theme
 from .controls import OWN_FILE
-from .facts import describe_cost
+from .facts import describe_cost_or_empty
 from .figures import draw_piles_and_results
 from .lab_view import FederationArguments, LabSpec, LabView
-from .nearest_results import NearestStoredResults, find_nearest_results
+from .nearest_results import NearestStoredResults, find_nearest_stored_results
 from .panel import Panel, RunEventsThenResult
 from .stage import Stage
 from .stage_data import (
@@ -41,16 +41,16 @@ from .stage_data import (
     QuickModels,
     SamplesForBrowser,
     StoredTableMessage,
-    collect_flights,
+    collect_flights_by_method,
     describe_data_for_stage,
     describe_newest_results,
-    find_newest_row,
+    find_newest_run_with_results,
     format_cells_by_column,
     list_dataset_menu_entries,
     make_partitions_for_alphas,
     make_stored_table_message,
-    make_train_and_test_groups,
-    rank_columns_by_class_information,
+    make_train_and_test_samples_for_browser,
+    rank_column_names_by_class_information,
 )
 from .views import TabOptions
 from .worker import Job, JobEnd, OnJobEnd, OnJobEvent, show_errors_in_status
@@ -170,7 +170,7 @@ class StagePanel(Panel):
         return {
             "open": self._send_data_and_job_status,
             "opened": self._send_rest_after_piles_are_drawn,
-            "samples": self._send_samples,
+            "samples": self._send_requested_samples,
             "deal": self._apply_setting_and_send_federation,
             "train": self._apply_setting_and_start_run,
             "stop": lambda _: self.stop(),
@@ -188,10 +188,10 @@ class StagePanel(Panel):
     def _ipython_display_(self) -> None:
         """Show the panel. The stage opens at once, even while the kernel is busy with the cells below."""
         self._is_displayed = True
-        self._update_opening_messages()
+        self._put_opening_messages_into_widget()
         super()._ipython_display_()
 
-    def _update_opening_messages(self) -> None:
+    def _put_opening_messages_into_widget(self) -> None:
         """Put the messages that the first window needs into the widget.
 
         A person's own data are left out, since the widget's state would be saved in the notebook.
@@ -206,10 +206,10 @@ class StagePanel(Panel):
                 self._make_federation_message(),
                 self._make_stored_message(),
             ]
-            key = self._get_partition_options_without_alpha_or_none()
+            key = self._get_federation_arguments_without_alpha_or_none()
             if key is not None:
                 messages.append(
-                    self._make_partitions_message(self._deal_partition_of_each_alpha(key))
+                    self._make_partitions_message(self._get_or_deal_partition_of_each_alpha(key))
                 )
             for content, buffers in messages:
                 opening[content["kind"]] = {"content": content, "buffers": buffers}
@@ -220,10 +220,10 @@ class StagePanel(Panel):
         self._sent.clear()
         self._has_window = True
         self.stage.opening = {}
-        self._send_partitions_ahead()
+        self._send_partitions_of_all_alphas_when_idle()
         self._send_job_status()
         self._send_selection()
-        self._show_results()
+        self._send_results_and_texts_if_changed()
 
     def _apply_setting_and_send_federation(self, message: BrowserMessage) -> None:
         """A gesture has changed the setting: make the federation, and answer with who holds what."""
@@ -267,7 +267,7 @@ class StagePanel(Panel):
                 self.stop()  # a quick run of one seed must not delay the run of all seeds
             self._start_run(True)
         else:
-            self._run_quick_methods()
+            self._run_quick_methods_now_or_after_job()
 
     def _change_state(self, should_draw: bool = True, **changes: Any) -> None:
         """While a slider of the stage moves, update the piles first; the tabs below follow when it rests."""
@@ -298,7 +298,7 @@ class StagePanel(Panel):
             federation.ids,
         )
         return {
-            "alpha": convert_whole_number_to_int(settings.get("alpha", 0.1)),
+            "alpha": convert_to_int_if_whole(settings.get("alpha", 0.1)),
             "clients": federation.clients,
             "seed": int(settings.get("seed", 0)),
             "moves": gestures,
@@ -325,7 +325,7 @@ class StagePanel(Panel):
         return len(Edits.parse(self._base_moves).doubled_clients)
 
     # ------------------------------------------------------------------------------------- to the browser
-    def _update_stage(self) -> None:
+    def _update_stage_if_any(self) -> None:
         """Send the stage what has changed in the state."""
         if self._state.federation is None:
             return
@@ -339,9 +339,9 @@ class StagePanel(Panel):
         elif not self._is_dealing and self._state.federation is not self._sent.get("dealt"):
             self._send_federation()
         self._send_selection()
-        self._show_results()
+        self._send_results_and_texts_if_changed()
 
-    def _show_results(self) -> None:
+    def _send_results_and_texts_if_changed(self) -> None:
         """Send results, stored bands and texts, if they are not those that were sent last."""
         state = self._state
         if state.federation is None:
@@ -391,7 +391,7 @@ class StagePanel(Panel):
         table = None
         if self.views.display_options["shows_stored"]:
             table = get_or_make_stored_table_message(
-                find_nearest_results(state.methods, state.settings)
+                find_nearest_stored_results(state.methods, state.settings)
             )
         return StageMessage({"kind": "stored", "table": table}, [])
 
@@ -401,21 +401,21 @@ class StagePanel(Panel):
         sliders = (self.controls.natural_client_count_or_zero, self.controls.alpha.disabled)
         return dataset.digest, tuple(self._state.methods), sliders
 
-    def _send_data(self, asking_view: str = "") -> None:
+    def _send_data(self, asking_window: str = "") -> None:
         """Send the data message.
 
-        asking_view: the window that has asked for it, if others have it already
+        asking_window: the window that has asked for it, if others have it already
         """
         self._about_key = self._make_data_message_key()
         dataset = self._state.federation.dataset
         if self._parts is None or self._parts[0] != dataset.digest:
-            self._parts = (str(dataset.digest), *make_train_and_test_groups(dataset))
+            self._parts = (str(dataset.digest), *make_train_and_test_samples_for_browser(dataset))
             self._voices = self._answers = None
         self._sent.clear()
         self._setting = self._read_setting_of_controls()
         content, _ = self._make_data_message()
-        self.stage.send({**content, "view": asking_view})
-        self._update_opening_messages()
+        self.stage.send({**content, "view": asking_window})
+        self._put_opening_messages_into_widget()
 
     def _make_data_message(self) -> StageMessage:
         """Make the message on the data set, the controls and the setting."""
@@ -442,12 +442,12 @@ class StagePanel(Panel):
             "isStrip": self.is_strip,
             "hidden": hidden,
             "fixed": fixed,
-            "previewed": [convert_whole_number_to_int(alpha) for alpha in PREVIEWED],
+            "previewed": [convert_to_int_if_whole(alpha) for alpha in PREVIEWED],
             "setting": self._setting,
         }
         return StageMessage({"kind": "data", "about": about}, [])
 
-    def _send_samples(self, message: BrowserMessage) -> None:
+    def _send_requested_samples(self, message: BrowserMessage) -> None:
         if self._parts is not None and message["digest"] == self._parts[0]:
             content, buffers = self._make_samples_message()
             self.stage.send({**content, "view": message.get("view", "")}, buffers)
@@ -462,9 +462,9 @@ class StagePanel(Panel):
 
     def _send_setting(self) -> None:
         self._setting = self._read_setting_of_controls()
-        self._send_partitions_ahead()  # first: the stage must not use partitions of an older setting
+        self._send_partitions_of_all_alphas_when_idle()  # first: the stage must not use partitions of an older setting
         self.stage.send({"kind": "setting", "setting": self._setting})
-        self._update_opening_messages()
+        self._put_opening_messages_into_widget()
 
     def _send_federation(self, question: str = "") -> None:
         """Send who holds what, with the setting, which may differ from the requested one because of a limit."""
@@ -475,8 +475,8 @@ class StagePanel(Panel):
         content, buffers = self._make_federation_message()
         self._setting = content["setting"]
         self.stage.send({**content, "question": question}, buffers)
-        self._send_partitions_ahead()
-        self._update_opening_messages()
+        self._send_partitions_of_all_alphas_when_idle()
+        self._put_opening_messages_into_widget()
 
     def _make_federation_message(self) -> StageMessage:
         """Make the message on who holds what."""
@@ -489,11 +489,11 @@ class StagePanel(Panel):
         }
         return StageMessage(message, [np.concatenate(shards).astype(np.uint32).tobytes()])
 
-    def _send_partitions_ahead(self) -> None:
+    def _send_partitions_of_all_alphas_when_idle(self) -> None:
         """Send the partitions for all values of the α slider, unless they were sent; made when the slider rests."""
         if not self._has_window:
             return
-        key = self._get_partition_options_without_alpha_or_none()
+        key = self._get_federation_arguments_without_alpha_or_none()
         if self._sent.get("partitions") == key:
             return
         self._sent["partitions"] = key
@@ -507,10 +507,10 @@ class StagePanel(Panel):
                 self.stage.send(*self._make_partitions_message(partitions))
 
         self.controls.debouncer.schedule_update(
-            "partitions", lambda: self._deal_partition_of_each_alpha(key), send
+            "partitions", lambda: self._get_or_deal_partition_of_each_alpha(key), send
         )
 
-    def _get_partition_options_without_alpha_or_none(self) -> FederationArguments | None:
+    def _get_federation_arguments_without_alpha_or_none(self) -> FederationArguments | None:
         """Return the options on which the partitions of the α slider depend; None if α has no effect."""
         key = dict(self._state.partition or {})
         for name in ("alpha", "moves"):
@@ -519,16 +519,18 @@ class StagePanel(Panel):
             return None
         return key
 
-    def _deal_partition_of_each_alpha(self, options: FederationArguments) -> PartitionsByAlpha:
+    def _get_or_deal_partition_of_each_alpha(
+        self, federation_arguments: FederationArguments
+    ) -> PartitionsByAlpha:
         """Make the partitions for all values of the α slider. The last ones are cached."""
         cached = self._ahead
         if cached is not None:
             cached_options, cached_partitions = cached
-            if cached_options == options:
+            if cached_options == federation_arguments:
                 return cached_partitions
         alphas = list_slider_alphas(self.controls.alpha.base**self.controls.alpha.max)
-        partitions = make_partitions_for_alphas(options, alphas)
-        self._ahead = (options, partitions)
+        partitions = make_partitions_for_alphas(federation_arguments, alphas)
+        self._ahead = (federation_arguments, partitions)
         return partitions
 
     def _make_partitions_message(self, partitions: PartitionsByAlpha) -> StageMessage:
@@ -561,7 +563,7 @@ class StagePanel(Panel):
         is_answered = self._settings_of_runs.get(self._answered_run) == setting
         if self._answers is not None and is_answered and len(self._answers.names):
             labels = self._state.federation.dataset.y_test.numpy()
-            message["each"] = self._answers.compute_client_accuracies(labels)
+            message["each"] = self._answers.compute_accuracy_0_to_1_of_each_client(labels)
             message["names"] = list(self._answers.names)
             shown = self._answers.predicted_labels[:, : len(self._parts[2].labels)]
             buffers = [shown.astype(np.uint16).tobytes()]
@@ -573,7 +575,7 @@ class StagePanel(Panel):
     def _send_flights(self) -> None:
         """Send what each method has sent at this setting, phase by phase."""
         state = self._state
-        flights = collect_flights(state.runs, state.methods, state.settings)
+        flights = collect_flights_by_method(state.runs, state.methods, state.settings)
         if flights:
             content = {"flights": flights, "setting": self._read_setting_of_controls()}
             self._send_if_changed("flights", content, content)
@@ -615,7 +617,7 @@ class StagePanel(Panel):
         forecast = estimate_cost((state.methods, state.settings)) if state.methods else None
         return {
             "runLabel": run_label,
-            "cost": describe_cost(forecast),
+            "cost": describe_cost_or_empty(forecast),
             "isComputed": forecast is not None and forecast.seconds == 0,
             "waitsForRun": not self._select_quick_methods(),
         }
@@ -640,14 +642,14 @@ class StagePanel(Panel):
     def _find_seconds_of_newest_run_or_infinity(self, method_name: str) -> float:
         """Find how many seconds the newest run of a method on this data set took; infinite if there is none, so that
         the method waits for Run."""
-        row = find_newest_row(self._state.runs, method_name)
+        row = find_newest_run_with_results(self._state.runs, method_name)
         dataset = self._state.settings.get("dataset")
         if row is None or row.settings.get("dataset") != dataset:
             return math.inf
         seconds = [getattr(outcome, "seconds_total", math.inf) for outcome in row.outcomes.values()]
         return max(seconds)
 
-    def _run_quick_methods(self) -> None:
+    def _run_quick_methods_now_or_after_job(self) -> None:
         """Run one seed at once, of the methods that take a moment; the others wait for Run.
 
         A run of all seeds, or a view's own work, is not interrupted: the quick run follows it.
@@ -667,10 +669,10 @@ class StagePanel(Panel):
         self._remember_run_start(True)
         self._status.show_run_start(len(methods))
         state_of_quick_run = replace(self._state, methods=tuple(methods), settings=settings)
-        runs = self._state.runs.start_run(state_of_quick_run, follows_hand=True)
+        runs = self._state.runs.add_rows_of_new_run(state_of_quick_run, follows_hand=True)
         self._change_state(should_draw=False, runs=runs, metrics=())
         self._start_job(
-            lambda: self._add_answers_on_test_samples(steps),
+            lambda: self._pass_events_then_predict_test_samples(steps),
             self._apply_run_event,
             lambda *end: self._finish_run(False, *end),
         )
@@ -705,7 +707,7 @@ class StagePanel(Panel):
         if setting_of_results == self._read_setting_of_controls():
             self._is_quick_run_due = False  # the gesture was undone
             return
-        self._run_quick_methods()
+        self._run_quick_methods_now_or_after_job()
 
     def _remember_run_start(self, follows_hand: bool = False) -> None:
         self._has_begun_run = True
@@ -718,7 +720,9 @@ class StagePanel(Panel):
                 settings_by_run[number] = setting
         self._settings_of_runs = settings_by_run
 
-    def _add_answers_on_test_samples(self, run_events: RunEventsThenResult) -> RunEventsThenResult:
+    def _pass_events_then_predict_test_samples(
+        self, run_events: RunEventsThenResult
+    ) -> RunEventsThenResult:
         """Yield the events of the run, and then return the models, their answers on the test samples, and an error."""
         outcomes: dict[str, Any] = {}
         with closing(run_events):
@@ -751,19 +755,19 @@ class StagePanel(Panel):
         self._send_job_status()
         if self._follows_hand and job_end == "done" and any(self._stills):
             self.controls.debouncer.schedule_update(
-                "still", lambda: None, lambda _: self._update_stills()
+                "still", lambda: None, lambda _: self._update_displayed_stills()
             )
 
     def _send_answers_on_image(self, message: BrowserMessage) -> None:
         """Send how all models classify an image: a test sample ("12"), a training sample ("t12") or a drawing."""
         image = str(message["image"])
-        row = self._list_cells_of_sample(image)
-        recording = self._find_recording(image)
+        row = self._list_cells_most_informative_first(image)
+        recording = self._find_recording_or_none(image)
         channels = 0 if recording is None else len(recording)
         curve = b"" if recording is None else recording.astype(np.float32).tobytes()
         answers = None
         if self._voices is not None:
-            answers = self._ask_models_about_image(image, message.get("pixels"))
+            answers = self._predict_image_by_all_models(image, message.get("pixels"))
         about = {"kind": "answers", "image": image, "row": row, "channels": channels}
         if answers is None or not answers.names:
             if row or channels:  # a row or a recording is shown before any model is trained
@@ -777,55 +781,64 @@ class StagePanel(Panel):
         }
         self.stage.send(content, [answers.shares[:, 0].astype(np.float32).tobytes(), curve])
 
-    def _find_sample(self, image_name: str) -> SampleTensor | None:
+    def _find_sample_or_none(self, sample_number_or_drawing_name: str) -> SampleTensor | None:
         """Find the sample with a name such as "12" or "t12"; None for a drawing, and for a number beyond the last."""
         dataset = self._state.federation.dataset
-        number = re.fullmatch(r"(t?)(\d+)", image_name)
+        number = re.fullmatch(r"(t?)(\d+)", sample_number_or_drawing_name)
         if number is None:
             return None
         part = dataset.x_train if number[1] else dataset.x_test
         at = int(number[2])
         return part[at] if at < len(part) else None
 
-    def _find_recording(self, image_name: str) -> Recording | None:
+    def _find_recording_or_none(self, sample_number_or_drawing_name: str) -> Recording | None:
         """Find the recording with a name, standardised, `[channels, steps]`; None if samples are no recordings."""
-        sample = self._find_sample(image_name)
+        sample = self._find_sample_or_none(sample_number_or_drawing_name)
         if sample is None or sample.ndim != 2:
             return None
         return sample.numpy()
 
-    def _list_cells_of_sample(self, image_name: str) -> list[ColumnAndCell]:
+    def _list_cells_most_informative_first(
+        self, sample_number_or_drawing_name: str
+    ) -> list[ColumnAndCell]:
         """Describe a row by its columns' names and values, the most informative first; [] if samples are no rows."""
         dataset = self._state.federation.dataset
-        sample = self._find_sample(image_name)
+        sample = self._find_sample_or_none(sample_number_or_drawing_name)
         if sample is None or dataset.schema is None:
             return []
         cells = format_cells_by_column(dataset.schema, sample.numpy())
-        ranking = rank_columns_by_class_information(
+        ranking = rank_column_names_by_class_information(
             dataset.schema, dataset.x_train.numpy(), dataset.y_train.numpy()
         )
         return [ColumnAndCell(name, cells[name]) for name in ranking if name in cells]
 
-    def _ask_models_about_image(
-        self, image_name: str, pixels: PixelsMessage
+    def _predict_image_by_all_models(
+        self, sample_number_or_drawing_name: str, drawn_pixels: PixelsMessage
     ) -> ModelAnswers | None:
-        number = re.fullmatch(r"\d+", image_name)
-        if number and self._answers is not None and int(image_name) < self._answers.shares.shape[1]:
-            at = int(image_name)
+        number = re.fullmatch(r"\d+", sample_number_or_drawing_name)
+        if (
+            number
+            and self._answers is not None
+            and int(sample_number_or_drawing_name) < self._answers.shares.shape[1]
+        ):
+            at = int(sample_number_or_drawing_name)
             return ModelAnswers(self._answers.names, self._answers.shares[:, at : at + 1])
-        x = self._find_sample_or_read_drawing(image_name, pixels)
+        x = self._find_sample_or_read_drawing(sample_number_or_drawing_name, drawn_pixels)
         return None if x is None else self._voices.predict(x)
 
     def _find_sample_or_read_drawing(
-        self, image_name: str, pixels: PixelsMessage
+        self, sample_number_or_drawing_name: str, drawn_pixels: PixelsMessage
     ) -> OneSample | None:
         """Make the input of models from an image, `[1, …]`; None if there is no such image."""
         dataset = self._state.federation.dataset
-        sample = self._find_sample(image_name)
+        sample = self._find_sample_or_none(sample_number_or_drawing_name)
         if sample is not None:
             return sample[None]
-        drawn = torch.tensor(read_drawn_pixels(pixels), dtype=torch.float32)
-        if re.fullmatch(r"t?\d+", image_name) or drawn.numel() != dataset.x_test[0].numel():
+        drawn = torch.tensor(read_drawn_pixels(drawn_pixels), dtype=torch.float32)
+        if (
+            re.fullmatch(r"t?\d+", sample_number_or_drawing_name)
+            or drawn.numel() != dataset.x_test[0].numel()
+        ):
             return None
         return drawn.reshape(1, *dataset.x_test.shape[1:])
 
@@ -895,18 +908,18 @@ class Playground(StagePanel):
             images = None
             if self.controls.dataset.value in DATASETS and self._parts is not None:
                 images = self._parts[1].images
-            return draw_piles_and_results(state, images, self._list_client_accuracies())
+            return draw_piles_and_results(state, images, self._list_client_accuracies_or_empty())
 
-    def _list_client_accuracies(self) -> list[float]:
+    def _list_client_accuracies_or_empty(self) -> list[float]:
         """List each client's accuracy on the test samples, 0–1; [] if it is not known at this setting."""
         setting = self._settings_of_runs.get(self._answered_run)
         if self._answers is None or setting != self._read_setting_of_controls():
             return []
-        return self._answers.compute_client_accuracies(
+        return self._answers.compute_accuracy_0_to_1_of_each_client(
             self._state.federation.dataset.y_test.numpy()
         )
 
-    def _make_editor(self) -> None:
+    def _make_partition_editor_or_none(self) -> None:
         """Make no buttons for changes by hand: they are made on the piles of the stage."""
 
     def _make_tab_options(self) -> TabOptions:
@@ -934,9 +947,9 @@ class Playground(StagePanel):
         if message["kind"] == "open methods":
             self.controls.methods.add.value = not is_open
 
-    def _show_data_error(self, error: Exception) -> None:
+    def _drop_federation_and_show_error(self, error: Exception) -> None:
         """Show the fields with the error in place of the stage, which has nothing to draw."""
-        super()._show_data_error(error)
+        super()._drop_federation_and_show_error(error)
         theme.show_widgets_if(False, self.stage)
         theme.show_widgets_if(True, self._settings_box, self._trouble)
 
@@ -970,8 +983,8 @@ class LabPanel(StagePanel):
             {**self._read_setting_of_controls(), "moves": setting["moves"]}
         )
 
-    def _show_data_error(self, error: Exception) -> None:
-        super()._show_data_error(error)
+    def _drop_federation_and_show_error(self, error: Exception) -> None:
+        super()._drop_federation_and_show_error(error)
         theme.show_widgets_if(False, self.stage)
 
     def _update_from_controls(self, is_new_dataset: bool) -> None:
@@ -1006,7 +1019,7 @@ def split_moves_into_gestures_and_rest(
     is_plain = edits.seed in (None, seed)
     for edit in edits.changes:
         is_known = {edit.client, edit.to} <= {*places, None}
-        is_plain = is_plain and is_stage_gesture(edit) and is_known
+        is_plain = is_plain and has_stage_gesture(edit) and is_known
     if not is_plain:
         return GesturesAndRest([], moves_text)
     gestures: list[StageGesture] = []
@@ -1017,12 +1030,12 @@ def split_moves_into_gestures_and_rest(
     return GesturesAndRest(gestures, rest)
 
 
-def is_stage_gesture(edit: Edit) -> bool:
+def has_stage_gesture(edit: Edit) -> bool:
     """Whether the stage has a gesture for a change by hand: samples that go to another client, or to nobody."""
     return not edit.is_double and not edit.name
 
 
-def convert_whole_number_to_int(value: float) -> float | int:
+def convert_to_int_if_whole(value: float) -> float | int:
     """Convert a whole number to int, which JSON writes without ".0", as JavaScript does."""
     return int(value) if float(value).is_integer() else float(value)
 
@@ -1034,7 +1047,7 @@ def list_slider_alphas(largest_alpha: float) -> list[float | int]:
         for step in STEPS:
             value = float(f"{unit * step:.2g}")
             if value <= largest_alpha:
-                values.append(convert_whole_number_to_int(value))
+                values.append(convert_to_int_if_whole(value))
     return values
 
 

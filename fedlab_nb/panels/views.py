@@ -39,7 +39,7 @@ from .theme import (
     show_widgets_if,
     toggle_class,
 )
-from .worker import Worker, run_on_worker_thread
+from .worker import Worker, run_on_idle_or_new_thread
 
 HERE = Path(__file__).parent
 FRAME = (
@@ -63,7 +63,7 @@ NONE = ("none", NOBODY)
 EARLIER = "Run {run} has no result yet. This is the picture from before it."
 
 
-def make_scene_module_text() -> str:
+def make_scene_frame_javascript_text() -> str:
     """Make the JavaScript module of a frame with scenes, from modules of `front`, `frame.js` and `scene_frame.js`."""
     style = (FRONT / "scene.css").read_text(encoding="utf-8")
     scenes = (HERE / "scene_frame.js").read_text(encoding="utf-8")
@@ -121,10 +121,10 @@ class SceneFrame(Frame):
     """A frame whose picture the browser draws from data, frame by frame (`scene_frame.js`).
 
     scene: the data and their `kind`; {}: the frame has an SVG or HTML, as every frame
-    given: what a person has set in the scene (`LabViewWidgets.take`)
+    given: what a person has set in the scene (`LabView.adopt_values_set_in_browser_scene`)
     """
 
-    _esm = make_scene_module_text()
+    _esm = make_scene_frame_javascript_text()
     scene: Any = traitlets.Dict().tag(sync=True)
     given: Any = traitlets.Dict().tag(sync=True)
 
@@ -148,7 +148,7 @@ Scene = Mapping[str, JsonValue]  # what `front` draws: its `kind`, and the data 
 
 
 class ViewWidgets:
-    """The widgets of one `LabViewWidgets`. `button` starts the view's own work, if it has any.
+    """The widgets of one `LabView`. `button` starts the view's own work, if it has any.
 
     Their CSS classes are fl-view-NAME for all, and within it fl-caption, fl-sentence, fl-tools (the view's own
     controls) and fl-frame (the picture). A view that is out of date and not visible has the class fl-old, a view of
@@ -162,7 +162,9 @@ class ViewWidgets:
         frame = SceneFrame if lab_view.has_scene else Frame
         self.frame = make_widget(frame, "fl-frame", width="auto", layout={"height": PICTURE_HEIGHT})
         if lab_view.has_scene:
-            self.frame.observe(lambda change: lab_view.take(change["new"]), "given")
+            self.frame.observe(
+                lambda change: lab_view.adopt_values_set_in_browser_scene(change["new"]), "given"
+            )
         self.button: widgets.Button | None = None
         tools = list(lab_view.controls)
         if lab_view.work_label:
@@ -182,11 +184,11 @@ class ViewWidgets:
         self.box = make_widget(widgets.VBox, *classes, children=children)
         self.picture: Picture | None = None
 
-    def show_picture(self, picture: Picture, caption: str, svg: str = "") -> None:
-        """Show a picture. svg: its figure as SVG, if that was drawn already"""
+    def show_picture(self, picture: Picture, caption: str, svg_or_empty: str = "") -> None:
+        """Show a picture. svg_or_empty: its figure as SVG, if that was drawn already"""
         self.box.remove_class("fl-old")
         if picture.waits:
-            self.show_message(picture.sentence, caption, "fl-todo")
+            self.show_text_in_place_of_picture(picture.sentence, caption, "fl-todo")
             self.picture = picture
             return
         self.picture = picture
@@ -194,14 +196,18 @@ class ViewWidgets:
         marks = {}
         thumbnails = {}
         if picture.scene:
-            svg = ""
+            svg_or_empty = ""
         elif figure is not None:
-            svg = svg or draw_svg(figure)
+            svg_or_empty = svg_or_empty or draw_svg(figure)
             marks = get_marks_by_id(figure)
             thumbnails = get_thumbnail_sheet(figure)
-        value = svg
+        value = svg_or_empty
         if picture.tabled or (figure is None and not picture.scene):
-            image = f'<div role="img" aria-label="{escape(picture.alt)}">{svg}</div>' if svg else ""
+            image = (
+                f'<div role="img" aria-label="{escape(picture.alt)}">{svg_or_empty}</div>'
+                if svg_or_empty
+                else ""
+            )
             value = WORDS.format(image + make_table_html(picture.table, names_columns=True))
         self.box.remove_class("fl-waits")
         toggle_class(self.box, "fl-tabled", figure is None or picture.tabled)
@@ -215,14 +221,14 @@ class ViewWidgets:
             self.frame.marks = marks
             self.frame.value = value
             self.frame.drawn += 1
-            self._show_scene(picture.scene)
+            self._set_browser_scene(picture.scene)
 
-    def _show_scene(self, scene: Scene) -> None:
+    def _set_browser_scene(self, scene: Scene) -> None:
         """Let the browser draw a scene; {} for none."""
         if self.lab_view.has_scene:
             self.frame.scene = dict(scene)
 
-    def show_message(
+    def show_text_in_place_of_picture(
         self, text: str, caption: str = "", style: Literal["", "fl-todo"] = ""
     ) -> None:
         """Show a text in place of a picture.
@@ -230,7 +236,7 @@ class ViewWidgets:
         style: "fl-todo" for a text on what to do to get a picture, which takes less room
         """
         self.picture = None
-        self._show_scene({})
+        self._set_browser_scene({})
         self.box.remove_class("fl-tabled")
         toggle_class(self.box, "fl-waits", bool(style))
         self.frame.value = f'<div class="fl-empty {style}">{make_paragraph_html(text)}</div>'
@@ -272,7 +278,7 @@ class TabbedViews:
 
     `take_over_state_without_drawing(state)` marks the views that depend on what has changed as out of
     date; their names are in `dirty`.
-    `draw_visible_view()` draws the visible view if it is out of date.
+    `draw_visible_view_if_out_of_date()` draws the visible view if it is out of date.
 
     lock:              held while something is shown
     handler_pause:     on while a view adapts its own controls
@@ -314,7 +320,7 @@ class TabbedViews:
         )  # names of the views that could not be drawn in the background
         self.has_news = False  # whether a run has new results for the visible view
         self._resting_until = 0.0  # seconds; before this time nothing is drawn while a run goes on
-        self._hide_other_views()
+        self._hide_views_of_other_tabs()
         self.tables.observe(lambda _: self.show_table_if_on(), "value")
         self.show_table_if_on()
 
@@ -381,7 +387,7 @@ class TabbedViews:
         self.tabs.value = view_name
 
     # ------------------------------------------------------------------------------------------ what is looked at
-    def observe_display_options(self, callback: Callable[[], None]) -> None:
+    def call_when_display_options_change(self, callback: Callable[[], None]) -> None:
         """Call `callback` when another client, class or view is selected, or the frames have another size.
 
         For another view it is called before that becomes visible, so that no old picture flashes up.
@@ -389,7 +395,7 @@ class TabbedViews:
 
         def show_tab(_: object) -> None:
             callback()
-            self._hide_other_views()
+            self._hide_views_of_other_tabs()
             self.show_table_if_on()
 
         def resize(change: Mapping[str, Any]) -> None:
@@ -444,13 +450,13 @@ class TabbedViews:
         A second click on the same mark undoes this, and Escape (`none`) undoes every selection.
         """
         if mark.get("none"):
-            self.highlight_method("")
+            self.highlight_method_in_all_pictures("")
             self.client.value = NOBODY
             self.class_index.value = NOBODY
             return
         method = mark.get("method")
         if method:
-            self.highlight_method("" if method == self.held else method)
+            self.highlight_method_in_all_pictures("" if method == self.held else method)
         picked = {}
         for menu, name in ((self.client, "client"), (self.class_index, "class_index")):
             number = mark.get(name)
@@ -477,13 +483,13 @@ class TabbedViews:
         for view in self.views.values():
             view.frame.selection = selection
 
-    def highlight_method(self, method: str) -> None:
+    def highlight_method_in_all_pictures(self, method_or_empty: str) -> None:
         """Highlight a method in every picture; "" for none."""
-        self.held = method
+        self.held = method_or_empty
         for view in self.views.values():
-            view.frame.held = method
+            view.frame.held = method_or_empty
 
-    def _hide_other_views(self) -> None:
+    def _hide_views_of_other_tabs(self) -> None:
         show_only_named_widget(
             self.visible_view_name, {name: view.box for name, view in self.views.items()}
         )
@@ -495,7 +501,7 @@ class TabbedViews:
             picture = self.views[self.visible_view_name].picture
             self.table.value = make_table_html(picture.table if picture else [])
 
-    def has_quick_button_job(self) -> bool:
+    def has_quick_button_job_to_do(self) -> bool:
         """Whether the visible view has a button that was not pressed yet, and whose work takes less than SOON."""
         state = self.state.make_state_for_view(self.visible_view_name)
         if state.worked is not None:
@@ -532,7 +538,7 @@ class TabbedViews:
         now = time.monotonic()
         self._resting_until = now + max(REDRAW, 2 * (now - start_seconds))
 
-    def draw_visible_view(self) -> None:
+    def draw_visible_view_if_out_of_date(self) -> None:
         """Draw the visible view if it is out of date. Other views are drawn when they become visible."""
         name = self.state.view
         if name not in self.dirty:
@@ -559,7 +565,7 @@ class TabbedViews:
             return
         needs_preparing = lab_view.needs_preparing(state)
         if needs_preparing and not lab_view.preview:
-            view.show_message("Computing …", lab_view.caption(state))
+            view.show_text_in_place_of_picture("Computing …", lab_view.caption(state))
         else:
             with self._handler_pause:
                 lab_view.adapt(state)
@@ -580,10 +586,10 @@ class TabbedViews:
         text = lab_view.waiting if state.running else lab_view.empty
         if text:
             style = "" if state.running else "fl-todo"
-            view.show_message(text, lab_view.caption(state), style)
+            view.show_text_in_place_of_picture(text, lab_view.caption(state), style)
             view.set_dimmed(False)
 
-    def draw_visible_view_during_run(self) -> None:
+    def draw_visible_view_if_run_has_news(self) -> None:
         """Draw the visible view during a run, if there are new results and the last drawing is long enough ago."""
         start = time.monotonic()
         if self.has_news and start > self._resting_until:
@@ -609,7 +615,7 @@ class TabbedViews:
         view is drawn again.
         """
         with self._lock:
-            name = self._find_name_of_drawable_view(view_names & self.dirty, allows_preview)
+            name = self._find_name_of_drawable_view_or_none(view_names & self.dirty, allows_preview)
             if name is None:
                 return False
             view = self[name]
@@ -634,7 +640,9 @@ class TabbedViews:
         self._failed.add(name)
         return True
 
-    def _find_name_of_drawable_view(self, view_names: set[str], allows_preview: bool) -> str | None:
+    def _find_name_of_drawable_view_or_none(
+        self, view_names: set[str], allows_preview: bool
+    ) -> str | None:
         """Find one of these views that can be drawn now; None if there is none."""
         for name in view_names:
             lab_view = self[name].lab_view
@@ -658,7 +666,7 @@ class TabbedViews:
                     return
 
         if not worker.inline:
-            run_on_worker_thread(draw)
+            run_on_idle_or_new_thread(draw)
 
     def draw_pictures_by_view(self) -> dict[str, Picture]:
         """Return all pictures, by view. The common views are drawn again, with missing t-SNE maps; a lab's own views

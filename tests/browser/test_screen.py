@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from fedlab_nb.panels import theme
 from fedlab_nb.panels.record import MethodRun
-from fedlab_nb.panels.runs_panel import HEAD, make_row_html
+from fedlab_nb.panels.runs_panel import HEAD, make_run_table_row_html
 from fedlab_nb.panels.views import HERE as PANELS
 from fedlab_nb.panels.views import WORDS
 from fedlab_nb.plots.style import PAPER_BRIGHTNESS
@@ -160,8 +160,8 @@ CUT_ROWS = """() => {
 def test_the_table_of_runs_is_whole_at_every_width(browser, width):
     settings = {"dataset": "digits", "alpha": 0.1, "clients": 5, "model": "mlp:16,mlp:32,mlp:64"}
     error = "FedAvg, one round needs the same architecture at every client; these have three."
-    failed = make_row_html(MethodRun(1, "fedavg", settings, 2, error=error))
-    done = make_row_html(MethodRun(1, "fedavg_multi", settings, 2)).replace(
+    failed = make_run_table_row_html(MethodRun(1, "fedavg", settings, 2, error=error))
+    done = make_run_table_row_html(MethodRun(1, "fedavg_multi", settings, 2)).replace(
         "<span>…</span><span></span><span></span>",
         '<span>38 %</span><span class="fl-right">188 kB</span><span class="fl-right">1.05 MB</span>',
     )

@@ -83,7 +83,9 @@ def test_comparisons_show_the_other_mean_as_well():
             result.settings.seed: result for result in outcomes if result.method == "ensemble"
         },
     )
-    chosen_mean, other_mean = RunRecord((row,), 1).list_series(includes_other_rules=True)
+    chosen_mean, other_mean = RunRecord((row,), 1).list_results_of_shown_rows(
+        includes_other_rules=True
+    )
     assert (
         other_mean.name == "mean of probabilities"
         and other_mean.accuracies[0] == accuracy_of_other_mean
@@ -92,7 +94,7 @@ def test_comparisons_show_the_other_mean_as_well():
         chosen_mean.name == "FedENS: mean of logits"
         and chosen_mean.accuracies[0] == outcome.accuracy
     )
-    assert len(RunRecord((row,), 1).list_series()) == 1
+    assert len(RunRecord((row,), 1).list_results_of_shown_rows()) == 1
     table = study(["ensemble", "fedavg"], **setting).table("markdown")
     assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == [
         "| FedENS: mean of logits", "| fedavg", "| mean of probabilities",

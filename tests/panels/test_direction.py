@@ -22,7 +22,7 @@ class Spies:
 
     def __init__(self, monkeypatch):
         self.monkeypatch = monkeypatch
-        self.settings = self._spy(Controls, "read_settings")
+        self.settings = self._spy(Controls, "read_settings_for_study_job")
         self.federate = self._spy(controls, "make_federation_from_options")
         self.views = {kind.name: self._spy(kind, "draw") for kind in COMMON}
 

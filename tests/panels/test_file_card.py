@@ -6,7 +6,7 @@ from fedlab_nb import load
 from fedlab_nb.data.card import list_column_rows
 from fedlab_nb.data.files import split_path_and_options
 from fedlab_nb.errors import UsageError
-from fedlab_nb.panels.controls import OWN_FILE, list_data_file_names
+from fedlab_nb.panels.controls import OWN_FILE, list_data_file_names_in_current_folder
 from fedlab_nb.panels.file_card import CHOICES, make_path_with_column_choice
 
 HEAD = "patient_id,age,blood,sex,ward,outcome"
@@ -106,7 +106,11 @@ def test_another_data_set_puts_the_card_away(panel):
 
 @pytest.mark.slow
 def test_the_files_of_the_folder_are_suggested(panel, folder):
-    assert list_data_file_names() == ["patients.csv"] == list(panel.controls.path.options)
+    assert (
+        list_data_file_names_in_current_folder()
+        == ["patients.csv"]
+        == list(panel.controls.path.options)
+    )
 
 
 @pytest.mark.parametrize("choice", CHOICES)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedlab_nb.data import federate, load
-from fedlab_nb.panels.figures import describe_client_bytes
+from fedlab_nb.panels.figures import describe_bytes_of_client_or_empty
 from fedlab_nb.panels.partition_editor import MAX_SAMPLES, make_samples_html
 from fedlab_nb.studies.settings import Settings
 
@@ -27,7 +27,7 @@ def are_equal(one, other):
 
 @pytest.mark.slow
 def test_fifty_random_moves_keep_every_sample_and_undo_restores_each_state(panel, job, monkeypatch):
-    monkeypatch.setattr(panel.views, "draw_visible_view", lambda: None)
+    monkeypatch.setattr(panel.views, "draw_visible_view_if_out_of_date", lambda: None)
     rng = random.Random(0)
     states = [read_shards(panel)]
     while len(panel.editor.edits.changes) < 50:
@@ -112,20 +112,22 @@ def test_a_client_keeps_its_letter_in_all_texts_while_another_is_absent(make_pan
     panel.run(wait=True)
     runs = panel.state("communication").runs
     panel.views.class_index.value = -1
-    assert describe_client_bytes(runs, 1).startswith("Client C,")
+    assert describe_bytes_of_client_or_empty(runs, 1).startswith("Client C,")
     assert "client C holds" in panel.show("features").alt
 
 
 def test_images_of_samples_are_drawn_once_alpha_rests(panel, monkeypatch):
     requests = []
 
-    def request(kind, *_, is_urgent=False):
-        requests.append((kind, is_urgent))
+    def request(kind, *_, runs_at_once_in_caller=False):
+        requests.append((kind, runs_at_once_in_caller))
 
     monkeypatch.setattr(panel.controls.debouncer, "schedule_update", request)
     panel.views.client.value, panel.views.class_index.value = 3, 6
     panel.controls.alpha.value = 0.2
-    assert [is_urgent for kind, is_urgent in requests if kind == "samples"] == [True, False]
+    assert [
+        runs_at_once_in_caller for kind, runs_at_once_in_caller in requests if kind == "samples"
+    ] == [True, False]
 
 
 # Takes its time: the letters are drawn when their data are first loaded.

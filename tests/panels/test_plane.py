@@ -27,7 +27,7 @@ def compute_logits_by_hand(state, x):
 # ------------------------------------------------------------------------------------------------------ predictors
 def test_averaged_weights_are_the_mean_by_sizes(toy):
     states = toy.clients.states()
-    shares = np.array(toy.points_per_client) / sum(toy.points_per_client)
+    shares = np.array(toy.training_points_per_client) / sum(toy.training_points_per_client)
     for name, tensor in toy.averaged_network.state_dict().items():
         mean = sum(
             share * state[name].double() for share, state in zip(shares, states, strict=True)
@@ -74,7 +74,7 @@ def test_sentence_and_table_agree_with_the_toy(toy):
     assert titles[:3] == ["Client A", "Client B", "Client C"]
     for k, row in enumerate(picture.table[:3]):
         # Held-out points are not counted.
-        assert sum(row[f"points {name}"] for name in CLASSES) == toy.points_per_client[k]
+        assert sum(row[f"points {name}"] for name in CLASSES) == toy.training_points_per_client[k]
 
 
 # --------------------------------------------------------------------------------------- in the playground and lesson 2

@@ -8,9 +8,9 @@ import pytest
 import fedlab_nb as fl
 from fedlab_nb import plots
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels.figures import plan_runs_by_method
+from fedlab_nb.panels.figures import plan_runs_by_method_or_empty
 from fedlab_nb.panels.lab_view import PanelState
-from fedlab_nb.panels.race import compute_seconds_of_curve_points
+from fedlab_nb.panels.race import compute_seconds_until_each_curve_point
 
 
 # Slow because the picture of what travels is drawn several times, once for a method of each group.
@@ -59,7 +59,7 @@ def test_bars_of_time_stand_in_their_order_and_end_at_the_sum():
 def test_the_leaks_that_are_shown_follow_the_settings(more_settings):
     methods = ["fens", "coboosting"]
     settings = {"dataset": "digits", "seeds": 1, "preset": "classroom", **more_settings}
-    plans = plan_runs_by_method(PanelState(methods=methods, settings=settings))
+    plans = plan_runs_by_method_or_empty(PanelState(methods=methods, settings=settings))
     leaks = [plans[name].method.leaks for name in methods]
     assert (
         ("held-out samples, to the server" in leaks[0])
@@ -102,11 +102,17 @@ def test_seconds_follow_the_progress_within_training_and_within_the_method():
         point(local, 0.25), point(local, 0.5), point("server", 0.75), point("other", 0.5),
         point("end", 1.0),
     ])  # fmt: skip
-    assert compute_seconds_of_curve_points(once) == [2.0, 4.0, 5.0, 5.0, 6.0]  # it never falls
+    assert compute_seconds_until_each_curve_point(once) == [
+        2.0,
+        4.0,
+        5.0,
+        5.0,
+        6.0,
+    ]  # it never falls
     rounds = SimpleNamespace(seconds_local=0.0, seconds_method=3.0, history=[
         point("rounds", 0.5), point("rounds", 1.0), point("end", 1.0),
     ])  # fmt: skip
-    assert compute_seconds_of_curve_points(rounds) == [1.5, 3.0, 3.0]
+    assert compute_seconds_until_each_curve_point(rounds) == [1.5, 3.0, 3.0]
 
 
 @pytest.mark.slow

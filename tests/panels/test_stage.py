@@ -17,11 +17,11 @@ from fedlab_nb.panels import playground, stage_data
 from fedlab_nb.panels.figures import draw_piles_and_results
 from fedlab_nb.panels.record import MethodRun, RunRecord
 from fedlab_nb.panels.stage_data import (
-    collect_flights,
+    collect_flights_by_method,
     describe_data_for_stage,
     format_cells_by_column,
     make_partitions_for_alphas,
-    rank_columns_by_class_information,
+    rank_column_names_by_class_information,
 )
 from fedlab_nb.studies.cost import Cost
 
@@ -541,8 +541,12 @@ def test_the_column_that_tells_most_about_the_class_comes_first():
     x[:, 0] = [0, 1, 0, 1]  # age: nothing
     x[:, 1], x[:, 2] = [1, 1, 0, 0], [0, 0, 1, 1]  # sex: everything
     x[:, 7] = [0, 1, 1, 2]  # trestbps: half of its variance lies between the classes
-    assert rank_columns_by_class_information(heart.schema, x, labels) == ["sex", "trestbps", "age"]
-    assert rank_columns_by_class_information(load("digits").schema, x, labels) == []
+    assert rank_column_names_by_class_information(heart.schema, x, labels) == [
+        "sex",
+        "trestbps",
+        "age",
+    ]
+    assert rank_column_names_by_class_information(load("digits").schema, x, labels) == []
 
 
 def list_children(widget):
@@ -579,7 +583,7 @@ def test_a_row_is_shown_before_anybody_is_trained(make_panel, sent):
     assert content["names"] == [] and content["setting"] is None
     cells = format_cells_by_column(heart.schema, heart.x_test[1].numpy())
     assert dict(content["row"]) == cells
-    ranking = rank_columns_by_class_information(
+    ranking = rank_column_names_by_class_information(
         heart.schema, heart.x_train.numpy(), heart.y_train.numpy()
     )
     assert [name for name, _ in content["row"]] == [name for name in ranking if name in cells]
@@ -621,18 +625,18 @@ def test_flights_are_those_of_the_setting_s_own_seed(job):
         make_row(3, "gauss", []),  # no result
     ]
     names = ["fedavg", "fens", "ensemble", "gauss", "afl"]
-    flights = collect_flights(RunRecord(tuple(rows), 3), names, state)
+    flights = collect_flights_by_method(RunRecord(tuple(rows), 3), names, state)
     assert list(flights) == ["fedavg"]
     legs = {leg["phase"]: leg for leg in flights["fedavg"]["legs"]}
     sent = 1000 + len("fedavg")
     assert legs["local models"]["bytes"] == [sent + 500, sent, sent]
-    assert collect_flights(RunRecord(tuple(rows), 3), names, {**state, "alpha": 0.5}).keys() == {
-        "fens"
-    }
+    assert collect_flights_by_method(
+        RunRecord(tuple(rows), 3), names, {**state, "alpha": 0.5}
+    ).keys() == {"fens"}
     other_knob = make_row(4, "fedavg", [4], **{"fens.rounds": 9})  # of another method: the same run
-    flights = collect_flights(RunRecord((*rows, other_knob), 4), ["fedavg"], state)
+    flights = collect_flights_by_method(RunRecord((*rows, other_knob), 4), ["fedavg"], state)
     assert flights["fedavg"]["legs"][1]["bytes"] == [sent] * 3
-    assert collect_flights(RunRecord(), names, state) == {}
+    assert collect_flights_by_method(RunRecord(), names, state) == {}
 
 
 def test_the_still_has_the_samples_of_a_known_data_set_and_none_of_a_persons_own(
@@ -662,9 +666,9 @@ def test_the_still_has_scores_of_the_present_setting_alone(make_panel, sent, qui
     panel = make_panel(
         kind=playground, job=None, seed=4, clients=3, methods=["local"], seeds=1, epochs=1
     )
-    assert panel._list_client_accuracies() == []
+    assert panel._list_client_accuracies_or_empty() == []
     panel.run(wait=True, timeout=100)
-    assert len(panel._list_client_accuracies()) == 3
+    assert len(panel._list_client_accuracies_or_empty()) == 3
     assert "Accuracy, seed 4" in panel.still().sentence
     panel.controls.alpha.value = 1.0
-    assert panel._list_client_accuracies() == []
+    assert panel._list_client_accuracies_or_empty() == []

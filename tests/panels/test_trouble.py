@@ -24,16 +24,16 @@ def test_a_free_thread_takes_the_next_job_and_a_thread_whose_job_failed_ends(mon
         threads_used.append(threading.current_thread())
 
     for _ in range(3):
-        worker.run_on_worker_thread(work).result(10)
+        worker.run_on_idle_or_new_thread(work).result(10)
     gate = threading.Event()
-    jobs = worker.run_on_worker_thread(gate.wait), worker.run_on_worker_thread(work)
+    jobs = worker.run_on_idle_or_new_thread(gate.wait), worker.run_on_idle_or_new_thread(work)
     jobs[1].result(10)
     assert len(set(threads_used)) == 2
     assert threads_used[0] is threads_used[1] is threads_used[2] is not threads_used[3]
     gate.set()
     jobs[0].result(10)
     for idle_count in 1, 0:
-        worker.run_on_worker_thread(lambda: 1 / 0).result(10)
+        worker.run_on_idle_or_new_thread(lambda: 1 / 0).result(10)
         assert len(worker._idle) == idle_count
     for thread in threads_used:
         thread.join(10)

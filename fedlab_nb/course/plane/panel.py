@@ -12,7 +12,7 @@ from ipywidgets import HTML
 
 from ...errors import choose
 from ...panels import PanelState, saved, theme
-from ...panels.controls import make_alpha_slider, make_seed_field, set_widget_value
+from ...panels.controls import check_and_set_widget_value, make_alpha_slider, make_seed_field
 from ...panels.plane import SQUARES, PlaneView
 from ...panels.views import Chores, ViewWidgets
 from ...plots import Picture
@@ -59,7 +59,7 @@ class PlanePanel(saved.SavedPanel):
         """Give controls a value: alpha, seed, start. UsageError for other names and values."""
         for name, value in values.items():
             choose("control", name, ("alpha", "seed", "start"))
-            set_widget_value(getattr(self, name), name, value)
+            check_and_set_widget_value(getattr(self, name), name, value)
 
     def _draw_squares(self) -> Picture:
         """Draw the view's picture at the controls' setting."""

@@ -165,7 +165,7 @@ class WeightsByHandView(LabView):
             if self.judge.value:
                 self._is_spoilt = True
 
-    def take(self, scene_values: Mapping[str, Any]) -> None:
+    def adopt_values_set_in_browser_scene(self, scene_values: Mapping[str, Any]) -> None:
         """Take over the sliders that a person has set in the scene.
 
         scene_values: the `levels` of the sliders, 0 to 1, and a `count` of how often they were set

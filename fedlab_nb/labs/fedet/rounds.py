@@ -118,7 +118,7 @@ def get_curve_points_by_seed(state: PanelState) -> dict[int, HistoryPoints]:
     """Return {seed: points} of the finished seeds; before one has finished, of the running ones."""
     if state.outcomes:
         return {seed: outcome.history for seed, outcome in state.outcomes.items()}
-    row = state.runs.find_row("fedet")
+    row = state.runs.find_current_row("fedet")
     if row is not None and row.live:
         return dict(row.live)
     return {0: []}

@@ -88,7 +88,7 @@ class TrafficView(LabView):
                 "fedavg_multi.rounds": rounds,
                 "fedavg_multi.local_epochs": epochs,
             }
-        return plan_runs("fedavg_multi", state.runs.find_row("fedet").settings, changes)
+        return plan_runs("fedavg_multi", state.runs.find_current_row("fedet").settings, changes)
 
     def draw(self, state: PanelState) -> Picture:
         outcomes_by_name = {"Fed-ET": state.outcomes, **(state.worked or {})}

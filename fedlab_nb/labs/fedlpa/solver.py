@@ -96,7 +96,7 @@ class SolverView(LabView):
     def draw(self, state: PanelState) -> Picture:
         if state.outcome is None:
             # The settings of the run, as the knob may have been moved since it began.
-            settings = state.runs.find_row("fedlpa").settings
+            settings = state.runs.find_current_row("fedlpa").settings
             name = settings.get("fedlpa.solver", FedLPA.solver)
             solutions = Solutions({name: state.report.curves}, {}, state.setting)
             return draw_solutions(solutions, is_running=True)

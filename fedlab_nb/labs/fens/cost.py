@@ -13,7 +13,7 @@ from ...methods.fens import Fens
 from ...methods.fens.model import PAPER, PAPER_D, NetworkSize, count_fens_client_bytes
 from ...models import build_first_network_from_text, model_state
 from ...panels import LabView, PanelState, make_widget
-from ...panels.figures import make_partition_caption
+from ...panels.figures import make_caption_of_first_seed
 from ...plots import (
     Picture,
     add_legend,
@@ -143,7 +143,7 @@ class ClientCostView(LabView):
             compute_client_bytes_by_bar(NetworkSize(PAPER_D), formula_arguments, rounds),
             size.d,
             clients=clients,
-            setting=make_partition_caption(state),
+            setting=make_caption_of_first_seed(state),
         )
 
 

@@ -93,7 +93,9 @@ class OneSampleView(LabView):
             for method, outcomes_by_seed in state.others.items():
                 yield
                 first_outcome = next(iter(outcomes_by_seed.values()))
-                models[shorten_title(state.runs.find_row(method).title)] = first_outcome.model
+                models[shorten_title(state.runs.find_current_row(method).title)] = (
+                    first_outcome.model
+                )
         return PreparedSamples(
             samples=samples.numpy(),
             labels=data.y_test[test_indices].numpy(),

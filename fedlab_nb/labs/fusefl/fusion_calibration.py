@@ -55,7 +55,7 @@ class FusionCalibrationView(LabView):
         if options["head"] != "ccvr":
             blocks.append(options["blocks"])
         changes = {f"K = {k}": {"fusefl.blocks": k, "fusefl.head": "ccvr"} for k in blocks}
-        return plan_runs("fusefl", state.runs.find_row("fusefl").settings, changes)
+        return plan_runs("fusefl", state.runs.find_current_row("fusefl").settings, changes)
 
     def work(self, state: PanelState) -> ProgressThenResult[list[Outcome]]:
         """Make the planned runs, and list their outcomes."""

@@ -46,14 +46,14 @@ WORDS = {"common": "common start", "own": "each its own start"}
 
 @lru_cache(1)
 def make_plane_grid() -> PlanePoints:
-    """The places where the networks are asked, `[GRID², 2]`, row by row from below."""
+    """Make the points at which the networks predict, `[GRID², 2]`, row by row from below."""
     coordinates = torch.linspace(-EDGE, EDGE, GRID)
     y, x = torch.meshgrid(coordinates, coordinates, indexing="ij")
     return torch.stack([x, y], -1).flatten(0, 1)
 
 
 def draw_toy_federation(toy: ToyFederation) -> Picture:
-    """All squares, with their words and numbers."""
+    """Draw all squares, with their texts and numbers."""
     clients = [make_client_plane_square(toy, k) for k in range(CLIENTS)]
     averages = [
         make_plane_square(toy, "Average of weights", toy.predict_with_averaged_weights),
@@ -62,7 +62,7 @@ def draw_toy_federation(toy: ToyFederation) -> Picture:
     table = []
     for k, client in enumerate(clients):
         row: dict[str, object] = {**make_square_table_row(client)}
-        for name, count in zip(CLASSES, toy.count_samples_by_class(k), strict=True):
+        for name, count in zip(CLASSES, toy.count_training_points_of_each_class(k), strict=True):
             row[f"points {name}"] = count
         table.append(row)
     table += [make_square_table_row(average) for average in averages]
@@ -78,7 +78,7 @@ def draw_toy_federation(toy: ToyFederation) -> Picture:
 
 
 def list_island_circles() -> list[IslandCircle]:
-    """Circles of two standard deviations around the islands: x, y, radius and class."""
+    """List circles of two standard deviations around the islands."""
     circles = []
     centres = compute_island_centres().tolist()
     for (x, y), label in zip(centres, list_class_of_each_island(), strict=True):
@@ -87,15 +87,15 @@ def list_island_circles() -> list[IslandCircle]:
 
 
 def make_square_table_row(square: DecisionSquare) -> dict[str, str]:
-    """The square's row of the table."""
+    """Make the square's row of the table."""
     return {"picture": square.title, "right": square.foot.removesuffix(" right")}
 
 
 def make_client_plane_square(toy: ToyFederation, client: int) -> DecisionSquare:
-    """The square of a client, with the points that it trains on."""
+    """Make the square of a client, with the points that it trains on."""
     x, y = toy.shards[client]
     held = []
-    for name, count in zip(CLASSES, toy.count_samples_by_class(client), strict=True):
+    for name, count in zip(CLASSES, toy.count_training_points_of_each_class(client), strict=True):
         if count:
             held.append(f"{count} {name}")
     dots = {"points": x.numpy(), "labels": y.numpy()}
@@ -110,22 +110,29 @@ def make_client_plane_square(toy: ToyFederation, client: int) -> DecisionSquare:
 
 
 def make_plane_square(
-    toy: ToyFederation, title: str, predictor: Predictor, remark: str = "", **dot_fields: object
+    toy: ToyFederation,
+    title: str,
+    predictor: Predictor,
+    remark: str = "",
+    **points_and_labels: object,
 ) -> DecisionSquare:
-    """What a predictor says at each place of the grid."""
+    """Make the square of a predictor, with its scores at each point of the grid.
+
+    points_and_labels: `points [n, 2]` and `labels [n]` of the dots, as for `DecisionSquare`
+    """
     right = f"{format_percent(toy.measure_test_accuracy(predictor))} right"
     scores = predictor(make_plane_grid()).unflatten(0, (GRID, GRID))
     words = f"{title}\n{right} of the test points{remark}"
-    return DecisionSquare(title, right, words, scores.numpy(), **dot_fields)
+    return DecisionSquare(title, right, words, scores.numpy(), **points_and_labels)
 
 
 def describe_toy_accuracies(toy: ToyFederation, averages: Sequence[DecisionSquare]) -> str:
-    """Who holds how many classes, and how often each predictor is right."""
+    """Say how many classes each client trains on, and how often each predictor is right."""
     names = [format_client_letters(k) for k in range(CLIENTS)]
     classes = []
     accuracies = []
     for k in range(CLIENTS):
-        classes.append(str(sum(count > 0 for count in toy.count_samples_by_class(k))))
+        classes.append(str(sum(count > 0 for count in toy.count_training_points_of_each_class(k))))
         accuracies.append(toy.measure_test_accuracy(toy.make_client_predictor(k)))
     right = [f"mean client {format_percent(sum(accuracies) / CLIENTS)}"]
     for average in averages:
