@@ -31,7 +31,7 @@ from fedlab_nb.methods.base import shorten_title
 from fedlab_nb.plots.journey import (
     FLIGHTS,
     StoredFlight,
-    get_stored_picture_path,
+    get_stored_journey_path,
     read_stored_flights_by_method,
 )
 from fedlab_nb.plots.style import list_class_colours
@@ -86,7 +86,7 @@ def list_stale_stills(flights: dict[str, StoredFlight]) -> list[str]:
     """The names of the files that are not what would be drawn."""
     stale = []
     for method, svg in draw_stills(flights).items():
-        path = get_stored_picture_path(method)
+        path = get_stored_journey_path(method)
         if not path.is_file() or path.read_text(encoding="utf-8") != svg:
             stale.append(path.name)
     return stale
@@ -99,7 +99,7 @@ def write_stills(flights: dict[str, StoredFlight]) -> None:
         lines.append(f"{json.dumps(method)}: {json.dumps(stored, ensure_ascii=False)}")
     write_file(FLIGHTS, "{\n" + ",\n".join(lines) + "\n}\n", force=True)
     for method, svg in draw_stills(flights).items():
-        write_file(get_stored_picture_path(method), svg, force=True)
+        write_file(get_stored_journey_path(method), svg, force=True)
 
 
 def main(arguments: list[str] | None = None) -> int:

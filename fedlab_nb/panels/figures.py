@@ -79,9 +79,9 @@ class WhoHoldsWhat(LabView):
         return self._picture.show(
             state.federation,
             setting=make_caption_of_first_seed(state),
-            client=state.client,
-            class_index=state.class_index,
-            stored=stored,
+            selected_client=state.client,
+            selected_class_index=state.class_index,
+            stored_bars_beside_it=stored,
         )
 
     def caption(self, state: PanelState) -> str:
@@ -132,7 +132,7 @@ class Accuracy(ResultView):
         )
         if not state.running and not self.keeps_order.value:
             rows.sort(key=lambda s: s.mean if s.accuracies else -1.0, reverse=True)
-        return plots.draw_accuracy(rows, chance=1 / len(state.class_names))
+        return plots.draw_accuracy_bars_and_curves(rows, chance_accuracy=1 / len(state.class_names))
 
     def caption(self, state: PanelState) -> str:
         if state.placeholder is not None:
@@ -325,7 +325,7 @@ class Classes(ResultView):
         return plots.draw_class_and_client_accuracies(
             series,
             state.class_names,
-            marked_client=state.client,
+            marked_client_index=state.client,
             marked_class_index=state.class_index,
         )
 
@@ -446,7 +446,9 @@ def draw_partition_and_results(state: PanelState) -> plots.Picture:
     stored = TitledBars(series, make_accuracy_title(series)) if series else None
     with use_figure_size(STILL):
         picture = plots.PartitionPicture().show(
-            state.federation, setting=make_caption_of_first_seed(state), stored=stored
+            state.federation,
+            setting=make_caption_of_first_seed(state),
+            stored_bars_beside_it=stored,
         )
     sentence = describe_partition_and_results(state, series)
     return replace(picture, sentence=sentence, table=make_accuracy_table(series))

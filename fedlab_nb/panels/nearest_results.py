@@ -82,12 +82,12 @@ class NearestStoredResults:
         return plot.show(
             collect_stored_accuracies(self.table, self.methods, self.stored_client_count),
             chosen_alpha=self.chosen_alpha,
-            stored_clients=self.stored_client_count,
+            stored_client_count=self.stored_client_count,
             source_text=self.table.label,
             dataset=self.table.dataset,
-            wanted_clients=int(self.settings.get("clients", 10)),
+            wanted_client_count=int(self.settings.get("clients", 10)),
             bound_names=[self.table.title(method) for method in self.methods if method in BOUNDS],
-            chance=0.1,
+            chance_accuracy=0.1,
             note=self.describe_setting_differences_or_empty(),
         )
 

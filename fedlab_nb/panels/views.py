@@ -21,7 +21,7 @@ import traitlets
 from ..front import HERE as FRONT
 from ..front import join_front_modules, join_modules
 from ..plots import Picture
-from ..plots.marks import get_marks_by_id
+from ..plots.marks import get_hover_texts_and_keys_by_mark_id
 from ..plots.style import SIZE, use_figure_size
 from ..plots.vector import draw_svg, get_thumbnail_sheet
 from ..value_types import JsonValue
@@ -199,7 +199,7 @@ class ViewWidgets:
             svg_or_empty = ""
         elif figure is not None:
             svg_or_empty = svg_or_empty or draw_svg(figure)
-            marks = get_marks_by_id(figure)
+            marks = get_hover_texts_and_keys_by_mark_id(figure)
             thumbnails = get_thumbnail_sheet(figure)
         value = svg_or_empty
         if picture.tabled or (figure is None and not picture.scene):

@@ -2,7 +2,7 @@
 without widgets or pyplot.
 
 draw_partition          who holds what (`PartitionPicture` redraws in place)
-draw_accuracy           bars over seeds, and the curve
+draw_accuracy_bars_and_curves   bars over seeds, and the curve
 draw_communication      bytes by phase, accuracy against bytes
 draw_class_and_client_accuracies   accuracy by class and by client
 draw_calibration        reliability diagrams, and the calibration error
@@ -13,7 +13,7 @@ Every drawing begins with `drawing` and `dress`, and ends with `describe_picture
 `write_axes_title`, `add_legend`, and the functions that put numbers into words.
 """
 
-from .accuracy import describe_best_method, draw_accuracy
+from .accuracy import describe_best_method, draw_accuracy_bars_and_curves
 from .calibration import draw_calibration
 from .classes import draw_class_and_client_accuracies
 from .communication import draw_communication

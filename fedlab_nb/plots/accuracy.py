@@ -22,7 +22,7 @@ from .style import (
     XYPoints,
     draw_end_labels,
     draw_level_line,
-    draw_seed_lines,
+    draw_seed_lines_and_get_mean,
     drawing,
     dress,
     set_percent_axis,
@@ -45,15 +45,17 @@ from .words import (
 LOCAL = "local training"  # the phase that all methods share: clients train alone
 
 
-def draw_accuracy(series: Sequence[MethodResults], *, chance: float | None = None) -> Picture:
+def draw_accuracy_bars_and_curves(
+    series: Sequence[MethodResults], *, chance_accuracy: float | None = None
+) -> Picture:
     """Draw bars of the finished series on the left, and the curves of all series on the right.
 
-    chance: accuracy of guessing
+    chance_accuracy: accuracy of guessing
     """
     finished_series = select_series_with_results(series)
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
-        AccuracyBars(left, series, chance).update(series)
-        draw_curves(right, series, chance)
+        AccuracyBars(left, series, chance_accuracy).update(series)
+        draw_training_curves(right, series, chance_accuracy)
     title = "Bars of test accuracy, and curves of it while it trains"
     return describe_picture(
         figure,
@@ -64,10 +66,12 @@ def draw_accuracy(series: Sequence[MethodResults], *, chance: float | None = Non
     )
 
 
-def draw_accuracy_bars(series: Sequence[MethodResults], *, chance: float | None = None) -> Picture:
+def draw_accuracy_bars(
+    series: Sequence[MethodResults], *, chance_accuracy: float | None = None
+) -> Picture:
     """Draw the bars alone. All series are finished."""
     with drawing() as (figure, ax):
-        AccuracyBars(ax, series, chance).update(series)
+        AccuracyBars(ax, series, chance_accuracy).update(series)
     return describe_picture(
         figure,
         "Bars of test accuracy",
@@ -77,7 +81,7 @@ def draw_accuracy_bars(series: Sequence[MethodResults], *, chance: float | None 
     )
 
 
-def draw_seed_bars(series: Sequence[MethodResults], seed: int) -> Picture:
+def draw_accuracy_bars_of_seed(series: Sequence[MethodResults], seed: int) -> Picture:
     """Draw bars of one seed, and on each a dot for each seed and the band of their mean."""
     with drawing() as (figure, ax):
         AccuracyBars(ax, series, seed=seed).update(series)
@@ -103,7 +107,9 @@ def draw_guess_line_on_accuracy_bars(figure: Figure | None, guessed_accuracy: fl
             write_axes_title(ax, "Test accuracy (dashed: your guess)")
 
 
-def draw_curves(ax: Axes, series: Sequence[MethodResults], chance: float | None = None) -> None:
+def draw_training_curves(
+    ax: Axes, series: Sequence[MethodResults], chance_accuracy: float | None = None
+) -> None:
     """Draw accuracy against the progress of a run: every seed as a thin line, their mean as a bold
     one. Local training, which all methods share, is grey.
     """
@@ -118,13 +124,15 @@ def draw_curves(ax: Axes, series: Sequence[MethodResults], chance: float | None 
             local_points = sum(point["phase"] == LOCAL for point in curve)
             has_local_training = has_local_training or local_points > 0
             points = [(point["progress"], point["accuracy"]) for point in curve]
-            draw_seed_lines(ax, {seed: points[:local_points]}, "#9aa4ae", lw=1.6, zorder=1)
+            draw_seed_lines_and_get_mean(
+                ax, {seed: points[:local_points]}, "#9aa4ae", lw=1.6, zorder=1
+            )
             if len(points) > local_points:
                 fused[seed] = points[max(local_points - 1, 0) :]
         if fused:
-            ends.append(draw_fused_curves(ax, s, fused))
-    if chance:
-        draw_level_line(ax, chance, "guessing", is_text_below=True)
+            ends.append(draw_fused_curves_and_make_label(ax, s, fused))
+    if chance_accuracy:
+        draw_level_line(ax, chance_accuracy, "guessing", is_text_below=True)
     if has_local_training:
         ax.axvline(0.5, color=FAINT, lw=1.2, zorder=0)
         for progress, label in ((0.25, "alone"), (0.75, "fused")):
@@ -135,10 +143,10 @@ def draw_curves(ax: Axes, series: Sequence[MethodResults], chance: float | None 
     draw_end_labels(ax, ends, font_size=8)
 
 
-def draw_fused_curves(
+def draw_fused_curves_and_make_label(
     ax: Axes, method_results: MethodResults, points_by_seed: Mapping[int, XYPoints]
 ) -> EndLabel:
-    """Draw one method's curves from its first global model on, and return their label.
+    """Draw one method's curves from its first global model on, and return the label of their right end.
 
     points_by_seed: {seed: (progress 0–1, accuracy 0–1) of each point}
     """
@@ -149,7 +157,7 @@ def draw_fused_curves(
         "ms": 6,
         "markevery": [-1],
     }
-    _, y = draw_seed_lines(
+    _, y = draw_seed_lines_and_get_mean(
         ax,
         points_by_seed,
         method_results.look.colour,

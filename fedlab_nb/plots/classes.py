@@ -37,7 +37,7 @@ from .words import (
     SettingCaption,
     TableRows,
     capitalize_first_letter,
-    find_common_setting,
+    find_common_setting_or_empty,
     format_client_for_sentence,
     format_client_for_title,
     format_percent,
@@ -64,17 +64,17 @@ def draw_class_and_client_accuracies(
     series: Sequence[MethodResults],
     class_names: Sequence[str],
     *,
-    marked_client: int | None = None,
+    marked_client_index: int | None = None,
     marked_class_index: int | None = None,
 ) -> Picture:
     """Draw two heat maps of means over seeds: methods × classes, and methods × clients.
 
-    marked_client, marked_class_index: their columns are marked
+    marked_client_index, marked_class_index: their columns are marked
     """
     finished_series = select_series_with_results(series)
     per_class = average_field_over_seeds(finished_series, "per_class")
     per_client = average_field_over_seeds(finished_series, "per_client")
-    setting = find_common_setting_of_series(finished_series)
+    setting = find_common_setting_of_results_or_empty(finished_series)
     is_side_by_side = len(finished_series) > MAX_STACKED_ROWS
     layout: dict[str, Any] = {"columns": 2, "sharey": True} if is_side_by_side else {"rows": 2}
     has_short_titles = is_side_by_side or is_frame_narrow()
@@ -95,7 +95,7 @@ def draw_class_and_client_accuracies(
             )
         title = "By client" if has_short_titles else "Accuracy for each client's own mix of classes"
         image = draw_method_heat_map(
-            client_axes, per_client, finished_series, title, columns, marked_client
+            client_axes, per_client, finished_series, title, columns, marked_client_index
         )
         set_client_axis(client_axes, image.get_array().shape[1], setting, max_single_ticks=20)
         draw_colour_bar(image, [class_axes, client_axes], pad=0.015, aspect=32, format=PERCENT)
@@ -104,7 +104,7 @@ def draw_class_and_client_accuracies(
         per_class,
         per_client,
         class_names,
-        marked_client,
+        marked_client_index,
         marked_class_index,
         setting,
     )
@@ -113,32 +113,35 @@ def draw_class_and_client_accuracies(
     return describe_picture(figure, title, setting or join_setting_texts(series), text, rows)
 
 
-def find_common_setting_of_series(series: Sequence[MethodResults]) -> SettingCaption | str:
+def find_common_setting_of_results_or_empty(
+    series: Sequence[MethodResults],
+) -> SettingCaption | str:
     """Find the setting by which clients are named; '' if the series have several federations."""
     seeds: list[int] = []
     for method_results in series:
         seeds += method_results.per_client
-    return find_common_setting([s.setting for s in series], seeds)
+    return find_common_setting_or_empty([s.setting for s in series], seeds)
 
 
 def make_class_table(
     series: Sequence[MethodResults],
-    class_accuracies: MethodClassAccuracies,
-    client_accuracies: MethodClientAccuracies,
+    accuracies_by_method_and_class: MethodClassAccuracies,
+    accuracies_by_method_and_client: MethodClientAccuracies,
     class_names: Sequence[str],
     setting: SettingCaption | str,
 ) -> TableRows:
     """Make the table with one row per method: balanced accuracy, AUC, the worst client, then the
     accuracy for each class and each client.
 
-    class_accuracies: `[series, classes]`;   client_accuracies: `[series, clients]`
+    accuracies_by_method_and_class:  `[series, classes]`, 0–1
+    accuracies_by_method_and_client: `[series, clients]`, 0–1
     """
     rows = []
     for i, method_results in enumerate(series):
         row = {"method": method_results.name, **format_further_measures_by_name(method_results)}
-        for name, accuracy in zip(class_names, class_accuracies[i], strict=False):
+        for name, accuracy in zip(class_names, accuracies_by_method_and_class[i], strict=False):
             row[f"class {name}"] = format_accuracy_or_blank(accuracy)
-        for k, accuracy in enumerate(client_accuracies[i]):
+        for k, accuracy in enumerate(accuracies_by_method_and_client[i]):
             client = format_client_for_sentence(k, setting)
             row[f"client {client}"] = format_accuracy_or_blank(accuracy)
         rows.append(row)
@@ -200,7 +203,9 @@ def draw_method_heat_map(
     rows, count = values.shape
     has_width = get_default_figure_size()[0] - NAMES_WIDTH > CELL_WIDTH * count
     has_room = has_width and count <= 20 and rows <= 8
-    image = draw_heat_map(ax, values, format_cell=format_whole_percent if has_room else None)
+    image = draw_heat_map(
+        ax, values, format_cell=format_whole_percent_without_sign if has_room else None
+    )
     write_axes_title(ax, title, 5)
     ax.set_xlim(-0.5, count - 0.5)
     ax.set_yticks(
@@ -217,7 +222,7 @@ def draw_method_heat_map(
     return image
 
 
-def format_whole_percent(share: float) -> str:
+def format_whole_percent_without_sign(share: float) -> str:
     """Format a share 0–1 in whole per cent, without the sign: 0.834 -> '83'."""
     return f"{100 * share:.0f}"
 
@@ -233,24 +238,31 @@ def choose_method_name_size_points(method_count: int) -> float:
 
 def describe_accuracies_of_selection_or_best_method(
     series: Sequence[MethodResults],
-    class_accuracies: MethodClassAccuracies,
-    client_accuracies: MethodClientAccuracies,
+    accuracies_by_method_and_class: MethodClassAccuracies,
+    accuracies_by_method_and_client: MethodClientAccuracies,
     class_names: Sequence[str],
-    client: int | None,
-    class_index: int | None,
+    selected_client: int | None,
+    selected_class_index: int | None,
     setting: SettingCaption | str,
 ) -> str:
     """Describe accuracies on the selected class and client, or else those of the best method."""
     if not series:
         return "No result yet."
     parts = []
-    if class_index is not None and class_index < class_accuracies.shape[1]:
-        accuracies = join_known_accuracies(series, class_accuracies[:, class_index])
-        parts.append(f"Class {class_names[class_index]}: {accuracies}.")
-    if client is not None and client < client_accuracies.shape[1]:
-        accuracies = join_known_accuracies(series, client_accuracies[:, client])
+    if (
+        selected_class_index is not None
+        and selected_class_index < accuracies_by_method_and_class.shape[1]
+    ):
+        accuracies = join_names_and_known_accuracies(
+            series, accuracies_by_method_and_class[:, selected_class_index]
+        )
+        parts.append(f"Class {class_names[selected_class_index]}: {accuracies}.")
+    if selected_client is not None and selected_client < accuracies_by_method_and_client.shape[1]:
+        accuracies = join_names_and_known_accuracies(
+            series, accuracies_by_method_and_client[:, selected_client]
+        )
         parts.append(
-            f"Client {format_client_for_sentence(client, setting)} on its own mix: {accuracies}."
+            f"Client {format_client_for_sentence(selected_client, setting)} on its own mix: {accuracies}."
         )
     if parts:
         return " ".join(parts)
@@ -258,12 +270,14 @@ def describe_accuracies_of_selection_or_best_method(
     best = max(rivals, key=lambda i: series[i].mean)
     return (
         f"{capitalize_first_letter(series[best].name)}, the best on average, has "
-        f"{format_percent_range(class_accuracies[best])} on the classes; its clients see "
-        f"{format_percent_range(client_accuracies[best])} on their own mix."
+        f"{format_percent_range(accuracies_by_method_and_class[best])} on the classes; its clients see "
+        f"{format_percent_range(accuracies_by_method_and_client[best])} on their own mix."
     )
 
 
-def join_known_accuracies(series: Sequence[MethodResults], accuracies: AccuracyPerMethod) -> str:
+def join_names_and_known_accuracies(
+    series: Sequence[MethodResults], accuracies: AccuracyPerMethod
+) -> str:
     """Join the accuracies that are known: 'FedAvg 31 %, FENS 84 %'."""
     parts = []
     for s, accuracy in zip(series, accuracies, strict=True):

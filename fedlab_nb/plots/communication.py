@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from ..studies.statistics import Band, difference
-from .kit import describe_picture, draw_cost_points
+from .kit import describe_picture, draw_accuracy_against_bytes_points
 from .series import MethodResults, join_setting_texts, select_series_with_results
 from .style import (
     ACCENT,
@@ -47,7 +47,7 @@ def draw_communication(
         draw_bytes_by_phase(left, finished_series)
         x = "bytes, both ways, all clients"
         dress(right, title="Accuracy against bytes", x=x, grid="both", size=9)
-        draw_cost_points(right, finished_series)
+        draw_accuracy_against_bytes_points(right, finished_series)
     title = "Bytes up and down by phase on a log axis, and accuracy against bytes"
     text = client_bytes_sentence or describe_cheapest_and_dearest_method(finished_series)
     return describe_picture(
@@ -81,8 +81,10 @@ def draw_bytes_by_phase(ax: Axes, series: Sequence[MethodResults]) -> None:
     offsets = [APART if up and down else 0.0 for up, down in zip(ups, downs, strict=True)]
     heights_up = [row - offset for row, offset in enumerate(offsets)]
     heights_down = [row + offset for row, offset in enumerate(offsets)]
-    draw_lollipops(ax, ups, heights_up, "^", ACCENT, "up, client to server")
-    draw_lollipops(ax, downs, heights_down, "v", SECOND, "down, server to client")
+    draw_lollipops_of_rows_with_bytes(ax, ups, heights_up, "^", ACCENT, "up, client to server")
+    draw_lollipops_of_rows_with_bytes(
+        ax, downs, heights_down, "v", SECOND, "down, server to client"
+    )
     location = "upper center"
     anchor = (0.4, -0.09)
     if is_frame_narrow():  # the names leave little room
@@ -93,10 +95,10 @@ def draw_bytes_by_phase(ax: Axes, series: Sequence[MethodResults]) -> None:
     )
 
 
-def draw_lollipops(
+def draw_lollipops_of_rows_with_bytes(
     ax: Axes,
     bytes_per_row: Sequence[float],
-    heights: Sequence[float],
+    row_heights: Sequence[float],
     marker: str,
     colour: str,
     label: str,
@@ -104,9 +106,9 @@ def draw_lollipops(
     """Draw a line with a mark at its end for each row with bytes.
 
     bytes_per_row: bytes of each row
-    heights: of the lines, downwards
+    row_heights: of the lines, downwards
     """
-    line_heights = [height for height, size in zip(heights, bytes_per_row, strict=True) if size]
+    line_heights = [height for height, size in zip(row_heights, bytes_per_row, strict=True) if size]
     line_ends = [size for size in bytes_per_row if size]
     ax.hlines(line_heights, 1, line_ends, color=colour, lw=1.8, alpha=0.6)
     ax.plot(line_ends, line_heights, marker, color=colour, ms=6.5, label=label)
@@ -139,11 +141,13 @@ def describe_cheapest_and_dearest_method(series: Sequence[MethodResults]) -> str
     ratio = dearest.total_bytes / max(cheapest.total_bytes, 1)
     return (
         f"{subject} least, {amounts}; {dearest.name} costs {ratio:.1f} times as much "
-        f"{describe_accuracy_gain(dearest, cheapest)}."
+        f"{describe_accuracy_gain_as_clause(dearest, cheapest)}."
     )
 
 
-def describe_accuracy_gain(expensive_method: MethodResults, cheap_method: MethodResults) -> str:
+def describe_accuracy_gain_as_clause(
+    expensive_method: MethodResults, cheap_method: MethodResults
+) -> str:
     """Say what the more expensive method gains: 'and gets 57 points more'."""
     gain = difference(
         expensive_method.accuracies,

@@ -107,7 +107,7 @@ def draw_frontiers(
             y_label = "test accuracy" if position % columns == 0 else ""
             dress(ax, x=x_label, y=y_label, grid="both", size=9)
             draw_frontier(ax, frontier, limits)
-        handles = make_legend_handles(frontiers)
+        handles = make_frontier_legend_handles(frontiers)
         add_legend(
             figure,
             handles=handles,
@@ -143,7 +143,7 @@ def draw_frontier(ax: Axes, frontier: FederationFrontier, byte_range: AxisRange)
     ticks = [power for power in POWERS if byte_range[0] <= power <= byte_range[1]]
     set_log_axis(ax, ticks=ticks, format_value=format_data_size)
     low, high = find_accuracy_axis_range(frontier)
-    set_percent_axis(ax, "y", high, lowest_share=low, ticks=choose_percent_ticks(low, high))
+    set_percent_axis(ax, "y", high, lowest_share=low, ticks=choose_accuracy_ticks(low, high))
     unbeaten_rows = [row for row in frontier.labelled_rows if row.name in frontier.unbeaten]
     ax.plot(
         [row.total_bytes for row in unbeaten_rows],
@@ -172,7 +172,7 @@ def draw_frontier(ax: Axes, frontier: FederationFrontier, byte_range: AxisRange)
             bbox={"fc": "white", "ec": "none", "pad": 0.3},
             zorder=5,
         )
-    draw_frontier_names(ax, frontier, byte_range, (low, high))
+    write_frontier_names(ax, frontier, byte_range, (low, high))
 
 
 def draw_frontier_point(
@@ -228,7 +228,7 @@ def find_accuracy_axis_range(frontier: FederationFrontier) -> AxisRange:
     return max(0.0, low), min(1.02, high)
 
 
-def choose_percent_ticks(lowest_share: float, highest_share: float) -> list[float]:
+def choose_accuracy_ticks(lowest_share: float, highest_share: float) -> list[float]:
     """Choose round accuracies between both ends, at most six, none above 100 %."""
     step = next(
         step for step in (0.02, 0.05, 0.1, 0.2) if (highest_share - lowest_share) / step <= 6
@@ -238,7 +238,7 @@ def choose_percent_ticks(lowest_share: float, highest_share: float) -> list[floa
     return [round(step * k, 2) for k in range(first_multiple, last_multiple + 1)]
 
 
-def draw_frontier_names(
+def write_frontier_names(
     ax: Axes, frontier: FederationFrontier, byte_range: AxisRange, accuracy_range: AxisRange
 ) -> None:
     """Write the name of each labelled row beside its point, where it covers no other point or name."""
@@ -286,7 +286,7 @@ def draw_frontier_names(
         )
 
 
-def make_legend_handles(frontiers: Sequence[FederationFrontier]) -> list[Line2D]:
+def make_frontier_legend_handles(frontiers: Sequence[FederationFrontier]) -> list[Line2D]:
     """Make the legend's entries, for the signs that occur in the picture."""
 
     def make_sign(label: str, **look: Any) -> Line2D:

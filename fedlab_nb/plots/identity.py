@@ -52,18 +52,18 @@ def get_method_look(method_name: str) -> ColourMarkerLine:
     look_by_method = {}
     for method, words in read_toml("methods/looks.toml").items():
         look_by_method[method] = ColourMarkerLine(*words.split())
-    method = resolve_method_name(method_name, look_by_method)
+    method = resolve_method_name_or_keep_it(method_name, look_by_method)
     for known_method in (*METHODS, method):
         if known_method not in look_by_method:
             look_by_method[known_method] = choose_free_look(known_method, look_by_method.values())
     return look_by_method[method]
 
 
-def resolve_method_name(name_or_title: str, declared_names: Collection[str]) -> str:
+def resolve_method_name_or_keep_it(name_or_title: str, further_known_names: Collection[str]) -> str:
     """Resolve a name, title, short name or variant to a method's name; `name_or_title` itself if it
     is unknown.
 
-    declared_names: names of further methods that are known
+    further_known_names: names of methods that are known without being registered
     """
     method_by_title = {}
     for method in reversed(METHODS):  # of methods with one title, the first keeps it
@@ -76,7 +76,7 @@ def resolve_method_name(name_or_title: str, declared_names: Collection[str]) -> 
         return method_by_title[name_or_title]
     if short_name in method_by_title:
         return method_by_title[short_name]
-    if short_name in declared_names:
+    if short_name in further_known_names:
         return short_name
     return name_or_title
 

@@ -1,9 +1,9 @@
 """The building blocks of pictures: functions that take numbers and labels, and draw them into axes.
 
 AccuracyBars(ax, rows).update(rows)        one bar per `MethodResults`: mean, 95 % band, one dot per seed
-draw_lines_with_bands(ax, {label: {x: {seed: share}}})   means over a number, with 95 % bands
-draw_cost_points(ax, rows)                 accuracy against bytes: a named point for each `MethodResults`
-draw_stacked_bars(ax, {label: {part: size}}, …)   bars of parts, such as bytes
+draw_lines_with_bands_and_make_labels(ax, {label: {x: {seed: share}}})   means over a number, with 95 % bands
+draw_accuracy_against_bytes_points(ax, rows)   a named point for each `MethodResults`
+draw_stacked_bars_and_get_ends(ax, {label: {part: size}}, …)   bars of parts, such as bytes
 draw_heat_map(ax, values)                  a table in colours
 draw_client_class_heat_map(ax, values, …)  the same for a table of clients and classes
 draw_image_rows(ax, [(label, images), …])  rows of small images
@@ -152,7 +152,7 @@ class AccuracyBars:
     A series without a result has an empty row, so that nothing moves when the result comes. If it
     has stored results, their band is drawn in grey behind the bar.
 
-    chance: the accuracy of guessing, where a dotted line is drawn
+    chance_accuracy: the accuracy of guessing, where a dotted line is drawn
     seed:   the seed whose accuracy the bars show instead of the mean
     """
 
@@ -160,7 +160,7 @@ class AccuracyBars:
         self,
         ax: Axes,
         rows: Sequence[MethodResults],
-        chance: float | None = None,
+        chance_accuracy: float | None = None,
         *,
         seed: int | None = None,
     ) -> None:
@@ -182,8 +182,8 @@ class AccuracyBars:
             style = {"va": "center", "fontsize": size, "color": INK, "clip_on": False}
             text = ax.text(1.02, place, "88.8 ± 0.8", gid="outside", **style)
             self.parts.append((bar, span, dots, text))
-        if chance:
-            draw_level_line(ax, chance, axis="x")
+        if chance_accuracy:
+            draw_level_line(ax, chance_accuracy, axis="x")
         set_row_axis(ax, [s.two_line_label for s in rows], min_rows=3)
         set_percent_axis(ax, "x", ticks=HALVES)
 
@@ -223,53 +223,60 @@ class AccuracyBars:
         return text if self.seed is None else f"bar: seed {self.seed}; {text}"
 
 
-def draw_stacked_bars(
+def draw_stacked_bars_and_get_ends(
     ax: Axes,
-    sizes_by_row: Mapping[str, Mapping[str, float]],
-    colours: Mapping[str, str],
+    sizes_by_row_and_part: Mapping[str, Mapping[str, float]],
+    colours_by_part: Mapping[str, str],
     bar_height: float = 0.6,
 ) -> list[float]:
-    """Draw one bar per row, with its parts one after the other in the order of `colours`. Returns
-    the right end of each bar.
+    """Draw one horizontal bar per row, with its parts one after the other in the order of `colours_by_part`.
+    Returns the right end of each bar, in the unit of the sizes.
 
-    sizes_by_row: {name on the left: {part: size}}, the first row at the top
+    sizes_by_row_and_part: {name on the left: {part: size}}, the first row at the top
     """
-    ends = [0.0] * len(sizes_by_row)
-    for part, colour in colours.items():
-        sizes = [parts.get(part, 0.0) for parts in sizes_by_row.values()]
+    ends = [0.0] * len(sizes_by_row_and_part)
+    for part, colour in colours_by_part.items():
+        sizes = [parts.get(part, 0.0) for parts in sizes_by_row_and_part.values()]
         if any(sizes):
             ax.barh(
-                range(len(sizes_by_row)), sizes, bar_height, left=ends, color=colour, label=part
+                range(len(sizes_by_row_and_part)),
+                sizes,
+                bar_height,
+                left=ends,
+                color=colour,
+                label=part,
             )
             ends = [end + size for end, size in zip(ends, sizes, strict=True)]
-    set_row_axis(ax, list(sizes_by_row), min_rows=3)
+    set_row_axis(ax, list(sizes_by_row_and_part), min_rows=3)
     return ends
 
 
 # ------------------------------------------------------------------------------------------------------ lines, points
-def draw_lines_with_bands(
+def draw_lines_with_bands_and_make_labels(
     ax: Axes,
-    curves: Mapping[str, Mapping[float, Mapping[int, float] | Band]],
+    values_by_label_x_and_seed: Mapping[str, Mapping[float, Mapping[int, float] | Band]],
     looks_by_label: Mapping[str, ColourMarkerLine] | None = None,
-    highest_value: float | None = 1,
+    highest_value_or_none: float | None = 1,
 ) -> list[EndLabel]:
     """Draw means as lines with their 95 % bands, if there are enough seeds for a band. Returns the
     labels of the lines' right ends, for `draw_end_labels`.
 
-    curves: {label: {x: {seed: share}}}, or a `Band` instead of {seed: share}
+    values_by_label_x_and_seed: {label: {x: {seed: share}}}, or a `Band` instead of {seed: share}
     looks_by_label: looks of labels that are not names of methods
-    highest_value: the largest possible value, at which bands end; None if there is none
+    highest_value_or_none: the largest possible value, at which bands end; None if there is none
     """
     ends = []
-    looks = {**choose_distinct_looks(curves), **(looks_by_label or {})}
+    looks = {**choose_distinct_looks(values_by_label_x_and_seed), **(looks_by_label or {})}
     for label, (colour, marker, dashes) in looks.items():
-        x = sorted(curves[label])
-        values = [curves[label][place] for place in x]
+        x = sorted(values_by_label_x_and_seed[label])
+        values = [values_by_label_x_and_seed[label][place] for place in x]
         bands = [value if isinstance(value, Band) else compute_band(value) for value in values]
         mean = np.array([b.mean for b in bands])
         half_width = np.array([b.half_width if b.is_shown else 0.0 for b in bands])
         low = (mean - half_width).clip(0)
-        high = np.minimum(mean + half_width, np.inf if highest_value is None else highest_value)
+        high = np.minimum(
+            mean + half_width, np.inf if highest_value_or_none is None else highest_value_or_none
+        )
         ax.fill_between(x, low, high, color=colour, alpha=0.17, lw=0)
         style = {"color": colour, "marker": marker, "ls": dashes, "lw": 1.9, "ms": 5.5}
         ax.plot(x, mean, label=label, **style)
@@ -277,7 +284,7 @@ def draw_lines_with_bands(
     return ends
 
 
-def draw_cost_points(
+def draw_accuracy_against_bytes_points(
     ax: Axes,
     rows: Sequence[MethodResults],
     accuracy_axis_start: float = 0.0,
@@ -305,10 +312,10 @@ def draw_cost_points(
     set_bytes_axis(ax, axis_bytes or [1e3, 1e6], range_factor=2.5)
     set_percent_axis(ax, "y", 1.03, lowest_share=accuracy_axis_start)
     colours = {key: look.colour for key, look in row_looks.items()}
-    draw_names_beside_points(ax, sorted_rows, accuracy_axis_start, size, colours)
+    write_names_beside_points(ax, sorted_rows, accuracy_axis_start, size, colours)
 
 
-def draw_names_beside_points(
+def write_names_beside_points(
     ax: Axes,
     rows: Sequence[MethodResults],
     accuracy_axis_start: float,
@@ -479,23 +486,23 @@ def draw_heat_map(
 
 
 def attach_hover_texts_to_cells(
-    ax: Axes, marks_by_cell: Mapping[RowAndColumn, Mapping[str, Any]]
+    ax: Axes, says_and_keys_by_cell: Mapping[RowAndColumn, Mapping[str, Any]]
 ) -> None:
     """Give cells of a heat map hover texts.
 
-    marks_by_cell: {(row, column): {"says": hover text, and the mark keys of `attach_hover_text`}}
+    says_and_keys_by_cell: {(row, column): {"says": hover text, and the mark keys of `attach_hover_text`}}
     """
-    boxes = [Rectangle((column - 0.5, row - 0.5), 1, 1) for row, column in marks_by_cell]
+    boxes = [Rectangle((column - 0.5, row - 0.5), 1, 1) for row, column in says_and_keys_by_cell]
     shapes = PatchCollection(boxes, facecolor=(1, 1, 1, 0), edgecolor="none", zorder=4)
     ax.add_collection(shapes, autolim=False)
-    texts = [cell.get("says") for cell in marks_by_cell.values()]
+    texts = [cell.get("says") for cell in says_and_keys_by_cell.values()]
     names = set[str]()
-    for cell in marks_by_cell.values():
+    for cell in says_and_keys_by_cell.values():
         names.update(cell)
     names.discard("says")
     keys = {}
     for name in sorted(names):
-        keys[name] = [cell.get(name) for cell in marks_by_cell.values()]
+        keys[name] = [cell.get(name) for cell in says_and_keys_by_cell.values()]
     attach_hover_text(shapes, texts, **keys)
 
 
@@ -520,9 +527,9 @@ def draw_client_class_heat_map(
     *,
     number_format: str = "{:.0f}",
     is_signed: bool = False,
-    has_rings: bool = False,
-    client: int | None = None,
-    class_index: int | None = None,
+    has_ring_at_class_maximum: bool = False,
+    selected_client: int | None = None,
+    selected_class_index: int | None = None,
     setting: SettingCaption | str = "",
     has_class_names: bool = True,
 ) -> AxesImage:
@@ -530,11 +537,11 @@ def draw_client_class_heat_map(
     grey.
 
     largest_value, is_signed: as for `draw_heat_map`
-    number_format:       format of the numbers in the cells; a table with many cells has a colour bar instead
-    has_rings:           whether a ring marks the largest value of each class
-    client, class_index: the selected ones, which get a frame
-    setting:             the setting that names the clients
-    has_class_names:     whether the classes are named; of two tables side by side only the left one names them
+    number_format: format of the numbers in the cells; a table with many cells has a colour bar instead
+    has_ring_at_class_maximum: whether a ring marks the largest value of each class
+    selected_client, selected_class_index: their column and row get a frame
+    setting: the setting that names the clients
+    has_class_names: whether the classes are named; of two tables side by side only the left one names them
     """
     clients, classes = values.shape
     has_numbers = max(values.shape) <= MAX_WRITTEN_COUNT
@@ -560,12 +567,12 @@ def draw_client_class_heat_map(
     )
     ax.set_ylabel("class" if has_class_names else "", fontsize=10, color=QUIET)
     ax.tick_params(labelsize=9.5 if classes <= 12 else 8)
-    if has_rings:
+    if has_ring_at_class_maximum:
         draw_rings_round_class_maxima(ax, values)
     if values.size <= MAX_ANSWERING_CELLS:
         attach_client_class_hover_texts(ax, values, class_names, number_format, setting)
-    highlight_row_or_column(ax, client, clients, has_frame=True, colour=SECOND)
-    highlight_row_or_column(ax, class_index, classes, "y", has_frame=True, colour=SECOND)
+    highlight_row_or_column(ax, selected_client, clients, has_frame=True, colour=SECOND)
+    highlight_row_or_column(ax, selected_class_index, classes, "y", has_frame=True, colour=SECOND)
     return image
 
 
@@ -623,7 +630,7 @@ def draw_image_rows(
             draw_band_of_tiles(ax, images[start : start + grid.band_columns], grid, row, start)
     has_recordings = any(image.ndim == 2 for image in list_images_of_rows(rows))
     if not has_recordings:
-        exempt_from_dark_theme(ax)
+        keep_image_colours_on_dark_page(ax)
     for (row, column), (word, colour) in words_under_tiles.items():
         left, top = grid.find_upper_left_corner(row, column)
         middle = top + grid.height + WORD_HEIGHT / 2
@@ -753,7 +760,7 @@ def draw_band_of_tiles(
     ax.imshow(page, extent=extent, interpolation="nearest")
 
 
-def exempt_from_dark_theme(ax: Axes) -> None:
+def keep_image_colours_on_dark_page(ax: Axes) -> None:
     """Keep the colours of these axes' images on a dark page; those of a heat map are made dark."""
     ax.set_gid(f"photos-{ax.figure.axes.index(ax)}")
 
@@ -778,18 +785,18 @@ def render_tile_pixels(image: SampleArray) -> PixelArray:
 
 
 def render_recording_pixels(
-    recording: Recording, height: int = 4 * MIN_TILE_PIXELS
+    recording: Recording, height_pixels: int = 4 * MIN_TILE_PIXELS
 ) -> ColourPixels:
     """Render a recording `[C, T]` as pixels `[height, T, 3]`: one line and colour per channel, all
     on one scale.
     """
-    dots = np.ones((height, recording.shape[1], 3))
+    dots = np.ones((height_pixels, recording.shape[1], 3))
     low = float(recording.min())
     span = float(np.ptp(recording)) or 1.0
-    rows = np.rint((1 - (recording - low) / span) * (height - 1)).astype(int)  # [C, T]
+    rows = np.rint((1 - (recording - low) / span) * (height_pixels - 1)).astype(int)  # [C, T]
     # At each step a line reaches from the height one step ago to the present one, so that it has no gaps.
     previous_rows = np.concatenate([rows[:, :1], rows[:, :-1]], axis=1)
-    places = np.arange(height)[:, None]
+    places = np.arange(height_pixels)[:, None]
     for c, colour in enumerate(list_class_colours(len(recording))):
         top = np.minimum(rows[c], previous_rows[c])
         bottom = np.maximum(rows[c], previous_rows[c])

@@ -200,16 +200,16 @@ def draw_decision_regions(
 def add_scaled_shapes(
     ax: Axes,
     paths: Sequence[Path],
-    positions: Sequence[PlanePoint | tuple[float, float]],
-    scale: float,
+    origins: Sequence[PlanePoint | tuple[float, float]],
+    scale_factor: float,
     **style: Any,
 ) -> PathCollection:
-    """Add many shapes at once, each multiplied by `scale` and moved to its position. Adding them
+    """Add many shapes at once, each multiplied by `scale_factor` and moved to its position. Adding them
     one by one as patches takes ten times as long.
     """
     moved_paths = []
-    for path, place in zip(paths, positions, strict=True):
-        moved_paths.append(Path(path.vertices * scale + place, path.codes))
+    for path, place in zip(paths, origins, strict=True):
+        moved_paths.append(Path(path.vertices * scale_factor + place, path.codes))
     shapes = PathCollection(moved_paths, clip_on=False, **style)
     ax.add_collection(shapes, autolim=False)
     return shapes
@@ -254,7 +254,7 @@ def draw_square_dots(
     ax: Axes,
     squares: Sequence[DecisionSquare],
     plane: PlaneExtentAndCircles,
-    square_centres: Sequence[PlanePoint],
+    square_centres_inches: Sequence[PlanePoint],
     side_inches: float,
 ) -> None:
     """Draw the dots of all squares, with one marker and colour per class."""
@@ -262,7 +262,7 @@ def draw_square_dots(
     points = np.concatenate([square.points for square in squares])  # in the plane
     labels = np.concatenate([square.labels for square in squares])
     positions_of_squares = []
-    for square, middle in zip(squares, square_centres, strict=True):
+    for square, middle in zip(squares, square_centres_inches, strict=True):
         positions_of_squares.append(square.points * scale + middle)
     places = np.concatenate(positions_of_squares)  # in inches
     is_inside = (np.abs(points) < 0.99 * plane.edge).all(1)
@@ -273,19 +273,25 @@ def draw_square_dots(
 
 
 def draw_plane_legend(
-    ax: Axes, class_names: Sequence[str], y_inches: float, width_inches: float
+    ax: Axes,
+    class_names: Sequence[str],
+    legend_y_in_axes_inches: float,
+    available_width_inches: float,
 ) -> None:
     """Draw a dot for each class with its name, and if there is room the meaning of background and
-    circles.
+    circles. The axes' unit is an inch.
+
+    legend_y_in_axes_inches: of the base line of its texts
     """
     x = MARGIN
     style = {"ls": "", "ms": 5.5, "mew": 0}
     for label, (name, colour) in enumerate(
         zip(class_names, list_class_colours(len(class_names)), strict=True)
     ):
-        dot = Line2D([x + 0.06], [y_inches + 0.045], marker=MARKERS[label], mfc=colour, **style)
+        dot_y = legend_y_in_axes_inches + 0.045
+        dot = Line2D([x + 0.06], [dot_y], marker=MARKERS[label], mfc=colour, **style)
         ax.add_artist(dot)
-        ax.text(x + 0.14, y_inches, f"class {name}", fontsize=9, color=QUIET)
+        ax.text(x + 0.14, legend_y_in_axes_inches, f"class {name}", fontsize=9, color=QUIET)
         x += 0.66 + LETTER * len(name)
-    if x + LETTER * len(AROUND) < width_inches:
-        ax.text(x + 0.06, y_inches, AROUND, fontsize=9, color=QUIET)
+    if x + LETTER * len(AROUND) < available_width_inches:
+        ax.text(x + 0.06, legend_y_in_axes_inches, AROUND, fontsize=9, color=QUIET)

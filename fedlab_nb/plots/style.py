@@ -17,9 +17,9 @@ set_class_ticks(ax, names)                       a table's columns or rows of cl
 set_client_axis(ax, M, setting)                  ticks A, B, C, 'D✦', …, and a label with D's name
 highlight_row_or_column(ax, client, M)           the column of the selected client; with "y" a row
 draw_level_line(ax, chance, "guessing")          a thin line at a level
-draw_seed_lines(ax, {seed: [(x, y)]}, colour)    a thin line for each seed, a bold one for the mean
+draw_seed_lines_and_get_mean(ax, {seed: [(x, y)]}, colour)   a thin line for each seed, a bold one for the mean
 draw_end_labels(ax, [(y, text, colour)])         the name of each line at its right end
-darken_colour_until_readable(SECOND)                         a tone of the colour in which letters can be read
+darken_colour_until_readable(SECOND)             a tone of the colour in which letters can be read
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def make_svg_image_html(picture: Picture) -> str:
 
 def has_photos(figure: Figure) -> bool:
     """Return whether a figure shows images, whose colours must not be inverted
-    (`kit.exempt_from_dark_theme`).
+    (`kit.keep_image_colours_on_dark_page`).
     """
     return any((ax.get_gid() or "").startswith("photos") for ax in figure.axes)
 
@@ -300,7 +300,7 @@ def render_picture_png(picture: Picture | Figure) -> bytes:
     figure = picture.figure if isinstance(picture, Picture) else picture
     with LOCK:
         canvas = figure.canvas
-        compute_layout_once(figure)
+        compute_layout_if_due(figure)
         canvas.draw()
         pixels = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba())
         out = io.BytesIO()
@@ -313,7 +313,7 @@ def render_picture_svg(picture: Picture) -> bytes:
     if picture.svg:
         return picture.svg.encode()
     with LOCK, matplotlib.rc_context({"svg.fonttype": "none"}):
-        compute_layout_once(picture.figure)
+        compute_layout_if_due(picture.figure)
         return render_svg(picture.figure, "white").encode()
 
 
@@ -365,7 +365,7 @@ def compute_layout_now(figure: Figure) -> None:
         engine.execute(figure)
 
 
-def compute_layout_once(figure: Figure) -> None:
+def compute_layout_if_due(figure: Figure) -> None:
     """Compute the figure's layout, unless that has been done. It is the slowest part of a drawing."""
     engine = figure.get_layout_engine()
     if isinstance(engine, ConstrainedLayoutEngine):
@@ -375,10 +375,10 @@ def compute_layout_once(figure: Figure) -> None:
                 figure
             )  # the first step of a drawing; its other steps are not needed here
         figure.set_layout_engine("none")
-    shrink_long_titles(figure)
+    shrink_titles_and_labels_that_do_not_fit(figure)
 
 
-def shrink_long_titles(figure: Figure) -> None:
+def shrink_titles_and_labels_that_do_not_fit(figure: Figure) -> None:
     """Shrink titles and x labels that do not fit, since the layout ignores their width.
 
     A title must not cross the edge of the figure or touch the title beside it; an x label must not
@@ -580,7 +580,7 @@ AxisName = Literal["x", "y"]
 Grid = Literal["", "x", "y", "both"]
 
 
-def format_bytes(byte_count: float) -> str:
+def format_bytes_or_zero(byte_count: float) -> str:
     """Format the bytes at a tick: 26280 -> '26.3 kB'."""
     return format_data_size(byte_count) if byte_count else "0"
 
@@ -617,7 +617,7 @@ def limit_tick_count(
     """Set about `max_ticks` ticks at most.
 
     is_whole:     ticks at whole numbers only
-    format_value: formats a tick's value, such as `format_bytes`
+    format_value: formats a tick's value, such as `format_bytes_or_zero`
     """
     ticked_axis = getattr(ax, f"{axis}axis")
     ticked_axis.set_major_locator(MaxNLocator(max_ticks, integer=is_whole))
@@ -661,7 +661,7 @@ def set_bytes_axis(ax: Axes, byte_counts: Sequence[float], range_factor: float =
         low = min(low, middle / 10)
         high = max(high, middle * 10)
     ax.set_xlim(low, high)
-    set_log_axis(ax, format_value=format_bytes)
+    set_log_axis(ax, format_value=format_bytes_or_zero)
 
 
 def hide_spines(ax: Axes, *sides: str) -> None:
@@ -817,7 +817,7 @@ class LinePoints(NamedTuple):
     y: list[float]
 
 
-def average_lines_over_seeds(points_by_seed: Mapping[int, XYPoints]) -> LinePoints:
+def average_lines_over_common_range(points_by_seed: Mapping[int, XYPoints]) -> LinePoints:
     """Average the lines `{seed: [(x, y), …]}` over the range of x that all seeds have. Lines are
     straight between their points.
     """
@@ -837,7 +837,7 @@ def average_lines_over_seeds(points_by_seed: Mapping[int, XYPoints]) -> LinePoin
     return LinePoints(shared, np.mean(values, axis=0).tolist())
 
 
-def draw_seed_lines(
+def draw_seed_lines_and_get_mean(
     ax: Axes,
     points_by_seed: Mapping[int, XYPoints],
     colour: str,
@@ -857,7 +857,7 @@ def draw_seed_lines(
                 x = [x for x, _ in points]
                 y = [y for _, y in points]
                 ax.plot(x, y, color=colour, lw=0.9, alpha=0.35)
-    mean = average_lines_over_seeds(points_by_seed)
+    mean = average_lines_over_common_range(points_by_seed)
     mean_style = {"color": colour, "marker": marker or None, "lw": 2.2, "ms": 4.5, **mean_style}
     ax.plot(mean.x, mean.y, label=label or None, **mean_style)
     return mean

@@ -219,21 +219,21 @@ def format_percent_band(
     decimals: int | None = None,
     sign: Literal["", "+"] = "",
     *,
-    few_seeds: bool = False,
+    shows_band_of_few_seeds: bool = False,
 ) -> str:
     """Format a share with its band in per cent, without the unit: '84 ± 2'; with fewer than five
     seeds '84'.
 
     decimals:  by default none; one if the band ('84.3 ± 0.4') or a small difference ('0.4 ± 0.0') needs it
     sign:      "+" writes a plus, for a difference
-    few_seeds: whether to write the band of fewer than five seeds, too, as in a report
+    shows_band_of_few_seeds: whether to write the band of fewer than five seeds, too, as in a report
     """
     if decimals is None:
         decimals = choose_percent_decimals(share)
     mean = round(100 * share.mean, decimals) + 0.0  # no "-0"
     text = f"{mean:{sign if mean else ''}.{decimals}f}"
     is_known = not math.isnan(share.half_width)
-    if not share.is_shown and not (few_seeds and is_known):
+    if not share.is_shown and not (shows_band_of_few_seeds and is_known):
         return text
     return f"{text} ± {100 * share.half_width:.{decimals}f}"
 
@@ -249,14 +249,14 @@ def choose_percent_decimals(share: Band) -> int:
 
 
 def format_difference_in_points(
-    difference: Band, sign: Literal["", "+"] = "+", *, few_seeds: bool = False
+    difference: Band, sign: Literal["", "+"] = "+", *, shows_band_of_few_seeds: bool = False
 ) -> str:
     """Format a difference of shares with its band in points: '+3 ± 1 points'; with few seeds '+3
     points'.
 
     sign: "+" writes a plus, "" does not
     """
-    return f"{format_percent_band(difference, sign=sign, few_seeds=few_seeds)} points"
+    return f"{format_percent_band(difference, sign=sign, shows_band_of_few_seeds=shows_band_of_few_seeds)} points"
 
 
 def choose_words_by_significance(
@@ -385,20 +385,20 @@ def find_given_client_names(caption: SettingCaption | str) -> NameByClient:
         return {}
     names_by_index = {}
     for index in range(values["clients"] + len(edits.doubled_clients)):
-        client = find_client_at_position(index, caption)
+        client = find_client_at_index_in_picture(index, caption)
         if client in names:
             names_by_index[index] = shorten_labels([names[client]], MAX_NAME_LETTERS)[0]
     return names_by_index
 
 
-def find_client_at_position(position: int, setting: SettingCaption | str) -> int:
+def find_client_at_index_in_picture(index_in_picture: int, setting: SettingCaption | str) -> int:
     """Find which client has an index of a picture.
 
     Absent and unseen clients come after all others in a picture, but every client keeps its letter.
     """
     values = get_settings_of_caption(setting)
     if not (values.get("absent") or values.get("unseen")):
-        return position
+        return index_in_picture
     names: Sequence[str] = ()
     if values.get("partition") == "natural":
         names = find_client_names_in_memory(
@@ -407,24 +407,24 @@ def find_client_at_position(position: int, setting: SettingCaption | str) -> int
     count = values["clients"] + len(Edits.parse(values.get("moves") or "").doubled_clients)
     absent = parse_client_indices("absent", values.get("absent") or "", count, names)
     unseen = parse_client_indices("unseen", values.get("unseen") or "", count, names)
-    return (*list_present_clients(count, absent, unseen), *absent, *unseen)[position]
+    return (*list_present_clients(count, absent, unseen), *absent, *unseen)[index_in_picture]
 
 
-def format_client_letter(client: int, setting: SettingCaption | str) -> str:
+def format_client_letter(index_in_picture: int, setting: SettingCaption | str) -> str:
     """Return the letter of the client at an index of a picture."""
-    return format_client_letters(find_client_at_position(client, setting))
+    return format_client_letters(find_client_at_index_in_picture(index_in_picture, setting))
 
 
-def format_client_for_sentence(client: int, setting: SettingCaption | str) -> str:
+def format_client_for_sentence(index_in_picture: int, setting: SettingCaption | str) -> str:
     """Name a client in a sentence or a table: 'D (north)', or 'D'. A character of the story has
     only its letter.
     """
-    text = format_client_letter(client, setting)
-    name = find_given_client_names(setting).get(client)
+    text = format_client_letter(index_in_picture, setting)
+    name = find_given_client_names(setting).get(index_in_picture)
     return f"{text} ({name})" if name else text
 
 
-def find_common_setting(
+def find_common_setting_or_empty(
     settings: Iterable[SettingCaption | str], seeds: Iterable[int]
 ) -> SettingCaption | str:
     """Return the one setting, with its seed, by which the clients of all results can be named; ''
@@ -449,26 +449,27 @@ def find_common_setting(
     return make_setting_caption({**values, "seed": seed}, f"seed {seed}")
 
 
-def format_client_for_list(client: int, setting: SettingCaption | str) -> str:
+def format_client_for_list(index_in_picture: int, setting: SettingCaption | str) -> str:
     """Name a client in a row or a list: 'D ✦ sixes', 'D (north)', or 'E'."""
-    name = find_story_names_of_clients(setting).get(client)
+    name = find_story_names_of_clients(setting).get(index_in_picture)
     if name:
-        return f"{format_client_letters(client)} {SYMBOL} {name}"
-    return format_client_for_sentence(client, setting)
+        return f"{format_client_letters(index_in_picture)} {SYMBOL} {name}"
+    return format_client_for_sentence(index_in_picture, setting)
 
 
-def format_client_for_title(client: int, setting: SettingCaption | str) -> str:
+def format_client_for_title(index_in_picture: int, setting: SettingCaption | str) -> str:
     """Name a client in a title: 'client D ✦ sixes', 'client D (north)', or 'client E'."""
-    return f"client {format_client_for_list(client, setting)}"
+    return f"client {format_client_for_list(index_in_picture, setting)}"
 
 
-def format_client_for_row(client: int, setting: SettingCaption | str) -> str:
+def format_client_for_row(index_in_picture: int, setting: SettingCaption | str) -> str:
     """Name a client to the left of its row, where room is scarce: 'D ✦ sixes', 'D (north)', or
     'client E'.
     """
-    if client in find_story_names_of_clients(setting) or client in find_given_client_names(setting):
-        return format_client_for_list(client, setting)
-    return format_client_for_title(client, setting)
+    has_story_name = index_in_picture in find_story_names_of_clients(setting)
+    if has_story_name or index_in_picture in find_given_client_names(setting):
+        return format_client_for_list(index_in_picture, setting)
+    return format_client_for_title(index_in_picture, setting)
 
 
 def make_sentence_of_client_names(setting: SettingCaption | str) -> str:

@@ -20,7 +20,7 @@ from test_stage import SHELL, make_files, shards, window  # noqa: F401 - fixture
 
 from fedlab_nb.labs.fens.trust import draw_counts_and_weights
 from fedlab_nb.panels.views import Frame
-from fedlab_nb.plots.marks import get_marks_by_id
+from fedlab_nb.plots.marks import get_hover_texts_and_keys_by_mark_id
 from fedlab_nb.plots.vector import draw_svg
 
 pytestmark = pytest.mark.browser
@@ -56,7 +56,7 @@ def files(shards):  # noqa: F811
     values = {
         "value": draw_svg(picture.figure),
         "alt": picture.alt,
-        "marks": get_marks_by_id(picture.figure),
+        "marks": get_hover_texts_and_keys_by_mark_id(picture.figure),
         "thumbnails": {},
         "held": "",
         "size": [0, 0],

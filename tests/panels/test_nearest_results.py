@@ -12,7 +12,7 @@ from fedlab_nb.panels.figures import copy_series_with_stored_bands
 from fedlab_nb.panels.lab_view import PanelState
 from fedlab_nb.panels.nearest_results import find_nearest_stored_results
 from fedlab_nb.panels.record import MethodRun, RunRecord
-from fedlab_nb.plots.accuracy import draw_accuracy
+from fedlab_nb.plots.accuracy import draw_accuracy_bars_and_curves
 from fedlab_nb.plots.kit import GHOST
 from fedlab_nb.plots.stored_curves import StoredPlot
 from fedlab_nb.plots.style import use_figure_size
@@ -112,7 +112,7 @@ def test_the_stored_band_lies_behind_the_bar_of_its_method():
     ]
     assert series.stored == expected
     with use_figure_size((8, 4)):
-        ax = draw_accuracy([series]).figure.axes[0]
+        ax = draw_accuracy_bars_and_curves([series]).figure.axes[0]
     ghost = next(patch for patch in ax.patches if to_hex(patch.get_facecolor()) == GHOST)
     assert ghost.get_x() == pytest.approx(expected.low)
     assert ghost.get_x() + ghost.get_width() == pytest.approx(min(1, expected.high))

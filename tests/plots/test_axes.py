@@ -28,7 +28,7 @@ FIFTHS = ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]
     ((0, 3), lambda ax: style.limit_tick_count(ax, "x", 8, is_whole=True), ["0", "1", "2", "3"]),
     (
         (0, 4000),
-        lambda ax: style.limit_tick_count(ax, "x", 4, format_value=style.format_bytes),
+        lambda ax: style.limit_tick_count(ax, "x", 4, format_value=style.format_bytes_or_zero),
         ["0", "1 kB", "2 kB", "3 kB", "4 kB"],
     ),
     ((-0.5, 2.5), lambda ax: style.set_client_ticks(ax, 3), ["A", "B", "C"]),
@@ -55,14 +55,14 @@ def test_only_a_row_or_column_that_exists_is_highlighted(ax):
 
 def test_seeds_are_faint_and_their_mean_is_returned(ax):
     runs = {0: [(1, 0.2), (2, 0.4), (3, 0.9)], 1: [(1, 0.4), (2, 0.8)]}
-    x, y = style.draw_seed_lines(ax, runs, "#123456", "o", label="mean")
+    x, y = style.draw_seed_lines_and_get_mean(ax, runs, "#123456", "o", label="mean")
     assert x == [1, 2] and y == pytest.approx([0.3, 0.6])
     assert len(ax.lines) == 3 and [line.get_alpha() for line in ax.lines] == [0.35, 0.35, None]
     assert ax.lines[-1].get_label() == "mean" and ax.lines[-1].get_marker() == "o"
-    style.draw_seed_lines(ax, {0: runs[0]}, "black", lw=1)
+    style.draw_seed_lines_and_get_mean(ax, {0: runs[0]}, "black", lw=1)
     assert len(ax.lines) == 4
     assert ax.lines[-1].get_linewidth() == 1
-    assert style.average_lines_over_seeds({}) == ([], [])
+    assert style.average_lines_over_common_range({}) == ([], [])
 
 
 def test_names_at_line_ends_keep_their_order_and_distance(ax):

@@ -5,11 +5,11 @@ import pytest
 
 from fedlab_nb.data import federate
 from fedlab_nb.data.registry import add_dataset, find_client_names_in_memory
-from fedlab_nb.plots.marks import get_marks_by_id
+from fedlab_nb.plots.marks import get_hover_texts_and_keys_by_mark_id
 from fedlab_nb.plots.partition import describe_partition, draw_partition
 from fedlab_nb.plots.style import make_figure, set_client_axis
 from fedlab_nb.plots.words import (
-    find_common_setting,
+    find_common_setting_or_empty,
     format_client_for_row,
     format_client_for_sentence,
     format_client_for_title,
@@ -79,8 +79,8 @@ def test_the_axis_lists_names_only_if_all_have_room(wards, forget_names):
     assert find_client_names_in_memory("numbered", 3) == ()
     assert make_client_axis_label(make_caption("numbered", 3)) == "client"
     row = make_caption("wards", 3, "40 local epochs")  # for every seed the same clients
-    assert find_common_setting([row] * 3, range(3)) == wards
-    assert find_common_setting([row, make_caption("wards", 4)], [0]) == ""
+    assert find_common_setting_or_empty([row] * 3, range(3)) == wards
+    assert find_common_setting_or_empty([row, make_caption("wards", 4)], [0]) == ""
 
 
 def test_the_picture_of_the_partition_has_the_names(wards):
@@ -90,7 +90,9 @@ def test_the_picture_of_the_partition_has_the_names(wards):
     assert picture.table[client]["client"] == f"{format_client_letters(client)} (north)"
     assert "north" in picture.alt
     # The text that is shown on hover.
-    assert f"Client {format_client_letters(client)} (north)" in str(get_marks_by_id(picture.figure))
+    assert f"Client {format_client_letters(client)} (north)" in str(
+        get_hover_texts_and_keys_by_mark_id(picture.figure)
+    )
     assert describe_partition(federation, client, None, wards).startswith(
         f"Client {format_client_letters(client)} (north) holds 20 samples"
     )

@@ -9,7 +9,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.plots import MethodResults
 from fedlab_nb.plots.frontier import (
     FederationFrontier,
-    choose_percent_ticks,
+    choose_accuracy_ticks,
     draw_frontiers,
     find_accuracy_axis_range,
 )
@@ -110,7 +110,7 @@ def test_table_and_sentence_name_each_methods_place(picture):
     ],
 )
 def test_ticks_are_round_and_end_at_100_percent(low, high, ticks):
-    assert choose_percent_ticks(low, high) == ticks
+    assert choose_accuracy_ticks(low, high) == ticks
 
 
 def test_many_federations_stand_in_columns(frontier):

@@ -90,14 +90,16 @@ def test_bars_have_a_dot_a_seed_a_band_and_a_number(ax):
 
 def test_parts_lie_one_after_the_other(ax):
     rows = {"a": {"up": 3.0, "down": 2.0}, "b": {"down": 4.0}}
-    assert kit.draw_stacked_bars(ax, rows, {"up": "red", "down": "blue", "none": "green"}) == [5, 4]
+    assert kit.draw_stacked_bars_and_get_ends(
+        ax, rows, {"up": "red", "down": "blue", "none": "green"}
+    ) == [5, 4]
     sizes = [bar.get_width() for bar in ax.patches]
     assert sizes == [3, 0, 2, 4] and [c.get_label() for c in ax.containers] == ["up", "down"]
 
 
 def test_lines_are_means_with_bands(ax):
     accuracies = {"fens": {1.0: {0: 0.7, 1: 0.9}, 0.1: {0: 0.4}}, "fedavg": {1.0: {0: 0.3}}}
-    assert kit.draw_lines_with_bands(ax, accuracies) == [
+    assert kit.draw_lines_with_bands_and_make_labels(ax, accuracies) == [
         (0.8, "fens", get_method_look("fens").colour),
         (0.3, "fedavg", get_method_look("fedavg").colour),
     ]
@@ -107,7 +109,7 @@ def test_lines_are_means_with_bands(ax):
 
 
 def test_points_have_their_names_and_pinned_ones_are_hollow(ax):
-    kit.draw_cost_points(ax, ROWS[:2], accuracy_axis_start=0.2)
+    kit.draw_accuracy_against_bytes_points(ax, ROWS[:2], accuracy_axis_start=0.2)
     assert sorted(read_texts(ax)) == ["FENS", "FedAvg"]
     assert ax.get_xscale() == "log"
     assert ax.get_ylim()[0] == 0.2
@@ -136,7 +138,14 @@ def test_a_heat_map_writes_and_colours_its_cells(ax):
 def test_a_table_of_clients_and_classes_rings_and_frames(ax):
     values = np.array([[1, 0], [0, 7], [np.nan, 2]])
     shown = kit.draw_client_class_heat_map(
-        ax, values, ["a", "b"], "Counts", 7, has_rings=True, client=1, class_index=5
+        ax,
+        values,
+        ["a", "b"],
+        "Counts",
+        7,
+        has_ring_at_class_maximum=True,
+        selected_client=1,
+        selected_class_index=5,
     ).get_array()
     assert np.array_equal(shown.filled(-1), np.nan_to_num(values.T, nan=-1))
     assert sorted(read_texts(ax)) == ["1", "2", "7"] and ax.get_title("left") == "Counts"

@@ -21,7 +21,7 @@ from matplotlib.text import Text
 
 from fedlab_nb import plots
 from fedlab_nb.plots import FeatureMap, MethodResults, PartitionPicture
-from fedlab_nb.plots.accuracy import draw_seed_bars
+from fedlab_nb.plots.accuracy import draw_accuracy_bars_of_seed
 from fedlab_nb.plots.method_map import draw_method_map
 from fedlab_nb.plots.style import READABLE, compute_contrast_with_white, list_class_colours
 from fedlab_nb.plots.vector import GREY, convert_hex_to_oklch, draw_svg
@@ -78,10 +78,11 @@ def draw_every_picture():
         for i in range(3)
     ]
     return {
-        "partition": draw_who_holds_what(client=2), "accuracy": plots.draw_accuracy(rows, chance=0.1),
-        "beside": draw_who_holds_what(stored=(rows, "Test accuracy")), "communication": plots.draw_communication(rows),
-        "classes": plots.draw_class_and_client_accuracies(rows, DIGITS, marked_client=1, marked_class_index=3),
-        "one": draw_seed_bars(rows[:2], 0),
+        "partition": draw_who_holds_what(selected_client=2),
+        "accuracy": plots.draw_accuracy_bars_and_curves(rows, chance_accuracy=0.1),
+        "beside": draw_who_holds_what(stored_bars_beside_it=(rows, "Test accuracy")), "communication": plots.draw_communication(rows),
+        "classes": plots.draw_class_and_client_accuracies(rows, DIGITS, marked_client_index=1, marked_class_index=3),
+        "one": draw_accuracy_bars_of_seed(rows[:2], 0),
         "features": plots.draw_feature_maps(maps, DIGITS, setting="digits, α = 0.1"),
     }  # fmt: skip
 
@@ -192,9 +193,9 @@ def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
     other_pixels = render_pixels(draw_who_holds_what(draw_counts(seed=0)))
     for seed, client in ((1, None), (2, 3), (3, 2), (1, None)):
         redrawn_picture = draw_who_holds_what(
-            draw_counts(seed=seed), picture=redrawn, client=client
+            draw_counts(seed=seed), picture=redrawn, selected_client=client
         )
-        fresh = draw_who_holds_what(draw_counts(seed=seed), client=client)
+        fresh = draw_who_holds_what(draw_counts(seed=seed), selected_client=client)
         assert describe_drawing(redrawn_picture) == describe_drawing(fresh)
         fresh_pixels = render_pixels(fresh)
         difference = np.abs(render_pixels(redrawn_picture) - fresh_pixels).mean()
@@ -205,7 +206,7 @@ def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
 def test_threads_do_not_disturb_each_other():
     def draw_both(i):
         partition = draw_who_holds_what(draw_counts(seed=i % 3))
-        accuracy = plots.draw_accuracy([make_series(f"m{i % 3}")])
+        accuracy = plots.draw_accuracy_bars_and_curves([make_series(f"m{i % 3}")])
         return plots.render_picture_png(partition), plots.render_picture_png(accuracy)
 
     expected = [draw_both(i) for i in range(3)]
@@ -242,7 +243,7 @@ def test_dots_stay_within_their_cells():
 @pytest.mark.parametrize(
     "draw",
     [
-        plots.draw_accuracy,
+        plots.draw_accuracy_bars_and_curves,
         plots.draw_communication,
         lambda s: plots.draw_class_and_client_accuracies(s, DIGITS),
     ],
@@ -262,7 +263,7 @@ def test_rows_without_a_result_have_no_number():
     waiting = make_series("FedLPA", {}, phases={}, per_class={}, per_client={})
     free = make_series("Local", up=0.0, down=0.0, phases={})
     for picture in (
-        plots.draw_accuracy([make_series(), waiting]),
+        plots.draw_accuracy_bars_and_curves([make_series(), waiting]),
         plots.draw_communication([make_series(), waiting, free]),
     ):
         assert "FedLPA" not in picture.sentence

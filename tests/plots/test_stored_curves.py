@@ -54,7 +54,9 @@ def test_redrawing_in_place_gives_the_picture_of_a_fresh_plot():
     redrawn = StoredPlot()
     other_results = make_results(low=(0.1, 0.5), high=(0.5, 0.9))
     options = {"source_text": SOURCE, "chance": 0.1}
-    render_picture_png(redrawn.show(make_results(), chosen_alpha=0.1, stored_clients=10, **options))
+    render_picture_png(
+        redrawn.show(make_results(), chosen_alpha=0.1, stored_client_count=10, **options)
+    )
     for data, alpha, clients in (
         (make_results(), 5.0, 10),
         (other_results, 0.013, 20),
@@ -62,10 +64,10 @@ def test_redrawing_in_place_gives_the_picture_of_a_fresh_plot():
         (other_results, 900, 20),
     ):
         redrawn_png = render_picture_png(
-            redrawn.show(data, chosen_alpha=alpha, stored_clients=clients, **options)
+            redrawn.show(data, chosen_alpha=alpha, stored_client_count=clients, **options)
         )
         assert redrawn_png == render_picture_png(
-            StoredPlot().show(data, chosen_alpha=alpha, stored_clients=clients, **options)
+            StoredPlot().show(data, chosen_alpha=alpha, stored_client_count=clients, **options)
         )
 
 

@@ -11,7 +11,7 @@ from fedlab_nb.data import federate
 from fedlab_nb.declared import read_toml
 from fedlab_nb.plots import PartitionPicture, style
 from fedlab_nb.plots.identity import COLOURS
-from fedlab_nb.plots.marks import get_marks_by_id
+from fedlab_nb.plots.marks import get_hover_texts_and_keys_by_mark_id
 from fedlab_nb.plots.style import (
     INK,
     QUIET,
@@ -104,7 +104,7 @@ def test_marks_are_where_their_ids_say():
     federation = federate("digits", alpha=0.1, clients=4)
     figure = PartitionPicture().show(federation, setting="digits").figure
     svg = draw_svg(figure)
-    marks = get_marks_by_id(figure)
+    marks = get_hover_texts_and_keys_by_mark_id(figure)
     ids = {element.get("id"): element for element in ET.fromstring(svg).iter()}
     assert set(marks) <= set(ids)
     name, dots = next(

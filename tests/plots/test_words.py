@@ -12,7 +12,7 @@ import scipy.stats
 from fedlab_nb import plots
 from fedlab_nb.plots import FeatureMap, MethodResults, words
 from fedlab_nb.plots.embed import compute_tsne_in_subprocess
-from fedlab_nb.plots.marks import get_marks_by_id
+from fedlab_nb.plots.marks import get_hover_texts_and_keys_by_mark_id
 from fedlab_nb.plots.style import use_figure_size
 from fedlab_nb.plots.vector import get_thumbnail_sheet
 from fedlab_nb.studies.statistics import Band
@@ -42,7 +42,7 @@ FEW = Band(0.031, 0.012, 4)
         (words.format_percent_band(CLEAR, sign="+"), "+3 ± 1"),
         (words.format_half_width_or_seed_count(CLEAR), "1.2 points"),
         (words.format_difference_in_points(FEW), "+3 points"),
-        (words.format_difference_in_points(FEW, few_seeds=True), "+3 ± 1 points"),
+        (words.format_difference_in_points(FEW, shows_band_of_few_seeds=True), "+3 ± 1 points"),
         (words.format_half_width_or_seed_count(FEW), "4 seeds"),
         (words.format_mean_percent({0: 0.8, 1: 0.9}), "85 %"),
         (words.describe_guess_error(40, 88), "48 points too low"),
@@ -279,7 +279,7 @@ def test_a_point_has_its_class_its_prediction_and_its_image():
     figure = plots.draw_feature_maps(
         [feature_map], ("a", "b"), setting="s", thumbnail_sheet=sheet
     ).figure
-    zeros, ones = get_marks_by_id(figure).values()
+    zeros, ones = get_hover_texts_and_keys_by_mark_id(figure).values()
     assert zeros["says"] == ["FENS\nclass a, read as b"] and zeros["thumbnail"] == [1]
     assert ones["says"] == ["FENS\nclass b, read rightly", "FENS\nclass b, read as a"]
     assert ones["thumbnail"] == [0, 2] and ones["class_index"] == [1, 1]

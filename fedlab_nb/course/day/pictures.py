@@ -12,7 +12,7 @@ from ...data import Federation, federate
 from ...declared import read_toml
 from ...errors import choose
 from ...plots import Picture
-from ...plots.accuracy import draw_seed_bars
+from ...plots.accuracy import draw_accuracy_bars_of_seed
 from ...plots.kit import describe_picture, render_tile_pixels
 from ...plots.series import MethodResults
 from ...plots.style import ACCENT, FAINT, INK, QUIET, drawing, dress
@@ -53,7 +53,9 @@ def draw_accuracy_chart(last_rule: str) -> Picture:
     choose("rule", last_rule, RULES)
     names = list(RULES)
     shown_rules = names[: names.index(last_rule) + 1]
-    return draw_seed_bars([make_accuracy_series_of_rule(rule) for rule in shown_rules], SEED)
+    return draw_accuracy_bars_of_seed(
+        [make_accuracy_series_of_rule(rule) for rule in shown_rules], SEED
+    )
 
 
 def draw_first_accuracy_chart(outcome_together: Outcome) -> Picture:

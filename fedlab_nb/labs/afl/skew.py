@@ -81,7 +81,9 @@ class SkewView(ButtonView):
 
     def draw_result(self, state: PanelState) -> Picture:
         setting, by_method, chance = state.worked
-        return draw_accuracy_lines_with_bands(by_method, "α", setting=setting, chance=chance)
+        return draw_accuracy_lines_with_bands(
+            by_method, "α", setting=setting, chance_accuracy=chance
+        )
 
 
 def format_run_name(method: str, alpha: float) -> str:

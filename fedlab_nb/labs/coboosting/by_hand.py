@@ -402,7 +402,12 @@ class WeightsByHandPicture:
         axes = self.figure.subplots(2, 2, sharex="col", **ratios)
         (weights_ax, scores_ax), (samples_ax, accuracy_ax) = axes
         self._artists = PartitionArtists(
-            weights_ax, samples_ax, client_count, class_count, client_names, inches=(3.9, 2.5)
+            weights_ax,
+            samples_ax,
+            client_count,
+            class_count,
+            client_names,
+            size_of_lower_axes_inches=(3.9, 2.5),
         )
         for bar in self._artists.bars:
             bar.set_color(ACCENT)

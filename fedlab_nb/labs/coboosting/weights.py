@@ -19,7 +19,7 @@ from ...plots import (
     format_percent,
 )
 from ...plots.array_types import ClientClassCounts
-from ...plots.kit import draw_stacked_bars
+from ...plots.kit import draw_stacked_bars_and_get_ends
 from ...plots.marks import attach_hover_text
 from ...plots.style import (
     ACCENT,
@@ -176,7 +176,7 @@ def draw_sample_bars(
     """
     dress(ax, title="What they hold", x="training samples")
     bars = {label: dict(enumerate(row)) for label, row in zip(client_labels, counts, strict=True)}
-    draw_stacked_bars(
+    draw_stacked_bars_and_get_ends(
         ax, bars, dict(enumerate(list_class_colours(len(class_names)))), bar_height=0.74
     )
     width_for_name = 0.05 * ax.get_xlim()[1]

@@ -28,7 +28,7 @@ from ...plots import (
     format_count_and_noun,
     format_percent,
 )
-from ...plots.kit import AccuracyBars, exempt_from_dark_theme, render_tile_pixels
+from ...plots.kit import AccuracyBars, keep_image_colours_on_dark_page, render_tile_pixels
 from ...plots.words import SettingCaption, describe_accuracy_difference, format_percent_of_each_seed
 from ...studies import Outcome
 from ...value_types import SettingsByName
@@ -238,7 +238,7 @@ def draw_public_sample_strips(ax: Axes, results: list[PublicDataResult]) -> None
         strip = np.hstack([render_tile_pixels(image) for image in choice.samples])
         place = (0, 1, i + height / 2, i - height / 2)
         ax.imshow(strip.squeeze(), cmap="gray", vmin=0, vmax=1, aspect="auto", extent=place)
-    exempt_from_dark_theme(ax)
+    keep_image_colours_on_dark_page(ax)
 
 
 def describe_public_data_of_best_and_worst_student(series: list[MethodResults]) -> str:

@@ -23,7 +23,7 @@ from ...plots.style import (
     choose_distinct_looks,
     draw_end_labels,
     draw_level_line,
-    draw_seed_lines,
+    draw_seed_lines_and_get_mean,
     set_log_axis,
     set_percent_axis,
 )
@@ -190,7 +190,7 @@ def draw_traffic(
             lines = {}
             for seed, points in runs_by_method[name].items():
                 lines[seed] = [(point.sent, point.accuracy) for point in points]
-            _, y = draw_seed_lines(ax, lines, colour, marker, label=name, ls=dashes)
+            _, y = draw_seed_lines_and_get_mean(ax, lines, colour, marker, label=name, ls=dashes)
             labels.append((y[-1], name.replace(" (", "\n("), colour))
             traffic = measure_traffic_until_goal(runs_by_method[name], accuracy_goal)
             if traffic is not None:

@@ -24,7 +24,7 @@ from ...plots import (
     format_count_and_noun,
     format_data_size,
 )
-from ...plots.kit import draw_stacked_bars
+from ...plots.kit import draw_stacked_bars_and_get_ends
 from ...plots.style import ACCENT, INK, get_method_look
 from ...plots.words import SettingCaption
 
@@ -180,7 +180,7 @@ def draw_client_cost(
             )
     with drawing() as (figure, ax):
         dress(ax, title="One client, down and up, in multiples of one-shot", grid="x")
-        bar_ends = draw_stacked_bars(ax, multiples, COLOURS)
+        bar_ends = draw_stacked_bars_and_get_ends(ax, multiples, COLOURS)
         for i, (bar_end, row) in enumerate(zip(bar_ends, rows, strict=True)):
             text = f" {bar_end:.3g}× · {format_data_size(row[-2])}"
             ax.text(bar_end, i, text, va="center", fontsize=9.5, color=INK, gid="outside")

@@ -54,7 +54,7 @@ from ...plots import (
     format_percent,
 )
 from ...plots.identity import ColourMarkerLine
-from ...plots.kit import draw_lines_with_bands
+from ...plots.kit import draw_lines_with_bands_and_make_labels
 from ...plots.style import ACCENT, SECOND, draw_end_labels, limit_tick_count, set_percent_axis
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ...rng import generator
@@ -467,7 +467,9 @@ def draw_probe_curves(
     with drawing() as (figure, ax):
         dress(ax, title=shown_measure.title, x="layer, from the image upwards", grid="y")
         ax.set_xlim(0.7, len(layers) + 0.3)
-        ends_of_lines = draw_lines_with_bands(ax, curves, looks, None if shown_measure.unit else 1)
+        ends_of_lines = draw_lines_with_bands_and_make_labels(
+            ax, curves, looks, None if shown_measure.unit else 1
+        )
         if shown_measure.unit:
             ax.set(ylabel=shown_measure.unit, ylim=(0, ax.get_ylim()[1]))
         else:

@@ -22,7 +22,7 @@ from ...plots import (
     format_data_size,
     format_percent,
 )
-from ...plots.kit import draw_cost_points
+from ...plots.kit import draw_accuracy_against_bytes_points
 from ...plots.words import SettingCaption, format_percent_of_each_seed
 from ...value_types import SettingsByName, SettingValue
 from ..button_view import ButtonView, make_series_of_outcomes
@@ -109,7 +109,7 @@ def draw_head_accuracies(series: Sequence[MethodResults], setting: SettingCaptio
     lowest = min(min(row.accuracies.values()) for row in series)
     with drawing() as (figure, ax):
         dress(ax, x="bytes that a client sends", y="accuracy", grid="y")
-        draw_cost_points(ax, series, accuracy_axis_start=max(0.0, 0.9 * lowest))
+        draw_accuracy_against_bytes_points(ax, series, accuracy_axis_start=max(0.0, 0.9 * lowest))
     ranking = sorted(series, key=lambda row: row.mean)
     worst = ranking[0]
     best = ranking[-1]
