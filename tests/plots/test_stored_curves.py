@@ -24,9 +24,9 @@ def make_results(low=(0.2, 0.8), high=(0.9, 0.94), names=("FedAvg", "FENS")):
 def draw(data=None, **more):
     options = {
         "chosen_alpha": 0.1,
-        "stored_clients": 10,
+        "stored_client_count": 10,
         "source_text": SOURCE,
-        "chance": 0.1,
+        "chance_accuracy": 0.1,
         **more,
     }
     return StoredPlot().show(make_results() if data is None else data, **options)
@@ -53,7 +53,7 @@ def test_the_table_has_the_stored_numbers_alone():
 def test_redrawing_in_place_gives_the_picture_of_a_fresh_plot():
     redrawn = StoredPlot()
     other_results = make_results(low=(0.1, 0.5), high=(0.5, 0.9))
-    options = {"source_text": SOURCE, "chance": 0.1}
+    options = {"source_text": SOURCE, "chance_accuracy": 0.1}
     render_picture_png(
         redrawn.show(make_results(), chosen_alpha=0.1, stored_client_count=10, **options)
     )
