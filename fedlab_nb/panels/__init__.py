@@ -16,7 +16,7 @@ from .lab_view import (
     PanelState,
     PausesThenResult,
     ProgressThenResult,
-    make_caption_with_seeds,
+    make_caption_of_settings_and_seeds,
 )
 from .link import parse_settings_of_link
 from .panel import Panel

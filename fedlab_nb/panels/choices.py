@@ -148,7 +148,7 @@ def is_on_step_of_knob_slider(value: float, slider_minimum: float) -> bool:
 
 
 class MethodChooser:
-    """A choice of methods; `value` is the tuple of the chosen ones.
+    """A choice of methods; `chosen_method_names` has the chosen ones, in the order of the list.
 
     Each chosen method is a chip, which a click removes. "+ method" opens the list of all methods, in
     groups, with a filter.
@@ -200,11 +200,11 @@ class MethodChooser:
         show_widgets_if(False, self.filter, self.list)
 
     @property
-    def value(self) -> tuple[str, ...]:
+    def chosen_method_names(self) -> tuple[str, ...]:
         return tuple(name for name, box in self.boxes.items() if box.value)
 
-    @value.setter
-    def value(self, method_names: Iterable[str]) -> None:
+    @chosen_method_names.setter
+    def chosen_method_names(self, method_names: Iterable[str]) -> None:
         if isinstance(method_names, str):
             method_names = [method_names]
         chosen = [choose("method", name, self.boxes) for name in method_names]
@@ -216,7 +216,10 @@ class MethodChooser:
         self.add.focus()  # the chip that had the focus is gone
 
     def _show_chips_of_chosen_methods(self) -> None:
-        self.chips.children = [*(self._get_or_make_chip(name) for name in self.value), self.add]
+        self.chips.children = [
+            *(self._get_or_make_chip(name) for name in self.chosen_method_names),
+            self.add,
+        ]
 
     def _get_or_make_chip(self, method_name: str) -> widgets.Button:
         """The chip of a method, made when the method is first chosen."""
@@ -265,8 +268,8 @@ class PoisonControls:
     def _disable_count_if_nobody_is_poisoned(self) -> None:
         self.count.disabled = self.kind.value == NO_POISON
 
-    def set_client_count(self, client_count: int) -> None:
-        """Set the number of clients, which limits how many can be poisoned."""
+    def limit_poisoned_count_to(self, client_count: int) -> None:
+        """Let at most so many clients be poisoned."""
         self.count.max = max(1, client_count)
 
     @property
@@ -277,10 +280,10 @@ class PoisonControls:
         factor = self.factor if kind == "scaled" else ""
         return f"{kind}:{self.count.value}{factor}"
 
-    def set_poison_setting(self, poison_setting: object, client_count: int) -> None:
+    def set_poison_setting(self, poison_setting: str, client_count: int) -> None:
         """Set the controls to a setting such as "labels:2"; UsageError if it is not valid."""
         poison = Poison.parse(str(poison_setting), client_count)
-        self.set_client_count(client_count)
+        self.limit_poisoned_count_to(client_count)
         self.kind.value = poison.kind if poison.count else NO_POISON
         self.count.value = poison.count or 1
         self.factor = str(poison).removeprefix(f"{poison.kind}:{poison.count}")

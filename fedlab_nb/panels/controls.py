@@ -222,14 +222,16 @@ class Controls:
         )
         self._previewed: Mapping[str, Any] | None = None
         show_widgets_if(False, self.dealing)
-        self.clients.observe(lambda change: self.poison.set_client_count(change["new"]), "value")
+        self.clients.observe(
+            lambda change: self.poison.limit_poisoned_count_to(change["new"]), "value"
+        )
         self.dealing.observe(lambda _: self._enable_or_disable_partition_sliders(), "value")
         if "partition" in self.extras:
             self.extras["partition"].observe(
                 lambda _: self._enable_or_disable_partition_sliders(), "value"
             )
 
-    def make_layout(self) -> widgets.VBox:
+    def make_column_of_controls(self) -> widgets.VBox:
         """Make the column of all controls."""
         own: list[widgets.Widget] = []
         if self.spec.method:
@@ -292,7 +294,7 @@ class Controls:
             if methods_or_companions is None
             else check_name_list("methods", methods_or_companions)
         )
-        self.methods.value = [name for name in ticked if name != self.spec.method]
+        self.methods.chosen_method_names = [name for name in ticked if name != self.spec.method]
         self.hidden_settings = {}
         for name, value in settings.items():
             if self.has_control(name):
@@ -418,8 +420,8 @@ class Controls:
     def chosen_methods(self) -> tuple[str, ...]:
         """The methods that Run runs: the lab's method first, then the chosen ones."""
         if self.spec.method:
-            return (self.spec.method, *self.methods.value)
-        return self.methods.value
+            return (self.spec.method, *self.methods.chosen_method_names)
+        return self.methods.chosen_method_names
 
     def read_changes_and_make_federation(
         self, old_state: PanelState, is_new_dataset: bool = False
@@ -549,7 +551,7 @@ class Controls:
         if setting_name == "dataset":
             self.dataset_name_or_path = value
         elif setting_name == "methods":
-            self.methods.value = value
+            self.methods.chosen_method_names = value
         elif setting_name == "poison":
             self.poison.set_poison_setting(value, self.clients.value)
         elif (
@@ -620,7 +622,7 @@ def check_and_set_widget_value(
     widget.value = value
 
 
-def make_federation_arguments(settings: SettingsByName) -> dict[str, SettingValue]:
+def make_federation_arguments(settings: SettingsByName) -> FederationArguments:
     """Make the arguments of `make_federation_from_options` for the first seed."""
     # With "cpu" nothing is said of a missing device here; the run says it.
     chosen = Settings.make(**{**settings, "device": "cpu"})

@@ -43,8 +43,8 @@ from .lab_view import (
     LabView,
     PanelState,
     PausesThenResult,
-    describe_shown_run,
-    make_caption_with_seeds,
+    describe_shown_run_or_empty,
+    make_caption_of_settings_and_seeds,
 )
 from .nearest_results import find_nearest_stored_results
 from .plane import PlaneView
@@ -127,8 +127,8 @@ class Accuracy(ResultView):
     def draw(self, state: PanelState) -> plots.Picture:
         if state.placeholder is not None:
             return state.placeholder.draw_into_stored_plot(self._stored)
-        rows = copy_series_with_stored_bands(
-            state.runs.list_results_of_shown_rows(includes_other_rules=True), state
+        rows = copy_results_with_stored_bands(
+            state.runs.list_results_of_shown_rows(adds_other_rules_of_methods=True), state
         )
         if not state.running and not self.keeps_order.value:
             rows.sort(key=lambda s: s.mean if s.accuracies else -1.0, reverse=True)
@@ -137,10 +137,10 @@ class Accuracy(ResultView):
     def caption(self, state: PanelState) -> str:
         if state.placeholder is not None:
             return "Nothing was run here yet: these are stored results. Press Run to get your own."
-        return describe_shown_run(state)
+        return describe_shown_run_or_empty(state)
 
 
-def copy_series_with_stored_bands(
+def copy_results_with_stored_bands(
     series: list[plots.MethodResults], state: PanelState
 ) -> list[plots.MethodResults]:
     """Return copies of the series with the stored bands of the present run's setting, or with why there is none."""
@@ -171,7 +171,7 @@ class Communication(ResultView):
 
     def draw(self, state: PanelState) -> plots.Picture:
         client_bytes = describe_bytes_of_client_or_empty(state.runs, state.client)
-        return plots.draw_communication(
+        return plots.draw_bytes_by_phase_and_accuracy(
             state.runs.list_results_of_shown_rows(), client_bytes_sentence=client_bytes
         )
 
@@ -218,7 +218,7 @@ class Features(ResultView):
         sheet = make_test_thumbnail_sheet_or_none(settings)
         maps = [
             self._make_feature_map(s, sheet, settings)
-            for s in select_series_with_features(state.runs)
+            for s in select_shown_results_with_features(state.runs)
         ]
         return plots.draw_feature_maps(
             maps,
@@ -270,7 +270,7 @@ class Features(ResultView):
 
     def adapt(self, state: PanelState) -> None:
         """Offer a menu of the methods that are shown, if there are more than fit into one picture."""
-        count = len(select_series_with_features(state.runs))
+        count = len(select_shown_results_with_features(state.runs))
         options = []
         for start in range(0, max(count, 1), plots.MAPS):
             end = min(start + plots.MAPS, count)
@@ -294,19 +294,19 @@ class Features(ResultView):
                 self._maps.pop(next(iter(self._maps)))
         return self._maps[key]
 
-    def _list_series_without_tsne(self, state: PanelState) -> list[plots.MethodResults]:
+    def _list_results_without_tsne(self, state: PanelState) -> list[plots.MethodResults]:
         return [
             s
-            for s in select_series_with_features(state.runs)
+            for s in select_shown_results_with_features(state.runs)
             if "tsne" not in self._get_or_compute_pca_points_and_score(s)
         ]
 
     def needs_preparing(self, state: PanelState) -> bool:
-        return bool(self._list_series_without_tsne(state))
+        return bool(self._list_results_without_tsne(state))
 
     def prepare(self, state: PanelState) -> PausesThenResult[None]:
         """Compute the missing t-SNE maps, one by one; in another process if a browser shows the panel."""
-        for s in self._list_series_without_tsne(state):
+        for s in self._list_results_without_tsne(state):
             features = s.features[:POINTS]
             if state.frame[0]:
                 points = yield from compute_tsne_in_subprocess(features)
@@ -321,7 +321,7 @@ class Classes(ResultView):
     needs = ("runs", "client", "class_index", "frame")
 
     def draw(self, state: PanelState) -> plots.Picture:
-        series = state.runs.list_results_of_shown_rows(skips_other_classes=True)
+        series = state.runs.list_results_of_shown_rows(skips_rows_with_other_classes=True)
         return plots.draw_class_and_client_accuracies(
             series,
             state.class_names,
@@ -340,7 +340,7 @@ class Calibration(LabView):
     )
 
     def draw(self, state: PanelState) -> plots.Picture:
-        return plots.draw_calibration(state.runs.list_results_of_shown_rows())
+        return plots.draw_reliability_diagrams(state.runs.list_results_of_shown_rows())
 
 
 class Times(LabView):
@@ -427,13 +427,13 @@ def get_or_make_test_thumbnail_sheet(dataset: Dataset) -> ThumbnailSheet | None:
 
 def make_caption_of_first_seed(state: PanelState) -> SettingCaption:
     """Make the caption of the partition, which is that of the first seed."""
-    return make_caption_with_seeds({**state.settings, "seeds": 1})
+    return make_caption_of_settings_and_seeds({**state.settings, "seeds": 1})
 
 
-def select_series_with_features(runs: RunRecord) -> list[plots.MethodResults]:
+def select_shown_results_with_features(runs: RunRecord) -> list[plots.MethodResults]:
     """Select the shown rows that have features of more than one sample."""
     rows = []
-    for s in runs.list_results_of_shown_rows(skips_other_classes=True):
+    for s in runs.list_results_of_shown_rows(skips_rows_with_other_classes=True):
         if s.features is not None and len(s.features) > 1:
             rows.append(s)
     return rows
@@ -442,7 +442,7 @@ def select_series_with_features(runs: RunRecord) -> list[plots.MethodResults]:
 def draw_partition_and_results(state: PanelState) -> plots.Picture:
     """Draw the state in one picture: the present partition, and beside it the results of the last run, if there are
     any. Its sentence is the text in a saved notebook."""
-    series = list_series_with_results(state)
+    series = list_shown_results_with_accuracies(state)
     stored = TitledBars(series, make_accuracy_title(series)) if series else None
     with use_figure_size(STILL):
         picture = plots.PartitionPicture().show(
@@ -462,7 +462,7 @@ def draw_piles_and_results(
     training_images: the training samples as bytes `[N, side, side, 1 or 3]`; None for squares
     client_accuracies_0_to_1: of each client's own model on the test samples, 0–1; [] before a run
     """
-    series = list_series_with_results(state)
+    series = list_shown_results_with_accuracies(state)
     with use_figure_size(STILL):
         picture = draw_piles(
             state.federation,
@@ -476,7 +476,7 @@ def draw_piles_and_results(
     return replace(picture, sentence=sentence, table=make_accuracy_table(series))
 
 
-def list_series_with_results(state: PanelState) -> list[plots.MethodResults]:
+def list_shown_results_with_accuracies(state: PanelState) -> list[plots.MethodResults]:
     """List the shown rows that have a result."""
     if not state.runs.has_results:
         return []
@@ -505,19 +505,19 @@ def describe_partition_and_results(state: PanelState, series: Sequence[plots.Met
     return f"{setting} (skew {skew.jensen_shannon:.2f}, {classes}). {results}"
 
 
-def describe_bytes_of_client_or_empty(runs: RunRecord, client: int | None) -> str:
+def describe_bytes_of_client_or_empty(runs: RunRecord, client_index_or_none: int | None) -> str:
     """Describe in a sentence what one client of the first seed sends and receives, method by method."""
-    if client is None:
+    if client_index_or_none is None:
         return ""
     parts = []
     for row in runs.current_rows:
         if row.outcomes:
             outcome = next(iter(row.outcomes.values()))
-            up_and_down = outcome.ledger.by_client().get(client, (0, 0))
+            up_and_down = outcome.ledger.by_client().get(client_index_or_none, (0, 0))
             parts.append(f"{row.title} {format_data_size(sum(up_and_down))}")
     if not parts:
         return ""
-    who = format_client_for_sentence(client, runs.current_rows[0].setting)
+    who = format_client_for_sentence(client_index_or_none, runs.current_rows[0].setting)
     return f"Client {who}, up and down: {'; '.join(parts)}."
 
 

@@ -107,11 +107,13 @@ class FileCard:
             return make_path_with_column_choice(self._path, self._schema, column_name, kind_or_role)
         except UsageError:
             with self._handler_pause:
-                self.menus[column_name].value = find_kind_or_role(self._schema, column_name)
+                self.menus[column_name].value = find_menu_choice_of_column(
+                    self._schema, column_name
+                )
             raise
 
 
-def find_kind_or_role(schema: InputSchema, column_name: str) -> str:
+def find_menu_choice_of_column(schema: InputSchema, column_name: str) -> str:
     """Find the choice of a column's menu: the column's role or kind."""
     for name, choice, *_ in list_column_rows(schema):
         if name == column_name:

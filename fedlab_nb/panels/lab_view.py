@@ -206,7 +206,7 @@ def derive_next_state(state: PanelState, **changes: Any) -> PanelState:
         outcome=outcome,
         outcomes=outcomes,
         report=report,
-        setting=make_caption_with_seeds(settings) if new.settings else "",
+        setting=make_caption_of_settings_and_seeds(settings) if new.settings else "",
         class_names=class_names,
         others={other.method: other.outcomes for other in current if other is not row},
         stored=stored,
@@ -224,7 +224,9 @@ def get_state_changes_of_event(
     changes: PanelStateChanges = {}
     has_ended = progress_event.outcome is not None or progress_event.error is not None
     if has_ended or progress_event.curve is not None:
-        changes["runs"] = state.runs.replace_row(row, row.apply_event(progress_event))
+        changes["runs"] = state.runs.copy_with_row_replaced(
+            row, row.copy_after_event(progress_event)
+        )
     if progress_event.method == state.method:
         if progress_event.report is not None:
             changes["report"] = progress_event.report
@@ -239,7 +241,7 @@ def get_state_changes_of_event(
     return changes
 
 
-def make_caption_with_seeds(settings: SettingsByName) -> SettingCaption:
+def make_caption_of_settings_and_seeds(settings: SettingsByName) -> SettingCaption:
     """Make the caption of settings with their seeds: 'digits, α = 0.1, 10 clients, seeds 0–2'."""
     first = settings["seed"]
     last = first + settings["seeds"] - 1
@@ -260,11 +262,11 @@ def has_settings_changed_since_run(state: PanelState) -> bool:
     return present_settings != run_settings
 
 
-def describe_shown_run(state: PanelState) -> str:
+def describe_shown_run_or_empty(state: PanelState) -> str:
     """Make the caption of the views of results: which run they show, and whether the settings have changed since."""
     if not state.runs.current_rows:
         return ""
-    text = f"Run {state.number}: {make_caption_with_seeds(state.runs.current_rows[0].settings)}"
+    text = f"Run {state.number}: {make_caption_of_settings_and_seeds(state.runs.current_rows[0].settings)}"
     if not has_settings_changed_since_run(state):
         return text
     if state.running:  # Run cannot be pressed twice
@@ -360,7 +362,7 @@ class LabView:
 
     def caption(self, state: PanelState) -> str:
         """Return the line above the picture."""
-        return describe_shown_run(state) if self.shows_run else ""
+        return describe_shown_run_or_empty(state) if self.shows_run else ""
 
     def is_older(self, state: PanelState) -> bool:
         """Whether the picture is of another setting than that of the controls; then it is dimmed."""
@@ -390,7 +392,7 @@ class LabView:
         return view_state is None or view_state.preparation_source is not state.preparation_source
 
 
-def draw_picture(view: LabView, state: PanelState) -> Picture:
+def draw_view_with_words_for_its_samples(view: LabView, state: PanelState) -> Picture:
     """Draw the picture of a view. In its texts "image" is replaced by the word for the samples that are shown."""
     picture = view.draw(state)
     dimensions = 3 if state.federation is None else len(state.federation.dataset.input_shape)

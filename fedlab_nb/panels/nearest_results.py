@@ -97,7 +97,7 @@ class NearestStoredResults:
         title = (
             f"Stored: α = {alpha:g}, {format_count_and_noun(self.stored_client_count, 'client')}"
         )
-        series = make_stored_series(self.table, self.methods, self.stored_client_count, alpha)
+        series = make_stored_results(self.table, self.methods, self.stored_client_count, alpha)
         return TitledBars(series, title)
 
     @property
@@ -181,7 +181,7 @@ def collect_stored_accuracies(
 
 
 @lru_cache(maxsize=64)
-def make_stored_series(
+def make_stored_results(
     table: StoredTable, methods: tuple[str, ...], stored_client_count: int, stored_alpha: float
 ) -> list[MethodResults]:
     """Make a `MethodResults` for each method at one stored setting, with accuracies alone."""

@@ -40,7 +40,7 @@ from .lab_view import (
     PanelStateChanges,
     derive_next_state,
     get_state_changes_of_event,
-    make_caption_with_seeds,
+    make_caption_of_settings_and_seeds,
 )
 from .link import make_link as write_link
 from .partition_editor import PartitionEditor
@@ -150,7 +150,7 @@ class Panel(saved.SavedPanel):
 
     def _make_layout_widgets(self) -> list[widgets.Widget]:
         """Make the widgets between the style sheet and the record of runs."""
-        columns = [self.controls.make_layout(), self.views.box]
+        columns = [self.controls.make_column_of_controls(), self.views.box]
         return [theme.make_widget(widgets.Box, "fl-body", children=columns)]
 
     def _list_views_in_tab_order(
@@ -484,7 +484,9 @@ class Panel(saved.SavedPanel):
     @show_errors_in_status
     def _drop_unpinned_runs(self) -> None:
         self._change_state(
-            runs=self._state.runs.drop_unpinned_rows(keeps_present_run=self._status.is_running)
+            runs=self._state.runs.copy_without_unpinned_rows(
+                keeps_present_run=self._status.is_running
+            )
         )
 
     @show_errors_in_status
@@ -512,7 +514,10 @@ class Panel(saved.SavedPanel):
         self._status.show_run_start(len(state.methods) * state.settings["seeds"])
         self.views.reveal.value = False
         self._change_state(
-            should_draw=False, runs=state.runs.add_rows_of_new_run(state), report=None, metrics=()
+            should_draw=False,
+            runs=state.runs.copy_with_rows_of_new_run(state),
+            report=None,
+            metrics=(),
         )
         if self.runs_panel.tabs.value == "methods":
             self.runs_panel.tabs.value = "runs"
@@ -546,7 +551,7 @@ class Panel(saved.SavedPanel):
         self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, run_result: Any
     ) -> None:
         self._status.show_run_end(job_end, error, self._state.runs)
-        self._change_state(runs=self._state.runs.tidy_after_run())
+        self._change_state(runs=self._state.runs.copy_tidied_after_run())
         if is_by_hand:
             # Not after a run that a cell has started: it may change its own output alone.
             self._update_displayed_stills()
@@ -580,7 +585,7 @@ class Panel(saved.SavedPanel):
                     "worked": worked,
                     "run": None if view.ready == "data" else state.number,
                     "worked_runs": planned,
-                    "worked_setting": make_caption_with_seeds(state.settings),
+                    "worked_setting": make_caption_of_settings_and_seeds(state.settings),
                 }
             self._change_state(
                 view_states=self._state.make_changed_view_states(view_name, **changes)

@@ -138,18 +138,18 @@ class PartitionEditor:
     def _remove_all_edits(self) -> None:
         self._write_edits(())
 
-    def _count_movable_samples(self, client: int, class_index_or_all: int | None) -> int:
+    def _count_movable_samples(self, client_index: int, class_index_or_all: int | None) -> int:
         """Count the samples of a class (None: of all classes) that a client can give away; it keeps one sample."""
-        row = self.state.federation.label_counts[client]
+        row = self.state.federation.label_counts[client_index]
         total = int(row.sum())
         count = total if class_index_or_all is None else int(row[class_index_or_all])
         if count == total:
             return count - 1
         return count
 
-    def _add_edit(self, client: int, **edit_fields: Any) -> None:
+    def _add_edit(self, client_index: int, **edit_fields: Any) -> None:
         """Add a change of a client's samples or name. Edits count clients as if none were absent."""
-        edit = Edit(self.state.federation.ids[client], **edit_fields)
+        edit = Edit(self.state.federation.ids[client_index], **edit_fields)
         self._write_edits((*self.edits.changes, edit))
 
     def _write_edits(self, edits: tuple[Edit, ...]) -> None:

@@ -119,7 +119,7 @@ class MethodRun:
             outcomes[seed] = outcome.without_model(seed == first_seed)
         return replace(self, outcomes=outcomes)
 
-    def apply_event(self, event: Event) -> MethodRun:
+    def copy_after_event(self, event: Event) -> MethodRun:
         """Return the row after an event of the running job."""
         live = dict(self.live)
         if event.curve is not None:
@@ -131,7 +131,7 @@ class MethodRun:
             outcomes[event.seed] = event.outcome
         error = self.error
         if event.error is not None:
-            error = describe_error(event.error)
+            error = describe_error_in_one_line(event.error)
         return replace(self, live=live, outcomes=dict(sorted(outcomes.items())), error=error)
 
 
@@ -142,31 +142,31 @@ class RunRecord:
     rows: tuple[MethodRun, ...] = ()
     number: int = 0
 
-    def add_rows_of_new_run(self, state: RunPlan, follows_hand: bool = False) -> RunRecord:
-        """Add the rows of a new run, which are empty until its results come.
+    def copy_with_rows_of_new_run(self, run_plan: RunPlan, follows_hand: bool = False) -> RunRecord:
+        """Return a copy with the rows of a new run, which are empty until its results come.
 
         Earlier rows without a result are dropped. The others lose their models, which would take
         megabytes a run; a model is computed again if somebody asks for it.
 
-        state: the `PanelState` that says what is run
+        run_plan: the `PanelState` that says what is run
         follows_hand: see `MethodRun`
         """
         number = self.number + 1
         rows = [row.copy_without_models() for row in self._rows_with_results]
-        for method in state.methods:
+        for method in run_plan.methods:
             row = MethodRun(
                 number,
                 method,
-                settings=dict(state.settings),
-                epochs=state.epochs,
-                classes=tuple(state.federation.dataset.class_names),
+                settings=dict(run_plan.settings),
+                epochs=run_plan.epochs,
+                classes=tuple(run_plan.federation.dataset.class_names),
                 follows_hand=follows_hand,
             )
             rows.append(row)
         return RunRecord(tuple(rows), number)
 
-    def replace_row(self, old_row: MethodRun, new_row: MethodRun) -> RunRecord:
-        """Put `new_row` in the place of `old_row`."""
+    def copy_with_row_replaced(self, old_row: MethodRun, new_row: MethodRun) -> RunRecord:
+        """Return a copy with `new_row` in the place of `old_row`."""
         rows = [new_row if row is old_row else row for row in self.rows]
         return replace(self, rows=tuple(rows))
 
@@ -175,8 +175,8 @@ class RunRecord:
         rows = [replace(row, pinned=is_pinned) if row.key == key else row for row in self.rows]
         return replace(self, rows=tuple(rows))
 
-    def tidy_after_run(self) -> RunRecord:
-        """Tidy the rows after the present run has ended.
+    def copy_tidied_after_run(self) -> RunRecord:
+        """Return a tidied copy, after the present run has ended.
 
         Rows without a result or an error are dropped. If the run has no other rows, the run before
         it becomes the present one again. Earlier rows that followed the hand are dropped, unless
@@ -190,8 +190,8 @@ class RunRecord:
                 rows.append(replace(row, live={}) if row.live else row)
         return RunRecord(tuple(rows), last)
 
-    def drop_unpinned_rows(self, keeps_present_run: bool) -> RunRecord:
-        """Drop the rows that are not pinned.
+    def copy_without_unpinned_rows(self, keeps_present_run: bool) -> RunRecord:
+        """Return a copy without the rows that are not pinned.
 
         keeps_present_run: the rows of the present run stay
         """
@@ -238,24 +238,24 @@ class RunRecord:
         return any(row.outcomes for row in self.current_rows)
 
     def list_results_of_shown_rows(
-        self, skips_other_classes: bool = False, includes_other_rules: bool = False
+        self, skips_rows_with_other_classes: bool = False, adds_other_rules_of_methods: bool = False
     ) -> list[MethodResults]:
         """List the rows that pictures show, as plain data for `plots`.
 
-        skips_other_classes: leave out rows whose data have other classes than the present run's
-        includes_other_rules: add the other rules of a method (`Report.others`) after its row; of these only the
+        skips_rows_with_other_classes: leave out rows whose data have other classes than the present run's
+        adds_other_rules_of_methods: add the other rules of a method (`Report.others`) after its row; of these only the
             accuracies are known
         """
         current = self.current_rows
         found = []
         for row in self.shown_rows:
-            if skips_other_classes and current and row.classes != current[0].classes:
+            if skips_rows_with_other_classes and current and row.classes != current[0].classes:
                 continue
             detail = ""
             if row not in current:
                 detail = f"run {row.run}{describe_changed_settings_after_comma(row, current)}"
             found.append(make_results_of_row(row, detail))
-            if includes_other_rules:
+            if adds_other_rules_of_methods:
                 found += make_results_of_other_rules(row, detail)
         return found
 
@@ -268,7 +268,7 @@ def list_outcomes_of_rows(rows: Iterable[MethodRun]) -> list[Outcome]:
     return found
 
 
-def describe_error(error: Exception) -> str:
+def describe_error_in_one_line(error: Exception) -> str:
     """Describe an error in one line: one of the package by its text, any other also by its type."""
     if isinstance(error, FedlabError):
         return str(error)

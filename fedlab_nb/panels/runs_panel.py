@@ -108,7 +108,7 @@ class RunsPanel:
         self._shows_all = not self._shows_all
         self._show_rows()
 
-    def _list_shown_rows(self) -> list[MethodRun]:
+    def _choose_rows_to_list(self) -> list[MethodRun]:
         """The rows that are listed, newest run first."""
         rows = sorted(self._shown.rows, key=lambda row: -row.run)
         if self._shows_all:
@@ -120,7 +120,7 @@ class RunsPanel:
         return chosen
 
     def _show_rows(self) -> None:
-        rows = self._list_shown_rows()
+        rows = self._choose_rows_to_list()
         before = self._rows
         self._rows = {}
         for row in rows:

@@ -162,7 +162,7 @@ def make_thumbnail_sheet_or_none(images: Images, images_per_row: int = 20) -> Th
     }
 
 
-def find_client_of_each_training_sample_or_nobody(federation: Federation) -> ClientIndexPerSample:
+def find_client_of_each_training_sample(federation: Federation) -> ClientIndexPerSample:
     """Find each training sample's client, `[N]`; NOBODY if no client holds it."""
     owners = np.full(len(federation.dataset.y_train), NOBODY, dtype=np.uint16)
     for k, shard in enumerate(federation.shards):
@@ -202,12 +202,12 @@ def make_partitions_for_alphas(
             federation = federate(dataset, alpha=alpha, **options)
         except UsageError:
             continue
-        owners_by_alpha[alpha] = find_client_of_each_training_sample_or_nobody(federation)
+        owners_by_alpha[alpha] = find_client_of_each_training_sample(federation)
     owners = np.array(list(owners_by_alpha.values())).reshape(-1, samples)
     return PartitionsByAlpha(tuple(owners_by_alpha), owners)
 
 
-def format_cells_by_column(schema: InputSchema, feature_row: FeatureRows) -> dict[str, str]:
+def format_row_cells_by_column(schema: InputSchema, feature_row: FeatureRows) -> dict[str, str]:
     """Format a row of a table, given as features, by columns: {"age": "63", "sex": "m"}; {} if it is no row of a table.
 
     A missing number is left out: its feature is 0, which would look like the mean.
@@ -314,7 +314,7 @@ class ResultsDescription(TypedDict):
     older: list[str]
 
 
-def describe_data_for_stage(
+def describe_dataset_and_methods_for_stage(
     federation: Federation, methods: Sequence[str], *, tells_story: bool = False
 ) -> DataDescription:
     """Describe what does not change while sliders move: names, words and methods.
@@ -528,7 +528,7 @@ class ModelAnswers:
         return [float(right[row].mean()) for row in clients]
 
 
-class QuickModels:
+class ModelsOfLastRun:
     """The models of the last run: each method's, and each client's own.
 
     A model that was not kept is made again, or left out if that takes longer than LIVE_SECONDS.

@@ -37,15 +37,15 @@ from .stage_data import (
     LIVE_SECONDS,
     PREVIEWED,
     ModelAnswers,
+    ModelsOfLastRun,
     PartitionsByAlpha,
-    QuickModels,
     SamplesForBrowser,
     StoredTableMessage,
     collect_flights_by_method,
-    describe_data_for_stage,
+    describe_dataset_and_methods_for_stage,
     describe_newest_results,
     find_newest_run_with_results,
-    format_cells_by_column,
+    format_row_cells_by_column,
     list_dataset_menu_entries,
     make_partitions_for_alphas,
     make_stored_table_message,
@@ -143,7 +143,7 @@ class StagePanel(Panel):
         )
         self._follows_hand = False  # whether the present job is a quick run of one seed
         self._is_quick_run_due = False  # whether a gesture needs a quick run after the present job
-        self._voices: QuickModels | None = (
+        self._voices: ModelsOfLastRun | None = (
             None  # the models of the last run, which answer questions
         )
         self._answers: ModelAnswers | None = None  # their answers on all test samples
@@ -429,7 +429,7 @@ class StagePanel(Panel):
             hidden.append("alpha")  # it has no effect
         counts = [count for count in CLIENT_COUNTS if count <= controls.clients.max]
         about = {
-            **describe_data_for_stage(
+            **describe_dataset_and_methods_for_stage(
                 self._state.federation, self._state.methods, tells_story=self.tells_story
             ),
             "alphas": list_slider_alphas(controls.alpha.base**controls.alpha.max),
@@ -669,7 +669,7 @@ class StagePanel(Panel):
         self._remember_run_start(True)
         self._status.show_run_start(len(methods))
         state_of_quick_run = replace(self._state, methods=tuple(methods), settings=settings)
-        runs = self._state.runs.add_rows_of_new_run(state_of_quick_run, follows_hand=True)
+        runs = self._state.runs.copy_with_rows_of_new_run(state_of_quick_run, follows_hand=True)
         self._change_state(should_draw=False, runs=runs, metrics=())
         self._start_job(
             lambda: self._pass_events_then_predict_test_samples(steps),
@@ -732,7 +732,7 @@ class StagePanel(Panel):
                 yield event
         federation = self._state.federation
         try:
-            voices = QuickModels(outcomes)
+            voices = ModelsOfLastRun(outcomes)
             return voices, voices.predict(federation.dataset.x_test), None
         except Exception as error:  # the results of the run are not lost
             return None, None, error
@@ -806,7 +806,7 @@ class StagePanel(Panel):
         sample = self._find_sample_or_none(sample_number_or_drawing_name)
         if sample is None or dataset.schema is None:
             return []
-        cells = format_cells_by_column(dataset.schema, sample.numpy())
+        cells = format_row_cells_by_column(dataset.schema, sample.numpy())
         ranking = rank_column_names_by_class_information(
             dataset.schema, dataset.x_train.numpy(), dataset.y_train.numpy()
         )
@@ -872,7 +872,7 @@ class Playground(StagePanel):
 
     def _make_layout_widgets(self) -> list[widgets.Widget]:
         controls = self.controls
-        self._settings_box = controls.make_layout()
+        self._settings_box = controls.make_column_of_controls()
         # These are not in the layout: even a hidden widget would round its value to its own steps.
         on_stage = (
             controls.dataset,

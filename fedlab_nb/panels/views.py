@@ -26,7 +26,12 @@ from ..plots.style import SIZE, use_figure_size
 from ..plots.vector import draw_svg, get_thumbnail_sheet
 from ..value_types import JsonValue
 from .figures import COMMON
-from .lab_view import LabView, PanelState, draw_picture, estimate_button_job_cost
+from .lab_view import (
+    LabView,
+    PanelState,
+    draw_view_with_words_for_its_samples,
+    estimate_button_job_cost,
+)
 from .theme import (
     PICTURE_HEIGHT,
     HandlerPause,
@@ -431,8 +436,8 @@ class TabbedViews:
             "view": self.visible_view_name,
             "frame": self.frame,
             "shows_stored": self.allows_stored and is_revealed,
-            "client": get_menu_number_or_none(self.client),
-            "class_index": get_menu_number_or_none(self.class_index),
+            "client": get_chosen_menu_number_or_none(self.client),
+            "class_index": get_chosen_menu_number_or_none(self.class_index),
         }
 
     @property
@@ -468,17 +473,22 @@ class TabbedViews:
         for menu, number in picked.items():
             menu.value = NOBODY if is_same and method is None else number
 
-    def select_client_and_class(self, client: int | None, class_index: int | None) -> None:
+    def select_client_and_class(
+        self, client_index_or_none: int | None, class_index_or_none: int | None
+    ) -> None:
         """Select a client and a class; None, or a number that does not exist, selects none."""
-        for menu, number in ((self.client, client), (self.class_index, class_index)):
+        for menu, number in (
+            (self.client, client_index_or_none),
+            (self.class_index, class_index_or_none),
+        ):
             known = [value for _, value in menu.options[1:]]
             menu.value = number if number in known else NOBODY
 
     def _send_selection_to_frames(self) -> None:
         """Send the selection to every frame, which marks it before the picture is drawn again."""
         selection = {
-            "client": get_menu_number_or_none(self.client),
-            "class_index": get_menu_number_or_none(self.class_index),
+            "client": get_chosen_menu_number_or_none(self.client),
+            "class_index": get_chosen_menu_number_or_none(self.class_index),
         }
         for view in self.views.values():
             view.frame.selection = selection
@@ -533,10 +543,10 @@ class TabbedViews:
                 view.set_caption(view.lab_view.caption(state))
                 view.set_dimmed(view.lab_view.is_older(state))
 
-    def _pause_drawing_in_proportion_to_last_one(self, start_seconds: float) -> None:
-        """After a drawing that began at `start_seconds`, delay the next one for as long as a job runs."""
+    def _delay_next_drawing_during_run(self, last_drawing_start_seconds: float) -> None:
+        """After a drawing that began at `last_drawing_start_seconds`, delay the next one for as long as a job runs."""
         now = time.monotonic()
-        self._resting_until = now + max(REDRAW, 2 * (now - start_seconds))
+        self._resting_until = now + max(REDRAW, 2 * (now - last_drawing_start_seconds))
 
     def draw_visible_view_if_out_of_date(self) -> None:
         """Draw the visible view if it is out of date. Other views are drawn when they become visible."""
@@ -547,7 +557,7 @@ class TabbedViews:
         self.dirty.discard(name)
         self._draw_or_show_waiting_text(self[name])
         self.show_table_if_on()
-        self._pause_drawing_in_proportion_to_last_one(start)
+        self._delay_next_drawing_during_run(start)
 
     def draw_view_even_if_hidden(self, view_name: str) -> None:
         """Draw a view, whether it is visible or not."""
@@ -570,7 +580,9 @@ class TabbedViews:
             with self._handler_pause:
                 lab_view.adapt(state)
             with use_figure_size(self.picture_size_inches):
-                view.show_picture(draw_picture(lab_view, state), lab_view.caption(state))
+                view.show_picture(
+                    draw_view_with_words_for_its_samples(lab_view, state), lab_view.caption(state)
+                )
         view.set_dimmed(lab_view.is_older(state))
         if needs_preparing:
             self.dirty.add(lab_view.name)
@@ -595,7 +607,7 @@ class TabbedViews:
         if self.has_news and start > self._resting_until:
             self.has_news = False
             self._draw_one_view_in_background({self.visible_view_name}, allows_preview=True)
-            self._pause_drawing_in_proportion_to_last_one(start)
+            self._delay_next_drawing_during_run(start)
 
     def draw_one_hidden_view_if_any(self) -> bool:
         """Draw one hidden view that is out of date, so that it is there when it is selected; False if there is none."""
@@ -627,7 +639,7 @@ class TabbedViews:
                 view.lab_view.adapt(state)
         # An error is not shown here: when the view becomes visible, it is drawn again, and shows the error.
         with suppress(Exception), use_figure_size(inches):
-            picture = draw_picture(view.lab_view, state)
+            picture = draw_view_with_words_for_its_samples(view.lab_view, state)
             is_svg = picture.figure is not None and not picture.scene
             svg = draw_svg(picture.figure) if is_svg else ""
             with self._lock:
@@ -688,9 +700,9 @@ class TabbedViews:
             return None
         if lab_view.needs_preparing(state):
             list(lab_view.prepare(state))
-        return draw_picture(lab_view, state)
+        return draw_view_with_words_for_its_samples(lab_view, state)
 
 
-def get_menu_number_or_none(menu: widgets.Dropdown) -> int | None:
+def get_chosen_menu_number_or_none(menu: widgets.Dropdown) -> int | None:
     """Return the number that is selected in a menu; None if none is selected."""
     return None if menu.value == NOBODY else menu.value

@@ -28,7 +28,7 @@ from ..plots.words import format_count_and_noun, format_duration
 from ..studies.experiment import Event
 from .controls import Controls
 from .memory import return_freed_memory_to_system
-from .record import RunRecord, describe_error
+from .record import RunRecord, describe_error_in_one_line
 from .theme import make_paragraph_html
 
 SWITCH = 0.001  # seconds; how long a control waits at most until a computing thread lets it run
@@ -336,7 +336,8 @@ class Status:
         """
         self.traceback = "".join(traceback.format_exception(error))
         self._show_error_line(
-            make_paragraph_html(text_before + describe_error(error), "alert"), is_appended
+            make_paragraph_html(text_before + describe_error_in_one_line(error), "alert"),
+            is_appended,
         )
 
     def show_warning(self, text: str) -> None:

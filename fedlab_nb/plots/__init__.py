@@ -3,9 +3,9 @@ without widgets or pyplot.
 
 draw_partition          who holds what (`PartitionPicture` redraws in place)
 draw_accuracy_bars_and_curves   bars over seeds, and the curve
-draw_communication      bytes by phase, accuracy against bytes
+draw_bytes_by_phase_and_accuracy      bytes by phase, accuracy against bytes
 draw_class_and_client_accuracies   accuracy by class and by client
-draw_calibration        reliability diagrams, and the calibration error
+draw_reliability_diagrams        reliability diagrams, and the calibration error
 draw_feature_maps       PCA or t-SNE maps with a neighbour score
 draw_times              wall time of methods
 
@@ -14,9 +14,9 @@ Every drawing begins with `drawing` and `dress`, and ends with `describe_picture
 """
 
 from .accuracy import describe_best_method, draw_accuracy_bars_and_curves
-from .calibration import draw_calibration
+from .calibration import draw_reliability_diagrams
 from .classes import draw_class_and_client_accuracies
-from .communication import draw_communication
+from .communication import draw_bytes_by_phase_and_accuracy
 from .embed import compute_neighbour_accuracy, project_by_pca, project_by_tsne
 from .features import MAPS, FeatureMap, draw_feature_maps
 from .kit import describe_picture, make_blank_picture

@@ -11,7 +11,7 @@ from ..studies.statistics import difference
 from .identity import shorten_title
 from .kit import DOTS, AccuracyBars, describe_picture
 from .marks import attach_hover_text
-from .series import MethodResults, join_setting_texts, select_series_with_results
+from .series import MethodResults, join_setting_texts, select_results_with_accuracies
 from .style import (
     FAINT,
     FIFTHS,
@@ -52,7 +52,7 @@ def draw_accuracy_bars_and_curves(
 
     chance_accuracy: accuracy of guessing
     """
-    finished_series = select_series_with_results(series)
+    finished_series = select_results_with_accuracies(series)
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
         AccuracyBars(left, series, chance_accuracy).update(series)
         draw_training_curves(right, series, chance_accuracy)

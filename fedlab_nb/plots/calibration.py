@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from .array_types import CountPerBin, ValuePerBin
 from .kit import describe_picture
 from .marks import attach_hover_text
-from .series import MethodResults, join_setting_texts, select_series_with_results
+from .series import MethodResults, join_setting_texts, select_results_with_accuracies
 from .style import (
     DOTS,
     FIFTHS,
@@ -47,13 +47,13 @@ class CalibrationMeasures(NamedTuple):
     nll: float
 
 
-def draw_calibration(series: Sequence[MethodResults]) -> Picture:
+def draw_reliability_diagrams(series: Sequence[MethodResults]) -> Picture:
     """Draw the reliability diagrams, with the ECE, of the series whose scores are probabilities.
     The bins count the answers of all seeds.
     """
     with_probabilities = []
     without_probabilities = []
-    for s in select_series_with_results(series):
+    for s in select_results_with_accuracies(series):
         if has_probabilities(s):
             with_probabilities.append(s)
         else:

@@ -11,7 +11,7 @@ from matplotlib.patheffects import withStroke
 from .array_types import NoisyClientClassCounts
 from .kit import describe_picture, draw_accuracy_against_bytes_points, draw_client_class_heat_map
 from .marks import attach_hover_text
-from .series import MethodResults, select_series_with_results
+from .series import MethodResults, select_results_with_accuracies
 from .style import ACCENT, QUIET, SECOND, Picture, darken_colour_until_readable, drawing, dress
 from .words import (
     build_table,
@@ -83,7 +83,7 @@ def draw_tries_against_budget(
     tries: a series for each try; its `up` is the bytes of a client, both ways
     tested_try: the submitted try with its accuracies on the test images; it is a large diamond
     """
-    finished_tries = select_series_with_results(tries)
+    finished_tries = select_results_with_accuracies(tries)
     with drawing() as (figure, ax):
         dress(
             ax,

@@ -18,7 +18,7 @@ from .array_types import (
     MethodClientAccuracies,
 )
 from .kit import attach_hover_texts_to_cells, describe_picture, draw_heat_map
-from .series import MethodResults, join_setting_texts, select_series_with_results
+from .series import MethodResults, join_setting_texts, select_results_with_accuracies
 from .style import (
     PERCENT,
     QUIET,
@@ -71,9 +71,9 @@ def draw_class_and_client_accuracies(
 
     marked_client_index, marked_class_index: their columns are marked
     """
-    finished_series = select_series_with_results(series)
-    per_class = average_field_over_seeds(finished_series, "per_class")
-    per_client = average_field_over_seeds(finished_series, "per_client")
+    finished_series = select_results_with_accuracies(series)
+    per_class = average_accuracies_over_seeds(finished_series, "per_class")
+    per_client = average_accuracies_over_seeds(finished_series, "per_client")
     setting = find_common_setting_of_results_or_empty(finished_series)
     is_side_by_side = len(finished_series) > MAX_STACKED_ROWS
     layout: dict[str, Any] = {"columns": 2, "sharey": True} if is_side_by_side else {"rows": 2}
@@ -158,8 +158,8 @@ def format_further_measures_by_name(method_results: MethodResults) -> dict[str, 
 
     Measures that are not known are left out.
     """
-    class_accuracies = average_field_over_seeds([method_results], "per_class")[0]
-    client_accuracies = average_field_over_seeds([method_results], "per_client")[0]
+    class_accuracies = average_accuracies_over_seeds([method_results], "per_class")[0]
+    client_accuracies = average_accuracies_over_seeds([method_results], "per_client")[0]
     areas = [calibration.auc for calibration in method_results.calibration.values()]
     measures = {}
     if not np.isnan(class_accuracies).all():
@@ -171,8 +171,8 @@ def format_further_measures_by_name(method_results: MethodResults) -> dict[str, 
     return measures
 
 
-def average_field_over_seeds(
-    series: Sequence[MethodResults], field: Literal["per_class", "per_client"]
+def average_accuracies_over_seeds(
+    series: Sequence[MethodResults], class_or_client_field: Literal["per_class", "per_client"]
 ) -> MethodAccuracies:
     """Average a field of each series over its seeds: `[series, classes or clients]`.
 
@@ -180,7 +180,9 @@ def average_field_over_seeds(
     """
     from pandas import DataFrame
 
-    means = [DataFrame(getattr(s, field).values(), dtype=float).mean() for s in series]
+    means = [
+        DataFrame(getattr(s, class_or_client_field).values(), dtype=float).mean() for s in series
+    ]
     return DataFrame(means).to_numpy()
 
 
@@ -190,14 +192,14 @@ def draw_method_heat_map(
     series: Sequence[MethodResults],
     title: str,
     columns: Sequence[HeatMapColumn],
-    selected_column: int | None,
+    selected_column_index: int | None,
 ) -> AxesImage:
     """Draw one heat map of `accuracies [series, columns]`, 0–1.
 
     Each cell shows its value when it is pointed at. If there is room, the value is written in it,
     too.
 
-    selected_column: index of the selected column
+    selected_column_index: index of the selected column
     """
     values = accuracies if accuracies.size else np.full((1, 1), np.nan)
     rows, count = values.shape
@@ -211,9 +213,9 @@ def draw_method_heat_map(
     ax.set_yticks(
         range(len(series)),
         [s.two_line_label for s in series],
-        fontsize=choose_method_name_size_points(rows),
+        fontsize=choose_method_name_font_size_points(rows),
     )
-    highlight_row_or_column(ax, selected_column, count, has_frame=True, colour=SECOND)
+    highlight_row_or_column(ax, selected_column_index, count, has_frame=True, colour=SECOND)
     cells = {}
     for i, j in np.argwhere(np.isfinite(values)).tolist():
         text = f"{series[i].name}, {columns[j].name}\n{100 * values[i, j]:.1f} %"
@@ -227,7 +229,7 @@ def format_whole_percent_without_sign(share: float) -> str:
     return f"{100 * share:.0f}"
 
 
-def choose_method_name_size_points(method_count: int) -> float:
+def choose_method_name_font_size_points(method_count: int) -> float:
     """Choose the font size for the names of this many rows."""
     if method_count <= 8:
         return 9.5

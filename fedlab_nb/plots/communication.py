@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 
 from ..studies.statistics import Band, difference
 from .kit import describe_picture, draw_accuracy_against_bytes_points
-from .series import MethodResults, join_setting_texts, select_series_with_results
+from .series import MethodResults, join_setting_texts, select_results_with_accuracies
 from .style import (
     ACCENT,
     INK,
@@ -35,14 +35,14 @@ APART = 0.16  # distance of each of a phase's two lines from its name, in rows
 MAX_ROWS = 24  # more phases than this are drawn as totals; the table still has them all
 
 
-def draw_communication(
+def draw_bytes_by_phase_and_accuracy(
     series: Sequence[MethodResults], *, client_bytes_sentence: str = ""
 ) -> Picture:
     """Draw bytes by phase on the left, and accuracy against bytes on the right.
 
     client_bytes_sentence: a sentence on one client's bytes, in place of the comparison
     """
-    finished_series = select_series_with_results(series)
+    finished_series = select_results_with_accuracies(series)
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
         draw_bytes_by_phase(left, finished_series)
         x = "bytes, both ways, all clients"

@@ -20,7 +20,7 @@ from ..front.vocabulary import choose_words_for_clients_and_samples
 from .array_types import ClientClassCounts, CountPerClass, CountPerClient
 from .kit import AccuracyBars, describe_picture, draw_heat_map
 from .marks import attach_hover_text
-from .series import MethodResults, select_series_with_results
+from .series import MethodResults, select_results_with_accuracies
 from .style import (
     ACCENT,
     FAINT,
@@ -110,7 +110,8 @@ class PartitionPicture:
                     write_axes_title(self._bars.ax, title, font_size=9.5)
                     self._stored_rows = rows
                 means = ", ".join(
-                    f"{s.label} {format_percent(s.mean)}" for s in select_series_with_results(rows)
+                    f"{s.label} {format_percent(s.mean)}"
+                    for s in select_results_with_accuracies(rows)
                 )
                 title_text += f"; beside it, {title}: {means}"
         text = describe_partition(federation, selected_client, selected_class_index, setting)

@@ -13,7 +13,7 @@ from .accuracy import LOCAL
 from .identity import shorten_title
 from .kit import describe_picture
 from .marks import attach_hover_text
-from .series import CurvePoint, MethodResults, join_setting_texts, select_series_with_results
+from .series import CurvePoint, MethodResults, join_setting_texts, select_results_with_accuracies
 from .style import (
     ACCENT,
     FAINT,
@@ -53,7 +53,7 @@ class RacePicture:
     """The picture of one race. `show(budget_bytes)` draws it into the same axes."""
 
     def __init__(self, series: Sequence[MethodResults]) -> None:
-        self.series = select_series_with_results(series)
+        self.series = select_results_with_accuracies(series)
         self.limits = find_byte_range(series)
         with drawing(1, 2, width_ratios=[1.5, 1]) as (self.figure, (left, right)):
             self._prepare_axes(left, right)
@@ -169,7 +169,7 @@ def split_into_x_and_y(points: Sequence[tuple[float, float]]) -> tuple[list[floa
 def find_byte_range(series: Sequence[MethodResults]) -> ByteRange:
     """Find the fewest and the most bytes at which any method has a global model, for the slider."""
     values = []
-    for s in select_series_with_results(series):
+    for s in select_results_with_accuracies(series):
         values += [point["bytes"] for point in list_global_model_points(s) if point["bytes"] > 0]
     if not values:
         return ByteRange(1e3, 1e6)

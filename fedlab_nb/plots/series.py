@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 from ..studies.statistics import Band, compute_band
 from .array_types import FeatureRows, SampleLabels
-from .style import Look, get_method_look
+from .style import ColourMarkerLine, get_method_look
 from .words import SettingCaption, describe_seeds, format_data_size, format_percent_band
 
 
@@ -142,12 +142,12 @@ class MethodResults:
         return self.method or self.label
 
     @property
-    def look(self) -> Look:
+    def look(self) -> ColourMarkerLine:
         """The colour, marker and line of its method."""
         return get_method_look(self.method or self.label)
 
 
-def select_series_with_results(series: Sequence[MethodResults]) -> list[MethodResults]:
+def select_results_with_accuracies(series: Sequence[MethodResults]) -> list[MethodResults]:
     """Select the series with at least one result."""
     return [s for s in series if s.accuracies]
 

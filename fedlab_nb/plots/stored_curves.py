@@ -15,7 +15,7 @@ from .accuracy import describe_best_method
 from .identity import shorten_title
 from .kit import AccuracyBars, describe_picture, draw_lines_with_bands_and_make_labels
 from .marks import attach_hover_text
-from .series import MethodResults, select_series_with_results
+from .series import MethodResults, select_results_with_accuracies
 from .style import (
     HALVES,
     INK,
@@ -97,7 +97,7 @@ class StoredPlot:
         remark = describe_distance_to_stored_setting_or_empty(
             chosen_alpha, stored_alpha, stored_client_count, wanted_client_count
         )
-        results_text = describe_best_method(select_series_with_results(rows))
+        results_text = describe_best_method(select_results_with_accuracies(rows))
         text = f"Stored results at {stored_setting}{remark}: {results_text} {note}".strip()
         title = "Bars of test accuracy, and lines of it against α"
         detail = f"{capitalize_first_letter(source_text)}."

@@ -25,8 +25,8 @@ from .series import MethodResults
 from .style import (
     PERCENT,
     QUIET,
+    ColourMarkerLine,
     EndLabel,
-    Look,
     Picture,
     choose_distinct_looks,
     draw_colour_bar,
@@ -116,7 +116,7 @@ def draw_accuracy_lines_with_bands(
     *,
     setting: SettingCaption | str,
     chance_accuracy: float | None = None,
-    method_or_look_by_line: Mapping[str, str | Look] | None = None,
+    method_or_look_by_line: Mapping[str, str | ColourMarkerLine] | None = None,
     sentence: str = "",
     detail: str = "",
 ) -> Picture:

@@ -84,7 +84,7 @@ def test_comparisons_show_the_other_mean_as_well():
         },
     )
     chosen_mean, other_mean = RunRecord((row,), 1).list_results_of_shown_rows(
-        includes_other_rules=True
+        adds_other_rules_of_methods=True
     )
     assert (
         other_mean.name == "mean of probabilities"

@@ -35,7 +35,7 @@ def test_the_cost_is_under_run_and_follows_the_controls(make_panel):
     assert "210 kB both ways per seed" in panel.controls.cost.value
     panel.controls.clients.value = 8
     assert "420 kB both ways per seed" in panel.controls.cost.value
-    panel.controls.methods.value = []
+    panel.controls.methods.chosen_method_names = []
     assert panel.controls.cost.value == ""
 
 

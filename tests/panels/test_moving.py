@@ -91,9 +91,7 @@ def test_stop_does_not_wait_for_a_drawing_that_is_in_progress(make_panel, job, m
         return exclude_data(figure)
 
     monkeypatch.setattr(style, "exclude_data_from_layout", layout)
-    monkeypatch.setattr(
-        views.TabbedViews, "_pause_drawing_in_proportion_to_last_one", lambda *_: None
-    )
+    monkeypatch.setattr(views.TabbedViews, "_delay_next_drawing_during_run", lambda *_: None)
     panel.views._resting_until = 0.0
     panel.run()
     assert started.wait(20) and panel.status == "running"

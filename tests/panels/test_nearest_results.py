@@ -8,7 +8,7 @@ from fake_job import make_outcome
 from matplotlib.colors import to_hex
 
 from fedlab_nb.panels import nearest_results
-from fedlab_nb.panels.figures import copy_series_with_stored_bands
+from fedlab_nb.panels.figures import copy_results_with_stored_bands
 from fedlab_nb.panels.lab_view import PanelState
 from fedlab_nb.panels.nearest_results import find_nearest_stored_results
 from fedlab_nb.panels.record import MethodRun, RunRecord
@@ -106,7 +106,7 @@ def test_the_stored_band_lies_behind_the_bar_of_its_method():
     settings = {**SETTINGS, "seeds": 1}
     row = MethodRun(1, "fens", settings, 40, outcomes={0: make_outcome("fens", 0, settings)})
     state = PanelState(runs=RunRecord((row,), 1), class_names=[str(c) for c in range(10)])
-    (series,) = copy_series_with_stored_bands(state.runs.list_results_of_shown_rows(), state)
+    (series,) = copy_results_with_stored_bands(state.runs.list_results_of_shown_rows(), state)
     expected = find_nearest_stored_results(["fens"], settings).get_bands_by_method_or_empty()[
         "fens"
     ]
@@ -119,7 +119,7 @@ def test_the_stored_band_lies_behind_the_bar_of_its_method():
     assert ax.get_xlabel().endswith("; grey: 10 stored seeds")
     hidden = replace(state, shows_stored=False)
     assert (
-        copy_series_with_stored_bands(hidden.runs.list_results_of_shown_rows(), hidden)[0].stored
+        copy_results_with_stored_bands(hidden.runs.list_results_of_shown_rows(), hidden)[0].stored
         is None
     )
 
@@ -132,7 +132,7 @@ def test_a_bar_without_a_stored_band_says_why():
         row = MethodRun(1, "fens", settings, 40, outcomes={0: make_outcome("fens", 0, settings)})
         state = PanelState(runs=RunRecord((row,), 1), class_names=[str(c) for c in range(10)])
         (series,) = state.runs.list_results_of_shown_rows()
-        rows = copy_series_with_stored_bands(
+        rows = copy_results_with_stored_bands(
             [series, replace(series, method="fens without weights")], state
         )
         return [series_with_band.hover_text.splitlines()[-1] for series_with_band in rows]

@@ -8,7 +8,11 @@ from fedlab_nb.course import plane
 from fedlab_nb.errors import UsageError
 from fedlab_nb.panels import playground
 from fedlab_nb.panels.plane.toy import CLASSES, CLIENTS, ToyFederation, make_toy_federation
-from fedlab_nb.panels.plane.view import draw_toy_federation, make_plane_grid, make_plane_square
+from fedlab_nb.panels.plane.view import (
+    draw_toy_federation,
+    make_grid_points_of_plane,
+    make_square_of_predictor,
+)
 from fedlab_nb.studies.statistics import difference
 
 
@@ -37,12 +41,16 @@ def test_averaged_weights_are_the_mean_by_sizes(toy):
 
 def test_regions_of_the_average_of_predictions_are_the_argmax_of_the_means(toy):
     mean = np.mean(
-        [compute_logits_by_hand(state, make_plane_grid()) for state in toy.clients.states()], axis=0
+        [
+            compute_logits_by_hand(state, make_grid_points_of_plane())
+            for state in toy.clients.states()
+        ],
+        axis=0,
     )
     two = np.sort(mean, 1)[:, -2:]
     clear = two[:, 1] - two[:, 0] > 1e-3  # not on a border
     shown_classes = (
-        make_plane_square(toy, "", toy.predict_with_mean_logits)
+        make_square_of_predictor(toy, "", toy.predict_with_mean_logits)
         .scores.reshape(-1, len(CLASSES))
         .argmax(1)
     )

@@ -203,7 +203,7 @@ def test_maps_of_more_methods_than_one_picture_holds_are_chosen(make_panel):
     assert "FENS" not in second
     assert "Centralized" in second
     assert "Centralized" not in first
-    panel.controls.methods.value = ["fedavg", "fens"]
+    panel.controls.methods.chosen_method_names = ["fedavg", "fens"]
     panel.run(wait=True)
     assert "FENS" in list_titles(panel.show("features"))
     assert menu.value == 0

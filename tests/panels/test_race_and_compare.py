@@ -31,11 +31,11 @@ def test_compare_shows_needs_at_once_and_time_after_a_run(make_panel):
     # One method of each group: to draw all of them takes ten seconds.
     methods_by_group = {method.info.group: name for name, method in METHODS.items()}
     one_of_each_group = list(methods_by_group.values())
-    panel.controls.methods.value = one_of_each_group
+    panel.controls.methods.chosen_method_names = one_of_each_group
     assert len(panel.views["needs"].picture.table) == len(one_of_each_group) and not panel.error
     shown = panel.views["needs"].frame.value
     assert 0 < shown.index("<svg") < shown.index("<table>") and 0 < shown.index("What travels")
-    panel.controls.methods.value = ["fedavg", "fens"]
+    panel.controls.methods.chosen_method_names = ["fedavg", "fens"]
     panel.run(wait=True)
     assert "takes longest" in panel.show("times").sentence and not panel.error
 

@@ -18,8 +18,8 @@ from fedlab_nb.panels.figures import draw_piles_and_results
 from fedlab_nb.panels.record import MethodRun, RunRecord
 from fedlab_nb.panels.stage_data import (
     collect_flights_by_method,
-    describe_data_for_stage,
-    format_cells_by_column,
+    describe_dataset_and_methods_for_stage,
+    format_row_cells_by_column,
     make_partitions_for_alphas,
     rank_column_names_by_class_information,
 )
@@ -146,7 +146,7 @@ def test_a_window_that_opens_later_leaves_the_others_alone(panel, sent):
         {"kind": "samples", "view": "second", "digest": content["about"]["digest"]}
     )
     assert find_last(sent, "samples")[0]["view"] == "second"
-    panel.controls.methods.value = ["fedavg"]  # this concerns all windows
+    panel.controls.methods.chosen_method_names = ["fedavg"]  # this concerns all windows
     assert find_last(sent, "data")[0]["view"] == ""
 
 
@@ -513,7 +513,7 @@ def test_answers_are_the_models_predictions(make_panel, sent):
 
 def test_a_row_of_a_table_is_written_as_in_its_file():
     heart = load("heart")
-    cells = format_cells_by_column(heart.schema, heart.x_test[0].numpy())
+    cells = format_row_cells_by_column(heart.schema, heart.x_test[0].numpy())
     assert list(cells.items())[:4] == [
         ("age", "63"),
         ("sex", "m"),
@@ -522,7 +522,7 @@ def test_a_row_of_a_table_is_written_as_in_its_file():
     ]
     assert cells["oldpeak"] == "2.3" and cells["ca"] == "0"
     digits = load("digits")
-    assert format_cells_by_column(digits.schema, digits.x_test[0].numpy()) == {}
+    assert format_row_cells_by_column(digits.schema, digits.x_test[0].numpy()) == {}
 
 
 def test_a_missing_cell_is_left_out_and_does_not_read_as_the_mean():
@@ -530,7 +530,7 @@ def test_a_missing_cell_is_left_out_and_does_not_read_as_the_mean():
     row = heart.x_test[0].numpy().copy()
     row[0] = 0  # the age
     row[1:3] = 0  # the sex
-    cells = format_cells_by_column(heart.schema, row)
+    cells = format_row_cells_by_column(heart.schema, row)
     assert "age" not in cells and "sex" not in cells and cells["cp"] == "typical"
 
 
@@ -581,7 +581,7 @@ def test_a_row_is_shown_before_anybody_is_trained(make_panel, sent):
     panel._dispatch_browser_message({"kind": "ask", "image": "1", "pixels": []})
     content, _ = find_last(sent, "answers")
     assert content["names"] == [] and content["setting"] is None
-    cells = format_cells_by_column(heart.schema, heart.x_test[1].numpy())
+    cells = format_row_cells_by_column(heart.schema, heart.x_test[1].numpy())
     assert dict(content["row"]) == cells
     ranking = rank_column_names_by_class_information(
         heart.schema, heart.x_train.numpy(), heart.y_train.numpy()
@@ -600,8 +600,11 @@ def test_a_file_s_own_description_is_shown_on_the_stage(tmp_path):
         tmp_path / "class.npz", client_train=np.arange(20) // 10, about="These are you.", **arrays
     )
     federation = federate(tmp_path / "class.npz")
-    assert describe_data_for_stage(federation, METHODS)["about"] == "These are you."
-    assert describe_data_for_stage(federate("digits", clients=2), METHODS)["about"] == ""
+    assert describe_dataset_and_methods_for_stage(federation, METHODS)["about"] == "These are you."
+    assert (
+        describe_dataset_and_methods_for_stage(federate("digits", clients=2), METHODS)["about"]
+        == ""
+    )
 
 
 def test_flights_are_those_of_the_setting_s_own_seed(job):

@@ -61,10 +61,10 @@ def test_a_method_that_fails_does_not_lose_the_others(make_panel, job):
 def test_wrong_input_shows_one_sentence_and_loses_nothing(make_panel, tmp_path):
     panel = make_panel()
     panel.run(wait=True)
-    panel.controls.methods.value = []
+    panel.controls.methods.chosen_method_names = []
     panel.controls.run.click()
     assert "No method is chosen" in panel.controls.error.value and len(panel.outcomes) == 4
-    panel.controls.methods.value = ["fens"]
+    panel.controls.methods.chosen_method_names = ["fens"]
     panel.controls.dataset.value = "own file"
     assert "No file is named" in panel.controls.error.value
     assert panel.controls.path.layout.display is None

@@ -34,13 +34,13 @@ def test_the_sure_and_the_modest_are_named():
         make_series("Modest", 0.75, make_calibration(0.7, 0.75, bin_index=10)),
         make_series("Bad", 0.9, make_calibration(0.2, 0.9, bin_index=2)),
     ]
-    picture = plots.draw_calibration(rows)
+    picture = plots.draw_reliability_diagrams(rows)
     best, worst = picture.sentence.split(";")
     assert all(word in best for word in ("Modest", "70 %", "75 %"))
     assert "Bad" in worst
     assert "20 %" in worst
     assert "Modest: ECE 5 %" in picture.detail
-    assert "Sure is too sure: it says 90 %" in plots.draw_calibration(rows[:2]).sentence
+    assert "Sure is too sure: it says 90 %" in plots.draw_reliability_diagrams(rows[:2]).sentence
     assert [row["ECE"] for row in picture.table] == ["50.0 %", "5.0 %", "70.0 %"]
     assert plots.render_picture_png(picture)
 
@@ -51,7 +51,7 @@ def test_seeds_are_counted_together_and_errors_are_means():
     )
     x, y, counts = merge_bins_of_seeds(series)
     assert counts[12] == 80 and x[12] == pytest.approx(0.8) and y[12] == pytest.approx(70 / 80)
-    assert plots.draw_calibration([series]).table[0]["ECE"] == "25.0 %"
+    assert plots.draw_reliability_diagrams([series]).table[0]["ECE"] == "25.0 %"
 
 
 def test_votes_and_old_results_say_why_they_have_no_line():
@@ -60,7 +60,7 @@ def test_votes_and_old_results_say_why_they_have_no_line():
         make_series("Old", 0.5, Calibration()),
         make_series("None", 0.4),
     ]
-    picture = plots.draw_calibration(rows)
+    picture = plots.draw_reliability_diagrams(rows)
     assert "Votes, Old and None" in picture.sentence
     assert [row["ECE"] for row in picture.table] == ["", "", ""]
     assert plots.render_picture_png(picture)
@@ -68,4 +68,4 @@ def test_votes_and_old_results_say_why_they_have_no_line():
         make_series(f"Method {i}", 0.5, make_calibration(0.6, 0.5), pinned=i % 2 == 1)
         for i in range(30)
     ]
-    assert plots.render_picture_png(plots.draw_calibration(many_series))
+    assert plots.render_picture_png(plots.draw_reliability_diagrams(many_series))

@@ -118,7 +118,9 @@ def test_a_method_has_one_colour_in_every_picture(others):
     table = {s.label: {0.1: {0: 0.5, 1: 0.6}, 1.0: {0: 0.7, 1: 0.8}} for s in rows}
     method_by_line = dict(zip("abc", others, strict=False))
     pictures = [
-        plots.draw_accuracy_bars_and_curves(rows), plots.draw_communication(rows), RacePicture(rows).show(1e9),
+        plots.draw_accuracy_bars_and_curves(rows),
+        plots.draw_bytes_by_phase_and_accuracy(rows),
+        RacePicture(rows).show(1e9),
         plot_study(make_results(others), "bytes"),
         StoredPlot().show(table, chosen_alpha=0.1, stored_client_count=10, source_text="stored results"),
         plot_study(make_results(others), "alpha"),

@@ -211,7 +211,7 @@ def test_names_of_points_stay_off_the_axis_of_a_narrow_picture():
     for name, size in (("Fisher merging", 3e5), ("FedAvg", 2e4), ("RegMean", 1e6)):
         rows.append(MethodResults(name, accuracies=accuracies, up=size, down=size, phases=phases))
     with use_figure_size((4.2, 7.5)):
-        figure = plots.draw_communication(rows).figure
+        figure = plots.draw_bytes_by_phase_and_accuracy(rows).figure
         plots.render_picture_png(figure)
     ax = figure.axes[1]
     for text in ax.texts:
@@ -222,7 +222,7 @@ def test_a_line_of_bytes_is_at_the_height_of_its_phase():
     """A phase with both directions has one line above its name and one as far below it."""
     phases = {"initial model": (0, 1000), "local models": (2000, 0), "aggregator": (500, 600)}
     row = MethodResults("FENS", accuracies={0: 0.4}, up=2500, down=1600, phases=phases)
-    ax = plots.draw_communication([row]).figure.axes[0]
+    ax = plots.draw_bytes_by_phase_and_accuracy([row]).figure.axes[0]
     heights = {}
     for line in ax.lines:
         for end, height in zip(line.get_xdata(), line.get_ydata(), strict=True):

@@ -80,7 +80,8 @@ def draw_every_picture():
     return {
         "partition": draw_who_holds_what(selected_client=2),
         "accuracy": plots.draw_accuracy_bars_and_curves(rows, chance_accuracy=0.1),
-        "beside": draw_who_holds_what(stored_bars_beside_it=(rows, "Test accuracy")), "communication": plots.draw_communication(rows),
+        "beside": draw_who_holds_what(stored_bars_beside_it=(rows, "Test accuracy")),
+        "communication": plots.draw_bytes_by_phase_and_accuracy(rows),
         "classes": plots.draw_class_and_client_accuracies(rows, DIGITS, marked_client_index=1, marked_class_index=3),
         "one": draw_accuracy_bars_of_seed(rows[:2], 0),
         "features": plots.draw_feature_maps(maps, DIGITS, setting="digits, α = 0.1"),
@@ -244,7 +245,7 @@ def test_dots_stay_within_their_cells():
     "draw",
     [
         plots.draw_accuracy_bars_and_curves,
-        plots.draw_communication,
+        plots.draw_bytes_by_phase_and_accuracy,
         lambda s: plots.draw_class_and_client_accuracies(s, DIGITS),
     ],
 )
@@ -264,7 +265,7 @@ def test_rows_without_a_result_have_no_number():
     free = make_series("Local", up=0.0, down=0.0, phases={})
     for picture in (
         plots.draw_accuracy_bars_and_curves([make_series(), waiting]),
-        plots.draw_communication([make_series(), waiting, free]),
+        plots.draw_bytes_by_phase_and_accuracy([make_series(), waiting, free]),
     ):
         assert "FedLPA" not in picture.sentence
         assert plots.render_picture_png(picture).startswith(PNG)

@@ -123,7 +123,7 @@ def test_communication_compares_the_cheapest_with_the_most_expensive():
         (noisy, "for 5 points more, which is within the noise."),
         (clear, "and gets 10 points less."),
     ):
-        sentence = plots.draw_communication([cheap, dear]).sentence
+        sentence = plots.draw_bytes_by_phase_and_accuracy([cheap, dear]).sentence
         assert sentence.startswith("A costs least, 1 kB")
         assert "2.5 times as much" in sentence
         assert ending in sentence
@@ -134,9 +134,9 @@ def test_communication_compares_the_cheapest_with_the_most_expensive():
         ([cheap, as_cheap, noisy], "A and C cost least"), ([cheap], "A costs 1 kB up and 1 kB down for all"),
         ([cheap, as_cheap, third, noisy], "A, C and D cost least"), ([cheap, as_cheap], "A and C cost the same"),
     ):  # fmt: skip
-        assert plots.draw_communication(rows).sentence.startswith(beginning)
+        assert plots.draw_bytes_by_phase_and_accuracy(rows).sentence.startswith(beginning)
     sums = MethodResults("AFL", accuracies={0: 0.9}, up=1000, down=0)
-    assert "1 kB up and nothing down" in plots.draw_communication([sums]).sentence
+    assert "1 kB up and nothing down" in plots.draw_bytes_by_phase_and_accuracy([sums]).sentence
 
 
 def measure_neighbour_accuracy_by_hand(x, y, k):

@@ -12,12 +12,12 @@ from ...panels import (
     MethodAndArgumentsByName,
     PanelState,
     ProgressThenResult,
-    make_caption_with_seeds,
+    make_caption_of_settings_and_seeds,
     make_widget,
 )
 from ...plots import Picture, format_mean_percent
 from ...plots.study import draw_accuracy_lines_with_bands
-from ...plots.style import ACCENT, Look, get_method_look
+from ...plots.style import ACCENT, ColourMarkerLine, get_method_look
 from ...plots.words import SettingCaption, join_with_and
 from ...value_types import SettingsByName
 from ..button_view import ButtonView, get_accuracies_by_seed
@@ -73,7 +73,7 @@ class PrivacyBudgetView(ButtonView):
             by_features[label][None] = get_accuracies_by_seed(
                 runs[format_run_name(label, NO_NOISE)]
             )
-        setting = make_caption_with_seeds(state.settings)
+        setting = make_caption_of_settings_and_seeds(state.settings)
         return PrivacyBudgetResults(by_features, setting, state.knobs["delta"])
 
     def draw_result(self, state: PanelState) -> Picture:
@@ -104,7 +104,7 @@ def draw_accuracy_against_budget(
 ) -> Picture:
     """Draw lines of test accuracy against ε for each kind of features; `epsilon` is put into words."""
     lines: dict[str, AccuraciesByBudget] = {}
-    looks: dict[str, Look] = {}
+    looks: dict[str, ColourMarkerLine] = {}
     colours = (get_method_look("afl").colour, ACCENT)
     markers = ("o", "s")
     for (label, by_budget), colour, marker in zip(
@@ -114,8 +114,8 @@ def draw_accuracy_against_budget(
         with_noise = {budget: runs for budget, runs in by_budget.items() if budget is not None}
         lines[label] = with_noise
         lines[label_without_noise] = dict.fromkeys(with_noise, by_budget[None])
-        looks[label] = Look(colour, marker, "-")
-        looks[label_without_noise] = Look(colour, "", ":")
+        looks[label] = ColourMarkerLine(colour, marker, "-")
+        looks[label_without_noise] = ColourMarkerLine(colour, "", ":")
     return draw_accuracy_lines_with_bands(
         lines,
         "ε",

@@ -7,7 +7,7 @@ from ...panels import (
     MethodAndArgumentsByName,
     PanelState,
     ProgressThenResult,
-    make_caption_with_seeds,
+    make_caption_of_settings_and_seeds,
 )
 from ...plots import MethodResults, Picture, format_data_size, format_percent
 from ...plots.study import draw_accuracy_lines_with_bands
@@ -52,7 +52,9 @@ class FeatureCountView(ButtonView):
                 for size in SIZES
             }
         pixels = make_series_of_outcomes(PIXELS, runs[PIXELS])
-        return FeatureCountResults(by_kind, pixels, make_caption_with_seeds(state.settings))
+        return FeatureCountResults(
+            by_kind, pixels, make_caption_of_settings_and_seeds(state.settings)
+        )
 
     def draw_result(self, state: PanelState) -> Picture:
         by_kind, pixels, setting = state.worked

@@ -8,7 +8,7 @@ from ...panels import (
     MethodAndArgumentsByName,
     PanelState,
     ProgressThenResult,
-    make_caption_with_seeds,
+    make_caption_of_settings_and_seeds,
 )
 from ...panels.nearest_results import collect_stored_accuracies
 from ...plots import Picture, format_count_and_noun
@@ -94,7 +94,7 @@ def format_run_name(method: str, alpha: float) -> str:
 def make_caption_with_all_alphas(settings: SettingsByName) -> SettingCaption:
     """Describe the setting, with the range of ALPHAS in place of the α that the controls have."""
     run_settings = {**settings, "partition": "dirichlet"}
-    caption = make_caption_with_seeds(run_settings)
+    caption = make_caption_of_settings_and_seeds(run_settings)
     one_alpha = describe_skew("dirichlet", run_settings)
     words = caption.words.replace(one_alpha, f"α = {ALPHAS[0]:g} to {ALPHAS[-1]:g}")
     return SettingCaption(words, caption.values)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ipywidgets import Dropdown
 
 from ...panels import MethodAndArgumentsByName, PanelState, ProgressThenResult, make_widget
-from ...panels.figures import make_caption_with_seeds
+from ...panels.figures import make_caption_of_settings_and_seeds
 from ...plots import (
     MethodResults,
     Picture,
@@ -133,7 +133,9 @@ class IdeaSwitchesView(ButtonView):
                 teacher[seed] = outcome.report.ensemble_curve[-1]
             student = get_accuracies_by_seed(outcomes)
             variants.append(IdeaVariant(active_ideas, teacher, student))
-        return VariantResults(make_caption_with_seeds(state.settings), variants, chosen_set)
+        return VariantResults(
+            make_caption_of_settings_and_seeds(state.settings), variants, chosen_set
+        )
 
     def make_stored_result(self, state: PanelState) -> VariantResults:
         setting, rows = read_stored_lab_runs("switches")

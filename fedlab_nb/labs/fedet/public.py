@@ -16,7 +16,7 @@ from ...panels import (
     MethodAndArgumentsByName,
     PanelState,
     ProgressThenResult,
-    make_caption_with_seeds,
+    make_caption_of_settings_and_seeds,
     make_widget,
 )
 from ...plots import (
@@ -99,7 +99,9 @@ class PublicDataView(ButtonView):
         varied = self.vary.value
         runs = yield from run_planned_runs(self.planned_runs(state))
         choices = [make_public_data_result(name, outcomes) for name, outcomes in runs.items()]
-        return PublicDataResults(make_caption_with_seeds(state.settings), choices, varied)
+        return PublicDataResults(
+            make_caption_of_settings_and_seeds(state.settings), choices, varied
+        )
 
     def make_stored_result(self, state: PanelState) -> PublicDataResults:
         setting, rows = read_stored_lab_runs(f"{self.vary.value}s")

@@ -10,7 +10,7 @@ from ...panels import (
     MethodAndArgumentsByName,
     PanelState,
     ProgressThenResult,
-    make_caption_with_seeds,
+    make_caption_of_settings_and_seeds,
 )
 from ...plots import (
     MethodResults,
@@ -81,7 +81,7 @@ class HeadsView(ButtonView):
         for name, outcomes in runs.items():
             method, _ = planned[name]
             series.append(make_series_of_outcomes(name, outcomes, method))
-        return HeadResults(series, make_caption_with_seeds(state.settings))
+        return HeadResults(series, make_caption_of_settings_and_seeds(state.settings))
 
     def draw_result(self, state: PanelState) -> Picture:
         series, setting = state.worked

@@ -45,7 +45,7 @@ WORDS = {"common": "common start", "own": "each its own start"}
 
 
 @lru_cache(1)
-def make_plane_grid() -> PlanePoints:
+def make_grid_points_of_plane() -> PlanePoints:
     """Make the points at which the networks predict, `[GRID², 2]`, row by row from below."""
     coordinates = torch.linspace(-EDGE, EDGE, GRID)
     y, x = torch.meshgrid(coordinates, coordinates, indexing="ij")
@@ -54,18 +54,18 @@ def make_plane_grid() -> PlanePoints:
 
 def draw_toy_federation(toy: ToyFederation) -> Picture:
     """Draw all squares, with their texts and numbers."""
-    clients = [make_client_plane_square(toy, k) for k in range(CLIENTS)]
+    clients = [make_square_of_client(toy, k) for k in range(CLIENTS)]
     averages = [
-        make_plane_square(toy, "Average of weights", toy.predict_with_averaged_weights),
-        make_plane_square(toy, "Average of predictions", toy.predict_with_mean_logits),
+        make_square_of_predictor(toy, "Average of weights", toy.predict_with_averaged_weights),
+        make_square_of_predictor(toy, "Average of predictions", toy.predict_with_mean_logits),
     ]
     table = []
     for k, client in enumerate(clients):
-        row: dict[str, object] = {**make_square_table_row(client)}
+        row: dict[str, object] = {**make_table_row_of_square(client)}
         for name, count in zip(CLASSES, toy.count_training_points_of_each_class(k), strict=True):
             row[f"points {name}"] = count
         table.append(row)
-    table += [make_square_table_row(average) for average in averages]
+    table += [make_table_row_of_square(average) for average in averages]
     start = "own starts" if toy.start == "own" else f"{toy.start} start"
     return draw_decision_regions(
         [*clients, *averages],
@@ -86,12 +86,12 @@ def list_island_circles() -> list[IslandCircle]:
     return circles
 
 
-def make_square_table_row(square: DecisionSquare) -> dict[str, str]:
+def make_table_row_of_square(square: DecisionSquare) -> dict[str, str]:
     """Make the square's row of the table."""
     return {"picture": square.title, "right": square.foot.removesuffix(" right")}
 
 
-def make_client_plane_square(toy: ToyFederation, client: int) -> DecisionSquare:
+def make_square_of_client(toy: ToyFederation, client: int) -> DecisionSquare:
     """Make the square of a client, with the points that it trains on."""
     x, y = toy.shards[client]
     held = []
@@ -100,7 +100,7 @@ def make_client_plane_square(toy: ToyFederation, client: int) -> DecisionSquare:
             held.append(f"{count} {name}")
     dots = {"points": x.numpy(), "labels": y.numpy()}
     remark = f"\nhas {join_with_and(held)}"
-    return make_plane_square(
+    return make_square_of_predictor(
         toy,
         f"Client {format_client_letters(client)}",
         toy.make_client_predictor(client),
@@ -109,7 +109,7 @@ def make_client_plane_square(toy: ToyFederation, client: int) -> DecisionSquare:
     )
 
 
-def make_plane_square(
+def make_square_of_predictor(
     toy: ToyFederation,
     title: str,
     predictor: Predictor,
@@ -121,7 +121,7 @@ def make_plane_square(
     points_and_labels: `points [n, 2]` and `labels [n]` of the dots, as for `DecisionSquare`
     """
     right = f"{format_percent(toy.measure_test_accuracy(predictor))} right"
-    scores = predictor(make_plane_grid()).unflatten(0, (GRID, GRID))
+    scores = predictor(make_grid_points_of_plane()).unflatten(0, (GRID, GRID))
     words = f"{title}\n{right} of the test points{remark}"
     return DecisionSquare(title, right, words, scores.numpy(), **points_and_labels)
 
