@@ -28,7 +28,7 @@ from ..plots.style import (
     SECOND,
     darken_colour_until_readable,
     draw_level_line,
-    get_default_figure_size,
+    get_default_figure_size_inches,
     is_frame_narrow,
     set_row_axis,
 )
@@ -256,7 +256,7 @@ def choose_subplot_arguments(pair_count: int) -> dict[str, Any]:
     """
     if pair_count <= FEW_PAIRS:
         return {"rows": 1, "columns": 2, "squeeze": False, "width_ratios": [pair_count, 2]}
-    width, height = get_default_figure_size()
+    width, height = get_default_figure_size_inches()
     has_low_tiles = PAIR_HEIGHT * width < MIN_HEIGHT * height * pair_count
     has_high_bars = BARS_HEIGHT * height > MIN_BAR_HEIGHT * pair_count
     if has_low_tiles and has_high_bars and not is_frame_narrow():

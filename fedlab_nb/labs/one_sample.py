@@ -196,7 +196,7 @@ def draw_client_outputs(ax: Axes, sample: SampleOutputs, title: str) -> None:
     draw_heat_map(
         ax,
         values,
-        is_signed=True,
+        is_symmetric_around_zero=True,
         format_cell=make_number_format_without_zero("{:.0f}")
         if sample.has_room_for_numbers
         else None,

@@ -360,7 +360,7 @@ class Times(LabView):
                         row.compute_mean_over_seeds("seconds_method"),
                     )
                 )
-        return plots.draw_times(rows, setting=state.setting)
+        return plots.draw_wall_times(rows, setting=state.setting)
 
 
 class Needs(LabView):

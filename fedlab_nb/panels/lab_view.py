@@ -22,7 +22,12 @@ import ipywidgets as widgets
 from ..data import Federation
 from ..errors import SAMPLES
 from ..plots import Picture
-from ..plots.words import SettingCaption, format_duration, make_setting_caption, replace_image_words
+from ..plots.words import (
+    SettingCaption,
+    format_duration,
+    make_setting_caption,
+    replace_image_by_word_for_samples,
+)
 from ..studies.cost import Cost, estimate_cost
 from ..studies.experiment import Event
 from ..studies.outcome import Outcome
@@ -257,7 +262,7 @@ def has_settings_changed_since_run(state: PanelState) -> bool:
     row = state.runs.current_rows[0]
     run_settings = {"device": None, **row.settings}
     present_settings = {**state.settings, "device": run_settings["device"]}
-    if row.follows_hand:
+    if row.is_quick_run:
         present_settings["seeds"] = run_settings["seeds"]
     return present_settings != run_settings
 
@@ -397,15 +402,15 @@ def draw_view_with_words_for_its_samples(view: LabView, state: PanelState) -> Pi
     picture = view.draw(state)
     dimensions = 3 if state.federation is None else len(state.federation.dataset.input_shape)
     samples = SAMPLES[dimensions]
-    sentence = replace_image_words(picture.sentence, samples)
+    sentence = replace_image_by_word_for_samples(picture.sentence, samples)
     if picture.waits and state.running:
         sentence = LabView.waiting
     elif picture.waits:
         cost = estimate_button_job_cost(view, state)
         if cost is not None and cost.seconds is not None:
             sentence += f" It takes {format_duration(cost.seconds)}."
-    alt = replace_image_words(picture.alt, samples)
-    detail = replace_image_words(picture.detail, samples)
+    alt = replace_image_by_word_for_samples(picture.alt, samples)
+    detail = replace_image_by_word_for_samples(picture.detail, samples)
     return replace(picture, alt=alt, sentence=sentence, detail=detail)
 
 

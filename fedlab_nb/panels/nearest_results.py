@@ -86,9 +86,11 @@ class NearestStoredResults:
             source_text=self.table.label,
             dataset=self.table.dataset,
             wanted_client_count=int(self.settings.get("clients", 10)),
-            bound_names=[self.table.title(method) for method in self.methods if method in BOUNDS],
+            reference_titles=[
+                self.table.title(method) for method in self.methods if method in BOUNDS
+            ],
             chance_accuracy=0.1,
-            note=self.describe_setting_differences_or_empty(),
+            appended_sentence=self.describe_setting_differences_or_empty(),
         )
 
     def make_bars_of_nearest_setting(self) -> TitledBars:

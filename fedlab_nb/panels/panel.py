@@ -498,8 +498,8 @@ class Panel(saved.SavedPanel):
         self.runs_panel.written.value = theme.make_paragraph_html(f"Written: {names} in {place}.")
 
     @show_errors_in_status
-    def _start_run(self, is_by_hand: bool = False) -> None:
-        if is_by_hand and self._status.is_running:  # the second half of a double click
+    def _start_run(self, is_started_by_person: bool = False) -> None:
+        if is_started_by_person and self._status.is_running:  # the second half of a double click
             return
         self._status.empty_error_and_note_lines()
         if not self.methods:
@@ -507,7 +507,7 @@ class Panel(saved.SavedPanel):
         # Without a federation, this loads the data, or shows once more what is wrong with them.
         self._update_from_controls(is_new_dataset=self._state.federation is None)
         state = self._state
-        if is_by_hand and self.controls.ask_to_confirm_if_run_is_long():
+        if is_started_by_person and self.controls.ask_to_confirm_if_run_is_long():
             return
         steps = self._job(list(state.methods), **state.settings)
         self._remember_run_start()
@@ -524,7 +524,7 @@ class Panel(saved.SavedPanel):
         self._start_job(
             lambda: self._pass_events_then_predict_test_samples(steps),
             self._apply_run_event,
-            lambda *end: self._finish_run(is_by_hand, *end),
+            lambda *end: self._finish_run(is_started_by_person, *end),
             self.views.draw_visible_view_if_run_has_news,
         )
         if self.views.visible_view_name == "partition":
@@ -548,14 +548,14 @@ class Panel(saved.SavedPanel):
             self.runs_panel.show_runs(self._state.runs)
 
     def _finish_run(
-        self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, run_result: Any
+        self, is_started_by_person: bool, job_end: JobEnd, error: Exception | None, run_result: Any
     ) -> None:
         self._status.show_run_end(job_end, error, self._state.runs)
         self._change_state(runs=self._state.runs.copy_tidied_after_run())
-        if is_by_hand:
+        if is_started_by_person:
             # Not after a run that a cell has started: it may change its own output alone.
             self._update_displayed_stills()
-        if is_by_hand and job_end == "done" and self.views.has_quick_button_job_to_do():
+        if is_started_by_person and job_end == "done" and self.views.has_quick_button_job_to_do():
             self._start_button_job(self.views.visible_view_name)
         self.views.start_drawing_hidden_views(self._worker)
 

@@ -75,7 +75,7 @@ class MethodRun:
     live: {seed: points of its curve so far} of the seeds that still run
     error: why a seed failed; ""
     pinned: the row stays in the pictures when a new run begins
-    follows_hand: the run began by itself when a control was let go, with one seed. The next run
+    is_quick_run: the run began by itself when a control was let go, with one seed. The next run
         replaces the row, unless it is pinned
     """
 
@@ -88,7 +88,7 @@ class MethodRun:
     live: Mapping[int, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     error: str = ""
     pinned: bool = False
-    follows_hand: bool = False
+    is_quick_run: bool = False
 
     @property
     def key(self) -> RunAndMethod:
@@ -142,14 +142,14 @@ class RunRecord:
     rows: tuple[MethodRun, ...] = ()
     number: int = 0
 
-    def copy_with_rows_of_new_run(self, run_plan: RunPlan, follows_hand: bool = False) -> RunRecord:
+    def copy_with_rows_of_new_run(self, run_plan: RunPlan, is_quick_run: bool = False) -> RunRecord:
         """Return a copy with the rows of a new run, which are empty until its results come.
 
         Earlier rows without a result are dropped. The others lose their models, which would take
         megabytes a run; a model is computed again if somebody asks for it.
 
         run_plan: the `PanelState` that says what is run
-        follows_hand: see `MethodRun`
+        is_quick_run: see `MethodRun`
         """
         number = self.number + 1
         rows = [row.copy_without_models() for row in self._rows_with_results]
@@ -160,7 +160,7 @@ class RunRecord:
                 settings=dict(run_plan.settings),
                 epochs=run_plan.epochs,
                 classes=tuple(run_plan.federation.dataset.class_names),
-                follows_hand=follows_hand,
+                is_quick_run=is_quick_run,
             )
             rows.append(row)
         return RunRecord(tuple(rows), number)
@@ -185,7 +185,7 @@ class RunRecord:
         last = max((row.run for row in self._rows_with_results), default=self.number)
         rows = []
         for row in self._rows_with_results:
-            is_replaced = row.follows_hand and row.run < last and not row.pinned
+            is_replaced = row.is_quick_run and row.run < last and not row.pinned
             if not is_replaced:
                 rows.append(replace(row, live={}) if row.live else row)
         return RunRecord(tuple(rows), last)

@@ -141,7 +141,7 @@ class StagePanel(Panel):
         self._has_begun_run = (
             False  # whether a run has begun and not ended; a view's own work is not a run
         )
-        self._follows_hand = False  # whether the present job is a quick run of one seed
+        self._is_quick_run = False  # whether the present job is a quick run of one seed
         self._is_quick_run_due = False  # whether a gesture needs a quick run after the present job
         self._voices: ModelsOfLastRun | None = (
             None  # the models of the last run, which answer questions
@@ -263,7 +263,7 @@ class StagePanel(Panel):
         self._apply_stage_setting(message["setting"])
         self._send_federation(message.get("question", ""))
         if message.get("isRun"):
-            if self._is_run_under_way and self._follows_hand:
+            if self._is_run_under_way and self._is_quick_run:
                 self.stop()  # a quick run of one seed must not delay the run of all seeds
             self._start_run(True)
         else:
@@ -591,8 +591,8 @@ class StagePanel(Panel):
         text = strip_html_tags(controls.phase.value)
         progress = re.search(r"\((\d+ of \d+ results.*)\)$", text)
         if progress:
-            text = "Training …" if self._follows_hand else f"{progress[1]}."
-        elif status.status == "done" and self._follows_hand and text:
+            text = "Training …" if self._is_quick_run else f"{progress[1]}."
+        elif status.status == "done" and self._is_quick_run and text:
             text = f"One seed took {self._seconds_of_run:.1f} s."
         if error:
             # An alert is shown alone; a note is followed by the text on what runs.
@@ -600,7 +600,7 @@ class StagePanel(Panel):
         is_running = status.is_running and self._worker.is_busy
         content = {
             "isRunning": is_running,
-            "isRun": is_running and not self._follows_hand,
+            "isRun": is_running and not self._is_quick_run,
             "share": controls.progress.value,
             "text": text,
             "isAlert": is_alert,
@@ -654,7 +654,7 @@ class StagePanel(Panel):
 
         A run of all seeds, or a view's own work, is not interrupted: the quick run follows it.
         """
-        if self._status.is_running and not (self._has_begun_run and self._follows_hand):
+        if self._status.is_running and not (self._has_begun_run and self._is_quick_run):
             self._is_quick_run_due = True
             return self._send_job_status()
         self._is_quick_run_due = False
@@ -669,7 +669,7 @@ class StagePanel(Panel):
         self._remember_run_start(True)
         self._status.show_run_start(len(methods))
         state_of_quick_run = replace(self._state, methods=tuple(methods), settings=settings)
-        runs = self._state.runs.copy_with_rows_of_new_run(state_of_quick_run, follows_hand=True)
+        runs = self._state.runs.copy_with_rows_of_new_run(state_of_quick_run, is_quick_run=True)
         self._change_state(should_draw=False, runs=runs, metrics=())
         self._start_job(
             lambda: self._pass_events_then_predict_test_samples(steps),
@@ -693,7 +693,7 @@ class StagePanel(Panel):
         self._send_job_status()  # at once, since the job can be stopped from now on
 
     def _start_button_job(self, view_name: str) -> None:
-        self._follows_hand = False  # a gesture does not interrupt it
+        self._is_quick_run = False  # a gesture does not interrupt it
         super()._start_button_job(view_name)
 
     @show_errors_in_status
@@ -709,9 +709,9 @@ class StagePanel(Panel):
             return
         self._run_quick_methods_now_or_after_job()
 
-    def _remember_run_start(self, follows_hand: bool = False) -> None:
+    def _remember_run_start(self, is_quick_run: bool = False) -> None:
         self._has_begun_run = True
-        self._follows_hand = follows_hand
+        self._is_quick_run = is_quick_run
         self._began = time.monotonic()
         # A run without any result leaves its number to the next one, whose setting may be another.
         settings_by_run = {}
@@ -738,7 +738,7 @@ class StagePanel(Panel):
             return None, None, error
 
     def _finish_run(
-        self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, run_result: Any
+        self, is_started_by_person: bool, job_end: JobEnd, error: Exception | None, run_result: Any
     ) -> None:
         self._has_begun_run = False
         self._seconds_of_run = time.monotonic() - self._began
@@ -747,13 +747,13 @@ class StagePanel(Panel):
             self._voices = voices
             self._answers = answers
             self._answered_run = self._state.runs.number
-        super()._finish_run(is_by_hand, job_end, error, run_result)
+        super()._finish_run(is_started_by_person, job_end, error, run_result)
         if trouble is not None:
             self._status.show_error(
                 trouble, "What the models say of the test samples: ", is_appended=True
             )
         self._send_job_status()
-        if self._follows_hand and job_end == "done" and any(self._stills):
+        if self._is_quick_run and job_end == "done" and any(self._stills):
             self.controls.debouncer.schedule_update(
                 "still", lambda: None, lambda _: self._update_displayed_stills()
             )

@@ -47,11 +47,14 @@ def make_paragraph_html(
     return f"<p{attributes}>{html.escape(text)}</p>"
 
 
-def make_table_html(table_rows: TableRows, *, names_columns: bool = False) -> str:
-    """Format rows as an HTML table; without rows a sentence says so. names_columns: as in `format_html_table`"""
+def make_table_html(table_rows: TableRows, *, has_column_names_in_cells: bool = False) -> str:
+    """Format rows as an HTML table; without rows, as the paragraph "No numbers yet."
+
+    has_column_names_in_cells: each cell has its column's name as `data-column`, for frames with room for one column
+    """
     if not table_rows:
         return make_paragraph_html("No numbers yet.")
-    return format_table_html(table_rows, names_columns=names_columns)
+    return format_table_html(table_rows, has_column_names_in_cells=has_column_names_in_cells)
 
 
 def show_widgets_if(is_shown: bool, *shown_widgets: widgets.Widget) -> None:
@@ -67,11 +70,13 @@ def show_only_named_widget(name: str, widgets_by_name: Mapping[str, widgets.Widg
 
 
 def set_menu_options_and_keep_choice(
-    menu: widgets.Dropdown, options: Iterable[MenuOption], fallback: Any = None
+    menu: widgets.Dropdown, options: Iterable[MenuOption], value_if_choice_is_gone: Any = None
 ) -> None:
     """Set the options of a menu.
 
-    The chosen value stays chosen if it is among them; otherwise `fallback` is chosen, or without one the first option.
+    The chosen value stays chosen if it is among them.
+
+    value_if_choice_is_gone: chosen otherwise; None: the first option is
     """
     options = tuple(options)
     if menu.options == options:
@@ -79,7 +84,7 @@ def set_menu_options_and_keep_choice(
     values = [option[1] if isinstance(option, tuple) else option for option in options]
     chosen = menu.value
     if chosen not in values:
-        chosen = values[0] if fallback is None else fallback
+        chosen = values[0] if value_if_choice_is_gone is None else value_if_choice_is_gone
     menu.options = options
     menu.value = chosen
 

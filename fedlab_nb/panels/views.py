@@ -23,7 +23,7 @@ from ..front import join_front_modules, join_modules
 from ..plots import Picture
 from ..plots.marks import get_hover_texts_and_keys_by_mark_id
 from ..plots.style import SIZE, use_figure_size
-from ..plots.vector import draw_svg, get_thumbnail_sheet
+from ..plots.vector import draw_svg, get_thumbnail_sheet_or_empty
 from ..value_types import JsonValue
 from .figures import COMMON
 from .lab_view import (
@@ -205,7 +205,7 @@ class ViewWidgets:
         elif figure is not None:
             svg_or_empty = svg_or_empty or draw_svg(figure)
             marks = get_hover_texts_and_keys_by_mark_id(figure)
-            thumbnails = get_thumbnail_sheet(figure)
+            thumbnails = get_thumbnail_sheet_or_empty(figure)
         value = svg_or_empty
         if picture.tabled or (figure is None and not picture.scene):
             image = (
@@ -213,7 +213,9 @@ class ViewWidgets:
                 if svg_or_empty
                 else ""
             )
-            value = WORDS.format(image + make_table_html(picture.table, names_columns=True))
+            value = WORDS.format(
+                image + make_table_html(picture.table, has_column_names_in_cells=True)
+            )
         self.box.remove_class("fl-waits")
         toggle_class(self.box, "fl-tabled", figure is None or picture.tabled)
         self.set_caption(caption)

@@ -7,7 +7,7 @@ draw_bytes_by_phase_and_accuracy      bytes by phase, accuracy against bytes
 draw_class_and_client_accuracies   accuracy by class and by client
 draw_reliability_diagrams        reliability diagrams, and the calibration error
 draw_feature_maps       PCA or t-SNE maps with a neighbour score
-draw_times              wall time of methods
+draw_wall_times              wall time of methods
 
 Every drawing begins with `drawing` and `dress`, and ends with `describe_picture`. Several also use
 `write_axes_title`, `add_legend`, and the functions that put numbers into words.
@@ -31,7 +31,7 @@ from .style import (
     render_picture_svg,
     write_axes_title,
 )
-from .times import MethodTime, draw_times
+from .times import MethodTime, draw_wall_times
 from .words import (
     TableRows,
     build_table,

@@ -17,7 +17,7 @@ from .array_types import (
     MethodClassAccuracies,
     MethodClientAccuracies,
 )
-from .kit import attach_hover_texts_to_cells, describe_picture, draw_heat_map
+from .kit import attach_hover_texts_to_heat_map_cells, describe_picture, draw_heat_map
 from .series import MethodResults, join_setting_texts, select_results_with_accuracies
 from .style import (
     PERCENT,
@@ -26,7 +26,7 @@ from .style import (
     Picture,
     draw_colour_bar,
     drawing,
-    get_default_figure_size,
+    get_default_figure_size_inches,
     highlight_row_or_column,
     is_frame_narrow,
     set_class_ticks,
@@ -203,7 +203,7 @@ def draw_method_heat_map(
     """
     values = accuracies if accuracies.size else np.full((1, 1), np.nan)
     rows, count = values.shape
-    has_width = get_default_figure_size()[0] - NAMES_WIDTH > CELL_WIDTH * count
+    has_width = get_default_figure_size_inches()[0] - NAMES_WIDTH > CELL_WIDTH * count
     has_room = has_width and count <= 20 and rows <= 8
     image = draw_heat_map(
         ax, values, format_cell=format_whole_percent_without_sign if has_room else None
@@ -220,7 +220,7 @@ def draw_method_heat_map(
     for i, j in np.argwhere(np.isfinite(values)).tolist():
         text = f"{series[i].name}, {columns[j].name}\n{100 * values[i, j]:.1f} %"
         cells[i, j] = {"says": text, "method": series[i].highlight_key, **columns[j].mark_keys}
-    attach_hover_texts_to_cells(ax, cells)
+    attach_hover_texts_to_heat_map_cells(ax, cells)
     return image
 
 

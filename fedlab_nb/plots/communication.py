@@ -51,7 +51,11 @@ def draw_bytes_by_phase_and_accuracy(
     title = "Bytes up and down by phase on a log axis, and accuracy against bytes"
     text = client_bytes_sentence or describe_cheapest_and_dearest_method(finished_series)
     return describe_picture(
-        figure, title, join_setting_texts(finished_series), text, make_phase_table(finished_series)
+        figure,
+        title,
+        join_setting_texts(finished_series),
+        text,
+        make_bytes_by_phase_table(finished_series),
     )
 
 
@@ -167,7 +171,7 @@ def describe_accuracy_gain_as_clause(
     )
 
 
-def make_phase_table(series: Sequence[MethodResults]) -> TableRows:
+def make_bytes_by_phase_table(series: Sequence[MethodResults]) -> TableRows:
     """Make the table with one row per phase of a method, and one for all its phases."""
     rows = []
     for s in series:

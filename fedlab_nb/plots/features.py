@@ -24,7 +24,7 @@ from .style import (
     Picture,
     add_legend,
     drawing,
-    get_default_figure_size,
+    get_default_figure_size_inches,
     list_class_colours,
     write_axes_title,
 )
@@ -128,7 +128,7 @@ def choose_map_arrangement(map_count: int) -> MapArrangement:
     """Choose the number of columns for this many square maps, so that they are as large as the
     frame allows.
     """
-    width, height = get_default_figure_size()
+    width, height = get_default_figure_size_inches()
     best = MapArrangement(1, 0.0)
     for columns in range(1, map_count + 1):
         rows = math.ceil(map_count / columns)

@@ -449,7 +449,7 @@ def draw_heat_map(
     values: HeatMapValues,
     *,
     largest_value: float = 1.0,
-    is_signed: bool = False,
+    is_symmetric_around_zero: bool = False,
     format_cell: Callable[[float], str] | None = None,
     written_values: HeatMapValues | None = None,
     font_size: float = 8.5,
@@ -460,16 +460,16 @@ def draw_heat_map(
     Zero is white in every table, and larger values are bluer, so that two tables can be compared.
     nan is grey.
 
-    is_signed:      whether the colours begin at minus `largest_value`, and are orange below zero
-    format_cell:    formats the number that is written into a cell; None writes no numbers
+    is_symmetric_around_zero: whether the colours begin at minus `largest_value`, and are orange below zero
+    format_cell: formats the number that is written into a cell; None writes no numbers
     written_values: numbers to write in place of the values
     """
-    steps = [SECOND, "white", ACCENT] if is_signed else ["white", ACCENT]
+    steps = [SECOND, "white", ACCENT] if is_symmetric_around_zero else ["white", ACCENT]
     colours = LinearSegmentedColormap.from_list("table", steps).with_extremes(bad=FAINT)
     image = ax.imshow(
         values,
         cmap=colours,
-        vmin=-largest_value if is_signed else 0,
+        vmin=-largest_value if is_symmetric_around_zero else 0,
         vmax=largest_value,
         aspect="auto",
         interpolation="nearest",
@@ -485,7 +485,7 @@ def draw_heat_map(
     return image
 
 
-def attach_hover_texts_to_cells(
+def attach_hover_texts_to_heat_map_cells(
     ax: Axes, says_and_keys_by_cell: Mapping[RowAndColumn, Mapping[str, Any]]
 ) -> None:
     """Give cells of a heat map hover texts.
@@ -526,7 +526,7 @@ def draw_client_class_heat_map(
     largest_value: float,
     *,
     number_format: str = "{:.0f}",
-    is_signed: bool = False,
+    is_symmetric_around_zero: bool = False,
     has_ring_at_class_maximum: bool = False,
     selected_client: int | None = None,
     selected_class_index: int | None = None,
@@ -536,7 +536,7 @@ def draw_client_class_heat_map(
     """Draw a heat map of a table `[M, C]` with one column per client; return the image. nan is
     grey.
 
-    largest_value, is_signed: as for `draw_heat_map`
+    largest_value, is_symmetric_around_zero: as for `draw_heat_map`
     number_format: format of the numbers in the cells; a table with many cells has a colour bar instead
     has_ring_at_class_maximum: whether a ring marks the largest value of each class
     selected_client, selected_class_index: their column and row get a frame
@@ -550,7 +550,7 @@ def draw_client_class_heat_map(
         ax,
         values.T,
         largest_value=largest_value,
-        is_signed=is_signed,
+        is_symmetric_around_zero=is_symmetric_around_zero,
         format_cell=form,
         font_size=8,
     )
@@ -592,7 +592,7 @@ def attach_client_class_hover_texts(
             if np.isnan(value):
                 hover_text = f"{client_title}, class {class_names[c]}\nnothing is known"
             cells[c, k] = {"says": hover_text, "client": k, "class_index": c}
-    attach_hover_texts_to_cells(ax, cells)
+    attach_hover_texts_to_heat_map_cells(ax, cells)
 
 
 def draw_rings_round_class_maxima(ax: Axes, values: ClientClassValues) -> None:
@@ -632,18 +632,18 @@ def draw_image_rows(
     if not has_recordings:
         keep_image_colours_on_dark_page(ax)
     for (row, column), (word, colour) in words_under_tiles.items():
-        left, top = grid.find_upper_left_corner(row, column)
+        left, top = grid.find_left_and_top_in_tiles(row, column)
         middle = top + grid.height + WORD_HEIGHT / 2
         style = {"ha": "center", "va": "center", "fontsize": 9, "color": colour}
         ax.text(left + grid.half_width, middle, word, **style)
     for column, name in enumerate(column_names):
-        left, top = grid.find_upper_left_corner(0, column)
+        left, top = grid.find_left_and_top_in_tiles(0, column)
         style = {"ha": "center", "va": "top", "fontsize": 10, "color": INK}
         ax.text(left + grid.half_width, top + grid.rows_height + 0.04, name, **style)
     middles = []
     for start in grid.band_starts:
         for row in range(len(rows)):
-            middles.append(grid.find_upper_left_corner(row, start)[1] + grid.height / 2)
+            middles.append(grid.find_left_and_top_in_tiles(row, start)[1] + grid.height / 2)
     ax.set_yticks(middles, [label for label, _ in rows] * len(grid.band_starts))
     ax.set(
         xticks=[],
@@ -655,7 +655,7 @@ def draw_image_rows(
     ax.tick_params(length=0, labelsize=10, labelcolor=INK)
     ax.spines[:].set_visible(False)
     if selected_column is not None and selected_column < grid.columns:
-        left, top = grid.find_upper_left_corner(0, selected_column)
+        left, top = grid.find_left_and_top_in_tiles(0, selected_column)
         size = (2 * grid.half_width + 0.08, grid.rows_height + 0.08)
         style = {"fill": False, "ec": ACCENT, "lw": 2.5, "zorder": 3}
         ax.add_patch(Rectangle((left - 0.04, top - 0.04), *size, **style))
@@ -734,7 +734,7 @@ class TileGrid:
                 best_size = size
         return best_columns
 
-    def find_upper_left_corner(self, row: int, column: int) -> tuple[int, float]:
+    def find_left_and_top_in_tiles(self, row: int, column: int) -> tuple[int, float]:
         """Find the left and the upper end of a tile."""
         band, place = divmod(column, self.band_columns)
         return place, band * self.band_height + row * self._row_step
@@ -755,7 +755,7 @@ def draw_band_of_tiles(
         else:
             tile[..., :3] = render_tile_pixels(image)
             tile[..., 3] = 1
-    top = grid.find_upper_left_corner(row, first_column)[1]
+    top = grid.find_left_and_top_in_tiles(row, first_column)[1]
     extent = (0, grid.band_columns, top + grid.height, top)
     ax.imshow(page, extent=extent, interpolation="nearest")
 

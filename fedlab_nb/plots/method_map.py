@@ -27,7 +27,7 @@ from .style import (
     Picture,
     darken_colour_until_readable,
     drawing,
-    get_default_figure_size,
+    get_default_figure_size_inches,
     write_axes_title,
 )
 from .words import build_table, format_client_letters
@@ -67,7 +67,7 @@ class TileTexts(NamedTuple):
 def draw_method_map(methods: Sequence[str]) -> Picture:
     """Draw one tile for each group of methods and kind of upload, with the methods' names below it."""
     tiles = group_methods_into_tiles(methods)
-    width, _ = get_default_figure_size()
+    width, _ = get_default_figure_size_inches()
     columns = max(1, min(len(tiles), int(width / MIN_WIDTH)))
     scale = min((width / columns - 0.25) / DRAWING_WIDTH, 1.4)
     font_size = compute_font_size_points(scale)
@@ -187,16 +187,18 @@ class MethodTile:
         self.ax.annotate("", (end_x, y), (start_x, y), arrowprops=style)
 
     def _write_wrapped_text(
-        self, x: float, y: float, text: str, width: float = 0.8, **style: Any
+        self, x: float, y: float, text: str, width_in_drawing_inches: float = 0.8, **style: Any
     ) -> None:
-        """Write a text in lines of at most `width`."""
+        """Write a text in lines of at most `width_in_drawing_inches`."""
         style = {
             "size": compute_font_size_points(self.scale),
             "linespacing": 1.3,
             "color": INK,
             **style,
         }
-        self.ax.text(x, y, wrap_text_to_drawing_width(text, width, self.scale), **style)
+        self.ax.text(
+            x, y, wrap_text_to_drawing_width(text, width_in_drawing_inches, self.scale), **style
+        )
 
 
 def get_upload_symbol_or_empty(info: Info) -> str:

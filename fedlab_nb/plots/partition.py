@@ -29,7 +29,7 @@ from .style import (
     Picture,
     draw_colour_bar,
     dress,
-    get_default_figure_size,
+    get_default_figure_size_inches,
     limit_tick_count,
     list_class_colours,
     make_figure,
@@ -114,7 +114,9 @@ class PartitionPicture:
                     for s in select_results_with_accuracies(rows)
                 )
                 title_text += f"; beside it, {title}: {means}"
-        text = describe_partition(federation, selected_client, selected_class_index, setting)
+        text = describe_partition_or_selection(
+            federation, selected_client, selected_class_index, setting
+        )
         rows = make_partition_table(federation, setting)
         return describe_picture(
             self.figure, title_text, setting, text, rows, detail=federation.note
@@ -138,7 +140,7 @@ class PartitionPicture:
         grid = self.figure.add_gridspec(2, height_ratios=[1, 4], **columns)
         upper = self.figure.add_subplot(grid[0, 0])
         lower = self.figure.add_subplot(grid[1, 0], sharex=upper)
-        inches = (get_default_figure_size()[0] * width_share, 2.75)
+        inches = (get_default_figure_size_inches()[0] * width_share, 2.75)
         self._artists = PartitionArtists(
             upper, lower, client_count, class_count, class_names, inches, remarks_on_last_clients
         )
@@ -199,7 +201,7 @@ class PartitionArtists:
                 bar.set(alpha=PALE)
         dress(ax, y="samples", grid="y")
         ax.tick_params(labelbottom=False, bottom=False)
-        limit_tick_count(ax, "y", 2, is_whole=True)
+        limit_tick_count(ax, "y", 2, only_whole_numbers=True)
         # An invisible number at the top, so that the layout is the same with and without a tick there.
         style = {
             "fontsize": ax.yaxis.get_ticklabels()[0].get_fontsize(),
@@ -300,16 +302,16 @@ def describe_partition_dot(
 
 
 def move_or_hide_selection_mark(
-    span: Rectangle, axis: AxisName, position: int | None, count: int
+    span: Rectangle, axis: AxisName, selected_index: int | None, count: int
 ) -> None:
-    """Move a mark to column or row `position` of `count`; it is hidden if `position` is None."""
-    if position is None or position >= count:
+    """Move a mark to column or row `selected_index` of `count`; it is hidden if `selected_index` is None."""
+    if selected_index is None or selected_index >= count:
         span.set(visible=False)
     else:
-        span.set(visible=True, **{axis: position - 0.5})
+        span.set(visible=True, **{axis: selected_index - 0.5})
 
 
-def describe_partition(
+def describe_partition_or_selection(
     federation: Federation,
     selected_client: int | None,
     selected_class_index: int | None,

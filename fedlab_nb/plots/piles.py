@@ -17,7 +17,7 @@ from ..errors import SAMPLES
 from ..front.vocabulary import choose_words_for_clients_and_samples
 from .array_types import ByteImage, ByteImages, ColourPixels, SampleIndices, SampleLabels
 from .kit import AccuracyBars, describe_picture, keep_image_colours_on_dark_page
-from .partition import describe_partition, make_partition_table
+from .partition import describe_partition_or_selection, make_partition_table
 from .series import MethodResults
 from .style import INK, QUIET, TITLE, Picture, drawing, list_class_colours
 from .words import (
@@ -46,7 +46,7 @@ PILES_PLACE_BESIDE_BARS = (0.345, 0.16, 0.645, 0.7)
 
 def draw_piles(
     federation: Federation,
-    images: ByteImages | None,
+    training_images: ByteImages | None,
     *,
     setting: SettingCaption | str,
     bar_rows: Sequence[MethodResults] = (),
@@ -55,7 +55,7 @@ def draw_piles(
 ) -> Picture:
     """Draw the pile of each client, and beside them a bar of accuracy for each of `bar_rows`.
 
-    images: the training samples as bytes `[N, side, side, 1 or 3]`; None for squares in the classes' colours
+    training_images: the training samples as bytes `[N, side, side, 1 or 3]`; None for squares in the classes' colours
     client_accuracies: the share of test samples that each client's own model gets right; empty before a run
     """
     labels = federation.dataset.y_train.numpy()
@@ -89,7 +89,9 @@ def draw_piles(
         width, height = ax.get_window_extent().size
         tiles_across = choose_tiles_across(piles, width / height)
         style = {"aspect": "auto", "interpolation": "nearest"}  # few colours: a small file
-        ax.imshow(compose_piles_into_image(piles, labels, images, colours, tiles_across), **style)
+        ax.imshow(
+            compose_piles_into_image(piles, labels, training_images, colours, tiles_across), **style
+        )
         keep_image_colours_on_dark_page(ax)
         ax.set_axis_off()
         figure.text(
@@ -98,7 +100,7 @@ def draw_piles(
         write_sizes_names_and_accuracies(
             ax, sizes, client_accuracies, setting, count_tile_rows(piles, tiles_across)
         )
-    sentence = describe_partition(federation, None, None, setting)
+    sentence = describe_partition_or_selection(federation, None, None, setting)
     table = make_partition_table(federation, setting)
     return describe_picture(figure, "A pile of samples for each client", setting, sentence, table)
 

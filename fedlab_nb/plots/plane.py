@@ -24,7 +24,7 @@ from matplotlib.transforms import Affine2D
 from .array_types import GridScores, PlanePoint, PlanePoints, SampleLabels
 from .kit import describe_picture
 from .marks import attach_hover_text
-from .style import INK, MARKERS, QUIET, RULE, Picture, drawing, list_class_colours
+from .style import INK, MARKERS, QUIET, RULE, Colour, Picture, drawing, list_class_colours
 from .vector import convert_hex_to_oklch, convert_oklch_to_hex
 from .words import SettingCaption
 
@@ -86,13 +86,13 @@ class PlaneExtentAndCircles:
 
 
 @lru_cache(64)
-def lighten_class_colour(colour: str) -> str:
+def lighten_class_colour(colour: Colour) -> str:
     """Lighten a class's colour for its region."""
     _, chroma, hue = convert_hex_to_oklch(to_hex(colour))
     return convert_oklch_to_hex(PALE, min(CHROMA, chroma), hue)
 
 
-def find_stacked_decision_regions(scores: GridScores, half_width: float) -> list[Path]:
+def find_stacked_decision_regions(scores: GridScores, half_width_of_plane: float) -> list[Path]:
     """Find an area for each class. They are painted in this order, each over the earlier ones.
 
     Area c is where class c or a later one has the largest score. So area 0 is the whole square, and
@@ -112,7 +112,7 @@ def find_stacked_decision_regions(scores: GridScores, half_width: float) -> list
         paths.append(whole.cleaned(simplify=True))
     areas = []
     for path in paths:
-        vertices = path.vertices * (2 * half_width / FINE) - half_width
+        vertices = path.vertices * (2 * half_width_of_plane / FINE) - half_width_of_plane
         areas.append(Path(vertices, path.codes))
     return areas
 

@@ -55,9 +55,9 @@ class StoredPlot:
         stored_client_count: int,
         source_text: str,
         wanted_client_count: int | None = None,
-        bound_names: Collection[str] = (),
+        reference_titles: Collection[str] = (),
         chance_accuracy: float | None = None,
-        note: str = "",
+        appended_sentence: str = "",
         dataset: str = "digits",
     ) -> Picture:
         """Draw the results for the chosen α, and return the picture.
@@ -66,9 +66,9 @@ class StoredPlot:
         chosen_alpha: the chosen α, which need not be a stored one
         source_text: where the numbers come from, such as "stored results of 2025-01-31"
         wanted_client_count: number of clients that the user has chosen
-        bound_names: titles of methods that are references, not competitors
+        reference_titles: titles of methods that are references, not competitors
         chance_accuracy: accuracy of guessing, 0–1
-        note: a sentence to append
+        appended_sentence: a sentence to append
         dataset: name of the data set
 
         The axes are built once for each `results` object. If only α has changed, a call just moves
@@ -85,7 +85,7 @@ class StoredPlot:
         rows = []
         for title, by_alpha in results.items():
             accuracies = by_alpha.get(stored_alpha, {})
-            is_bound = title in bound_names
+            is_bound = title in reference_titles
             rows.append(
                 MethodResults(title, setting=setting, accuracies=accuracies, bound=is_bound)
             )
@@ -98,7 +98,7 @@ class StoredPlot:
             chosen_alpha, stored_alpha, stored_client_count, wanted_client_count
         )
         results_text = describe_best_method(select_results_with_accuracies(rows))
-        text = f"Stored results at {stored_setting}{remark}: {results_text} {note}".strip()
+        text = f"Stored results at {stored_setting}{remark}: {results_text} {appended_sentence}".strip()
         title = "Bars of test accuracy, and lines of it against α"
         detail = f"{capitalize_first_letter(source_text)}."
         return describe_picture(self.figure, title, setting, text, self._table, detail=detail)

@@ -276,16 +276,19 @@ def has_photos(figure: Figure) -> bool:
 
 
 def format_table_html(
-    table_rows: Sequence[Mapping[str, Any]], *, names_columns: bool = False
+    table_rows: Sequence[Mapping[str, Any]], *, has_column_names_in_cells: bool = False
 ) -> str:
-    """Format table rows as an HTML table. names_columns: as in `format_html_table`"""
+    """Format table rows as an HTML table. A column that a row lacks is empty there.
+
+    has_column_names_in_cells: each cell has its column's name as `data-column`, for frames with room for one column
+    """
     columns: dict[str, None] = {}  # each once, in their order
     for row in table_rows:
         columns |= dict.fromkeys(row)
     lines = [list(columns)]
     for row in table_rows:
         lines.append([format_table_cell(row.get(column, "")) for column in columns])
-    return format_html_table(lines, names_columns=names_columns)
+    return format_html_table(lines, names_columns=has_column_names_in_cells)
 
 
 def format_table_cell(value: Any) -> str:
@@ -346,7 +349,7 @@ def use_figure_size(size_inches: tuple[float, float]) -> WithBlock:
         _size.reset(token)
 
 
-def get_default_figure_size() -> tuple[float, float]:
+def get_default_figure_size_inches() -> tuple[float, float]:
     """Return the width and height, in inches, of figures that are created without a size."""
     return _size.get()
 
@@ -464,11 +467,13 @@ def make_figure(
 ) -> Figure:
     """Make an empty white figure.
 
-    size_inches:    width and height in inches, by default `get_default_figure_size()`
+    size_inches:    width and height in inches, by default `get_default_figure_size_inches()`
     has_fixed_axes: its axes stay where they are put, which is faster; otherwise the layout is computed when
         the figure is first drawn
     """
-    figure = Figure(figsize=size_inches or get_default_figure_size(), dpi=DPI, facecolor="white")
+    figure = Figure(
+        figsize=size_inches or get_default_figure_size_inches(), dpi=DPI, facecolor="white"
+    )
     FigureCanvasAgg(figure)
     figure.set_gid(None if size_inches else FOLLOWS)
     if not has_fixed_axes:
@@ -483,8 +488,11 @@ def schedule_layout(figure: Figure) -> None:
 
 def resize_figure_to_frame(figure: Figure) -> None:
     """Resize a reused figure to the present frame."""
-    if figure.get_gid() == FOLLOWS and tuple(figure.get_size_inches()) != get_default_figure_size():
-        figure.set_size_inches(*get_default_figure_size())
+    if (
+        figure.get_gid() == FOLLOWS
+        and tuple(figure.get_size_inches()) != get_default_figure_size_inches()
+    ):
+        figure.set_size_inches(*get_default_figure_size_inches())
         if figure.get_layout_engine() is not None:
             schedule_layout(figure)
 
@@ -611,16 +619,16 @@ def limit_tick_count(
     axis: AxisName,
     max_ticks: int,
     *,
-    is_whole: bool = False,
+    only_whole_numbers: bool = False,
     format_value: ValueFormatter | None = None,
 ) -> None:
     """Set about `max_ticks` ticks at most.
 
-    is_whole:     ticks at whole numbers only
+    only_whole_numbers:     ticks at whole numbers only
     format_value: formats a tick's value, such as `format_bytes_or_zero`
     """
     ticked_axis = getattr(ax, f"{axis}axis")
-    ticked_axis.set_major_locator(MaxNLocator(max_ticks, integer=is_whole))
+    ticked_axis.set_major_locator(MaxNLocator(max_ticks, integer=only_whole_numbers))
     if format_value is not None:
         ticked_axis.set_major_formatter(lambda v, _: format_value(v))
 
@@ -897,12 +905,10 @@ def darken_colour_until_readable(colour: str) -> str:
     return to_hex((share * red, share * green, share * blue))
 
 
-def compute_contrast_with_white(*red_green_blue: float) -> float:
-    """Compute the contrast of a colour with white as WCAG 2 defines it. channels: red, green and
-    blue, 0-1
-    """
+def compute_contrast_with_white(*red_green_blue_0_to_1: float) -> float:
+    """Compute the contrast of a colour with white as WCAG 2 defines it, from 1 to 21."""
     linear = []
-    for channel in red_green_blue:
+    for channel in red_green_blue_0_to_1:
         is_dark = channel <= 0.04045
         linear.append(channel / 12.92 if is_dark else ((channel + 0.055) / 1.055) ** 2.4)
     luminance = float(np.dot(linear, [0.2126, 0.7152, 0.0722]))

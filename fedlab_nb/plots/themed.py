@@ -43,7 +43,9 @@ def make_themed_svg(picture: Picture) -> str:
         return f"var({name})"
 
     body = PAIR.sub(name_colour, draw_svg(picture.figure))
-    body = SHAPE.sub(lambda shape: DECIMALS.sub(round_number_in_match, shape[0]), body)
+    body = SHAPE.sub(
+        lambda shape: DECIMALS.sub(round_matched_number_to_one_decimal, shape[0]), body
+    )
     head, inner = body.split(">", 1)
     light_values = "".join(f"{name}:{light};" for (light, _), name in colours.items())
     dark_values = "".join(f"{name}:{dark};" for (_, dark), name in colours.items())
@@ -56,6 +58,6 @@ def make_themed_svg(picture: Picture) -> str:
     return f'{head} role="img">{words}{style}{inner}\n'
 
 
-def round_number_in_match(number_match: re.Match) -> str:
+def round_matched_number_to_one_decimal(number_match: re.Match) -> str:
     """Round a coordinate to one decimal: a tenth of a point is finer than a screen."""
     return f"{float(number_match[0]):.1f}".removesuffix(".0")

@@ -25,7 +25,9 @@ class MethodTime(NamedTuple):
         return self.local_seconds + self.other_seconds
 
 
-def draw_times(method_times: Sequence[MethodTime], *, setting: SettingCaption | str) -> Picture:
+def draw_wall_times(
+    method_times: Sequence[MethodTime], *, setting: SettingCaption | str
+) -> Picture:
     """Draw a bar for each method, the longest first: its local training, and all the rest."""
     ordered = sorted(method_times, key=lambda row: -row.total_seconds)
     parts_by_title = {}

@@ -62,7 +62,7 @@ def attach_thumbnail_sheet(figure: Figure, thumbnail_sheet: ThumbnailSheet) -> N
     figure.__dict__["fedlab_thumbnails"] = dict(thumbnail_sheet)
 
 
-def get_thumbnail_sheet(figure: Figure) -> ThumbnailSheet | dict[str, Any]:
+def get_thumbnail_sheet_or_empty(figure: Figure) -> ThumbnailSheet | dict[str, Any]:
     """Return the sheet of a figure's small images; {} if it has none."""
     return dict(getattr(figure, "fedlab_thumbnails", {}))
 

@@ -73,10 +73,10 @@ def build_table(columns: str | Sequence[str], rows: Iterable[Sequence[Any]]) -> 
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def replace_image_words(text: str, sample_kind: str) -> str:
+def replace_image_by_word_for_samples(text: str, sample_kind: str) -> str:
     """Replace 'image' in a sentence by the word for another kind of samples (`errors.SAMPLES`).
 
-    >>> replace_image_words("An image of 20 images", "recordings")
+    >>> replace_image_by_word_for_samples("An image of 20 images", "recordings")
     'A recording of 20 recordings'
     """
     word = {"recordings": "recording", "feature rows": "sample"}.get(sample_kind)

@@ -222,7 +222,7 @@ def test_on_a_phone_a_row_of_a_view_s_table_is_a_card_that_names_its_columns(bro
         "local work": "40 passes",
         "what leaks": "the model and its answers",
     }
-    table = WORDS.format(theme.make_table_html([row, row], names_columns=True))
+    table = WORDS.format(theme.make_table_html([row, row], has_column_names_in_cells=True))
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.set_content(f'<style>{theme.STYLE}</style><div class="fl-root">{table}</div>')
     box = page.locator(".fl-words")

@@ -46,7 +46,7 @@ def test_bars_of_time_stand_in_their_order_and_end_at_the_sum():
         plots.MethodTime("B", 0.2, 1.5),
         plots.MethodTime("C", 0.0, 0.7),
     ]
-    picture = plots.draw_times(times, setting="here")
+    picture = plots.draw_wall_times(times, setting="here")
     (ax,) = picture.figure.axes
     ends = {bar.get_y(): bar.get_x() + bar.get_width() for bar in ax.patches}
     assert [row["method"] for row in picture.table] == ["B", "C", "A"]

@@ -326,7 +326,7 @@ def test_of_runs_that_follow_the_hand_the_record_keeps_the_last_one(panel, job):
     train(panel, START_SETTING, 1, is_run=True)
     for revision, alpha in enumerate((1, 2, 3), start=2):
         train(panel, {**START_SETTING, "alpha": alpha}, revision, is_run=False)
-    rows = [(row.run, row.method, row.follows_hand) for row in panel._state.runs.rows]
+    rows = [(row.run, row.method, row.is_quick_run) for row in panel._state.runs.rows]
     assert rows == [
         (1, "fedavg", False),
         (1, "fens", False),

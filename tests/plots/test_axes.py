@@ -25,7 +25,7 @@ FIFTHS = ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]
 
 @pytest.mark.parametrize(("limits", "set_ticks", "shown"), [
     ((0, 1), lambda ax: style.set_percent_axis(ax, "x", ticks=style.FIFTHS), FIFTHS),
-    ((0, 3), lambda ax: style.limit_tick_count(ax, "x", 8, is_whole=True), ["0", "1", "2", "3"]),
+    ((0, 3), lambda ax: style.limit_tick_count(ax, "x", 8, only_whole_numbers=True), ["0", "1", "2", "3"]),
     (
         (0, 4000),
         lambda ax: style.limit_tick_count(ax, "x", 4, format_value=style.format_bytes_or_zero),

@@ -6,7 +6,7 @@ import pytest
 from fedlab_nb.data import federate
 from fedlab_nb.data.registry import add_dataset, find_client_names_in_memory
 from fedlab_nb.plots.marks import get_hover_texts_and_keys_by_mark_id
-from fedlab_nb.plots.partition import describe_partition, draw_partition
+from fedlab_nb.plots.partition import describe_partition_or_selection, draw_partition
 from fedlab_nb.plots.style import make_figure, set_client_axis
 from fedlab_nb.plots.words import (
     find_common_setting_or_empty,
@@ -93,13 +93,13 @@ def test_the_picture_of_the_partition_has_the_names(wards):
     assert f"Client {format_client_letters(client)} (north)" in str(
         get_hover_texts_and_keys_by_mark_id(picture.figure)
     )
-    assert describe_partition(federation, client, None, wards).startswith(
+    assert describe_partition_or_selection(federation, client, None, wards).startswith(
         f"Client {format_client_letters(client)} (north) holds 20 samples"
     )
     largest_holder = int(np.argmax(np.asarray(federation.label_counts)[:, 0]))
     assert (
         f"client {format_client_for_sentence(largest_holder, wards)} holds"
-        in describe_partition(federation, None, 0, wards)
+        in describe_partition_or_selection(federation, None, 0, wards)
     )
 
 

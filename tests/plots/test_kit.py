@@ -132,7 +132,9 @@ def test_a_heat_map_writes_and_colours_its_cells(ax):
     white = {text.get_text() for text in ax.texts if to_hex(text.get_color()) == "#ffffff"}
     assert white == {"90"}
     assert draw_colour_bar(image, ax, "accuracy", format=PERCENT).ax.get_ylabel() == "accuracy"
-    assert kit.draw_heat_map(ax, -values, is_signed=True, largest_value=2).get_clim() == (-2, 2)
+    assert kit.draw_heat_map(
+        ax, -values, is_symmetric_around_zero=True, largest_value=2
+    ).get_clim() == (-2, 2)
 
 
 def test_a_table_of_clients_and_classes_rings_and_frames(ax):

@@ -33,7 +33,7 @@ def draw(data=None, **more):
 
 
 def test_the_sentence_says_where_the_numbers_come_from_and_who_is_best():
-    picture = draw(note="Their epochs differ.")
+    picture = draw(appended_sentence="Their epochs differ.")
     sentence = picture.sentence
     assert picture.detail.lower().startswith(SOURCE)
     assert "FENS is best with 85 %" in sentence

@@ -14,7 +14,7 @@ from fedlab_nb.plots import FeatureMap, MethodResults, words
 from fedlab_nb.plots.embed import compute_tsne_in_subprocess
 from fedlab_nb.plots.marks import get_hover_texts_and_keys_by_mark_id
 from fedlab_nb.plots.style import use_figure_size
-from fedlab_nb.plots.vector import get_thumbnail_sheet
+from fedlab_nb.plots.vector import get_thumbnail_sheet_or_empty
 from fedlab_nb.studies.statistics import Band
 
 CLEAR = Band(0.031, 0.012, 5)
@@ -283,4 +283,4 @@ def test_a_point_has_its_class_its_prediction_and_its_image():
     assert zeros["says"] == ["FENS\nclass a, read as b"] and zeros["thumbnail"] == [1]
     assert ones["says"] == ["FENS\nclass b, read rightly", "FENS\nclass b, read as a"]
     assert ones["thumbnail"] == [0, 2] and ones["class_index"] == [1, 1]
-    assert get_thumbnail_sheet(figure) == sheet
+    assert get_thumbnail_sheet_or_empty(figure) == sheet

@@ -234,7 +234,7 @@ def draw_curves_over_rounds(
             if curves.get(label):
                 draw_curve(ax, label, curves[label], style)
         draw_level_line(ax, described_round, axis="x")
-        limit_tick_count(ax, "x", 8, is_whole=True)
+        limit_tick_count(ax, "x", 8, only_whole_numbers=True)
         set_percent_axis(ax, highest_share=1.02)
         if rounds:
             add_legend(figure, loc="outside lower center", ncols=1 if is_frame_narrow() else 3)

@@ -303,7 +303,7 @@ def draw_counts_and_values(
             values_title,
             largest_value,
             number_format=number_format,
-            is_signed=is_signed,
+            is_symmetric_around_zero=is_signed,
             has_ring_at_class_maximum=has_rings,
             has_class_names=False,
             **marks,

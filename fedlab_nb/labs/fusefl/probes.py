@@ -474,7 +474,7 @@ def draw_probe_curves(
             ax.set(ylabel=shown_measure.unit, ylim=(0, ax.get_ylim()[1]))
         else:
             set_percent_axis(ax, highest_share=1.01, lowest_share=max(0, ax.get_ylim()[0] - 0.02))
-        limit_tick_count(ax, "x", min(len(layers), 13), is_whole=True)
+        limit_tick_count(ax, "x", min(len(layers), 13), only_whole_numbers=True)
         labels = [(y, name.replace(", ", ",\n"), colour) for y, name, colour in ends_of_lines]
         draw_end_labels(ax, labels, min_gap=0.1)
 
