@@ -10,8 +10,8 @@ from lab_steps import (
     PATIENCE,
     find_panel,
     open_notebook,
-    open_tab,
-    run_all,
+    open_view_tab,
+    run_all_cells,
     wait_for_status,
     write_notebook,
 )
@@ -144,7 +144,7 @@ def test_a_lab_and_its_strip_share_their_selection(page, lab, course):
     page.set_viewport_size({"width": 1280, "height": 720})
     page.set_default_timeout(PATIENCE)
     open_notebook(page, lab, write_notebook(course, "linked", LAB))
-    run_all(page)
+    run_all_cells(page)
     strip = page.locator(".fl-strip .fl-stage")
     strip.locator("canvas.wall").wait_for()
     expect(strip.locator(".sub")).to_contain_text("Press Run for results.")
@@ -152,7 +152,7 @@ def test_a_lab_and_its_strip_share_their_selection(page, lab, course):
     wait_for_status(page, "done")
     expect(strip.locator(".sub")).to_contain_text("Drag a pile")
     expect(strip.locator(".sub")).not_to_contain_text("Press Run")
-    open_tab(page, "Who is trusted")
+    open_view_tab(page, "Who is trusted")
     view = page.locator(".fl-view-trust")
     view.locator("svg .mark").first.wait_for(state="attached")
     strip.locator(".owners button").nth(2).click()

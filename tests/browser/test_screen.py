@@ -3,7 +3,14 @@
 import re
 
 import pytest
-from lab_steps import QUIET, find_panel, open_notebook, run_all, wait_for_status, write_notebook
+from lab_steps import (
+    QUIET,
+    find_panel,
+    open_notebook,
+    run_all_cells,
+    wait_for_status,
+    write_notebook,
+)
 from playwright.sync_api import expect
 
 from fedlab_nb.panels import theme
@@ -24,7 +31,7 @@ BEYOND = """root => [...root.querySelectorAll(':scope *')]
 def test_a_projector_shows_the_result_once_it_is_guessed(page, lab, course):
     code = f"import fedlab_nb as fl\npanel = fl.comparison(methods=['local', 'fedavg'], {SHORT})\npanel"
     open_notebook(page, lab, write_notebook(course, "projector", code))
-    run_all(page)
+    run_all_cells(page)
     wait_for_status(page, "idle")
     root = find_panel(page)
     run = root.locator(".fl-run")
@@ -76,7 +83,7 @@ CUT_MENUS = """root => [...root.querySelectorAll('.fl-controls select')].filter(
 def test_menus_are_whole_on_a_phone(page, lab, course):
     code = f"import fedlab_nb as fl\npanel = fl.lab('fedlpa', methods=[], {SHORT})\npanel"
     open_notebook(page, lab, write_notebook(course, "menus", code))
-    run_all(page)
+    run_all_cells(page)
     root = page.locator(".fl-fedlpa.fl-status-idle")
     root.locator(".fl-controls select").first.wait_for()
     page.keyboard.press("Escape")
@@ -90,7 +97,7 @@ def test_menus_are_whole_on_a_phone(page, lab, course):
 def test_a_point_of_a_map_shows_its_image(page, lab, course):
     code = f"import fedlab_nb as fl\npanel = fl.comparison(methods=['fedavg'], {SHORT})\npanel"
     open_notebook(page, lab, write_notebook(course, "points", code))
-    run_all(page)
+    run_all_cells(page)
     wait_for_status(page, "idle")
     root = find_panel(page)
     root.locator(".fl-run").click()
@@ -111,7 +118,7 @@ def test_a_view_without_a_result_is_small_with_its_button_below_the_words(page, 
     settings = SHORT.replace("seeds=1", "seeds=10")
     code = f"import fedlab_nb as fl\npanel = fl.lab('fedet', methods=[], {settings})\npanel"
     open_notebook(page, lab, write_notebook(course, "empty", code))
-    run_all(page)
+    run_all_cells(page)
     root = page.locator(".fl-fedet.fl-status-idle")
     root.locator(".fl-tabs button", has_text="Public data").first.click()
     view = root.locator(".fl-view-public")

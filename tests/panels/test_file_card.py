@@ -41,7 +41,7 @@ def read_roles(panel):
     return {name: menu.value for name, menu in panel.controls.card.menus.items()}
 
 
-def choose(panel, column, choice):
+def choose_for_column(panel, column, choice):
     panel.controls.card.menus[column].value = choice
     assert panel.wait(60)
 
@@ -64,36 +64,36 @@ def test_the_card_is_there_before_anything_runs(panel, job):
 
 @pytest.mark.slow
 def test_a_choice_is_in_the_code_and_changes_the_data(panel):
-    choose(panel, "ward", "client")
+    choose_for_column(panel, "ward", "client")
     assert "dataset='patients.csv?client=ward'" in panel.code()
     assert read_roles(panel)["ward"] == "client"
     assert "Clients (2)" in panel.controls.card.summary.value
-    choose(panel, "age", "left out")
-    choose(panel, "patient_id", "category")
+    choose_for_column(panel, "age", "left out")
+    choose_for_column(panel, "patient_id", "category")
     assert panel.controls.error.value == "" or "patient_id" in panel.controls.error.value
-    choose(panel, "patient_id", "left out")
+    choose_for_column(panel, "patient_id", "left out")
     assert "leave_out=age,patient_id" in panel.code()
-    choose(panel, "ward", "category")
+    choose_for_column(panel, "ward", "category")
     assert "client=&" in panel.code() and read_roles(panel)["ward"] == "category"
 
 
 @pytest.mark.slow
 def test_the_label_needs_another_one_first(panel):
     before = panel.code()
-    choose(panel, "outcome", "category")
+    choose_for_column(panel, "outcome", "category")
     assert "choose another column as the label first" in panel.controls.error.value
     assert read_roles(panel)["outcome"] == "label" and panel.code() == before
-    choose(panel, "sex", "label")
+    choose_for_column(panel, "sex", "label")
     assert not panel.controls.error.value
     assert read_roles(panel)["sex"] == "label" and read_roles(panel)["outcome"] == "category"
 
 
 @pytest.mark.slow
 def test_a_choice_that_is_not_possible_is_one_sentence_and_can_be_undone(panel):
-    choose(panel, "age", "client")
-    choose(panel, "blood", "client")
+    choose_for_column(panel, "age", "client")
+    choose_for_column(panel, "blood", "client")
     assert panel.controls.error.value.count("<p") == 1
-    choose(panel, "blood", "number")
+    choose_for_column(panel, "blood", "number")
     assert not panel.controls.error.value and read_roles(panel)["blood"] == "number"
 
 

@@ -52,7 +52,7 @@ def panel(make_panel, sent, quick):
     return panel
 
 
-def train(panel, setting, revision, is_run):
+def send_train_message(panel, setting, revision, is_run):
     message = {"kind": "train", "revision": revision, "setting": setting, "isRun": is_run}
     panel._dispatch_browser_message(message)
     assert panel.wait(60)
@@ -233,7 +233,7 @@ def draw_random_throw(rng, clients, classes):
     return {"from": giver, "label": label, "to": taker}
 
 
-def write_move(move):
+def format_move(move):
     label = "" if move["label"] is None else move["label"]
     return f"{'ABCDEFGHIJ'[move['from']]}{label}>{'ABCDEFGHIJ'[move['to']]}"
 
@@ -251,7 +251,7 @@ def test_fifty_throws_keep_every_sample_once_and_undo_restores_each(panel, sent,
         deal(panel, {**START_SETTING, "moves": moves}, revision)
         owners_after_each.append(read_owners(sent))
         assert owners_after_each[-1].shape == labels.shape and owners_after_each[-1].max() < 10
-    text = ", ".join(write_move(move) for move in moves)
+    text = ", ".join(format_move(move) for move in moves)
     assert panel._state.settings["moves"] == text
     expected = np.zeros(len(labels), dtype=np.uint16)
     counted = np.zeros(len(labels), dtype=int)
@@ -281,7 +281,7 @@ def test_the_playground_has_no_editor_beside_the_piles(panel):
 
 def test_a_tab_of_another_setting_is_dim_at_once(panel):
     """While a slider moves tabs are not drawn, and are dim until they are."""
-    train(panel, START_SETTING, 1, is_run=True)
+    send_train_message(panel, START_SETTING, 1, is_run=True)
     view = panel.views["communication"]
     assert "fl-older" not in view.box._dom_classes
     deal(panel, {**START_SETTING, "alpha": 0.5}, 2)
@@ -299,13 +299,13 @@ def test_nothing_trains_before_the_first_gesture(panel, job):
 def test_letting_go_trains_one_seed_of_the_quick_methods_and_the_others_are_older(
     panel, sent, job, quick, monkeypatch
 ):
-    train(panel, START_SETTING, 1, is_run=True)
+    send_train_message(panel, START_SETTING, 1, is_run=True)
     assert find_last(sent, "job")[0]["text"] == "Run 1 is done: 4 results."
     assert job.calls[-1][:2] == (METHODS, 2)
     results, _ = find_last(sent, "results")
     assert results["seeds"] == {"fedavg": 2, "fens": 2} and results["older"] == []
     quick["fens"] = 5.0
-    train(panel, {**START_SETTING, "alpha": 1}, 2, is_run=False)
+    send_train_message(panel, {**START_SETTING, "alpha": 1}, 2, is_run=False)
     assert job.calls[-1][:2] == (["fedavg"], 1)
     results, _ = find_last(sent, "results")
     assert results["seeds"] == {"fedavg": 1, "fens": 2} and results["older"] == ["fens"]
@@ -323,9 +323,9 @@ def test_letting_go_trains_one_seed_of_the_quick_methods_and_the_others_are_olde
 
 @pytest.mark.slow
 def test_of_runs_that_follow_the_hand_the_record_keeps_the_last_one(panel, job):
-    train(panel, START_SETTING, 1, is_run=True)
+    send_train_message(panel, START_SETTING, 1, is_run=True)
     for revision, alpha in enumerate((1, 2, 3), start=2):
-        train(panel, {**START_SETTING, "alpha": alpha}, revision, is_run=False)
+        send_train_message(panel, {**START_SETTING, "alpha": alpha}, revision, is_run=False)
     rows = [(row.run, row.method, row.is_quick_run) for row in panel._state.runs.rows]
     assert rows == [
         (1, "fedavg", False),
@@ -337,7 +337,7 @@ def test_of_runs_that_follow_the_hand_the_record_keeps_the_last_one(panel, job):
 
 @pytest.mark.slow
 def test_a_run_after_one_without_results_has_its_own_setting(panel, sent, job):
-    train(panel, START_SETTING, 1, is_run=False)
+    send_train_message(panel, START_SETTING, 1, is_run=False)
     job.gate.clear()
     panel._dispatch_browser_message(
         {"kind": "train", "revision": 2, "setting": {**START_SETTING, "alpha": 1}}
@@ -345,14 +345,14 @@ def test_a_run_after_one_without_results_has_its_own_setting(panel, sent, job):
     panel._dispatch_browser_message({"kind": "stop"})
     job.gate.set()
     panel.wait()
-    train(panel, {**START_SETTING, "alpha": 3}, 3, is_run=False)
+    send_train_message(panel, {**START_SETTING, "alpha": 3}, 3, is_run=False)
     content, _ = find_last(sent, "results")
     assert content["setting"]["alpha"] == 3 and content["accuracies"]
 
 
 def test_slow_methods_wait_for_run(panel, sent, job, quick):
     quick.update(fedavg=2.0, fens=2.0)
-    train(panel, {**START_SETTING, "alpha": 1}, 2, is_run=False)
+    send_train_message(panel, {**START_SETTING, "alpha": 1}, 2, is_run=False)
     assert job.calls == [] and panel.status == "idle"
     assert find_last(sent, "job")[0]["isRunning"] is False
 
@@ -416,7 +416,7 @@ def test_after_stop_or_a_gesture_that_is_undone_nothing_is_left_to_train(panel, 
 @pytest.mark.parametrize("is_run", [True, False])
 def test_one_seed_is_trained_after_a_view_s_own_work(panel, job, is_run):
     """Also where the newest run was one that followed a hand."""
-    train(panel, START_SETTING, 1, is_run=is_run)
+    send_train_message(panel, START_SETTING, 1, is_run=is_run)
     calls = len(job.calls)
     gate = threading.Event()
     ends = []
@@ -439,7 +439,7 @@ def test_one_seed_is_trained_after_a_view_s_own_work(panel, job, is_run):
 @pytest.mark.slow
 def test_a_view_s_own_work_can_be_stopped_on_the_stage(panel, sent, job, monkeypatch):
     """Also after a single seed, whose job ends before anybody could press Stop."""
-    train(panel, START_SETTING, 1, is_run=False)
+    send_train_message(panel, START_SETTING, 1, is_run=False)
     kind = panel.views["features"].lab_view
 
     def work(state):
@@ -475,7 +475,7 @@ def test_run_pressed_while_one_seed_is_trained_follows_it(panel, job):
 
 def test_an_error_is_an_alert_on_the_stage(panel, sent, job):
     job.fails = {"fens": ValueError("no such luck")}
-    train(panel, START_SETTING, 1, is_run=True)
+    send_train_message(panel, START_SETTING, 1, is_run=True)
     content, _ = find_last(sent, "job")
     assert content["isAlert"] and "no such luck" in content["text"]
 
@@ -487,7 +487,7 @@ def test_answers_are_the_models_predictions(make_panel, sent):
     setting = {"alpha": 0.1, "clients": 3, "seed": 0, "moves": []}
     panel._dispatch_browser_message({"kind": "open"})
     deal(panel, setting, 1)
-    train(panel, setting, 1, is_run=False)
+    send_train_message(panel, setting, 1, is_run=False)
     results, (buffer,) = find_last(sent, "results")
     digits = load("digits")
     names = results["names"]

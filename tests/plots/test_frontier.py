@@ -20,17 +20,17 @@ from fedlab_nb.plots.vector import adapt_colour_to_dark_page
 SEEDS = [0.90, 0.92, 0.91, 0.93, 0.89, 0.90, 0.92, 0.91, 0.93, 0.89]  # ten
 
 
-def make_series(name: str, accuracies: list[float], size: float) -> MethodResults:
+def make_method_results(name: str, accuracies: list[float], size: float) -> MethodResults:
     return MethodResults(name, accuracies=dict(enumerate(accuracies)), up=size)
 
 
 @pytest.fixture
 def frontier() -> FederationFrontier:
     rows = [
-        make_series("cheap", [0.8] * 10, 1e3),
-        make_series("best", SEEDS, 1e5),
-        make_series("level", [0.90, 0.93, 0.90], 1e6),
-        make_series("poor", [0.2, 0.3], 1e4),
+        make_method_results("cheap", [0.8] * 10, 1e3),
+        make_method_results("best", SEEDS, 1e5),
+        make_method_results("level", [0.90, 0.93, 0.90], 1e6),
+        make_method_results("poor", [0.2, 0.3], 1e4),
     ]
     return FederationFrontier("a federation", rows, ["cheap", "best"], ["best", "level"])
 

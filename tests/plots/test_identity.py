@@ -25,7 +25,7 @@ METHODS_WITH_A_COLOUR = (
 MARK_COLOURS = {colour.lower() for colour in (ACCENT, SECOND, INK)}
 
 
-def make_series(method, level=0.8):
+def make_method_results(method, level=0.8):
     curve = [{"phase": "local training", "progress": 0.5, "accuracy": 0.3, "bytes": 1}]
     curve += [
         {"phase": "end", "progress": p, "accuracy": p * level, "bytes": 1000 * p}
@@ -114,7 +114,7 @@ def make_results(methods):
 @pytest.mark.parametrize("others", [("fens", "fedavg", "ensemble"), ("dense", "fens")])
 def test_a_method_has_one_colour_in_every_picture(others):
     """The colours are read from what is drawn; FENS is in both sets of methods, at different places."""
-    rows = [make_series(m, 0.5 + 0.1 * i) for i, m in enumerate(others)]
+    rows = [make_method_results(m, 0.5 + 0.1 * i) for i, m in enumerate(others)]
     table = {s.label: {0.1: {0: 0.5, 1: 0.6}, 1.0: {0: 0.7, 1: 0.8}} for s in rows}
     method_by_line = dict(zip("abc", others, strict=False))
     pictures = [

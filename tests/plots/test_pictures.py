@@ -30,7 +30,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 DIGITS = tuple("0123456789")
 
 
-def make_series(label="FENS", accuracies=None, **more):
+def make_method_results(label="FENS", accuracies=None, **more):
     accuracies = {0: 0.8, 1: 0.84, 2: 0.88} if accuracies is None else accuracies
     curve = [
         {"phase": "local training", "progress": 0.25, "accuracy": 0.2, "bytes": 1},
@@ -66,9 +66,9 @@ def draw_who_holds_what(table=None, names=DIGITS, picture=None, **more):
 
 def draw_every_picture():
     rows = [
-        make_series("FedAvg", {0: 0.3, 1: 0.35}),
-        make_series(),
-        make_series("Local", {0: 0.2}, bound=True),
+        make_method_results("FedAvg", {0: 0.3, 1: 0.35}),
+        make_method_results(),
+        make_method_results("Local", {0: 0.2}, bound=True),
     ]
     rng = np.random.default_rng(0)
     maps = [
@@ -207,7 +207,7 @@ def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
 def test_threads_do_not_disturb_each_other():
     def draw_both(i):
         partition = draw_who_holds_what(draw_counts(seed=i % 3))
-        accuracy = plots.draw_accuracy_bars_and_curves([make_series(f"m{i % 3}")])
+        accuracy = plots.draw_accuracy_bars_and_curves([make_method_results(f"m{i % 3}")])
         return plots.render_picture_png(partition), plots.render_picture_png(accuracy)
 
     expected = [draw_both(i) for i in range(3)]
@@ -253,7 +253,7 @@ def test_dots_stay_within_their_cells():
 def test_result_pictures_of_any_number_of_rows(draw, rows):
     picture = draw(
         [
-            make_series(f"Method {i}", pinned=i % 2 == 1, detail="run 1" * (i % 2))
+            make_method_results(f"Method {i}", pinned=i % 2 == 1, detail="run 1" * (i % 2))
             for i in range(rows)
         ]
     )
@@ -261,11 +261,11 @@ def test_result_pictures_of_any_number_of_rows(draw, rows):
 
 
 def test_rows_without_a_result_have_no_number():
-    waiting = make_series("FedLPA", {}, phases={}, per_class={}, per_client={})
-    free = make_series("Local", up=0.0, down=0.0, phases={})
+    waiting = make_method_results("FedLPA", {}, phases={}, per_class={}, per_client={})
+    free = make_method_results("Local", up=0.0, down=0.0, phases={})
     for picture in (
-        plots.draw_accuracy_bars_and_curves([make_series(), waiting]),
-        plots.draw_bytes_by_phase_and_accuracy([make_series(), waiting, free]),
+        plots.draw_accuracy_bars_and_curves([make_method_results(), waiting]),
+        plots.draw_bytes_by_phase_and_accuracy([make_method_results(), waiting, free]),
     ):
         assert "FedLPA" not in picture.sentence
         assert plots.render_picture_png(picture).startswith(PNG)
@@ -283,7 +283,7 @@ def test_the_points_of_a_class_have_the_colour_and_the_mark_that_the_legend_says
 
 
 def test_classes_without_a_test_sample_are_empty_and_not_0():
-    row = make_series(per_class={0: [None] + [0.5] * 9, 1: [None] + [0.7] * 9})
+    row = make_method_results(per_class={0: [None] + [0.5] * 9, 1: [None] + [0.7] * 9})
     picture = plots.draw_class_and_client_accuracies([row], DIGITS)
     assert picture.table[0]["class 0"] == "" and picture.table[0]["class 1"] == "60 %"
     assert picture.table[0]["balanced accuracy"] == "60 %" and "AUC" not in picture.table[0]
