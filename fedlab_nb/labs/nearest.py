@@ -30,7 +30,7 @@ from ..plots.style import (
     draw_level_line,
     get_default_figure_size_inches,
     is_frame_narrow,
-    set_row_axis,
+    set_y_axis_of_named_rows,
 )
 from ..plots.words import SettingCaption, shorten_labels
 from ..studies.outcome import Outcome
@@ -213,7 +213,7 @@ def draw_sent_and_nearest_images(
             dress(ax, title="How near", x="distance per pixel (line: own to own)", grid="x")
             ax.barh(range(len(rows)), nearest_images.distance[rows], 0.5, color=ACCENT)
             draw_level_line(ax, nearest_images.typical, axis="x")
-            set_row_axis(ax, columns, min_rows=3)
+            set_y_axis_of_named_rows(ax, columns, min_rows=3)
     return describe_picture(
         figure,
         f"{title}, above the nearest of its own: {format_count_and_noun(len(rows), 'pair')} of images",

@@ -138,6 +138,7 @@ def explain_mean_of_client_logits(clients: ClientModels, sample: OneSample) -> A
 
 
 def explain_ensemble_answer(model: RuledEnsemble, sample: OneSample) -> AnswerAsClientSum:
+    """Explain an ensemble's answer, a mean or a weighted sum of the clients' logits or probabilities."""
     values = model.client_logits(sample)[:, 0]
     scores = model.logits(sample)[0]
     if model.rule == PROBABILITIES:
@@ -156,6 +157,7 @@ def unwrap_if_probability_aggregator(rule: Aggregator) -> Aggregator:
 
 
 def explain_fens_answer(model: FensModel, sample: OneSample) -> AnswerAsClientSum:
+    """Explain FENS' answer; false answers of byzantine clients are in it, as the rule gets them."""
     rule = model.rule
     answers = model.experts(sample)
     combine = partial(rule, images=sample)
@@ -205,6 +207,7 @@ def explain_fedet_consensus(model: LargeModel, sample: OneSample) -> AnswerAsCli
 
 
 def explain_weighted_vote(model: WeightedEnsemble, sample: OneSample) -> AnswerAsClientSum:
+    """Explain an ensemble's answer as the sum of the clients' logits, each times the client's weight."""
     weights = model.weights
     if model.normalise:
         weights = weights / weights.sum()

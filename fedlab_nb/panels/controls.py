@@ -22,7 +22,7 @@ from ..data.public import PublicChoice
 from ..errors import UsageError, check_name_list, check_number, check_whole_number, choose
 from ..methods import METHODS
 from ..plots.style import list_class_colours
-from ..plots.words import format_duration
+from ..plots.words import format_rough_duration
 from ..studies.cost import Cost, estimate_cost
 from ..studies.settings import Settings, choose_classroom_epochs
 from ..value_types import SettingsByName, SettingValue
@@ -412,7 +412,7 @@ class Controls:
             return False
         self._is_confirmed = True
         self.run.description = "Run anyway"
-        text = f"This takes {format_duration(cost.seconds)}. Press once more to start."
+        text = f"This takes {format_rough_duration(cost.seconds)}. Press once more to start."
         self.phase.value = make_paragraph_html(text, "status")
         return True
 
@@ -448,7 +448,7 @@ class Controls:
         if is_new_dataset or federation is not None:
             partition = make_federation_arguments(settings)
             if is_new_dataset or partition != old_state.partition:
-                federation = make_federation_from_options(**partition)
+                federation = load_dataset_and_deal_federation(**partition)
         return {
             "settings": settings,
             "knobs": self.knobs.value_by_plain_knob_name,
@@ -623,7 +623,7 @@ def check_and_set_widget_value(
 
 
 def make_federation_arguments(settings: SettingsByName) -> FederationArguments:
-    """Make the arguments of `make_federation_from_options` for the first seed."""
+    """Make the arguments of `load_dataset_and_deal_federation` for the first seed."""
     # With "cpu" nothing is said of a missing device here; the run says it.
     chosen = Settings.make(**{**settings, "device": "cpu"})
     return {
@@ -633,7 +633,7 @@ def make_federation_arguments(settings: SettingsByName) -> FederationArguments:
     }
 
 
-def make_federation_from_options(
+def load_dataset_and_deal_federation(
     dataset: str, public: PublicChoice, **federate_options: SettingValue
 ) -> Federation:
     """Make the federation of a run. federate_options: arguments of `data.federate`"""

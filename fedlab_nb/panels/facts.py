@@ -14,7 +14,7 @@ from ..data import Federation
 from ..errors import SAMPLES
 from ..front.vocabulary import choose_words_for_clients_and_samples
 from ..models import build_first_network_from_text, model_state
-from ..plots.words import format_count_and_noun, format_data_size, format_duration
+from ..plots.words import format_count_and_noun, format_data_size, format_rough_duration
 from ..studies.cost import Cost
 from ..value_types import SettingsByName
 from .lab_view import PanelState
@@ -130,7 +130,7 @@ def describe_cost_or_empty(cost: Cost | None) -> str:
     if cost.seconds is None:
         return f"A run {traffic}; how long it takes is not known yet."
     if cost.seconds:
-        return f"A run takes {format_duration(cost.seconds)} and {traffic}."
+        return f"A run takes {format_rough_duration(cost.seconds)} and {traffic}."
     return f"Run shows stored results at once; such a run {traffic}."
 
 

@@ -37,7 +37,7 @@ from ..plots.words import (
 )
 from ..studies.experiment import choose_test_indices_for_pictures
 from ..studies.settings import Plan, Settings, make_plans
-from ..value_types import SettingsByName
+from ..value_types import Accuracy0To1, SettingsByName
 from .lab_view import (
     LabSpec,
     LabView,
@@ -455,12 +455,12 @@ def draw_partition_and_results(state: PanelState) -> plots.Picture:
 
 
 def draw_piles_and_results(
-    state: PanelState, training_images: ByteImages | None, client_accuracies_0_to_1: Sequence[float]
+    state: PanelState, training_images: ByteImages | None, client_accuracies: Sequence[Accuracy0To1]
 ) -> plots.Picture:
     """Draw the same as `draw_partition_and_results`, with the piles of the stage instead of dots.
 
     training_images: the training samples as bytes `[N, side, side, 1 or 3]`; None for squares
-    client_accuracies_0_to_1: of each client's own model on the test samples, 0–1; [] before a run
+    client_accuracies: of each client's own model on the test samples, 0–1; [] before a run
     """
     series = list_shown_results_with_accuracies(state)
     with use_figure_size(STILL):
@@ -470,7 +470,7 @@ def draw_piles_and_results(
             setting=make_caption_of_first_seed(state),
             bar_rows=series,
             bars_title=make_accuracy_title(series) if series else "",
-            client_accuracies=client_accuracies_0_to_1,
+            client_accuracies=client_accuracies,
         )
     sentence = describe_partition_and_results(state, series)
     return replace(picture, sentence=sentence, table=make_accuracy_table(series))

@@ -24,7 +24,7 @@ from ..errors import SAMPLES
 from ..plots import Picture
 from ..plots.words import (
     SettingCaption,
-    format_duration,
+    format_rough_duration,
     make_setting_caption,
     replace_image_by_word_for_samples,
 )
@@ -408,7 +408,7 @@ def draw_view_with_words_for_its_samples(view: LabView, state: PanelState) -> Pi
     elif picture.waits:
         cost = estimate_button_job_cost(view, state)
         if cost is not None and cost.seconds is not None:
-            sentence += f" It takes {format_duration(cost.seconds)}."
+            sentence += f" It takes {format_rough_duration(cost.seconds)}."
     alt = replace_image_by_word_for_samples(picture.alt, samples)
     detail = replace_image_by_word_for_samples(picture.detail, samples)
     return replace(picture, alt=alt, sentence=sentence, detail=detail)

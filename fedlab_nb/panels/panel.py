@@ -178,7 +178,7 @@ class Panel(saved.SavedPanel):
     def _update_stage_if_any(self) -> None:
         """Called after each change of the state, before anything is drawn."""
 
-    def _remember_run_start(self) -> None:
+    def _remember_run_setting_and_start(self) -> None:
         """Called before a run of all seeds."""
 
     def _pass_events_then_predict_test_samples(
@@ -510,7 +510,7 @@ class Panel(saved.SavedPanel):
         if is_started_by_person and self.controls.ask_to_confirm_if_run_is_long():
             return
         steps = self._job(list(state.methods), **state.settings)
-        self._remember_run_start()
+        self._remember_run_setting_and_start()
         self._status.show_run_start(len(state.methods) * state.settings["seeds"])
         self.views.reveal.value = False
         self._change_state(

@@ -224,15 +224,15 @@ def make_button(button_text: str, help: str, on_click: Callable[[], None]) -> wi
     return button
 
 
-def make_samples_html(federation: Federation, client: int, class_index: int) -> str:
+def make_samples_html(federation: Federation, client_index: int, class_index: int) -> str:
     """Make HTML with the first MAX_SAMPLES samples of a class that a client holds, as small images in a row.
 
     Rows of features are only counted.
     """
     dataset = federation.dataset
-    rows = federation.shards[client]
+    rows = federation.shards[client_index]
     rows = rows[dataset.y_train[rows] == class_index]
-    who = format_client_letters(federation.ids[client])
+    who = format_client_letters(federation.ids[client_index])
     class_name = dataset.class_names[class_index]
     about = f"{format_count_and_noun(len(rows), 'sample')} of class {class_name} at client {who}"
     if len(dataset.input_shape) == 1:

@@ -45,7 +45,7 @@ from ..studies.statistics import compute_band
 from ..tensor_types import ClassScores, Images, OneSample, Samples
 from ..torch_switches import use_default_switches
 from ..training.calibration import SCORES
-from ..value_types import SettingsByName
+from ..value_types import Accuracy0To1, SettingsByName
 from .arithmetic import (
     AnswerAsClientSum,
     explain_answer_as_client_sum,
@@ -477,7 +477,7 @@ def find_newest_run_with_results(runs: RunRecord, method: str) -> MethodRun | No
     return max(found, key=lambda row: row.run, default=None)
 
 
-def get_logit_mean_accuracies_by_seed(row: MethodRun) -> dict[int, float]:
+def get_logit_mean_accuracies_by_seed(row: MethodRun) -> dict[int, Accuracy0To1]:
     """Return the accuracies of the mean of logits in a row of the ensemble, by seed."""
     title = choose_method_label("ensemble", {"rule": "logits"})
     shares = {}
@@ -491,7 +491,7 @@ def get_logit_mean_accuracies_by_seed(row: MethodRun) -> dict[int, float]:
 def add_method_to_results_description(
     results_description: ResultsDescription,
     method: str,
-    accuracies_by_seed: Mapping[int, float],
+    accuracies_by_seed: Mapping[int, Accuracy0To1],
     has_other_setting: bool,
 ) -> None:
     """Add the result of a method, given as {seed: accuracy}, to `results_description`."""
@@ -521,7 +521,7 @@ class ModelAnswers:
         """The predicted classes, `[rows, N]`."""
         return self.shares.argmax(-1)
 
-    def compute_accuracy_0_to_1_of_each_client(self, true_labels: SampleLabels) -> list[float]:
+    def compute_accuracies_of_client_models(self, true_labels: SampleLabels) -> list[Accuracy0To1]:
         """Compute the accuracy of each client's own model on samples with these labels `[N]`: `[M]`."""
         right = self.predicted_labels[:, : len(true_labels)] == true_labels
         clients = [row for row, name in enumerate(self.names) if isinstance(name, int)]

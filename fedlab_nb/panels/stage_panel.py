@@ -25,6 +25,7 @@ from ..plots.array_types import Recording
 from ..plots.words import format_count_and_noun
 from ..studies.cost import estimate_cost
 from ..tensor_types import OneSample, SampleTensor
+from ..value_types import Accuracy0To1
 from . import theme
 from .controls import OWN_FILE
 from .facts import describe_cost_or_empty
@@ -204,7 +205,7 @@ class StagePanel(Panel):
                 self._make_data_message(),
                 self._make_samples_message(),
                 self._make_federation_message(),
-                self._make_stored_message(),
+                self._make_stored_bands_message(),
             ]
             key = self._get_federation_arguments_without_alpha_or_none()
             if key is not None:
@@ -349,7 +350,7 @@ class StagePanel(Panel):
         if self._has_results_changed_since_last_call():  # many steps of a run change no result
             self._send_results()
             self._send_flights()
-        stored, _ = self._make_stored_message()
+        stored, _ = self._make_stored_bands_message()
         self._send_if_changed("stored", stored, stored)
         self.controls.debouncer.schedule_update(
             "stage", self._describe_next_run, self._send_run_texts
@@ -385,7 +386,7 @@ class StagePanel(Panel):
         about = {"client": client, "class_index": class_index}
         self._send_if_changed("selection", (client, class_index), about)
 
-    def _make_stored_message(self) -> StageMessage:
+    def _make_stored_bands_message(self) -> StageMessage:
         """Make the message with the stored bands of the methods."""
         state = self._state
         table = None
@@ -466,7 +467,7 @@ class StagePanel(Panel):
         self.stage.send({"kind": "setting", "setting": self._setting})
         self._put_opening_messages_into_widget()
 
-    def _send_federation(self, question: str = "") -> None:
+    def _send_federation(self, question_to_answer: str = "") -> None:
         """Send who holds what, with the setting, which may differ from the requested one because of a limit."""
         federation = self._state.federation
         if federation is None:
@@ -474,7 +475,7 @@ class StagePanel(Panel):
         self._sent["dealt"] = federation
         content, buffers = self._make_federation_message()
         self._setting = content["setting"]
-        self.stage.send({**content, "question": question}, buffers)
+        self.stage.send({**content, "question": question_to_answer}, buffers)
         self._send_partitions_of_all_alphas_when_idle()
         self._put_opening_messages_into_widget()
 
@@ -563,7 +564,7 @@ class StagePanel(Panel):
         is_answered = self._settings_of_runs.get(self._answered_run) == setting
         if self._answers is not None and is_answered and len(self._answers.names):
             labels = self._state.federation.dataset.y_test.numpy()
-            message["each"] = self._answers.compute_accuracy_0_to_1_of_each_client(labels)
+            message["each"] = self._answers.compute_accuracies_of_client_models(labels)
             message["names"] = list(self._answers.names)
             shown = self._answers.predicted_labels[:, : len(self._parts[2].labels)]
             buffers = [shown.astype(np.uint16).tobytes()]
@@ -666,7 +667,7 @@ class StagePanel(Panel):
             return self._send_job_status()
         settings = {**self._state.settings, "seeds": 1}
         steps = self._job(methods, **settings)
-        self._remember_run_start(True)
+        self._remember_run_setting_and_start(True)
         self._status.show_run_start(len(methods))
         state_of_quick_run = replace(self._state, methods=tuple(methods), settings=settings)
         runs = self._state.runs.copy_with_rows_of_new_run(state_of_quick_run, is_quick_run=True)
@@ -709,7 +710,7 @@ class StagePanel(Panel):
             return
         self._run_quick_methods_now_or_after_job()
 
-    def _remember_run_start(self, is_quick_run: bool = False) -> None:
+    def _remember_run_setting_and_start(self, is_quick_run: bool = False) -> None:
         self._has_begun_run = True
         self._is_quick_run = is_quick_run
         self._began = time.monotonic()
@@ -910,12 +911,12 @@ class Playground(StagePanel):
                 images = self._parts[1].images
             return draw_piles_and_results(state, images, self._list_client_accuracies_or_empty())
 
-    def _list_client_accuracies_or_empty(self) -> list[float]:
+    def _list_client_accuracies_or_empty(self) -> list[Accuracy0To1]:
         """List each client's accuracy on the test samples, 0–1; [] if it is not known at this setting."""
         setting = self._settings_of_runs.get(self._answered_run)
         if self._answers is None or setting != self._read_setting_of_controls():
             return []
-        return self._answers.compute_accuracy_0_to_1_of_each_client(
+        return self._answers.compute_accuracies_of_client_models(
             self._state.federation.dataset.y_test.numpy()
         )
 

@@ -23,7 +23,7 @@ from ..front import join_front_modules, join_modules
 from ..plots import Picture
 from ..plots.marks import get_hover_texts_and_keys_by_mark_id
 from ..plots.style import SIZE, use_figure_size
-from ..plots.vector import draw_svg, get_thumbnail_sheet_or_empty
+from ..plots.vector import draw_light_dark_svg_element, get_thumbnail_sheet_or_empty
 from ..value_types import JsonValue
 from .figures import COMMON
 from .lab_view import (
@@ -203,7 +203,7 @@ class ViewWidgets:
         if picture.scene:
             svg_or_empty = ""
         elif figure is not None:
-            svg_or_empty = svg_or_empty or draw_svg(figure)
+            svg_or_empty = svg_or_empty or draw_light_dark_svg_element(figure)
             marks = get_hover_texts_and_keys_by_mark_id(figure)
             thumbnails = get_thumbnail_sheet_or_empty(figure)
         value = svg_or_empty
@@ -643,7 +643,7 @@ class TabbedViews:
         with suppress(Exception), use_figure_size(inches):
             picture = draw_view_with_words_for_its_samples(view.lab_view, state)
             is_svg = picture.figure is not None and not picture.scene
-            svg = draw_svg(picture.figure) if is_svg else ""
+            svg = draw_light_dark_svg_element(picture.figure) if is_svg else ""
             with self._lock:
                 if name not in self.dirty and view.picture is earlier:
                     view.show_picture(picture, view.lab_view.caption(state), svg)

@@ -24,7 +24,7 @@ from weakref import WeakSet
 
 import ipywidgets as widgets
 
-from ..plots.words import format_count_and_noun, format_duration
+from ..plots.words import format_count_and_noun, format_rough_duration
 from ..studies.experiment import Event
 from .controls import Controls
 from .memory import return_freed_memory_to_system
@@ -424,4 +424,4 @@ def describe_time_left_or_empty(elapsed_seconds: float, finished_share: float) -
     if elapsed_seconds < EARLY_SECONDS or not EARLY_SHARE < finished_share < 1:
         return ""
     left = elapsed_seconds * (1 - finished_share) / finished_share
-    return f", {format_duration(left)} left"
+    return f", {format_rough_duration(left)} left"

@@ -35,7 +35,7 @@ from ..methods import METHODS
 from ..plots import MethodResults, Picture, render_picture_png
 from ..plots.frontier import BAND_SEEDS, FederationFrontier, draw_frontiers
 from ..plots.identity import shorten_title
-from ..plots.vector import draw_svg
+from ..plots.vector import draw_light_dark_svg_element
 from ..plots.words import describe_seeds, format_count_and_noun, format_dataset_name, join_with_and
 from ..rng import make_numpy_generator
 from ..studies import run, stored_results
@@ -869,7 +869,7 @@ def make_picture_html(picture: Picture, text: str) -> str:
         ".fl-which svg{max-width:900px;width:100%;height:auto}"
         ".fl-which pre{white-space:pre-wrap}</style>"
         f'<div class="fl-which"><div role="img" aria-label="{html.escape(picture.alt)}">'
-        f"{draw_svg(picture.figure)}</div><pre>{html.escape(text)}</pre></div>"
+        f"{draw_light_dark_svg_element(picture.figure)}</div><pre>{html.escape(text)}</pre></div>"
     )
 
 

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..studies.statistics import difference
+from ..value_types import Accuracy0To1
 from .identity import shorten_title
 from .kit import DOTS, AccuracyBars, describe_picture
 from .marks import attach_hover_text
@@ -46,7 +47,7 @@ LOCAL = "local training"  # the phase that all methods share: clients train alon
 
 
 def draw_accuracy_bars_and_curves(
-    series: Sequence[MethodResults], *, chance_accuracy: float | None = None
+    series: Sequence[MethodResults], *, chance_accuracy: Accuracy0To1 | None = None
 ) -> Picture:
     """Draw bars of the finished series on the left, and the curves of all series on the right.
 
@@ -67,7 +68,7 @@ def draw_accuracy_bars_and_curves(
 
 
 def draw_accuracy_bars(
-    series: Sequence[MethodResults], *, chance_accuracy: float | None = None
+    series: Sequence[MethodResults], *, chance_accuracy: Accuracy0To1 | None = None
 ) -> Picture:
     """Draw the bars alone. All series are finished."""
     with drawing() as (figure, ax):
@@ -95,7 +96,7 @@ def draw_accuracy_bars_of_seed(series: Sequence[MethodResults], seed: int) -> Pi
     )
 
 
-def draw_guess_line_on_accuracy_bars(figure: Figure | None, guessed_accuracy: float) -> None:
+def draw_guess_line_on_accuracy_bars(figure: Figure | None, guessed_accuracy: Accuracy0To1) -> None:
     """Draw a dashed line at a guessed accuracy, 0–1, across all accuracy bars of a figure."""
     if figure is None:
         return
@@ -108,7 +109,7 @@ def draw_guess_line_on_accuracy_bars(figure: Figure | None, guessed_accuracy: fl
 
 
 def draw_training_curves(
-    ax: Axes, series: Sequence[MethodResults], chance_accuracy: float | None = None
+    ax: Axes, series: Sequence[MethodResults], chance_accuracy: Accuracy0To1 | None = None
 ) -> None:
     """Draw accuracy against the progress of a run: every seed as a thin line, their mean as a bold
     one. Local training, which all methods share, is grey.

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
+from ..value_types import Accuracy0To1
 from .array_types import (
     AccuracyPerMethod,
     AnyAccuracies,
@@ -30,7 +31,7 @@ from .style import (
     highlight_row_or_column,
     is_frame_narrow,
     set_class_ticks,
-    set_client_axis,
+    set_client_x_ticks_and_label,
     write_axes_title,
 )
 from .words import (
@@ -97,7 +98,9 @@ def draw_class_and_client_accuracies(
         image = draw_method_heat_map(
             client_axes, per_client, finished_series, title, columns, marked_client_index
         )
-        set_client_axis(client_axes, image.get_array().shape[1], setting, max_single_ticks=20)
+        set_client_x_ticks_and_label(
+            client_axes, image.get_array().shape[1], setting, max_single_ticks=20
+        )
         draw_colour_bar(image, [class_axes, client_axes], pad=0.015, aspect=32, format=PERCENT)
     text = describe_accuracies_of_selection_or_best_method(
         finished_series,
@@ -148,7 +151,7 @@ def make_class_table(
     return rows
 
 
-def format_accuracy_or_blank(accuracy: float) -> str:
+def format_accuracy_or_blank(accuracy: Accuracy0To1) -> str:
     """Format an accuracy 0–1 as '84 %', nan as ''."""
     return "" if np.isnan(accuracy) else format_percent(accuracy)
 

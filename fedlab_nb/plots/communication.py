@@ -13,12 +13,12 @@ from .style import (
     SECOND,
     Picture,
     add_legend,
-    choose_row_font_size_points,
+    choose_font_size_points_for_rows,
     drawing,
     dress,
     is_frame_narrow,
-    set_bytes_axis,
-    set_row_axis,
+    set_log_bytes_x_axis,
+    set_y_axis_of_named_rows,
 )
 from .words import (
     TableRows,
@@ -63,7 +63,7 @@ def draw_bytes_by_phase(ax: Axes, series: Sequence[MethodResults]) -> None:
     """Draw two lollipops per phase, up and down, on a logarithmic axis, under the methods' names."""
     has_phases = sum(len(s.phases) + 1 for s in series) <= MAX_ROWS
     dress(ax, title="Bytes by phase, all clients", grid="x")
-    size = choose_row_font_size_points(sum(len(s.phases) if has_phases else 1 for s in series))
+    size = choose_font_size_points_for_rows(sum(len(s.phases) if has_phases else 1 for s in series))
     rows: list[tuple[str, tuple[float, float]]] = []  # name, (bytes up, bytes down)
     for s in series:
         if not has_phases:
@@ -73,11 +73,11 @@ def draw_bytes_by_phase(ax: Axes, series: Sequence[MethodResults]) -> None:
         ax.text(0.01, len(rows), s.name, transform=ax.get_yaxis_transform(), **style)
         rows.append(("", (0, 0)))
         rows += s.phases.items()
-    set_row_axis(ax, [name for name, _ in rows], min_rows=4, font_size=size)
+    set_y_axis_of_named_rows(ax, [name for name, _ in rows], min_rows=4, font_size=size)
     sizes = []
     for _, both_ways in rows:
         sizes += [count for count in both_ways if count]
-    set_bytes_axis(ax, [1.0, *sizes])
+    set_log_bytes_x_axis(ax, [1.0, *sizes])
     ax.set_xlim(left=max(1.0, min(sizes, default=1.0) / 30))
     ups = [up for _, (up, _) in rows]
     downs = [down for _, (_, down) in rows]

@@ -15,6 +15,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from ..value_types import Accuracy0To1
 from .kit import BoxInAxesShares, describe_picture, place_label_beside_point_and_add_its_box
 from .series import MethodResults
 from .style import (
@@ -228,13 +229,11 @@ def find_accuracy_axis_range(frontier: FederationFrontier) -> AxisRange:
     return max(0.0, low), min(1.02, high)
 
 
-def choose_accuracy_ticks(lowest_share: float, highest_share: float) -> list[float]:
+def choose_accuracy_ticks(lowest: Accuracy0To1, highest: Accuracy0To1) -> list[Accuracy0To1]:
     """Choose round accuracies between both ends, at most six, none above 100 %."""
-    step = next(
-        step for step in (0.02, 0.05, 0.1, 0.2) if (highest_share - lowest_share) / step <= 6
-    )
-    first_multiple = math.ceil(lowest_share / step)
-    last_multiple = math.floor(min(highest_share, 1.0) / step + 1e-9)
+    step = next(step for step in (0.02, 0.05, 0.1, 0.2) if (highest - lowest) / step <= 6)
+    first_multiple = math.ceil(lowest / step)
+    last_multiple = math.floor(min(highest, 1.0) / step + 1e-9)
     return [round(step * k, 2) for k in range(first_multiple, last_multiple + 1)]
 
 

@@ -29,6 +29,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from ..studies.statistics import Band, compute_band
+from ..value_types import Accuracy0To1
 from .array_types import (
     ClientClassValues,
     ColourPixels,
@@ -50,7 +51,7 @@ from .style import (
     SECOND,
     EndLabel,
     Picture,
-    choose_row_font_size_points,
+    choose_font_size_points_for_rows,
     compute_layout_now,
     darken_colour_until_readable,
     draw_colour_bar,
@@ -60,11 +61,11 @@ from .style import (
     is_frame_narrow,
     list_class_colours,
     make_figure,
-    set_bytes_axis,
     set_class_ticks,
-    set_client_axis,
+    set_client_x_ticks_and_label,
+    set_log_bytes_x_axis,
     set_percent_axis,
-    set_row_axis,
+    set_y_axis_of_named_rows,
     write_axes_title,
 )
 from .words import (
@@ -160,14 +161,14 @@ class AccuracyBars:
         self,
         ax: Axes,
         rows: Sequence[MethodResults],
-        chance_accuracy: float | None = None,
+        chance_accuracy: Accuracy0To1 | None = None,
         *,
         seed: int | None = None,
     ) -> None:
         self.ax = ax
         self.seed = seed
         dress(ax, x=self._describe_marks(rows), grid="x", size=9)
-        size = choose_row_font_size_points(len(rows))
+        size = choose_font_size_points_for_rows(len(rows))
         self.parts = []
         for place, s in enumerate(rows):
             if s.stored is not None:
@@ -184,7 +185,7 @@ class AccuracyBars:
             self.parts.append((bar, span, dots, text))
         if chance_accuracy:
             draw_level_line(ax, chance_accuracy, axis="x")
-        set_row_axis(ax, [s.two_line_label for s in rows], min_rows=3)
+        set_y_axis_of_named_rows(ax, [s.two_line_label for s in rows], min_rows=3)
         set_percent_axis(ax, "x", ticks=HALVES)
 
     def update(self, rows: Sequence[MethodResults], title: str = "Test accuracy") -> None:
@@ -247,7 +248,7 @@ def draw_stacked_bars_and_get_ends(
                 label=part,
             )
             ends = [end + size for end, size in zip(ends, sizes, strict=True)]
-    set_row_axis(ax, list(sizes_by_row_and_part), min_rows=3)
+    set_y_axis_of_named_rows(ax, list(sizes_by_row_and_part), min_rows=3)
     return ends
 
 
@@ -287,7 +288,7 @@ def draw_lines_with_bands_and_make_labels(
 def draw_accuracy_against_bytes_points(
     ax: Axes,
     rows: Sequence[MethodResults],
-    accuracy_axis_start: float = 0.0,
+    accuracy_axis_start: Accuracy0To1 = 0.0,
     extra_axis_bytes: Sequence[float] = (),
 ) -> None:
     """Draw accuracy against `MethodResults.total_bytes` bytes on a log axis: one point per row with band
@@ -309,7 +310,7 @@ def draw_accuracy_against_bytes_points(
         point = ax.plot([x], [s.mean], marker, zorder=3, **style)[0]
         attach_hover_text(point, s.hover_text, method=s.highlight_key)
     axis_bytes = [*(s.total_bytes for s in rows if s.total_bytes), *extra_axis_bytes]
-    set_bytes_axis(ax, axis_bytes or [1e3, 1e6], range_factor=2.5)
+    set_log_bytes_x_axis(ax, axis_bytes or [1e3, 1e6], range_factor=2.5)
     set_percent_axis(ax, "y", 1.03, lowest_share=accuracy_axis_start)
     colours = {key: look.colour for key, look in row_looks.items()}
     write_names_beside_points(ax, sorted_rows, accuracy_axis_start, size, colours)
@@ -318,7 +319,7 @@ def draw_accuracy_against_bytes_points(
 def write_names_beside_points(
     ax: Axes,
     rows: Sequence[MethodResults],
-    accuracy_axis_start: float,
+    accuracy_axis_start: Accuracy0To1,
     font_size_points: float,
     colours_by_method: Mapping[str, str],
 ) -> None:
@@ -557,7 +558,7 @@ def draw_client_class_heat_map(
     write_axes_title(ax, title, 6)
     if has_class_names and not has_numbers:
         draw_colour_bar(image, ax)
-    set_client_axis(ax, clients, setting, max_single_ticks=12)
+    set_client_x_ticks_and_label(ax, clients, setting, max_single_ticks=12)
     set_class_ticks(
         ax,
         class_names if has_class_names else [""] * classes,

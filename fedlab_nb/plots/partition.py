@@ -34,8 +34,8 @@ from .style import (
     list_class_colours,
     make_figure,
     set_class_ticks,
-    set_client_axis,
-    set_client_ticks,
+    set_client_x_ticks,
+    set_client_x_ticks_and_label,
     write_axes_title,
 )
 from .words import (
@@ -187,7 +187,7 @@ class PartitionArtists:
             lower, class_names, "y", max_letters=12, max_single_ticks=MAX_COLOURED_CLASSES
         )
         lower.set(xlim=(-0.6, clients - 0.4), ylim=(classes - 0.4, -0.6))
-        set_client_ticks(lower, clients)
+        set_client_x_ticks(lower, clients)
         # The largest dot just fits its cell: diameter in points = 2 sqrt(area / pi).
         width, height = size_of_lower_axes_inches
         points_of_cell = min(72 * width / (clients + 0.2), 72 * height / (classes + 0.2), 40)
@@ -234,7 +234,7 @@ class PartitionArtists:
             capitalize_first_letter(format_client_for_title(k, setting)) for k in range(clients)
         ]
         if client_names != self._client_names:
-            set_client_axis(self.lower, clients, setting)
+            set_client_x_ticks_and_label(self.lower, clients, setting)
             self._client_names = client_names
         if classes <= MAX_COLOURED_CLASSES:
             self._update_dots(counts)

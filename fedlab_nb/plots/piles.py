@@ -15,6 +15,7 @@ from matplotlib.colors import to_rgb
 from ..data import Federation
 from ..errors import SAMPLES
 from ..front.vocabulary import choose_words_for_clients_and_samples
+from ..value_types import Accuracy0To1
 from .array_types import ByteImage, ByteImages, ColourPixels, SampleIndices, SampleLabels
 from .kit import AccuracyBars, describe_picture, keep_image_colours_on_dark_page
 from .partition import describe_partition_or_selection, make_partition_table
@@ -51,7 +52,7 @@ def draw_piles(
     setting: SettingCaption | str,
     bar_rows: Sequence[MethodResults] = (),
     bars_title: str = "",
-    client_accuracies: Sequence[float] = (),
+    client_accuracies: Sequence[Accuracy0To1] = (),
 ) -> Picture:
     """Draw the pile of each client, and beside them a bar of accuracy for each of `bar_rows`.
 
@@ -177,7 +178,7 @@ def make_pile_tile(
 def write_sizes_names_and_accuracies(
     ax: Axes,
     sizes: Sequence[int],
-    client_accuracies: Sequence[float],
+    client_accuracies: Sequence[Accuracy0To1],
     setting: SettingCaption | str,
     tile_rows: Sequence[int],
 ) -> None:

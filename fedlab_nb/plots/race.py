@@ -25,7 +25,7 @@ from .style import (
     draw_end_labels,
     drawing,
     dress,
-    set_bytes_axis,
+    set_log_bytes_x_axis,
     set_percent_axis,
 )
 from .words import (
@@ -94,7 +94,7 @@ class RacePicture:
         all_bytes = []
         for s in self.series:
             all_bytes += [point["bytes"] for point in list_global_model_points(s)]
-        set_bytes_axis(left, all_bytes or [1e3, 1e6], range_factor=2)
+        set_log_bytes_x_axis(left, all_bytes or [1e3, 1e6], range_factor=2)
         self._budget_line = left.axvline(self.limits[1], color=ACCENT, lw=1.2, ls=(0, (3, 2)))
         set_percent_axis(left, "y", 1.03)
         right.set_axis_off()

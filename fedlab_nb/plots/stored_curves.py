@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from matplotlib.axes import Axes
 
 from ..studies.statistics import Band, compute_band
+from ..value_types import Accuracy0To1
 from .accuracy import describe_best_method
 from .identity import shorten_title
 from .kit import AccuracyBars, describe_picture, draw_lines_with_bands_and_make_labels
@@ -56,7 +57,7 @@ class StoredPlot:
         source_text: str,
         wanted_client_count: int | None = None,
         reference_titles: Collection[str] = (),
-        chance_accuracy: float | None = None,
+        chance_accuracy: Accuracy0To1 | None = None,
         appended_sentence: str = "",
         dataset: str = "digits",
     ) -> Picture:
@@ -114,7 +115,7 @@ class StoredPlot:
             )
 
     def _build_axes(
-        self, results: AccuracyByTitleAlphaAndSeed, chance_accuracy: float | None
+        self, results: AccuracyByTitleAlphaAndSeed, chance_accuracy: Accuracy0To1 | None
     ) -> None:
         """Build the axes: bars on the left; on the right one line with its band per method."""
         bands: dict[str, dict[float, Band]] = {}
@@ -139,7 +140,9 @@ class StoredPlot:
             )
             self._draw_lines(right, len(bands), chance_accuracy)
 
-    def _draw_lines(self, ax: Axes, method_count: int, chance_accuracy: float | None) -> None:
+    def _draw_lines(
+        self, ax: Axes, method_count: int, chance_accuracy: Accuracy0To1 | None
+    ) -> None:
         """Draw accuracy against α. method_count: number of all methods, with or without a line"""
         title = "Accuracy against α"
         if method_count > MAX_LINES:

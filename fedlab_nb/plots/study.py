@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import UsageError, choose
 from ..studies.results import Results
 from ..studies.statistics import Band, compute_band, difference
+from ..value_types import Accuracy0To1
 from .kit import (
     describe_picture,
     draw_accuracy_against_bytes_points,
@@ -38,7 +39,7 @@ from .style import (
     is_frame_narrow,
     set_log_axis,
     set_percent_axis,
-    set_row_axis,
+    set_y_axis_of_named_rows,
 )
 from .words import (
     SettingCaption,
@@ -115,7 +116,7 @@ def draw_accuracy_lines_with_bands(
     axis_label: str = "",
     *,
     setting: SettingCaption | str,
-    chance_accuracy: float | None = None,
+    chance_accuracy: Accuracy0To1 | None = None,
     method_or_look_by_line: Mapping[str, str | ColourMarkerLine] | None = None,
     sentence: str = "",
     detail: str = "",
@@ -299,7 +300,7 @@ def draw_accuracy_differences(
             ax.plot([100 * gap.low, 100 * gap.high], [row, row], color=colour, lw=3, alpha=0.4)
             ax.plot(100 * gap.mean, row, method_looks[other].marker, color=colour, ms=7)
         draw_level_line(ax, 0, axis="x")
-        set_row_axis(ax, ranking, min_rows=3)
+        set_y_axis_of_named_rows(ax, ranking, min_rows=3)
     cells = []
     clear_gaps = []
     for other in ranking:

@@ -11,10 +11,10 @@ names.
 set_percent_axis(ax, "y", 1.03, ticks=FIFTHS)    shares as percents
 set_log_axis(ax, "x", ticks=alphas)              a logarithmic axis, as of α
 limit_tick_count(ax, "x", 8, is_whole=True)      a few ticks, as of rounds or counts
-set_row_axis(ax, names)                          horizontal bars with names, the first at the top
-set_client_ticks(ax, M)                          a table's columns of clients
+set_y_axis_of_named_rows(ax, names)                          horizontal bars with names, the first at the top
+set_client_x_ticks(ax, M)                          a table's columns of clients
 set_class_ticks(ax, names)                       a table's columns or rows of classes
-set_client_axis(ax, M, setting)                  ticks A, B, C, 'D✦', …, and a label with D's name
+set_client_x_ticks_and_label(ax, M, setting)                  ticks A, B, C, 'D✦', …, and a label with D's name
 highlight_row_or_column(ax, client, M)           the column of the selected client; with "y" a row
 draw_level_line(ax, chance, "guessing")          a thin line at a level
 draw_seed_lines_and_get_mean(ax, {seed: [(x, y)]}, colour)   a thin line for each seed, a bold one for the mean
@@ -317,10 +317,10 @@ def render_picture_svg(picture: Picture) -> bytes:
         return picture.svg.encode()
     with LOCK, matplotlib.rc_context({"svg.fonttype": "none"}):
         compute_layout_if_due(picture.figure)
-        return render_svg(picture.figure, "white").encode()
+        return render_laid_out_figure_as_svg(picture.figure, "white").encode()
 
 
-def render_svg(figure: Figure, facecolor: str, **metadata: Any) -> str:
+def render_laid_out_figure_as_svg(figure: Figure, facecolor: str, **metadata: Any) -> str:
     """Render a figure as the text of an SVG file. Its layout must be computed already.
 
     This is faster than `Figure.savefig`, which draws the figure once more to compute its layout.
@@ -535,7 +535,13 @@ def write_axes_title(ax: Axes, text: str, pad_points: float = 7, font_size: floa
 
 
 def dress(
-    ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: Grid = "", size: float = 10
+    ax: Axes,
+    *,
+    title: str = "",
+    x: str = "",
+    y: str = "",
+    grid: GridLinesOfAxis = "",
+    size: float = 10,
 ) -> Axes:
     """Style the axes: two thin spines, a left-aligned title, the axis labels `x` and `y`.
 
@@ -585,7 +591,7 @@ HALVES = (0, 0.5, 1)
 DOTS = (0, (2, 2))  # the dashes of reference lines
 XYPoints = Sequence[tuple[float, float]]  # (x, y) of each
 AxisName = Literal["x", "y"]
-Grid = Literal["", "x", "y", "both"]
+GridLinesOfAxis = Literal["", "x", "y", "both"]
 
 
 def format_bytes_or_zero(byte_count: float) -> str:
@@ -656,7 +662,7 @@ def set_log_axis(
     log_axis.set_minor_locator(NullLocator())
 
 
-def set_bytes_axis(ax: Axes, byte_counts: Sequence[float], range_factor: float = 1.6) -> None:
+def set_log_bytes_x_axis(ax: Axes, byte_counts: Sequence[float], range_factor: float = 1.6) -> None:
     """Make the x axis a logarithmic axis of bytes that covers `byte_counts`, two decades at least.
 
     range_factor: factor by which it reaches beyond the least and the greatest value
@@ -677,7 +683,7 @@ def hide_spines(ax: Axes, *sides: str) -> None:
     ax.spines[list(sides) or list(ax.spines)].set_visible(False)
 
 
-def set_row_axis(
+def set_y_axis_of_named_rows(
     ax: Axes, row_names: Sequence[str], *, min_rows: int = 0, font_size: float | None = None
 ) -> None:
     """Set up the y axis for horizontal bars: rows 0, 1, … from the top down, named on the left.
@@ -688,14 +694,14 @@ def set_row_axis(
     ax.set_yticks(
         range(len(row_names)),
         row_names,
-        fontsize=font_size or choose_row_font_size_points(len(row_names)),
+        fontsize=font_size or choose_font_size_points_for_rows(len(row_names)),
     )
     ax.set_ylim(max(len(row_names), min_rows) - 0.5, -0.5)
     hide_spines(ax, "left")
     ax.tick_params(axis="y", length=0)
 
 
-def choose_row_font_size_points(row_count: int) -> float:
+def choose_font_size_points_for_rows(row_count: int) -> float:
     """Choose the font size for the names of this many rows."""
     if row_count <= 9:
         return 10
@@ -704,7 +710,7 @@ def choose_row_font_size_points(row_count: int) -> float:
     return 7
 
 
-def set_client_ticks(ax: Axes, client_count: int, *, max_single_ticks: int = 16) -> None:
+def set_client_x_ticks(ax: Axes, client_count: int, *, max_single_ticks: int = 16) -> None:
     """Set one x tick per client, or ticks at round numbers if there are more than
     `max_single_ticks`.
     """
@@ -825,7 +831,7 @@ class LinePoints(NamedTuple):
     y: list[float]
 
 
-def average_lines_over_common_range(points_by_seed: Mapping[int, XYPoints]) -> LinePoints:
+def average_seed_lines_over_common_range(points_by_seed: Mapping[int, XYPoints]) -> LinePoints:
     """Average the lines `{seed: [(x, y), …]}` over the range of x that all seeds have. Lines are
     straight between their points.
     """
@@ -865,7 +871,7 @@ def draw_seed_lines_and_get_mean(
                 x = [x for x, _ in points]
                 y = [y for _, y in points]
                 ax.plot(x, y, color=colour, lw=0.9, alpha=0.35)
-    mean = average_lines_over_common_range(points_by_seed)
+    mean = average_seed_lines_over_common_range(points_by_seed)
     mean_style = {"color": colour, "marker": marker or None, "lw": 2.2, "ms": 4.5, **mean_style}
     ax.plot(mean.x, mean.y, label=label or None, **mean_style)
     return mean
@@ -964,7 +970,7 @@ def draw_colour_bar(
     return bar
 
 
-def set_client_axis(
+def set_client_x_ticks_and_label(
     ax: Axes, client_count: int, setting: SettingCaption | str, *, max_single_ticks: int = 16
 ) -> None:
     """Set the clients' ticks and the label of the x axis. Clients with a name in the course's story
@@ -977,7 +983,7 @@ def set_client_axis(
     marked_clients = (
         {} if is_frame_narrow() else characters
     )  # in a narrow frame the label alone names them
-    set_client_ticks(ax, client_count, max_single_ticks=max_single_ticks)
+    set_client_x_ticks(ax, client_count, max_single_ticks=max_single_ticks)
 
     def write_tick(value: float, _: object) -> str:
         client = round(value)

@@ -18,7 +18,12 @@ from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 from matplotlib.transforms import Affine2D
 
-from .style import LOCK, compute_layout_if_due, render_svg, resize_figure_to_frame
+from .style import (
+    LOCK,
+    compute_layout_if_due,
+    render_laid_out_figure_as_svg,
+    resize_figure_to_frame,
+)
 
 PAPER = "#111519"  # background of a dark page whose theme does not set one
 # Lightness (OKLCH) on a dark page: the first number plus the second one times the lightness on a light page. So two
@@ -30,7 +35,7 @@ OPTIONS = {"svg.fonttype": "path", "svg.hashsalt": "fedlab_nb"}  # the same pict
 COLOUR = re.compile(r"(?<=[:\s\"])#[0-9a-f]{6}(?=[;\"\s])")
 
 
-def draw_svg(figure: Figure) -> str:
+def draw_light_dark_svg_element(figure: Figure) -> str:
     """Draw the figure as an SVG that fills its frame: the text of one element."""
     with LOCK, matplotlib.rc_context(OPTIONS):
         resize_figure_to_frame(figure)
@@ -38,7 +43,7 @@ def draw_svg(figure: Figure) -> str:
             if ax.get_facecolor() == (1, 1, 1, 1):
                 ax.patch.set_alpha(0)  # the page's own colour
         compute_layout_if_due(figure)
-        text = render_svg(figure, "none", Date=None, Creator=None)
+        text = render_laid_out_figure_as_svg(figure, "none", Date=None, Creator=None)
     return adapt_svg_to_themes(text)
 
 
@@ -67,13 +72,13 @@ def get_thumbnail_sheet_or_empty(figure: Figure) -> ThumbnailSheet | dict[str, A
     return dict(getattr(figure, "fedlab_thumbnails", {}))
 
 
-def make_svg_path_of_marker(marker: str, radius: float) -> str:
+def make_svg_path_of_marker(marker: str, radius_in_path_units: float) -> str:
     """Make the `d` of an SVG path for a marker, as matplotlib names it, with this radius."""
     style = MarkerStyle(marker)
     path = (
         style.get_path()
         .transformed(style.get_transform())
-        .transformed(Affine2D().scale(2 * radius, -2 * radius))
+        .transformed(Affine2D().scale(2 * radius_in_path_units, -2 * radius_in_path_units))
     )
     letters = {
         path.MOVETO: "M",

@@ -63,13 +63,17 @@ def join_with_and(words: Sequence[str]) -> str:
 TableRows = list[dict[str, Any]]  # {column: cell} for each row
 
 
-def build_table(columns: str | Sequence[str], rows: Iterable[Sequence[Any]]) -> TableRows:
+def build_table(
+    columns_or_text_with_bars: str | Sequence[str], rows: Iterable[Sequence[Any]]
+) -> TableRows:
     """Build a picture's table, one dict per row.
 
     >>> build_table("client | share", [(0, "5 %")])
     [{'client': 0, 'share': '5 %'}]
     """
-    names = columns.split(" | ") if isinstance(columns, str) else columns
+    names = columns_or_text_with_bars
+    if isinstance(names, str):
+        names = names.split(" | ")
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
@@ -86,7 +90,7 @@ def replace_image_by_word_for_samples(text: str, sample_kind: str) -> str:
     return re.sub(r"\bimage(?=s?\b)", word, text)
 
 
-def format_duration(seconds: float) -> str:
+def format_rough_duration(seconds: float) -> str:
     """Format a rough estimate of seconds: 'about 8 s', 'about 40 s', 'about 10 min'."""
     if seconds >= 90:
         return f"about {seconds / 60:.0f} min"
@@ -148,10 +152,10 @@ def make_setting_caption(settings: SettingsByName, *extra_words: str) -> Setting
     edits = Edits.parse(settings.get("moves") or "")
     clients = format_count_and_noun(settings["clients"] + len(edits.doubled_clients), "client")
     if partition == "natural":
-        partition_text = f"its own {clients}{describe_missing_clients(settings)}"
+        partition_text = f"its own {clients}{describe_missing_clients_after_comma(settings)}"
     else:
         skew = describe_skew(partition, settings)
-        partition_text = f"{skew}, {clients}{describe_partition_options(settings)}"
+        partition_text = f"{skew}, {clients}{describe_partition_options_after_comma(settings)}"
     if edits.sample_edits:
         partition_text += f", {format_count_and_noun(len(edits.sample_edits), 'move')} by hand"
     elif edits.seed is not None:
@@ -171,7 +175,7 @@ def describe_skew(partition: str, settings: SettingsByName) -> str:
     return f"partition {partition}"
 
 
-def describe_partition_options(settings: SettingsByName) -> str:
+def describe_partition_options_after_comma(settings: SettingsByName) -> str:
     """Describe the options of a partition that are not at their defaults: ', 50 % of the samples,
     at least 5 per client'.
     """
@@ -185,10 +189,10 @@ def describe_partition_options(settings: SettingsByName) -> str:
     if settings.get("repair", "move") != "move":
         words.append(f"repair {settings['repair']}")
     text = "".join(f", {word}" for word in words)
-    return text + describe_missing_clients(settings)
+    return text + describe_missing_clients_after_comma(settings)
 
 
-def describe_missing_clients(settings: SettingsByName) -> str:
+def describe_missing_clients_after_comma(settings: SettingsByName) -> str:
     """Say how many clients are absent or unseen: ', 2 absent'; '' if all take part."""
     text = ""
     for role in ("absent", "unseen"):
@@ -300,11 +304,11 @@ def format_percent_of_each_seed(shares_by_seed: Mapping[int, float]) -> str:
 
 
 def describe_guess_error(
-    guess: float, measured: float, unit: str = "%", tolerance: float = 1
+    guess: float, measured: float, unit: str = "%", tolerance_in_unit: float = 1
 ) -> str:
     """Describe the error of a guess: '48 points too low', '2.3 digits too high', or 'very near'."""
     gap = guess - measured
-    if abs(gap) < tolerance:
+    if abs(gap) < tolerance_in_unit:
         return "very near"
     words = [f"{abs(gap):.3g}", "points" if unit == "%" else unit]
     words.append("too high" if gap > 0 else "too low")
@@ -360,7 +364,7 @@ def find_story_names_of_clients(caption: SettingCaption | str) -> NameByClient:
     for name, value in FEDERATION.items():
         if values.get(name) != value:
             return {}
-    if describe_partition_options(values) or values.get("moves"):
+    if describe_partition_options_after_comma(values) or values.get("moves"):
         return {}
     return load_story_names_of_clients()
 

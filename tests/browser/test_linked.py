@@ -21,7 +21,7 @@ from test_stage import SHELL, make_files, shards, window  # noqa: F401 - fixture
 from fedlab_nb.labs.fens.trust import draw_counts_and_weights
 from fedlab_nb.panels.views import Frame
 from fedlab_nb.plots.marks import get_hover_texts_and_keys_by_mark_id
-from fedlab_nb.plots.vector import draw_svg
+from fedlab_nb.plots.vector import draw_light_dark_svg_element
 
 pytestmark = pytest.mark.browser
 
@@ -54,7 +54,7 @@ def files(shards):  # noqa: F811
     counts = np.arange(100).reshape(10, 10)
     picture = draw_counts_and_weights(counts, counts / 50, [str(c) for c in range(10)], "")
     values = {
-        "value": draw_svg(picture.figure),
+        "value": draw_light_dark_svg_element(picture.figure),
         "alt": picture.alt,
         "marks": get_hover_texts_and_keys_by_mark_id(picture.figure),
         "thumbnails": {},

@@ -45,9 +45,9 @@ def test_a_picture_is_dim_from_the_change_until_the_new_one_is_drawn(shown_panel
 
     def draw(figure):
         dim_while_drawing.append(is_dim(view))
-        return vector.draw_svg(figure)
+        return vector.draw_light_dark_svg_element(figure)
 
-    monkeypatch.setattr(views, "draw_svg", draw)
+    monkeypatch.setattr(views, "draw_light_dark_svg_element", draw)
     shown_panel.controls.alpha.value = 0.5
     assert dim_while_drawing == [True] and not is_dim(view)
 

@@ -31,7 +31,7 @@ FIFTHS = ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]
         lambda ax: style.limit_tick_count(ax, "x", 4, format_value=style.format_bytes_or_zero),
         ["0", "1 kB", "2 kB", "3 kB", "4 kB"],
     ),
-    ((-0.5, 2.5), lambda ax: style.set_client_ticks(ax, 3), ["A", "B", "C"]),
+    ((-0.5, 2.5), lambda ax: style.set_client_x_ticks(ax, 3), ["A", "B", "C"]),
     ((-0.5, 1.5), lambda ax: style.set_class_ticks(ax, NAMES, max_letters=6), ["ship", "autom…"]),
     ((0.03, 20), lambda ax: style.set_log_axis(ax, ticks=(0.05, 0.1, 10)), ["0.05", "0.1", "10"]),
 ])  # fmt: skip
@@ -62,7 +62,7 @@ def test_seeds_are_faint_and_their_mean_is_returned(ax):
     style.draw_seed_lines_and_get_mean(ax, {0: runs[0]}, "black", lw=1)
     assert len(ax.lines) == 4
     assert ax.lines[-1].get_linewidth() == 1
-    assert style.average_lines_over_common_range({}) == ([], [])
+    assert style.average_seed_lines_over_common_range({}) == ([], [])
 
 
 def test_names_at_line_ends_keep_their_order_and_distance(ax):

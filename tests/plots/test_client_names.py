@@ -7,7 +7,7 @@ from fedlab_nb.data import federate
 from fedlab_nb.data.registry import add_dataset, find_client_names_in_memory
 from fedlab_nb.plots.marks import get_hover_texts_and_keys_by_mark_id
 from fedlab_nb.plots.partition import describe_partition_or_selection, draw_partition
-from fedlab_nb.plots.style import make_figure, set_client_axis
+from fedlab_nb.plots.style import make_figure, set_client_x_ticks_and_label
 from fedlab_nb.plots.words import (
     find_common_setting_or_empty,
     format_client_for_row,
@@ -73,7 +73,7 @@ def test_names_are_those_of_the_file_in_the_order_of_its_clients(wards):
 
 def test_the_axis_lists_names_only_if_all_have_room(wards, forget_names):
     ax = make_figure().add_subplot()
-    set_client_axis(ax, 3, wards)
+    set_client_x_ticks_and_label(ax, 3, wards)
     assert ax.get_xlabel() == make_client_axis_label(wards) and "north" in ax.get_xlabel()
     add_dataset("numbered", make_dataset([k % 3 for k in range(60)]))  # numbers are no names
     assert find_client_names_in_memory("numbered", 3) == ()
@@ -115,7 +115,7 @@ def test_a_client_keeps_its_letter_and_its_name_when_others_are_away(wards):
         "B",
     ]
     ax = make_figure().add_subplot()
-    set_client_axis(ax, 4, caption)
+    set_client_x_ticks_and_label(ax, 4, caption)
     assert [ax.xaxis.get_major_formatter()(column, 0) for column in range(5)] == [
         "A",
         "C",

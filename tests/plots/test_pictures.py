@@ -24,7 +24,7 @@ from fedlab_nb.plots import FeatureMap, MethodResults, PartitionPicture
 from fedlab_nb.plots.accuracy import draw_accuracy_bars_of_seed
 from fedlab_nb.plots.method_map import draw_method_map
 from fedlab_nb.plots.style import READABLE, compute_contrast_with_white, list_class_colours
-from fedlab_nb.plots.vector import GREY, convert_hex_to_oklch, draw_svg
+from fedlab_nb.plots.vector import GREY, convert_hex_to_oklch, draw_light_dark_svg_element
 
 PNG = b"\x89PNG\r\n\x1a\n"
 DIGITS = tuple("0123456789")
@@ -125,7 +125,7 @@ def write_every_picture():
             remove_dates(plots.render_picture_png(picture)),
             remove_dates(plots.render_picture_svg(picture)),
         ]
-    return files, draw_svg(pictures["accuracy"].figure)
+    return files, draw_light_dark_svg_element(pictures["accuracy"].figure)
 
 
 @functools.cache

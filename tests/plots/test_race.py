@@ -12,7 +12,7 @@ from fedlab_nb.plots.race import (
     format_point_accuracy,
     has_many_rounds,
 )
-from fedlab_nb.plots.vector import draw_svg
+from fedlab_nb.plots.vector import draw_light_dark_svg_element
 
 LOCAL = "local training"
 
@@ -57,12 +57,12 @@ def test_stages_fill_one_after_the_other():
 # Takes its time: matplotlib draws each moment twice.
 def test_a_race_that_has_moved_looks_like_a_fresh_one_at_that_moment():
     race = RacePicture([ONCE, MANY])
-    draw_svg(race.show(race.compute_budget_bytes(0)).figure)
+    draw_light_dark_svg_element(race.show(race.compute_budget_bytes(0)).figure)
     for step in (STEPS / 2, STEPS, STEPS / 3):
         fresh = RacePicture([ONCE, MANY])
-        assert draw_svg(race.show(race.compute_budget_bytes(step)).figure) == draw_svg(
-            fresh.show(fresh.compute_budget_bytes(step)).figure
-        )
+        assert draw_light_dark_svg_element(
+            race.show(race.compute_budget_bytes(step)).figure
+        ) == draw_light_dark_svg_element(fresh.show(fresh.compute_budget_bytes(step)).figure)
     texts = [text.get_text() for text in race.figure.axes[1].texts]
     assert texts[-1] == format_point_accuracy(
         find_last_point_within_budget(MANY, race.compute_budget_bytes(STEPS / 3)), "–"

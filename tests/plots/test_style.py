@@ -6,7 +6,7 @@ import weakref
 import pytest
 
 from fedlab_nb.plots import style
-from fedlab_nb.plots.vector import draw_svg
+from fedlab_nb.plots.vector import draw_light_dark_svg_element
 
 
 def test_texts_stay_within_the_figure_and_titles_do_not_overlap():
@@ -40,7 +40,7 @@ def test_a_long_title_begins_further_left_and_keeps_its_place_when_it_is_drawn_a
     sizes_and_edges = []
     for _ in range(2):
         with style.use_figure_size((3.8, 8)):
-            draw_svg(figure)  # as an SVG, whose pixels are others
+            draw_light_dark_svg_element(figure)  # as an SVG, whose pixels are others
         style.compute_layout_if_due(figure)
         box = title.get_window_extent(figure.canvas.get_renderer())
         assert 0 < box.x0 < ax.bbox.x0 and box.x1 < figure.bbox.x1
@@ -61,5 +61,5 @@ def test_a_figure_that_was_written_frees_the_bitmap_of_its_layout(no_collection)
     style.compute_layout_if_due(figure)
     # The bitmap has 4 bytes a pixel, and only a garbage collection would free the figure.
     bitmap = weakref.ref(figure.canvas.get_renderer())
-    style.render_svg(figure, "white")
+    style.render_laid_out_figure_as_svg(figure, "white")
     assert bitmap() is None

@@ -371,7 +371,9 @@ class Prediction:
         if self.options:
             return "right" if self.guess == self._answer else "not it"
         tolerance = max(self.step, 0.02 * (self.high - self.low))
-        return describe_guess_error(self.guess, self._answer, self.unit, tolerance=tolerance)
+        return describe_guess_error(
+            self.guess, self._answer, self.unit, tolerance_in_unit=tolerance
+        )
 
     def to_answered_guess(self) -> GuessAndTruth:
         """Describe the guess and its answer, both scaled to 0–1, for the picture of the score."""

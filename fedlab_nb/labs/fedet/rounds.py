@@ -18,7 +18,7 @@ from ...plots.style import (
     QUIET,
     SECOND,
     SERIES,
-    average_lines_over_common_range,
+    average_seed_lines_over_common_range,
     draw_level_line,
     is_frame_narrow,
     limit_tick_count,
@@ -199,7 +199,7 @@ def make_one_shot_curves(
 
     student_points_by_seed: {seed: [(server steps, accuracy)]}
     """
-    steps, accuracies = average_lines_over_common_range(student_points_by_seed)
+    steps, accuracies = average_seed_lines_over_common_range(student_points_by_seed)
     curves = {AFTER: dict(zip(steps, accuracies, strict=True))}
     if reports:
         consensus = mean(report.consensus_accuracy[-1] for report in reports)

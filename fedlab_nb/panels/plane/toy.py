@@ -29,6 +29,7 @@ from ...training import (
     run_in_chunks_with_cache,
     train_clients_to_end,
 )
+from ...value_types import Accuracy0To1
 
 CLASSES = ("blue", "orange", "red")  # the first colours of `list_class_colours`
 CENTRES = ((0, 3), (1, 4), (2, 5))  # of each class, in sixths of a turn
@@ -151,7 +152,7 @@ class ToyFederation:
         """Predict the logits of the network with the mean of the clients' weights, `[N, C]`."""
         return run_in_chunks_with_cache(self.averaged_network, points)
 
-    def measure_test_accuracy(self, predictor: Predictor) -> float:
+    def measure_test_accuracy(self, predictor: Predictor) -> Accuracy0To1:
         """Measure the share of the test points whose class is predicted right, 0–1."""
         data = self.federation.dataset
         return compute_accuracy(predictor(data.x_test).argmax(1), data.y_test)
