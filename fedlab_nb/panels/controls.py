@@ -43,15 +43,8 @@ SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
 # The values of the α slider for which there are small pictures; they are equally far apart on it.
 PREVIEWED = (0.01, 0.1, 1.0, 10.0, 100.0)
 THUMB = 10  # the most clients in a small picture
-SUGGESTED = (
-    ".csv",
-    ".csv.gz",
-    ".tsv",
-    ".xlsx",
-    ".parquet",
-    ".npz",
-    ".npy",
-)  # endings of suggested files
+# Endings of suggested files.
+SUGGESTED = (".csv", ".csv.gz", ".tsv", ".xlsx", ".parquet", ".npz", ".npy")
 MAX_FILES = 100  # the most suggested files
 MOST_SEED = 1_000_000
 LONG = 60.0  # seconds; a run that takes longer has to be confirmed
@@ -217,9 +210,8 @@ class Controls:
         # The number of clients that a person had chosen before a data set's own clients were used.
         self._chosen_clients: int | None = None
         self._cost_request = RunToEstimate((), {}, 0)
-        self._is_confirmed = (
-            False  # whether a warning was shown, so that pressing Run starts a long run
-        )
+        # Whether a warning was shown, so that pressing Run starts a long run.
+        self._is_confirmed = False
         self._previewed: Mapping[str, Any] | None = None
         show_widgets_if(False, self.dealing)
         self.clients.observe(
@@ -554,9 +546,8 @@ class Controls:
             self.methods.chosen_method_names = value
         elif setting_name == "poison":
             self.poison.set_poison_setting(value, self.clients.value)
-        elif (
-            setting_name not in self.named
-        ):  # `epochs` is in it: the plain name is the local epochs
+        elif setting_name not in self.named:
+            # `epochs` is in it: the plain name is the local epochs, not a knob's.
             self.knobs.set_knob(setting_name, value)
         else:
             widget = self.named[setting_name]

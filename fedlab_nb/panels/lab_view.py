@@ -192,10 +192,8 @@ def derive_next_state(state: PanelState, **changes: Any) -> PanelState:
     report = new.report
     if outcome is not None:
         report = outcome.report
-    elif (
-        state.outcome is not None and "report" not in changes
-    ):  # the outcome was removed, and its report with it
-        report = None
+    elif state.outcome is not None and "report" not in changes:
+        report = None  # the outcome was removed, and its report with it
     settings = new.settings if row is None or outcome is None else row.settings
     class_names: tuple[str, ...] = ()
     if current:

@@ -55,17 +55,15 @@ from .arithmetic import (
 from .nearest_results import NearestStoredResults
 from .record import MethodRun, RunRecord
 
-LabelsByModel = (
-    np.ndarray
-)  # int [rows of ModelAnswers, N], the class that each names for each sample
+# int [rows of ModelAnswers, N], the class that each predicts for each sample
+LabelsByModel = np.ndarray
 
 PREVIEWED = (0.01, 0.05, 0.3, 1.5, 10.0)  # α of the small partitions at the slider
 MOST_OWNERS = 2_000_000  # the most samples in all partitions that are sent ahead (4 MB)
 THUMBNAIL = 16  # pixels, the side of images if there are too many to send them in full size
 SQUARE = 4  # pixels, the side of the square of a sample that is no image
-MOST_BYTES = (
-    4_000_000  # the most bytes of all training images in full size; more are sent as thumbnails
-)
+# The most bytes of all training images in full size; if there are more, thumbnails are sent.
+MOST_BYTES = 4_000_000
 MOST_TEST_IMAGES = 1000  # the number of test samples that are sent
 NOBODY = 2**16 - 1  # the owner of a sample that no client holds
 LIVE_SECONDS = 1.0  # a method that is forecast to take longer waits for Run

@@ -59,10 +59,8 @@ from .worker import Job, JobEnd, OnJobEnd, OnJobEvent, show_errors_in_status
 STEPS = (1, 1.5, 2, 3, 5, 7)  # of the α slider, in each power of ten
 CLIENT_COUNTS = (*range(1, 21), 25, 30, 40, 50, 75, 100)
 HIDDEN_TABS = ("partition",)  # views without a tab, since the piles show the same
-TITLES = {
-    "communication": "Bytes",
-    "classes": "Classes",
-}  # titles of tabs, other than the views' own
+# Titles of tabs, other than the views' own.
+TITLES = {"communication": "Bytes", "classes": "Classes"}
 
 
 BrowserMessage = Mapping[str, Any]  # its `kind`, and the data of this kind (see `stage.py`)
@@ -112,6 +110,14 @@ class StageMessage(NamedTuple):
     buffers: list[bytes]
 
 
+class SamplesOfDataset(NamedTuple):
+    """The samples of a data set as windows get them, with its digest."""
+
+    digest: str
+    train: SamplesForBrowser
+    test: SamplesForBrowser
+
+
 class StagePanel(Panel):
     """A panel with a stage, which shows the panel's state, and whose gestures change it.
 
@@ -125,12 +131,10 @@ class StagePanel(Panel):
     tells_story = False
 
     def __init__(self, spec: LabSpec, **options: Any) -> None:
-        # The digest of the data set, its training samples and its test samples.
-        self._parts: tuple[str, SamplesForBrowser, SamplesForBrowser] | None = None
-        self._about_key: Any = None  # the key of the data message that was sent last
-        self._sent: dict[
-            str, Any
-        ] = {}  # by kind, the last message of the kinds that are not sent twice
+        self._samples: SamplesOfDataset | None = None  # of the data set that was sent last
+        self._last_sent_data_key: Any = None  # the key of the data message that was sent last
+        # By kind, the last message of the kinds that are not sent twice.
+        self._last_sent: dict[str, Any] = {}
         # The setting of the stage, as far as it is known here.
         self._setting: StageSetting | dict[str, Any] = {}
         self._base_moves = ""  # changes by hand for which the stage has no gesture
@@ -138,19 +142,16 @@ class StagePanel(Panel):
         self._has_window = False  # whether the stage has been visible in a window
         self._is_displayed = False  # whether the panel has been displayed
         # A cache: the options of the partitions that were made ahead last, and these partitions.
-        self._ahead: tuple[Any, PartitionsByAlpha] | None = None
-        self._has_begun_run = (
-            False  # whether a run has begun and not ended; a view's own work is not a run
-        )
+        self._options_and_partitions_dealt_last: tuple[Any, PartitionsByAlpha] | None = None
+        # Whether a run has begun and not ended; a view's own work is not a run.
+        self._has_begun_run = False
         self._is_quick_run = False  # whether the present job is a quick run of one seed
         self._is_quick_run_due = False  # whether a gesture needs a quick run after the present job
-        self._voices: ModelsOfLastRun | None = (
-            None  # the models of the last run, which answer questions
-        )
-        self._answers: ModelAnswers | None = None  # their answers on all test samples
+        self._models_of_last_run: ModelsOfLastRun | None = None
+        self._answers: ModelAnswers | None = None  # of these models, on all test samples
         self._answered_run = 0  # the number of the run that these models are of
         self._settings_of_runs: dict[int, StageSetting] = {}  # by the number of the run
-        self._began = 0.0  # seconds, when the last run began
+        self._run_start_seconds = 0.0  # by `time.monotonic`
         self._seconds_of_run = 0.0  # how long the last run took
         self._hidden = list(options.get("hide") or ())
         self._fixed = list(options.get("fixed") or ())
@@ -218,7 +219,7 @@ class StagePanel(Panel):
 
     def _send_rest_after_piles_are_drawn(self, message: BrowserMessage) -> None:
         """A window has the samples and has drawn the piles: send it everything else."""
-        self._sent.clear()
+        self._last_sent.clear()
         self._has_window = True
         self.stage.opening = {}
         self._send_partitions_of_all_alphas_when_idle()
@@ -282,7 +283,7 @@ class StagePanel(Panel):
         """A client and a class were selected on the stage: mark them in the pictures of the tabs."""
         client = message["client"]
         class_index = message["class_index"]
-        self._sent["selection"] = (client, class_index)  # the stage knows it already
+        self._last_sent["selection"] = (client, class_index)  # the stage knows it already
         with self._handler_pause:
             self.views.select_client_and_class(client, class_index)
         self._apply_display_options()
@@ -331,13 +332,13 @@ class StagePanel(Panel):
         if self._state.federation is None:
             return
         key = self._make_data_message_key()
-        if key != self._about_key:
+        if key != self._last_sent_data_key:
             self._send_data()
             return
         setting = self._read_setting_of_controls()
         if not self._is_dealing and setting != self._setting:
             self._send_setting()
-        elif not self._is_dealing and self._state.federation is not self._sent.get("dealt"):
+        elif not self._is_dealing and self._state.federation is not self._last_sent.get("dealt"):
             self._send_federation()
         self._send_selection()
         self._send_results_and_texts_if_changed()
@@ -365,18 +366,18 @@ class StagePanel(Panel):
         state = self._state
         objects = (state.runs, self._answers)
         about = (state.methods, state.settings, self._is_run_under_way)
-        known_objects, known_about = self._sent.get("looked through", ((None, None), None))
+        known_objects, known_about = self._last_sent.get("looked through", ((None, None), None))
         if about == known_about and all(map(operator.is_, objects, known_objects)):
             return False
-        self._sent["looked through"] = (objects, about)
+        self._last_sent["looked through"] = (objects, about)
         return True
 
     def _send_if_changed(
         self, message_kind: str, compared_content: Any, message: Mapping[str, Any]
     ) -> None:
-        if message_kind in self._sent and self._sent[message_kind] == compared_content:
+        if message_kind in self._last_sent and self._last_sent[message_kind] == compared_content:
             return
-        self._sent[message_kind] = compared_content
+        self._last_sent[message_kind] = compared_content
         self.stage.send({"kind": message_kind, **message})
 
     def _send_selection(self) -> None:
@@ -407,12 +408,13 @@ class StagePanel(Panel):
 
         asking_window: the window that has asked for it, if others have it already
         """
-        self._about_key = self._make_data_message_key()
+        self._last_sent_data_key = self._make_data_message_key()
         dataset = self._state.federation.dataset
-        if self._parts is None or self._parts[0] != dataset.digest:
-            self._parts = (str(dataset.digest), *make_train_and_test_samples_for_browser(dataset))
-            self._voices = self._answers = None
-        self._sent.clear()
+        if self._samples is None or self._samples.digest != dataset.digest:
+            train, test = make_train_and_test_samples_for_browser(dataset)
+            self._samples = SamplesOfDataset(str(dataset.digest), train, test)
+            self._models_of_last_run = self._answers = None
+        self._last_sent.clear()
         self._setting = self._read_setting_of_controls()
         content, _ = self._make_data_message()
         self.stage.send({**content, "view": asking_window})
@@ -449,12 +451,12 @@ class StagePanel(Panel):
         return StageMessage({"kind": "data", "about": about}, [])
 
     def _send_requested_samples(self, message: BrowserMessage) -> None:
-        if self._parts is not None and message["digest"] == self._parts[0]:
+        if self._samples is not None and message["digest"] == self._samples.digest:
             content, buffers = self._make_samples_message()
             self.stage.send({**content, "view": message.get("view", "")}, buffers)
 
     def _make_samples_message(self) -> StageMessage:
-        digest, train, test = self._parts
+        digest, train, test = self._samples
         about = {"digest": digest, "train": train.image_shape, "test": test.image_shape}
         return StageMessage(
             {"kind": "samples", **about},
@@ -472,7 +474,7 @@ class StagePanel(Panel):
         federation = self._state.federation
         if federation is None:
             return
-        self._sent["dealt"] = federation
+        self._last_sent["dealt"] = federation
         content, buffers = self._make_federation_message()
         self._setting = content["setting"]
         self.stage.send({**content, "question": question_to_answer}, buffers)
@@ -495,16 +497,16 @@ class StagePanel(Panel):
         if not self._has_window:
             return
         key = self._get_federation_arguments_without_alpha_or_none()
-        if self._sent.get("partitions") == key:
+        if self._last_sent.get("partitions") == key:
             return
-        self._sent["partitions"] = key
+        self._last_sent["partitions"] = key
         # The partitions that were sent before are not valid any more.
         self.stage.send(*self._make_partitions_message(PartitionsByAlpha()))
         if key is None:
             return
 
         def send(partitions: PartitionsByAlpha) -> None:
-            if self._sent.get("partitions") == key:
+            if self._last_sent.get("partitions") == key:
                 self.stage.send(*self._make_partitions_message(partitions))
 
         self.controls.debouncer.schedule_update(
@@ -524,14 +526,14 @@ class StagePanel(Panel):
         self, federation_arguments: FederationArguments
     ) -> PartitionsByAlpha:
         """Make the partitions for all values of the α slider. The last ones are cached."""
-        cached = self._ahead
+        cached = self._options_and_partitions_dealt_last
         if cached is not None:
             cached_options, cached_partitions = cached
             if cached_options == federation_arguments:
                 return cached_partitions
         alphas = list_slider_alphas(self.controls.alpha.base**self.controls.alpha.max)
         partitions = make_partitions_for_alphas(federation_arguments, alphas)
-        self._ahead = (federation_arguments, partitions)
+        self._options_and_partitions_dealt_last = (federation_arguments, partitions)
         return partitions
 
     def _make_partitions_message(self, partitions: PartitionsByAlpha) -> StageMessage:
@@ -548,7 +550,7 @@ class StagePanel(Panel):
         self._settings_of_runs.setdefault(state.runs.number, self._read_setting_of_controls())
         described = describe_newest_results(state.runs, state.methods, state.settings)
         if not described["accuracies"]:
-            if "results" in self._sent:
+            if "results" in self._last_sent:
                 self._send_if_changed("results", None, {**described, "setting": None, "each": []})
             return
         setting = self._settings_of_runs.get(state.runs.number)
@@ -566,11 +568,11 @@ class StagePanel(Panel):
             labels = self._state.federation.dataset.y_test.numpy()
             message["each"] = self._answers.compute_accuracies_of_client_models(labels)
             message["names"] = list(self._answers.names)
-            shown = self._answers.predicted_labels[:, : len(self._parts[2].labels)]
+            shown = self._answers.predicted_labels[:, : len(self._samples.test.labels)]
             buffers = [shown.astype(np.uint16).tobytes()]
-        if self._sent.get("results") == message:
+        if self._last_sent.get("results") == message:
             return
-        self._sent["results"] = message
+        self._last_sent["results"] = message
         self.stage.send({"kind": "results", **message}, buffers)
 
     def _send_flights(self) -> None:
@@ -663,7 +665,7 @@ class StagePanel(Panel):
         methods = self._select_quick_methods()
         if not methods:
             self._status.show_phase("")
-            self._sent.pop("job", None)
+            self._last_sent.pop("job", None)
             return self._send_job_status()
         settings = {**self._state.settings, "seeds": 1}
         steps = self._job(methods, **settings)
@@ -713,7 +715,7 @@ class StagePanel(Panel):
     def _remember_run_setting_and_start(self, is_quick_run: bool = False) -> None:
         self._has_begun_run = True
         self._is_quick_run = is_quick_run
-        self._began = time.monotonic()
+        self._run_start_seconds = time.monotonic()
         # A run without any result leaves its number to the next one, whose setting may be another.
         settings_by_run = {}
         for number, setting in self._settings_of_runs.items():
@@ -733,8 +735,8 @@ class StagePanel(Panel):
                 yield event
         federation = self._state.federation
         try:
-            voices = ModelsOfLastRun(outcomes)
-            return voices, voices.predict(federation.dataset.x_test), None
+            models = ModelsOfLastRun(outcomes)
+            return models, models.predict(federation.dataset.x_test), None
         except Exception as error:  # the results of the run are not lost
             return None, None, error
 
@@ -742,16 +744,16 @@ class StagePanel(Panel):
         self, is_started_by_person: bool, job_end: JobEnd, error: Exception | None, run_result: Any
     ) -> None:
         self._has_begun_run = False
-        self._seconds_of_run = time.monotonic() - self._began
-        voices, answers, trouble = run_result or (None, None, None)
-        if voices is not None:
-            self._voices = voices
+        self._seconds_of_run = time.monotonic() - self._run_start_seconds
+        models, answers, prediction_error = run_result or (None, None, None)
+        if models is not None:
+            self._models_of_last_run = models
             self._answers = answers
             self._answered_run = self._state.runs.number
         super()._finish_run(is_started_by_person, job_end, error, run_result)
-        if trouble is not None:
+        if prediction_error is not None:
             self._status.show_error(
-                trouble, "What the models say of the test samples: ", is_appended=True
+                prediction_error, "What the models say of the test samples: ", is_appended=True
             )
         self._send_job_status()
         if self._is_quick_run and job_end == "done" and any(self._stills):
@@ -767,7 +769,7 @@ class StagePanel(Panel):
         channels = 0 if recording is None else len(recording)
         curve = b"" if recording is None else recording.astype(np.float32).tobytes()
         answers = None
-        if self._voices is not None:
+        if self._models_of_last_run is not None:
             answers = self._predict_image_by_all_models(image, message.get("pixels"))
         about = {"kind": "answers", "image": image, "row": row, "channels": channels}
         if answers is None or not answers.names:
@@ -778,7 +780,7 @@ class StagePanel(Panel):
             **about,
             "setting": self._settings_of_runs.get(self._answered_run),
             "names": list(answers.names),
-            "sums": self._voices.list_names_of_explainable_answers(),
+            "sums": self._models_of_last_run.list_names_of_explainable_answers(),
         }
         self.stage.send(content, [answers.shares[:, 0].astype(np.float32).tobytes(), curve])
 
@@ -825,7 +827,7 @@ class StagePanel(Panel):
             at = int(sample_number_or_drawing_name)
             return ModelAnswers(self._answers.names, self._answers.shares[:, at : at + 1])
         x = self._find_sample_or_read_drawing(sample_number_or_drawing_name, drawn_pixels)
-        return None if x is None else self._voices.predict(x)
+        return None if x is None else self._models_of_last_run.predict(x)
 
     def _find_sample_or_read_drawing(
         self, sample_number_or_drawing_name: str, drawn_pixels: PixelsMessage
@@ -847,9 +849,9 @@ class StagePanel(Panel):
         """Send the sum from which a method's answer on an image results."""
         image = str(message["image"])
         x = self._find_sample_or_read_drawing(image, message.get("pixels"))
-        if self._voices is None or x is None:
+        if self._models_of_last_run is None or x is None:
             return
-        answer_sum = self._voices.explain_answer(str(message["method"]), x)
+        answer_sum = self._models_of_last_run.explain_answer(str(message["method"]), x)
         if answer_sum is not None:
             about = {"kind": "sum", "method": message["method"], "image": image}
             self.stage.send({**about, **answer_sum.to_message()})
@@ -907,8 +909,8 @@ class Playground(StagePanel):
             if state.federation is None:
                 return super().still()
             images = None
-            if self.controls.dataset.value in DATASETS and self._parts is not None:
-                images = self._parts[1].images
+            if self.controls.dataset.value in DATASETS and self._samples is not None:
+                images = self._samples.train.images
             return draw_piles_and_results(state, images, self._list_client_accuracies_or_empty())
 
     def _list_client_accuracies_or_empty(self) -> list[Accuracy0To1]:

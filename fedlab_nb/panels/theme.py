@@ -15,9 +15,8 @@ from ..symbols import add_symbol_meanings
 Slider = widgets.IntSlider | widgets.FloatSlider | widgets.FloatLogSlider | widgets.SelectionSlider
 W = TypeVar("W", bound=widgets.Widget)
 MenuOption = Any | tuple[str, Any]  # a value, or (its text in the menu, the value)
-PICTURE_HEIGHT = (
-    "var(--fl-height)"  # depends on the window alone (theme.css), so that nothing jumps
-)
+# It depends on the window alone (theme.css), so that nothing jumps.
+PICTURE_HEIGHT = "var(--fl-height)"
 GREEK = re.compile(r"[α-ωΑ-Ω]\w*")  # Greek symbols only: a Latin letter in a label may be a word
 HERE = Path(__file__).parent
 STYLE = (HERE / "theme.css").read_text(encoding="utf-8") + DARK_STILLS
@@ -124,11 +123,9 @@ def make_widget(
 
 def format_pixels_or_css_length(pixels_or_css_length: int | str) -> str:
     """Format a number of pixels for CSS; a text such as "auto" is returned as it is."""
-    return (
-        f"{pixels_or_css_length}px"
-        if isinstance(pixels_or_css_length, int)
-        else pixels_or_css_length
-    )
+    if isinstance(pixels_or_css_length, int):
+        return f"{pixels_or_css_length}px"
+    return pixels_or_css_length
 
 
 class HandlerPause:

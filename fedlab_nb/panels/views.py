@@ -220,9 +220,8 @@ class ViewWidgets:
         toggle_class(self.box, "fl-tabled", figure is None or picture.tabled)
         self.set_caption(caption)
         self.sentence.value = make_paragraph_html(picture.sentence, "status", picture.detail)
-        with (
-            self.frame.hold_sync()
-        ):  # last, so that the texts are there before the picture is visible
+        # Last, so that the texts are there before the picture is visible.
+        with self.frame.hold_sync():
             self.frame.alt = picture.alt
             self.frame.thumbnails = thumbnails
             self.frame.marks = marks
@@ -322,9 +321,8 @@ class TabbedViews:
         self.held = ""  # the method that is highlighted in all pictures
         self.state = PanelState()
         self.dirty = set(self.views)  # names of the views that are out of date
-        self._failed: set[str] = (
-            set()
-        )  # names of the views that could not be drawn in the background
+        # Names of the views that could not be drawn in the background.
+        self._failed: set[str] = set()
         self.has_news = False  # whether a run has new results for the visible view
         self._resting_until = 0.0  # seconds; before this time nothing is drawn while a run goes on
         self._hide_views_of_other_tabs()
@@ -538,9 +536,8 @@ class TabbedViews:
                 self._failed.discard(name)
                 toggle_class(view.box, "fl-old", name != self.visible_view_name)
                 if is_other_setting and name == self.visible_view_name:
-                    view.set_dimmed(
-                        True
-                    )  # until it is drawn, which may be later while a slider moves
+                    # Until it is drawn, which may be later while a slider moves.
+                    view.set_dimmed(True)
             if name not in self.dirty:
                 view.set_caption(view.lab_view.caption(state))
                 view.set_dimmed(view.lab_view.is_older(state))

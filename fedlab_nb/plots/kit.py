@@ -90,9 +90,8 @@ GHOST = "#c3cbd2"  # the colour of stored results, as on the stage
 EMPTY_TILE_COLOUR = (0.5, 0.5, 0.5, 0.14)
 # A row has room for at least this many tiles, so that a few tiles do not become too large.
 FEW_TILES = 3
-LabelAndImages = tuple[
-    str, Sequence[SampleArray | None]
-]  # a row of images; None for an empty place
+# A row of images; None for an empty place.
+LabelAndImages = tuple[str, Sequence[SampleArray | None]]
 RowAndColumn = tuple[int, int]  # of a tile or a cell, from 0
 WordAndColour = tuple[str, str]
 

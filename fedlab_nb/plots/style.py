@@ -374,9 +374,8 @@ def compute_layout_if_due(figure: Figure) -> None:
     if isinstance(engine, ConstrainedLayoutEngine):
         exclude_data_from_layout(figure)
         if figure.axes:
-            engine.execute(
-                figure
-            )  # the first step of a drawing; its other steps are not needed here
+            # The first step of a drawing; its other steps are not needed here.
+            engine.execute(figure)
         figure.set_layout_engine("none")
     shrink_titles_and_labels_that_do_not_fit(figure)
 
@@ -387,9 +386,8 @@ def shrink_titles_and_labels_that_do_not_fit(figure: Figure) -> None:
     A title must not cross the edge of the figure or touch the title beside it; an x label must not
     cross the edge. A title that is still too long begins further left.
     """
-    usual_sizes = figure.__dict__.setdefault(
-        "fedlab_words", {}
-    )  # {axes: its title and its usual size}
+    # {axes: its title and its usual size}
+    usual_sizes = figure.__dict__.setdefault("fedlab_words", {})
     titles = [usual_sizes[ax] for ax in figure.axes if ax in usual_sizes]
     labels = []
     for ax in figure.axes:
@@ -980,9 +978,8 @@ def set_client_x_ticks_and_label(
     """
     characters = find_story_names_of_clients(setting)
     label = make_client_axis_label(setting)
-    marked_clients = (
-        {} if is_frame_narrow() else characters
-    )  # in a narrow frame the label alone names them
+    # In a narrow frame the label alone names them.
+    marked_clients = {} if is_frame_narrow() else characters
     set_client_x_ticks(ax, client_count, max_single_ticks=max_single_ticks)
 
     def write_tick(value: float, _: object) -> str:
