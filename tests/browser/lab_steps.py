@@ -47,7 +47,7 @@ QUIET = """() => new Promise((done) => {
 
 
 def make_scratch_environment(home: Path) -> dict[str, str]:
-    """Environment variables of a server that finds no settings or files of this machine's user."""
+    """Make the environment variables of a server that finds no settings or files of this machine's user."""
     home.joinpath("home").mkdir()
     variables = ["HOME", "IPYTHONDIR", "FEDLAB_NB_STORE"]
     variables += ["JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"]
@@ -100,12 +100,12 @@ def run_all_cells(page: Page) -> None:
 
 
 def find_prompt_of_cell(page: Page, cell: int) -> Locator:
-    """What JupyterLab writes before a code cell: "[*]:" while it waits or runs, then its number."""
+    """Find what JupyterLab writes before a code cell: "[*]:" while it waits or runs, then its number."""
     return page.locator(".jp-CodeCell").nth(cell).locator(".jp-InputArea-prompt")
 
 
 def save_notebook(page: Page) -> None:
-    """Ctrl+S, until the notebook is written."""
+    """Press Ctrl+S, and wait until the notebook is written."""
 
     def is_of_saving(response) -> bool:
         return response.request.method == "PUT" and "/api/contents/" in response.url
@@ -131,7 +131,7 @@ def shut_down_all_kernels(page: Page, address: str) -> list[Thread]:
 
 
 def find_panel(page: Page) -> Locator:
-    """The live panel of the page."""
+    """Find the live panel of the page."""
     return page.locator(".fl-root.fl-live")
 
 

@@ -136,7 +136,7 @@ def draw_and_hand_in_all_digits(page, count=8):
 
 
 def read_present_seat(page):
-    """What the phone has stored about the seat that it uses now."""
+    """Read what the phone has stored about the seat that it uses now."""
     (desk,) = page.evaluate("Object.values(localStorage).map(JSON.parse)")
     return desk["seats"][desk["current"]]
 
@@ -384,7 +384,7 @@ IS_WHOLE = """() => {
 
 
 def compute_min_text_size(height):
-    """Pixels of a text on a projector of this height: a fifth of it, 5.4 at 720, is still read."""
+    """Compute the pixels of a text on a projector of this height: a fifth of it, 5.4 at 720, is still read."""
     return 27 * height / 720
 
 

@@ -78,12 +78,12 @@ def wait_for_end_of_training(page):
 
 
 def count_flying_messages(flight):
-    """Messages that are drawn on their way."""
+    """Count the messages that are drawn on their way."""
     return sum(s["kind"] in MESSAGE_SHAPES and "client" in s for s in flight["shapes"])
 
 
 def read_text(page, css):
-    """The visible text of an element, with ordinary spaces."""
+    """Read the visible text of an element, with ordinary spaces."""
     return page.locator(css).inner_text().replace("\xa0", " ").strip()
 
 
@@ -214,7 +214,7 @@ def test_the_chosen_method_stays_chosen_and_no_button_moves(open_page):
 
 
 def find_chosen_methods(page):
-    """The methods whose bars are marked as chosen."""
+    """Find the methods whose bars are marked as chosen."""
     bars = page.locator("button.bar[aria-pressed=true]")
     return [name.split(" 5")[0] for name in bars.locator("span:first-child").all_inner_texts()]
 

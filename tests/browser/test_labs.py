@@ -36,7 +36,7 @@ OVERFLOW = """panel => {
 
 
 def find_view_titles(name: str) -> dict[str, str]:
-    """{name: title} of the views of a panel."""
+    """Find {name: title} of the views of a panel."""
     spec = {"compare": COMPARE, "race": RACE}.get(name) or find_lab_spec(name)
     return {view.name: view.title for view in (*spec.views, *COMMON)}
 

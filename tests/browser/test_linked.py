@@ -69,7 +69,7 @@ def files(shards):  # noqa: F811
 
 
 def read_chosen_marks(page):
-    """{(client, class)} of the picture's marks that are shown as chosen."""
+    """Read {(client, class)} of the picture's marks that are shown as chosen."""
     marks = page.locator("#view .mark.chosen")
     pairs = marks.evaluate_all(
         "all => all.map(({ dataset }) => [dataset.client, dataset.classIndex])"

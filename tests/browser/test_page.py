@@ -60,12 +60,12 @@ def open_page(browser, address):
 
 
 def load_accuracies(method, alpha, clients=10):
-    """{seed: accuracy} of the stored results."""
+    """Load {seed: accuracy} of the stored results."""
     return load().accuracies(method, alpha, clients)
 
 
 def read_text(page, css):
-    """The text of an element, also within a picture, with ordinary spaces."""
+    """Read the text of an element, also within a picture, with ordinary spaces."""
     return page.locator(css).text_content().replace("\xa0", " ").strip()
 
 
@@ -77,7 +77,7 @@ def show_stored_results(page):
 
 
 def measure_overflow(page):
-    """By how many pixels the page is wider than the window."""
+    """Measure by how many pixels the page is wider than the window."""
     return page.evaluate("document.documentElement.scrollWidth - innerWidth")
 
 
@@ -222,7 +222,7 @@ def test_a_run_is_that_seed_of_the_stored_table(open_page, address):
 
 
 def assert_sum_unfolds(page):
-    """FENS' card shows its sum over five offices, and hides it again; FedAvg is no sum, so it has no button."""
+    """Assert that FENS' card shows its sum over five offices and hides it again; FedAvg, no sum, has no button."""
     assert page.get_by_role("button", name="FedAvg: how it comes to this answer").count() == 0
     opener = page.get_by_role("button", name="FENS: how it comes to this answer")
     opener.click()

@@ -66,7 +66,7 @@ def test_run_all_then_drag_alpha(page, lab):
 
 
 def measure_stop(page):
-    """Milliseconds from Stop, in the midst of training, until the panel says that it has stopped."""
+    """Measure the milliseconds from Stop, in the midst of training, until the panel says that it has stopped."""
     find_panel(page).locator(".fl-phase", has_text=IN_TRAINING).wait_for()
     find_panel(page).locator(".fl-stop:not([disabled])").wait_for()
     milliseconds = page.wait_for_function(STOP).json_value()
@@ -127,7 +127,7 @@ def test_a_cloned_notebook_shows_its_pictures_without_a_kernel(page, lab, course
 
 
 def assert_pictures(page):
-    """Its saved picture is seen, and neither a live panel nor an error of a widget."""
+    """Assert that the saved picture is seen, and neither a live panel nor an error of a widget."""
     assert page.locator(".fl-live").count() == 0
     image = page.locator(".jp-RenderedImage img").first
     image.scroll_into_view_if_needed()

@@ -62,7 +62,7 @@ def shards():
 
 
 def make_files(shards):
-    """The text of each file that the window loads, except the modules themselves."""
+    """Make the text of each file that the window loads, except the modules themselves."""
     content = static.collect_page_data()["digits"]
     live = content["live"]
     data = {
@@ -131,7 +131,7 @@ def show_recorded_results_and_answers(page):
 
 
 def read_texts(page, css):
-    """The texts of all elements that match, with ordinary spaces."""
+    """Read the texts of all elements that match, with ordinary spaces."""
     return [text.replace("\xa0", " ") for text in page.locator(css).all_inner_texts()]
 
 
@@ -236,7 +236,7 @@ def throw_random_pile(page, rng):
 
 
 def format_move(move):
-    """A move of the stage in the short text of `moves=`, such as "A3>B"."""
+    """Format a move of the stage in the short text of `moves=`, such as "A3>B"."""
     names = "ABCDEFGHIJ"
     label = "" if move["label"] is None else move["label"]
     return f"{names[move['from']]}{label}>{names[move['to']]}"
@@ -389,7 +389,7 @@ def send_result_with_named_classes(page, classes):
 
 
 def make_telling_classes(page, image):
-    """Classes that everybody names: on this image alone offices A and B and FENS are right, and no mean is."""
+    """Make the classes that everybody predicts: on this image alone offices A and B and FENS are right, and no mean is."""
     truth = page.evaluate("data.test.labels")
     wrong = [(label + 1) % 10 for label in truth]
     right_once = [*wrong[:image], truth[image], *wrong[image + 1 :]]

@@ -15,7 +15,7 @@ PANEL = (
 
 
 def read_plain_text(locator):
-    """Its text with ordinary spaces and minus signs."""
+    """Read an element's text with ordinary spaces and minus signs."""
     return locator.inner_text().replace("\xa0", " ").replace("−", "-")
 
 

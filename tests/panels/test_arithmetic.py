@@ -40,7 +40,7 @@ RUNS = {
 
 
 def assert_terms_add_up(explanation):
-    """The terms add up to the total, to 1e-6 of the largest sum."""
+    """Assert that the terms add up to the total, to 1e-6 of the largest sum."""
     terms = explanation.weights * explanation.values
     size = np.abs(terms).sum(0).max()
     np.testing.assert_allclose(terms.sum(0), explanation.total, rtol=0, atol=1e-6 * max(1.0, size))

@@ -12,7 +12,7 @@ from fedlab_nb.panels.choices import MethodChooser
 
 
 def list_shown_methods(box):
-    """The methods that the filter leaves."""
+    """List the methods that the filter leaves."""
     return [name for name, checkbox in box.boxes.items() if checkbox.layout.display != "none"]
 
 

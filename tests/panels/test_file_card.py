@@ -37,7 +37,7 @@ def panel(make_panel, job, folder):
 
 
 def read_roles(panel):
-    """{column: its role} as the card's menus show it."""
+    """Read {column: its role} as the card's menus show it."""
     return {name: menu.value for name, menu in panel.controls.card.menus.items()}
 
 

@@ -22,7 +22,7 @@ def toy():
 
 
 def compute_logits_by_hand(state, x):
-    """The network's logits `[N, C]` in numpy, with double precision."""
+    """Compute the network's logits `[N, C]` in numpy, with double precision."""
     weights = [tensor.double().numpy() for tensor in state.values()]
     hidden = np.maximum(x.double().numpy() @ weights[0].T + weights[1], 0)
     return hidden @ weights[2].T + weights[3]

@@ -22,7 +22,7 @@ VIEWS = ("partition", "accuracy", "communication", "features", "classes")
 
 
 def read_view(panel, view):
-    """(SVG, alternative text, sentence) of a view as the page shows them."""
+    """Read (SVG, alternative text, sentence) of a view as the page shows them."""
     frame = panel.views[view].frame
     return frame.value, frame.alt, panel.views[view].sentence.value
 

@@ -151,7 +151,7 @@ def test_a_window_that_opens_later_leaves_the_others_alone(panel, sent):
 
 
 def read_partitions(sent):
-    """The last partitions sent ahead: {α: owners}."""
+    """Read the last partitions sent ahead: {α: owners}."""
     content, (buffer,) = find_last(sent, "partitions")
     owners = np.frombuffer(buffer, np.uint16).reshape(len(content["alphas"]), -1)
     return content, dict(zip(content["alphas"], owners, strict=True))
@@ -227,7 +227,7 @@ def test_settings_that_python_changes_are_sent_to_the_stage(panel, sent):
 
 
 def draw_random_throw(rng, clients, classes):
-    """A random move of a pile, or of a class of it, to another client."""
+    """Draw a random move of a pile, or of a class of it, to another client."""
     giver, taker = rng.sample(range(clients), 2)
     label = rng.choice([None, *range(classes)])
     return {"from": giver, "label": label, "to": taker}

@@ -10,7 +10,7 @@ from fedlab_nb.panels import worker
 
 
 def list_busy_threads():
-    """The worker threads that run a job; the others wait for one."""
+    """List the worker threads that run a job; the others wait for one."""
     started = [t for t in threading.enumerate() if t.name == "fedlab_nb panel"]
     return started[len(worker._idle) :]
 

@@ -9,7 +9,7 @@ from fedlab_nb.training.calibration import BINS, Calibration
 
 
 def make_calibration(confidence, right, count=20, bin_index=12, nll=1.0):
-    """A method that says `confidence` in all its answers, and is right in a share `right` of them."""
+    """Make the calibration of a method that says `confidence` in all its answers, and is right in a share `right` of them."""
     counts = [0] * BINS
     counts[bin_index] = count
     right_counts = [0] * BINS
@@ -20,7 +20,7 @@ def make_calibration(confidence, right, count=20, bin_index=12, nll=1.0):
 
 
 def make_method_results(label, share, *calibrations, **more):
-    """A method with the accuracy `share` and a calibration for each seed."""
+    """Make a method with the accuracy `share` and a calibration for each seed."""
     by_seed = dict(enumerate(calibrations))
     accuracies = dict.fromkeys(range(max(1, len(calibrations))), share)
     return MethodResults(

@@ -22,7 +22,7 @@ WARDS = ["east", "Saint Mary's General Hospital", "north"]
 
 
 def make_dataset(owners, seed=0):
-    """Random rows; row i belongs to the client owners[i]."""
+    """Make random rows; row i belongs to the client owners[i]."""
     rng = np.random.default_rng(seed)
     x, y = rng.random((len(owners), 4)), np.arange(len(owners)) % 3
     return {
@@ -35,7 +35,7 @@ def make_dataset(owners, seed=0):
 
 
 def make_caption(name, clients, *more):
-    """The caption of a run whose clients are the data set's own."""
+    """Make the caption of a run whose clients are the data set's own."""
     return make_setting_caption(
         {"dataset": name, "clients": clients, "partition": "natural", "seed": 0}, *more
     )

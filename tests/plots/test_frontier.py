@@ -41,7 +41,7 @@ def picture(frontier):
 
 
 def find_lines(picture, **wanted):
-    """The lines of the axes with these properties."""
+    """Find the lines of the axes with these properties."""
     (ax, *_) = picture.figure.axes
     lines = []
     for line in ax.lines:

@@ -27,7 +27,7 @@ LARGEST_BYTES = 60_000
 
 
 def list_texts(name):
-    """All words in a stored picture, in their order."""
+    """List all words in a stored picture, in their order."""
     root = ElementTree.fromstring(get_stored_journey_path(name).read_text(encoding="utf-8"))
     return [element.text for element in root.iter(f"{SVG}text")]
 

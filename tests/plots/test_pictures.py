@@ -53,7 +53,7 @@ def draw_counts(clients=4, classes=10, seed=0):
 
 
 def make_federation(table, names):
-    """What the pictures read of a `Federation`."""
+    """Make what the pictures read of a `Federation`."""
     skew = SimpleNamespace(jensen_shannon=0.5, effective_classes=3.2)
     dataset = SimpleNamespace(name="digits", class_names=tuple(names), input_shape=(1, 8, 8))
     return SimpleNamespace(label_counts=table, dataset=dataset, skew=skew, note="", whole=None)
@@ -117,7 +117,7 @@ STYLES = [
 
 
 def write_every_picture():
-    """All pictures as files, as PNG and as SVG, and one as a panel shows it."""
+    """Write all pictures as files, as PNG and as SVG, and one as a panel shows it."""
     pictures = draw_every_picture()
     files = []
     for picture in pictures.values():
@@ -130,7 +130,7 @@ def write_every_picture():
 
 @functools.cache
 def write_usual_pictures():
-    """Computed once for all styles, as it takes a second."""
+    """Write all pictures once for all styles, as it takes a second."""
     return write_every_picture()
 
 
@@ -146,18 +146,18 @@ def test_a_person_s_own_matplotlib_settings_change_no_picture(style):
 
 
 def remove_dates(file):
-    """A picture's bytes, without the date and the random ids of an SVG."""
+    """Return a picture's bytes, without the date and the random ids of an SVG."""
     text = re.sub(rb"<dc:date>.*?</dc:date>", b"", file)
     return re.sub(rb"[0-9a-f]{10,}", b"", text) if text.startswith(b"<?xml") else text
 
 
 def render_pixels(picture):
-    """What a person sees: colours `[H, W, 3]`, each from 0 to 1."""
+    """Render what a person sees: colours `[H, W, 3]`, each from 0 to 1."""
     return matplotlib.image.imread(io.BytesIO(plots.render_picture_png(picture)))[:, :, :3]
 
 
 def describe_artist(artist):
-    """Where it is, in the numbers of its axes, and its colours or words."""
+    """Describe where an artist is, in the numbers of its axes, and its colours or words."""
     if isinstance(artist, Patch):
         corners = artist.get_patch_transform().transform(artist.get_path().vertices)
         return corners.tolist(), artist.get_facecolor(), artist.get_edgecolor()
@@ -170,7 +170,7 @@ def describe_artist(artist):
 
 
 def describe_drawing(picture):
-    """All that is visible in the axes of a picture, in the order in which it is drawn."""
+    """Describe all that is visible in the axes of a picture, in the order in which it is drawn."""
     shown = []
     for axes in picture.figure.axes:
         labels = [label.get_text() for label in (*axes.get_xticklabels(), *axes.get_yticklabels())]
@@ -291,7 +291,7 @@ def test_classes_without_a_test_sample_are_empty_and_not_0():
 
 
 def list_coloured_letters(picture):
-    """{text: colour} of a picture's letters that have a hue; those on squares are black or white."""
+    """List {text: colour} of a picture's letters that have a hue; those on squares are black or white."""
     colours = {}
     for text in picture.figure.findobj(Text):
         colour = to_hex(text.get_color())

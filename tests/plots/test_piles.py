@@ -18,7 +18,7 @@ COLOURS = ("#ff0000", "#0000ff")
 
 
 def find_tile_colours(wall, column, row, across):
-    """The colour in the middle of a tile. row: from the bottom."""
+    """Find the colour in the middle of a tile. row: from the bottom."""
     gap = wall.shape[1] // column[1] - across * SQUARE_PIXELS
     left = column[0] * (wall.shape[1] // column[1]) + gap // 2
     y = wall.shape[0] - row * SQUARE_PIXELS - SQUARE_PIXELS // 2

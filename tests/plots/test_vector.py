@@ -37,7 +37,7 @@ PAGES = ("#111111", "#212121")  # JupyterLab's and Voilà's dark pages
 
 
 def compute_luminance(colour):
-    """Relative luminance of WCAG 2."""
+    """Compute the relative luminance of WCAG 2."""
     linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(colour)]
     return np.dot(linear, [0.2126, 0.7152, 0.0722])
 

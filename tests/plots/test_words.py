@@ -85,7 +85,7 @@ def test_verdicts_are_paired_by_seed_where_the_federation_is_the_same():
 
 
 def describe_best(*rows):
-    """The sentence about these (name, accuracies) in the same setting; "Local" is only a bound."""
+    """Describe these (name, accuracies) in the same setting; "Local" is only a bound."""
     series = []
     for name, accuracies in rows:
         accuracies = dict(enumerate(accuracies))
@@ -140,7 +140,7 @@ def test_communication_compares_the_cheapest_with_the_most_expensive():
 
 
 def measure_neighbour_accuracy_by_hand(x, y, k):
-    """The share of points whose k nearest neighbours vote for their class; nearer neighbours break a tie."""
+    """Measure the share of points whose k nearest neighbours vote for their class; nearer neighbours break a tie."""
     right = 0
     for i in range(len(x)):
         squared_distances = ((x - x[i]) ** 2).sum(1)
