@@ -1,13 +1,13 @@
 """Pictures: each function makes a `Picture` (figure, alt text, sentence, table) from plain data,
 without widgets or pyplot.
 
-draw_partition          who holds what (`PartitionPicture` redraws in place)
-draw_accuracy_bars_and_curves   bars over seeds, and the curve
-draw_bytes_by_phase_and_accuracy      bytes by phase, accuracy against bytes
+draw_partition                     who holds what (`PartitionPicture` redraws in place)
+draw_accuracy_bars_and_curves      bars over seeds, and the curve
+draw_bytes_by_phase_and_accuracy   bytes by phase, accuracy against bytes
 draw_class_and_client_accuracies   accuracy by class and by client
-draw_reliability_diagrams        reliability diagrams, and the calibration error
-draw_feature_maps       PCA or t-SNE maps with a neighbour score
-draw_wall_times              wall time of methods
+draw_reliability_diagrams          reliability diagrams, and the calibration error
+draw_feature_maps                  PCA or t-SNE maps with a neighbour score
+draw_wall_times                    wall time of methods
 
 Every drawing begins with `drawing` and `dress`, and ends with `describe_picture`. Several also use
 `write_axes_title`, `add_legend`, and the functions that put numbers into words.

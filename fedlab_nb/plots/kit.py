@@ -1,14 +1,14 @@
 """The building blocks of pictures: functions that take numbers and labels, and draw them into axes.
 
-AccuracyBars(ax, rows).update(rows)        one bar per `MethodResults`: mean, 95 % band, one dot per seed
+AccuracyBars(ax, rows).update(rows)                                      one bar per `MethodResults`
 draw_lines_with_bands_and_make_labels(ax, {label: {x: {seed: share}}})   means over a number, with 95 % bands
-draw_accuracy_against_bytes_points(ax, rows)   a named point for each `MethodResults`
-draw_stacked_bars_and_get_ends(ax, {label: {part: size}}, …)   bars of parts, such as bytes
-draw_heat_map(ax, values)                  a table in colours
-draw_client_class_heat_map(ax, values, …)  the same for a table of clients and classes
-draw_image_rows(ax, [(label, images), …])  rows of small images
-describe_picture(figure, title, setting, sentence, table)   the `Picture`, with its alt text
-make_blank_picture(text, setting=…)        a picture whose text says what to do to get one
+draw_accuracy_against_bytes_points(ax, rows)                             a named point for each `MethodResults`
+draw_stacked_bars_and_get_ends(ax, {label: {part: size}}, …)             bars of parts, such as bytes
+draw_heat_map(ax, values)                                                a table in colours
+draw_client_class_heat_map(ax, values, …)                                the same for a table of clients and classes
+draw_image_rows(ax, [(label, images), …])                                rows of small images
+describe_picture(figure, title, setting, sentence, table)                the `Picture`, with its alt text
+make_blank_picture(text, setting=…)                                      a picture whose text says what to do to get one
 """
 
 import itertools

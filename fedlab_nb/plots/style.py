@@ -8,18 +8,18 @@ second one for a dark page.
 Functions for axes are at the end: scales, ticks, rows of bars, marks, lines of seeds and their
 names.
 
-set_percent_axis(ax, "y", 1.03, ticks=FIFTHS)    shares as percents
-set_log_axis(ax, "x", ticks=alphas)              a logarithmic axis, as of α
-limit_tick_count(ax, "x", 8, is_whole=True)      a few ticks, as of rounds or counts
+set_percent_axis(ax, "y", 1.03, ticks=FIFTHS)                shares as percents
+set_log_axis(ax, "x", ticks=alphas)                          a logarithmic axis, as of α
+limit_tick_count(ax, "x", 8, only_whole_numbers=True)        a few ticks, as of rounds or counts
 set_y_axis_of_named_rows(ax, names)                          horizontal bars with names, the first at the top
-set_client_x_ticks(ax, M)                          a table's columns of clients
-set_class_ticks(ax, names)                       a table's columns or rows of classes
-set_client_x_ticks_and_label(ax, M, setting)                  ticks A, B, C, 'D✦', …, and a label with D's name
-highlight_row_or_column(ax, client, M)           the column of the selected client; with "y" a row
-draw_level_line(ax, chance, "guessing")          a thin line at a level
+set_client_x_ticks(ax, M)                                    a table's columns of clients
+set_class_ticks(ax, names)                                   a table's columns or rows of classes
+set_client_x_ticks_and_label(ax, M, setting)                 ticks A, B, C, 'D✦', …, and a label with D's name
+highlight_row_or_column(ax, client, M)                       the column of the selected client; with "y" a row
+draw_level_line(ax, chance, "guessing")                      a thin line at a level
 draw_seed_lines_and_get_mean(ax, {seed: [(x, y)]}, colour)   a thin line for each seed, a bold one for the mean
-draw_end_labels(ax, [(y, text, colour)])         the name of each line at its right end
-darken_colour_until_readable(SECOND)             a tone of the colour in which letters can be read
+draw_end_labels(ax, [(y, text, colour)])                     the name of each line at its right end
+darken_colour_until_readable(SECOND)                         a tone of the colour in which letters can be read
 """
 
 from __future__ import annotations

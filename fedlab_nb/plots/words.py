@@ -2,11 +2,11 @@
 
 format_percent(0.834)               '83 %'
 format_percent_band, format_difference_in_points, choose_words_by_significance: bands and differences
-make_setting_caption(settings, "seed 0")  'digits, α = 0.1, 10 clients, seed 0', with the names of its clients
-format_client_for_title(3, setting) 'client D ✦ sixes', 'client D (north)' with a file's own names, or 'client D'
-format_client_for_list(3, setting)  'D ✦ sixes', 'D (north)', or 'D'
-format_client_for_row(3, setting)   'D ✦ sixes', 'D (north)', or 'client D'
-format_client_for_sentence(3, setting) 'D (north)', or 'D'
+make_setting_caption(settings, "seed 0")   'digits, α = 0.1, 10 clients, seed 0', with the names of its clients
+format_client_for_title(3, setting)        'client D ✦ sixes', 'client D (north)' with a file's own names, or 'client D'
+format_client_for_list(3, setting)         'D ✦ sixes', 'D (north)', or 'D'
+format_client_for_row(3, setting)          'D ✦ sixes', 'D (north)', or 'client D'
+format_client_for_sentence(3, setting)     'D (north)', or 'D'
 make_sentence_of_client_names(setting)     ' Marked with ✦: D sixes, …' or ' Clients: A east, …', for an alt text
 
 Clients are numbers in the code and letters on the screen: in a picture with clients and classes

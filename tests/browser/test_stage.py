@@ -389,7 +389,7 @@ def send_result_with_named_classes(page, classes):
 
 
 def make_telling_classes(page, image):
-    """Make the classes that everybody predicts: on this image alone offices A and B and FENS are right, and no mean is."""
+    """Make the classes that all predict: on this image alone offices A and B and FENS are right, and no mean is."""
     truth = page.evaluate("data.test.labels")
     wrong = [(label + 1) % 10 for label in truth]
     right_once = [*wrong[:image], truth[image], *wrong[image + 1 :]]

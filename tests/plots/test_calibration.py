@@ -9,7 +9,7 @@ from fedlab_nb.training.calibration import BINS, Calibration
 
 
 def make_calibration(confidence, right, count=20, bin_index=12, nll=1.0):
-    """Make the calibration of a method that says `confidence` in all its answers, and is right in a share `right` of them."""
+    """Make a calibration: all answers have this confidence, and a share `right` of them is right."""
     counts = [0] * BINS
     counts[bin_index] = count
     right_counts = [0] * BINS
