@@ -249,7 +249,10 @@ class MethodChooser:
 
 
 class PoisonControls:
-    """How many clients are poisoned, and how. `value` is the setting `poison`: "none", "labels:2", "scaled:1:10"."""
+    """How many clients are poisoned, and how.
+
+    `poison_setting` is the setting `poison`: "none", "labels:2", "scaled:1:10".
+    """
 
     def __init__(self) -> None:
         self.kind = make_widget(

@@ -632,7 +632,7 @@ def load_dataset_and_deal_federation(
 
 
 def make_partition_previews_html(federation_arguments: FederationArguments) -> str:
-    """Make small pictures of a partition with the values PREVIEWED of α, as HTML."""
+    """Make small pictures of the partition with each α of PREVIEWED, as HTML."""
     options = dict(federation_arguments)
     data = add_public_part(load(options.pop("dataset")), options.pop("public"))
     pictures = []

@@ -1,5 +1,5 @@
-"""What a panel gives away: a folder with runs.csv, runs.json, reproduce.py, each picture as PNG and SVG; and the Python
-lines.
+"""The export of a panel: a folder with runs.csv, runs.json, reproduce.py and each picture as PNG and SVG; and the
+Python lines.
 """
 
 import json

@@ -32,8 +32,11 @@ NAMES = 110  # pixels for the name of a column
 
 
 class FileCard:
-    """`widget` shows a data set that comes from a file. `on_choice(column, choice)` is called when a person chooses
-    from a column's menu; `choose` then gives the path that means it."""
+    """`widget` shows a data set that comes from a file.
+
+    `on_choice(column, choice)` is called when a person chooses from a column's menu. Then
+    `make_path_with_choice_or_reset_menu` makes the path that has this choice as an option.
+    """
 
     def __init__(self) -> None:
         self.on_choice: Callable[[str, str], None] = lambda column, choice: None

@@ -32,11 +32,11 @@ MAX_SAMPLES = 24  # shown of a client and class
 
 
 class PartitionEditor:
-    """The row of buttons: what to do with the client that is looked at, and how to undo it.
+    """The row of buttons: what to do with the selected client, and how to undo it.
 
-    handler_pause: held while the editor itself chooses a client
-    on_change(): called when the setting `moves` has changed, and the data are to be dealt out anew
-    warn(text): shows a person why nothing happens
+    handler_pause: on while the editor itself selects a client
+    on_change(): called when the setting `moves` has changed, so that the partition has to be made again
+    show_warning(text): shows a person why nothing happens
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class PartitionEditor:
 
     @property
     def edits(self) -> Edits:
-        """What was changed by hand."""
+        """The changes by hand."""
         return Edits.parse(self._controls.hidden_settings.get("moves", ""))
 
     # ------------------------------------------------------------------------------------------ changes
@@ -164,8 +164,9 @@ class PartitionEditor:
 
     # ------------------------------------------------------------------------------------ what is shown
     def update_buttons_and_samples(self, state: PanelState) -> None:
-        """Fit the buttons to the client and class that are looked at; hidden until a client is selected or something
-        was changed.
+        """Fit the buttons and samples to the selected client and class.
+
+        The buttons are hidden until a client is selected or something was changed.
         """
         self.state = state
         federation = state.federation
@@ -203,7 +204,7 @@ class PartitionEditor:
         self.name.value = self.edits.client_names.get(client_id, "")
 
     def _show_selected_samples(self, state: PanelState) -> None:
-        """Show the samples at once where others are looked at; while a slider moves, once it rests."""
+        """Show the samples of the selection: at once if it is a new one; while a slider moves, once it rests."""
         place = (state.client, state.class_index)
         shown = (*place, state.federation)
         if self._shown_samples == shown:

@@ -67,7 +67,7 @@ class MeanBytesUpAndDown(NamedTuple):
 class MethodRun:
     """One method in one run.
 
-    run: the number of the run
+    run: the number of the run, from 1 on
     settings: what `study.job` was called with, `seeds` included
     epochs: local epochs of the run
     classes: names of the classes

@@ -52,7 +52,7 @@ class RowWidgets:
 class RunsPanel:
     """Classes for the browser: fl-drawer, fl-runs with fl-row (checkbox: pin), fl-code, fl-export.
 
-    on_pin(row_key, is_pinned): called when a row was pinned or let go
+    on_pin(row_key, is_pinned): called when a row was pinned or unpinned
     """
 
     def __init__(
