@@ -30,7 +30,7 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.base import shorten_title
 from fedlab_nb.plots.journey import (
     FLIGHTS,
-    StoredFlight,
+    SettingsAndMessagesOfRun,
     get_stored_journey_path,
     read_stored_flights_by_method,
 )
@@ -41,7 +41,7 @@ ONE_SHOT = {"dataset": "digits", "clients": 10, "alpha": 0.1, "seed": 0}
 SAMPLES = "images"
 
 
-def make_stored_flight(method: str) -> StoredFlight | None:
+def make_stored_flight(method: str) -> SettingsAndMessagesOfRun | None:
     """Run a method as its lab does, and describe what has travelled; None if nothing was sent."""
     settings = {**ONE_SHOT, **find_lab_spec(method).settings}
     settings.pop("seeds", None)
@@ -59,7 +59,7 @@ def make_stored_flight(method: str) -> StoredFlight | None:
     return {"settings": own_settings, "colours": colours, "flight": flight}
 
 
-def draw_stills(flights: dict[str, StoredFlight]) -> dict[str, str]:
+def draw_stills(flights: dict[str, SettingsAndMessagesOfRun]) -> dict[str, str]:
     """Draw the SVG of each method's flight with the stage's modules, in Node.js."""
     node = shutil.which("node")
     if node is None:
@@ -82,7 +82,7 @@ def draw_stills(flights: dict[str, StoredFlight]) -> dict[str, str]:
     return dict(zip(flights, json.loads(process.stdout), strict=True))
 
 
-def list_stale_stills(flights: dict[str, StoredFlight]) -> list[str]:
+def list_stale_stills(flights: dict[str, SettingsAndMessagesOfRun]) -> list[str]:
     """The names of the files that are not what would be drawn."""
     stale = []
     for method, svg in draw_stills(flights).items():
@@ -92,7 +92,7 @@ def list_stale_stills(flights: dict[str, StoredFlight]) -> list[str]:
     return stale
 
 
-def write_stills(flights: dict[str, StoredFlight]) -> None:
+def write_stills(flights: dict[str, SettingsAndMessagesOfRun]) -> None:
     """Write what has travelled, and the picture of it."""
     lines = []
     for method, stored in flights.items():

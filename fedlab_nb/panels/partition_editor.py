@@ -66,7 +66,9 @@ class PartitionEditor:
         self.to = make_widget(
             widgets.Dropdown, "fl-bare", label="Give to", help="Who gets them", width=90
         )
-        self.empty = make_button("Empty", "All but one go to nobody", self._empty_selected_client)
+        self.empty = make_button(
+            "Empty", "All but one go to nobody", self._empty_selected_client_but_one_sample
+        )
         self.double = make_button(
             "Double", "One more client with the same samples", self._double_selected_client
         )
@@ -119,7 +121,7 @@ class PartitionEditor:
     def _move_selected_samples(self) -> None:
         self.move_samples(self.state.client, self.state.class_index, self.to.value)
 
-    def _empty_selected_client(self) -> None:
+    def _empty_selected_client_but_one_sample(self) -> None:
         self.move_samples(self.state.client, None, None)
 
     def _double_selected_client(self) -> None:

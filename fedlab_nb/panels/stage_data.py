@@ -538,7 +538,9 @@ class ModelsOfLastRun:
         self.models: dict[str, Any] = {}
         self.clients: Any = None
         for method, outcome in outcomes.items():
-            if getattr(outcome, "_model", None) is None and not can_remake_model_quickly(outcome):
+            if getattr(outcome, "_model", None) is None and not can_remake_model_within_a_second(
+                outcome
+            ):
                 continue
             model = outcome.model
             self.models[method] = model
@@ -588,7 +590,7 @@ class ModelsOfLastRun:
         return explain_answer_as_client_sum(self.models[answer_name], sample)
 
 
-def can_remake_model_quickly(outcome: Outcome) -> bool:
+def can_remake_model_within_a_second(outcome: Outcome) -> bool:
     """Whether a model that was not kept can be made again while somebody waits."""
     return getattr(outcome, "seconds_total", LIVE_SECONDS) < LIVE_SECONDS and hasattr(
         outcome, "model"

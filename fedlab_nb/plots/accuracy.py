@@ -145,11 +145,11 @@ def draw_training_curves(
 
 
 def draw_fused_curves_and_make_label(
-    ax: Axes, method_results: MethodResults, points_by_seed: Mapping[int, XYPoints]
+    ax: Axes, method_results: MethodResults, progress_and_accuracy_by_seed: Mapping[int, XYPoints]
 ) -> EndLabel:
     """Draw one method's curves from its first global model on, and return the label of their right end.
 
-    points_by_seed: {seed: (progress 0–1, accuracy 0–1) of each point}
+    progress_and_accuracy_by_seed: {seed: (progress 0–1, accuracy 0–1) of each point}
     """
     style = {
         "alpha": 0.5 if method_results.pinned else 1,
@@ -160,15 +160,15 @@ def draw_fused_curves_and_make_label(
     }
     _, y = draw_seed_lines_and_get_mean(
         ax,
-        points_by_seed,
+        progress_and_accuracy_by_seed,
         method_results.look.colour,
         method_results.look.marker,
         clip_on=False,
         **style,
     )
     remark = "one seed"
-    if len(points_by_seed) > 1:
-        remark = f"mean of {format_count_and_noun(len(points_by_seed), 'seed')}; thin: each of them"
+    if len(progress_and_accuracy_by_seed) > 1:
+        remark = f"mean of {format_count_and_noun(len(progress_and_accuracy_by_seed), 'seed')}; thin: each of them"
     text = f"{method_results.name}\n{format_percent(y[-1])} so far ({remark})"
     attach_hover_text(ax.lines[-1], text, method=method_results.highlight_key)
     return EndLabel(

@@ -26,7 +26,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 COLUMNS = "phase | direction | messages | bytes"
 
 
-class StoredFlight(TypedDict):
+class SettingsAndMessagesOfRun(TypedDict):
     """The messages of one run.
 
     settings: of the run, as `fl.run` takes them
@@ -61,7 +61,7 @@ def journey(*methods: str) -> Picture:
 
 
 @functools.cache
-def read_stored_flights_by_method() -> Mapping[str, StoredFlight]:
+def read_stored_flights_by_method() -> Mapping[str, SettingsAndMessagesOfRun]:
     """Read the flights of the stored runs: {method: flight}."""
     return json.loads(FLIGHTS.read_text(encoding="utf-8"))
 

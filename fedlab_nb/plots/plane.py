@@ -117,7 +117,7 @@ def find_stacked_decision_regions(scores: GridScores, half_width_of_plane: float
     return areas
 
 
-class SquareLayout(NamedTuple):
+class SideAndLowerLeftCorners(NamedTuple):
     """The side of squares in inches, and their lower left corners (x, y)."""
 
     side: float
@@ -126,7 +126,7 @@ class SquareLayout(NamedTuple):
 
 def place_squares_in_frame(
     square_count: int, width_inches: float, height_inches: float
-) -> SquareLayout:
+) -> SideAndLowerLeftCorners:
     """Find the places of `square_count` squares in a frame of this size, as large as possible."""
     side_by_columns = {}
     for columns in range(1, square_count + 1):
@@ -144,7 +144,7 @@ def place_squares_in_frame(
         x = MARGIN + column * (side + GAP)
         y = top - row * (side + TITLE + FOOT)
         corners.append((x, y))
-    return SquareLayout(side, corners)
+    return SideAndLowerLeftCorners(side, corners)
 
 
 def compute_square_side_inches(column_count: int, width_inches: float) -> float:

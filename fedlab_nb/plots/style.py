@@ -829,12 +829,12 @@ class LinePoints(NamedTuple):
     y: list[float]
 
 
-def average_seed_lines_over_common_range(points_by_seed: Mapping[int, XYPoints]) -> LinePoints:
+def average_seed_lines_over_common_range(xy_points_by_seed: Mapping[int, XYPoints]) -> LinePoints:
     """Average the lines `{seed: [(x, y), …]}` over the range of x that all seeds have. Lines are
     straight between their points.
     """
     lines = []
-    for points in points_by_seed.values():
+    for points in xy_points_by_seed.values():
         if points:
             lines.append(LinePoints([x for x, _ in points], [y for _, y in points]))
     if not lines:
@@ -851,7 +851,7 @@ def average_seed_lines_over_common_range(points_by_seed: Mapping[int, XYPoints])
 
 def draw_seed_lines_and_get_mean(
     ax: Axes,
-    points_by_seed: Mapping[int, XYPoints],
+    xy_points_by_seed: Mapping[int, XYPoints],
     colour: str,
     marker: str = "",
     *,
@@ -863,13 +863,13 @@ def draw_seed_lines_and_get_mean(
 
     mean_style: of the mean's line, as for `Axes.plot`
     """
-    if len(points_by_seed) > 1:
-        for points in points_by_seed.values():
+    if len(xy_points_by_seed) > 1:
+        for points in xy_points_by_seed.values():
             if points:
                 x = [x for x, _ in points]
                 y = [y for _, y in points]
                 ax.plot(x, y, color=colour, lw=0.9, alpha=0.35)
-    mean = average_seed_lines_over_common_range(points_by_seed)
+    mean = average_seed_lines_over_common_range(xy_points_by_seed)
     mean_style = {"color": colour, "marker": marker or None, "lw": 2.2, "ms": 4.5, **mean_style}
     ax.plot(mean.x, mean.y, label=label or None, **mean_style)
     return mean
@@ -924,14 +924,14 @@ def draw_end_labels(
     labels: Sequence[EndLabel],
     *,
     font_size: float = 9.5,
-    min_gap: float = 0.052,
+    min_gap_in_axes_heights: float = 0.052,
     **style: Any,
 ) -> None:
     """Write each line's name at its right end, beside the axes, so that no two names overlap.
 
     Call it after the limits of the axes are set.
 
-    min_gap: between two names, as a share of the axes' height; it is larger if the letters need
+    min_gap_in_axes_heights: between two names, as a share of the axes' height; it is larger if the letters need
     more
     """
     low, high = ax.get_ylim()
@@ -942,7 +942,7 @@ def draw_end_labels(
     inches = ax.figure.get_size_inches()[1] * ax.get_position().height
     # In a low picture the letters need a larger share of the height.
     label_height = most_lines * font_size * LINE_SPACING / 72 / inches
-    gap = max(min_gap, label_height) * (high - low)
+    gap = max(min_gap_in_axes_heights, label_height) * (high - low)
     places = spread_label_positions([y for y, _, _ in labels], gap, high, low)
     style = {"va": "center", "clip_on": False, "gid": "outside", **style}
     style.setdefault("transform", ax.get_yaxis_transform())

@@ -70,7 +70,7 @@ def test_names_at_line_ends_keep_their_order_and_distance(ax):
     style.draw_end_labels(
         ax,
         [(0.5, "a", "red"), (0.51, "b", "blue"), (0.0, "c", "green"), (0.01, "d", "black")],
-        min_gap=0.1,
+        min_gap_in_axes_heights=0.1,
     )
     heights = {text.get_text(): text.get_position()[1] for text in ax.texts}
     order = sorted(heights, key=heights.get)

@@ -199,7 +199,7 @@ def draw_traffic(
         draw_level_line(ax, accuracy_goal, format_percent(accuracy_goal), is_text_left=True)
         set_percent_axis(ax, highest_share=1.02)
         set_log_axis(ax, format_value=format_large_number)
-        draw_end_labels(ax, labels, min_gap=0.1)
+        draw_end_labels(ax, labels, min_gap_in_axes_heights=0.1)
     rows = []
     descriptions = []
     for name, by_seed in runs_by_method.items():

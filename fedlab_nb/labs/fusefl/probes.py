@@ -476,7 +476,7 @@ def draw_probe_curves(
             set_percent_axis(ax, highest_share=1.01, lowest_share=max(0, ax.get_ylim()[0] - 0.02))
         limit_tick_count(ax, "x", min(len(layers), 13), only_whole_numbers=True)
         labels = [(y, name.replace(", ", ",\n"), colour) for y, name, colour in ends_of_lines]
-        draw_end_labels(ax, labels, min_gap=0.1)
+        draw_end_labels(ax, labels, min_gap_in_axes_heights=0.1)
 
     values: dict[str, dict[int, float]] = {}
     for name, curve in curves.items():
