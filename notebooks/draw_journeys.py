@@ -30,8 +30,8 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.base import shorten_method_title
 from fedlab_nb.plots.journey import (
     FLIGHTS,
-    StoredFlight,
-    get_stored_picture_path,
+    SettingsAndMessagesOfRun,
+    get_stored_journey_path,
     read_stored_flights_by_method,
 )
 from fedlab_nb.plots.style import list_class_colours
@@ -41,7 +41,7 @@ ONE_SHOT = {"dataset": "digits", "clients": 10, "alpha": 0.1, "seed": 0}
 SAMPLES = "images"
 
 
-def make_stored_flight(method: str) -> StoredFlight | None:
+def make_stored_flight(method: str) -> SettingsAndMessagesOfRun | None:
     """Run a method as its lab does, and describe what has travelled; None if nothing was sent."""
     settings = {**ONE_SHOT, **find_lab_spec(method).settings}
     settings.pop("seeds", None)
@@ -59,7 +59,7 @@ def make_stored_flight(method: str) -> StoredFlight | None:
     return {"settings": own_settings, "colours": colours, "flight": flight}
 
 
-def draw_stills(flights: dict[str, StoredFlight]) -> dict[str, str]:
+def draw_stills(flights: dict[str, SettingsAndMessagesOfRun]) -> dict[str, str]:
     """Draw the SVG of each method's flight with the stage's modules, in Node.js."""
     node = shutil.which("node")
     if node is None:
@@ -82,24 +82,24 @@ def draw_stills(flights: dict[str, StoredFlight]) -> dict[str, str]:
     return dict(zip(flights, json.loads(process.stdout), strict=True))
 
 
-def list_stale_stills(flights: dict[str, StoredFlight]) -> list[str]:
+def list_stale_stills(flights: dict[str, SettingsAndMessagesOfRun]) -> list[str]:
     """The names of the files that are not what would be drawn."""
     stale = []
     for method, svg in draw_stills(flights).items():
-        path = get_stored_picture_path(method)
+        path = get_stored_journey_path(method)
         if not path.is_file() or path.read_text(encoding="utf-8") != svg:
             stale.append(path.name)
     return stale
 
 
-def write_stills(flights: dict[str, StoredFlight]) -> None:
+def write_stills(flights: dict[str, SettingsAndMessagesOfRun]) -> None:
     """Write what has travelled, and the picture of it."""
     lines = []
     for method, stored in flights.items():
         lines.append(f"{json.dumps(method)}: {json.dumps(stored, ensure_ascii=False)}")
     write_file(FLIGHTS, "{\n" + ",\n".join(lines) + "\n}\n", force=True)
     for method, svg in draw_stills(flights).items():
-        write_file(get_stored_picture_path(method), svg, force=True)
+        write_file(get_stored_journey_path(method), svg, force=True)
 
 
 def main(arguments: list[str] | None = None) -> int:

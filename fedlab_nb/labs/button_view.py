@@ -6,8 +6,8 @@ from functools import cache
 from statistics import mean
 from typing import Any, ClassVar, NamedTuple
 
-from ..panels import LabView, PanelState, PlannedRuns
-from ..plots import Picture, Series, make_blank_picture
+from ..panels import LabView, MethodAndArgumentsByName, PanelState
+from ..plots import MethodResults, Picture, make_blank_picture
 from ..plots.words import SettingCaption, make_setting_caption
 from ..studies.outcome import Outcome
 from ..studies.stored_rows import FOLDER, StoredRow, read_stored_rows
@@ -118,7 +118,7 @@ class ButtonView(LabView):
         return present_runs != drop_settings_without_effect(state.worked_runs)
 
 
-def drop_settings_without_effect(planned: PlannedRuns) -> list[PlannedRun]:
+def drop_settings_without_effect(planned: MethodAndArgumentsByName) -> list[PlannedRun]:
     """List the planned runs without the settings that change no result."""
     runs = []
     for name, (method, arguments) in planned.items():
@@ -150,10 +150,10 @@ def get_accuracies_by_seed(outcomes_by_seed: Mapping[int, Outcome]) -> dict[int,
 
 def make_series_of_outcomes(
     label: str, outcomes_by_seed: Mapping[int, Outcome], method: str = ""
-) -> Series:
+) -> MethodResults:
     """Make a row of a picture: test accuracies, and as `up` the mean bytes that one client sends."""
     bytes_per_client = []
     for outcome in outcomes_by_seed.values():
         bytes_per_client.append(outcome.bytes_up / len(outcome.label_counts))
     accuracies = get_accuracies_by_seed(outcomes_by_seed)
-    return Series(label, method=method, accuracies=accuracies, up=mean(bytes_per_client))
+    return MethodResults(label, method=method, accuracies=accuracies, up=mean(bytes_per_client))

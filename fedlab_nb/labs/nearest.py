@@ -28,9 +28,9 @@ from ..plots.style import (
     SECOND,
     darken_colour_until_readable,
     draw_level_line,
-    get_default_figure_size,
+    get_default_figure_size_inches,
     is_frame_narrow,
-    set_row_axis,
+    set_y_axis_of_named_rows,
 )
 from ..plots.words import SettingCaption, shorten_labels
 from ..studies.outcome import Outcome
@@ -213,7 +213,7 @@ def draw_sent_and_nearest_images(
             dress(ax, title="How near", x="distance per pixel (line: own to own)", grid="x")
             ax.barh(range(len(rows)), nearest_images.distance[rows], 0.5, color=ACCENT)
             draw_level_line(ax, nearest_images.typical, axis="x")
-            set_row_axis(ax, columns, min_rows=3)
+            set_y_axis_of_named_rows(ax, columns, min_rows=3)
     return describe_picture(
         figure,
         f"{title}, above the nearest of its own: {format_count_and_noun(len(rows), 'pair')} of images",
@@ -256,7 +256,7 @@ def choose_subplot_arguments(pair_count: int) -> dict[str, Any]:
     """
     if pair_count <= FEW_PAIRS:
         return {"rows": 1, "columns": 2, "squeeze": False, "width_ratios": [pair_count, 2]}
-    width, height = get_default_figure_size()
+    width, height = get_default_figure_size_inches()
     has_low_tiles = PAIR_HEIGHT * width < MIN_HEIGHT * height * pair_count
     has_high_bars = BARS_HEIGHT * height > MIN_BAR_HEIGHT * pair_count
     if has_low_tiles and has_high_bars and not is_frame_narrow():

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from ..plots import Picture, describe_picture, drawing, dress, format_percent, write_axes_title
 from ..plots.kit import (
     draw_heat_map,
-    exempt_from_dark_theme,
+    keep_image_colours_on_dark_page,
     make_number_format_without_zero,
     render_tile_pixels,
 )
@@ -178,7 +178,7 @@ def draw_sample_image(figure: Figure, sample: SampleOutputs, layout: PartsLayout
     ax.imshow(tile, cmap="gray_r")
     has_colours = tile.ndim == 3 and len(sample.x) == 3
     if has_colours:  # only grey images, which are ink on paper, are inverted on a dark page
-        exempt_from_dark_theme(ax)
+        keep_image_colours_on_dark_page(ax)
     ax.set_axis_off()
     text = sample.name.replace(" sample ", "\nsample ")
     if sample.truth is not None:
@@ -196,7 +196,7 @@ def draw_client_outputs(ax: Axes, sample: SampleOutputs, title: str) -> None:
     draw_heat_map(
         ax,
         values,
-        is_signed=True,
+        is_symmetric_around_zero=True,
         format_cell=make_number_format_without_zero("{:.0f}")
         if sample.has_room_for_numbers
         else None,

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..methods import METHODS
-from ..panels import JobSteps, PanelState, PlannedRuns
+from ..panels import MethodAndArgumentsByName, PanelState, ProgressThenResult
 from ..plots import format_percent, join_with_and
 from ..plots.array_types import CountPerClass
 from ..plots.words import SettingCaption, format_client_for_sentence, make_setting_caption
@@ -80,7 +80,7 @@ def run_method_on_all_seeds(
     run_label: str = "",
     part_index: int = 0,
     part_count: int = 1,
-) -> JobSteps[OutcomesBySeed]:
+) -> ProgressThenResult[OutcomesBySeed]:
     """Run `method` on all seeds, and return {seed: Outcome}. A run that fails raises its error.
 
     settings:   as for `study.job`; knobs of other methods are left out
@@ -111,7 +111,7 @@ def rerun_with_method(
     method: str,
     changed_settings: SettingsByName | None = None,
     run_label: str = "",
-) -> JobSteps[Outcome]:
+) -> ProgressThenResult[Outcome]:
     """Run `method` with the settings and the seed of `outcome`, except for `changed_settings`.
 
     Returns its outcome.
@@ -121,7 +121,7 @@ def rerun_with_method(
     return outcomes[outcome.settings.seed]
 
 
-def get_or_run_ensemble(state: PanelState) -> JobSteps[Outcome]:
+def get_or_run_ensemble(state: PanelState) -> ProgressThenResult[Outcome]:
     """Return the outcome of the plain ensemble of the run's clients, which is run unless it was run
     already.
     """
@@ -136,7 +136,7 @@ def plan_runs(
     method: str,
     settings: SettingsByName,
     changed_settings_by_name: Mapping[Any, SettingsByName],
-) -> PlannedRuns:
+) -> MethodAndArgumentsByName:
     """Plan the runs of `method` that a view's button makes.
 
     changed_settings_by_name: for each run, the settings in which it differs from `settings`
@@ -147,7 +147,7 @@ def plan_runs(
     return planned
 
 
-def run_planned_runs(planned: PlannedRuns) -> JobSteps[OutcomesByRun]:
+def run_planned_runs(planned: MethodAndArgumentsByName) -> ProgressThenResult[OutcomesByRun]:
     """Make the `planned` runs, one after the other; returns {name: {seed: Outcome}}."""
     outcomes: dict[Any, dict[int, Any]] = {}
     for part, (name, (method, settings)) in enumerate(planned.items()):

@@ -10,13 +10,13 @@ from typing import Any
 from .figures import COMPARE, PLAYGROUND
 from .lab_view import (
     Extra,
-    JobSteps,
     LabSpec,
     LabView,
+    MethodAndArgumentsByName,
     PanelState,
-    PlannedRuns,
-    SilentSteps,
-    make_caption_with_seeds,
+    PausesThenResult,
+    ProgressThenResult,
+    make_caption_of_settings_and_seeds,
 )
 from .link import parse_settings_of_link
 from .panel import Panel

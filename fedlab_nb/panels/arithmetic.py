@@ -47,8 +47,8 @@ WEIGHTED = "Each client counts as much as it has samples."
 ValueUnit = Literal["logits", "probabilities"]
 
 
-class SumMessage(TypedDict):
-    """An `AnswerSum` as plain values, for JSON."""
+class ClientSumMessage(TypedDict):
+    """An `AnswerAsClientSum` as plain values, for JSON."""
 
     clients: list[int]
     values: list[list[float]]
@@ -60,7 +60,7 @@ class SumMessage(TypedDict):
 
 
 @dataclass(frozen=True)
-class AnswerSum:
+class AnswerAsClientSum:
     """An answer on one sample as Σ_k weights[k] values[k], class by class.
 
     clients: the numbers of the clients `[M]`
@@ -80,7 +80,7 @@ class AnswerSum:
     about: str
     own: int | None = None
 
-    def to_message(self) -> SumMessage:
+    def to_message(self) -> ClientSumMessage:
         """Make a dict of plain values, for JSON."""
         return {
             "clients": self.clients,
@@ -100,54 +100,64 @@ def has_sum_explanation(model: GlobalModel) -> bool:
     if isinstance(model, FensStudent):
         return has_sum_explanation(model.teacher)
     if isinstance(model, FensModel):
-        return isinstance(unwrap_probability_rule(model.rule), (WeightedSum, MixtureOfExperts))
+        return isinstance(
+            unwrap_if_probability_aggregator(model.rule), (WeightedSum, MixtureOfExperts)
+        )
     return isinstance(model, (LargeModel, BoostedModel, WeightedEnsemble))
 
 
-def explain_answer_as_sum(model: GlobalModel, sample: OneSample) -> AnswerSum | None:
+def explain_answer_as_client_sum(model: GlobalModel, sample: OneSample) -> AnswerAsClientSum | None:
     """Explain a model's answer to one prepared sample `x [1, …]` as a sum; None if it is not a sum."""
     if not has_sum_explanation(model):
         return None
     if isinstance(model, RuledEnsemble):
-        return explain_ensemble(model, sample)
+        return explain_ensemble_answer(model, sample)
     if isinstance(model, FensStudent):
-        return add_network_answer_to_sum(explain_fens(model.teacher, sample), model, sample)
+        return record_class_predicted_by_trained_network(
+            explain_fens_answer(model.teacher, sample), model, sample
+        )
     if isinstance(model, FensModel):
-        return explain_fens(model, sample)
+        return explain_fens_answer(model, sample)
     if isinstance(model, LargeModel):
-        return add_network_answer_to_sum(explain_consensus(model, sample), model, sample)
+        return record_class_predicted_by_trained_network(
+            explain_fedet_consensus(model, sample), model, sample
+        )
     if isinstance(model, BoostedModel):
-        return add_network_answer_to_sum(
+        return record_class_predicted_by_trained_network(
             explain_weighted_vote(model.ensemble, sample), model, sample
         )
     return explain_weighted_vote(model, sample)
 
 
-def explain_mean_of_client_logits(clients: ClientModels, sample: OneSample) -> AnswerSum:
+def explain_mean_of_client_logits(clients: ClientModels, sample: OneSample) -> AnswerAsClientSum:
     """Explain the mean of the clients' logits, which every run of the ensemble reports as well."""
     logits = clients.logits(sample)
-    return make_answer_sum(logits[:, 0], 1 / len(logits), logits.mean(0)[0], LOGITS, MEAN_SUM)
+    return make_answer_as_client_sum(
+        logits[:, 0], 1 / len(logits), logits.mean(0)[0], LOGITS, MEAN_SUM
+    )
 
 
-def explain_ensemble(model: RuledEnsemble, sample: OneSample) -> AnswerSum:
+def explain_ensemble_answer(model: RuledEnsemble, sample: OneSample) -> AnswerAsClientSum:
+    """Explain an ensemble's answer, a mean or a weighted sum of the clients' logits or probabilities."""
     values = model.client_logits(sample)[:, 0]
     scores = model.logits(sample)[0]
     if model.rule == PROBABILITIES:
-        return make_answer_sum(
+        return make_answer_as_client_sum(
             values.softmax(-1), 1 / len(values), scores.exp(), PROBABILITIES, MEAN_SUM
         )
     if model.rule == LOGITS:
-        return make_answer_sum(values, 1 / len(values), scores, LOGITS, MEAN_SUM)
+        return make_answer_as_client_sum(values, 1 / len(values), scores, LOGITS, MEAN_SUM)
     weights = model.weights if model.weights.dim() == 2 else model.weights[:, None]
-    return make_answer_sum(values, weights, scores, LOGITS, WEIGHTED)
+    return make_answer_as_client_sum(values, weights, scores, LOGITS, WEIGHTED)
 
 
-def unwrap_probability_rule(rule: Aggregator) -> Aggregator:
+def unwrap_if_probability_aggregator(rule: Aggregator) -> Aggregator:
     """Return the rule that a `ProbabilityAggregator` wraps; any other rule as it is."""
     return rule.rule if isinstance(rule, ProbabilityAggregator) else rule
 
 
-def explain_fens(model: FensModel, sample: OneSample) -> AnswerSum:
+def explain_fens_answer(model: FensModel, sample: OneSample) -> AnswerAsClientSum:
+    """Explain FENS' answer; false answers of byzantine clients are in it, as the rule gets them."""
     rule = model.rule
     answers = model.experts(sample)
     combine = partial(rule, images=sample)
@@ -158,7 +168,7 @@ def explain_fens(model: FensModel, sample: OneSample) -> AnswerSum:
     if isinstance(rule, ProbabilityAggregator):
         values = values.softmax(-1)
         unit = PROBABILITIES
-    inner_rule = unwrap_probability_rule(rule)
+    inner_rule = unwrap_if_probability_aggregator(rule)
     about = FENS_SUM
     if isinstance(inner_rule, MixtureOfExperts):
         weights = inner_rule.gate(sample)[0].softmax(0)[:, None]
@@ -166,12 +176,17 @@ def explain_fens(model: FensModel, sample: OneSample) -> AnswerSum:
     else:
         weights = inner_rule.get_client_weights()
     clients = [int(k) for k in model.report.members]
-    return make_answer_sum(
-        values, weights, model.logits(sample)[0], unit, about, member_clients=clients
+    return make_answer_as_client_sum(
+        values,
+        weights,
+        model.logits(sample)[0],
+        unit,
+        about,
+        client_indices_or_all=clients,
     )
 
 
-def explain_consensus(model: LargeModel, sample: OneSample) -> AnswerSum:
+def explain_fedet_consensus(model: LargeModel, sample: OneSample) -> AnswerAsClientSum:
     """Explain Fed-ET's consensus, the target that the server's network learns for such samples."""
     logits = model.last.clients.logits(sample)
     votes = model.compute_consensus(logits)
@@ -186,44 +201,51 @@ def explain_consensus(model: LargeModel, sample: OneSample) -> AnswerSum:
         values = logits[:, 0]
         total = (weights * values).sum(0)
         unit = LOGITS
-    return make_answer_sum(values, weights, total, unit, CONSENSUS, member_clients=clients)
+    return make_answer_as_client_sum(
+        values, weights, total, unit, CONSENSUS, client_indices_or_all=clients
+    )
 
 
-def explain_weighted_vote(model: WeightedEnsemble, sample: OneSample) -> AnswerSum:
+def explain_weighted_vote(model: WeightedEnsemble, sample: OneSample) -> AnswerAsClientSum:
+    """Explain an ensemble's answer as the sum of the clients' logits, each times the client's weight."""
     weights = model.weights
     if model.normalise:
         weights = weights / weights.sum()
     values = model.client_logits(sample)[:, 0]
-    return make_answer_sum(values, weights[:, None], model.logits(sample)[0], LOGITS, BOOSTED)
+    return make_answer_as_client_sum(
+        values, weights[:, None], model.logits(sample)[0], LOGITS, BOOSTED
+    )
 
 
-def add_network_answer_to_sum(
-    answer_sum: AnswerSum, model: GlobalModel, sample: OneSample
-) -> AnswerSum:
-    """The sum, and what the network says that has learnt from such sums."""
-    return replace(answer_sum, own=int(model.logits(sample)[0].argmax()))
+def record_class_predicted_by_trained_network(
+    answer_sum: AnswerAsClientSum, trained_network: GlobalModel, sample: OneSample
+) -> AnswerAsClientSum:
+    """Return a copy of the sum with the class that a network predicts which was trained on such sums."""
+    return replace(answer_sum, own=int(trained_network.logits(sample)[0].argmax()))
 
 
-def make_answer_sum(
+def make_answer_as_client_sum(
     client_values: ValuePerClientAndClass,
     weights: ClientWeights | float,
     total: ScorePerClass,
     value_unit: ValueUnit,
     description: str,
-    member_clients: list[int] | None = None,
-) -> AnswerSum:
-    """Make an `AnswerSum` of tensors.
+    client_indices_or_all: list[int] | None = None,
+) -> AnswerAsClientSum:
+    """Make an `AnswerAsClientSum` of tensors.
 
     client_values: `[M, C]`
     weights: broadcast to these
     total: `[C]`
-    member_clients: the numbers of the M clients, by default 0 to M - 1
+    client_indices_or_all: the numbers of the M clients, by default 0 to M - 1
     """
     numbers = client_values.double().cpu().numpy()
     if isinstance(weights, Tensor):
         weights = weights.double().cpu().numpy()
-    return AnswerSum(
-        clients=list(range(len(numbers))) if member_clients is None else member_clients,
+    return AnswerAsClientSum(
+        clients=list(range(len(numbers)))
+        if client_indices_or_all is None
+        else client_indices_or_all,
         values=numbers,
         weights=np.broadcast_to(weights, numbers.shape),
         total=total.double().cpu().numpy(),

@@ -63,7 +63,7 @@ class KnobControls:
         self.rest = make_widget(widgets.VBox, "fl-knobs", children=other_controls)
 
     @property
-    def value_by_knob(self) -> dict[str, KnobValue]:
+    def value_by_plain_knob_name(self) -> dict[str, KnobValue]:
         """The values of all knobs, by their plain names, such as "rounds"."""
         values = {}
         for name, control in self.controls.items():
@@ -72,24 +72,26 @@ class KnobControls:
         return values
 
     @property
-    def changed_settings(self) -> dict[str, SettingValue]:
+    def non_default_settings(self) -> dict[str, SettingValue]:
         """The values that are not the default, by qualified names, such as "fens.rounds"."""
         changed = {}
-        for name, value in self.value_by_knob.items():
+        for name, value in self.value_by_plain_knob_name.items():
             if value != self.knobs[name].default:
                 changed[f"{self.method}.{name}"] = value
         return changed
 
-    def set_knob(self, knob_name: str, value: SettingValue) -> None:
-        """Set a knob by its name, plain or qualified."""
-        knob_name = check_allowed_name(
-            f"setting of {self.method}", knob_name.removeprefix(f"{self.method}."), self.knobs
-        )
-        self.controls[knob_name].value = self.knobs[knob_name].convert_and_check(self.method, value)
+    def set_knob(self, plain_or_qualified_name: str, value: SettingValue) -> None:
+        """Set a knob by its name, "rounds" or "fens.rounds".
 
-    def has_knob(self, knob_name: str) -> bool:
+        UsageError for a name that no knob has, and for a value that it does not take.
+        """
+        plain_name = plain_or_qualified_name.removeprefix(f"{self.method}.")
+        name = check_allowed_name(f"setting of {self.method}", plain_name, self.knobs)
+        self.controls[name].value = self.knobs[name].convert_and_check(self.method, value)
+
+    def has_knob(self, plain_or_qualified_name: str) -> bool:
         """Whether the method has a knob of this name, plain or qualified."""
-        return knob_name.removeprefix(f"{self.method}.") in self.knobs
+        return plain_or_qualified_name.removeprefix(f"{self.method}.") in self.knobs
 
     def __getitem__(self, name: str) -> widgets.Widget:
         return self.controls[name.removeprefix(f"{self.method}.")]
@@ -107,7 +109,7 @@ def make_knob_control(knob: Knob, method_title: str = "") -> widgets.Widget:
         return widgets.Combobox(options=("auto", *MENU), continuous_update=False, **same)
     if knob.options:
         return widgets.Dropdown(
-            options=[(format_option_name(value), value) for value in knob.options], **same
+            options=[(format_knob_option_for_menu(value), value) for value in knob.options], **same
         )
     if isinstance(knob.default, bool):
         return widgets.Checkbox(indent=False, **{**same, "style": {}})
@@ -117,7 +119,7 @@ def make_knob_control(knob: Knob, method_title: str = "") -> widgets.Widget:
     high = HUGE if knob.high is None else knob.high
     if isinstance(knob.default, int):
         return make_whole_number_control(knob, int(low), int(high), same)
-    if high - low <= 2 and not knob.log and can_slider_stand_at(knob.default, low):
+    if high - low <= 2 and not knob.log and is_on_step_of_knob_slider(knob.default, low):
         return FineSlider(min=low, max=high, step=STEP, readout_format=".3g", **same)
     return widgets.BoundedFloatText(min=low, max=high, step=None, **same)
 
@@ -137,19 +139,19 @@ def make_whole_number_control(
     return widgets.BoundedIntText(min=lowest, max=highest, **widget_traits)
 
 
-def format_option_name(option: str) -> str:
+def format_knob_option_for_menu(option: str) -> str:
     """Format an option of a knob for a menu: "per_class" -> "per class"."""
     return read_toml("panels/options.toml").get(option, option.replace("_", " "))
 
 
-def can_slider_stand_at(value: float, slider_minimum: float) -> bool:
+def is_on_step_of_knob_slider(value: float, slider_minimum: float) -> bool:
     """Whether `value` is a whole number of STEPs from `slider_minimum`; a browser moves a slider to such a value."""
     steps = (value - slider_minimum) / STEP
     return abs(steps - round(steps)) < 1e-9
 
 
 class MethodChooser:
-    """A choice of methods; `value` is the tuple of the chosen ones.
+    """A choice of methods; `chosen_method_names` has the chosen ones, in the order of the list.
 
     Each chosen method is a chip, which a click removes. "+ method" opens the list of all methods, in
     groups, with a filter.
@@ -169,7 +171,7 @@ class MethodChooser:
             box = widgets.Checkbox(
                 False, description=info.title, indent=False, tooltip=help, style=shared_style
             )
-            box.observe(lambda _: self._show_method_chips(), "value")
+            box.observe(lambda _: self._show_chips_of_chosen_methods(), "value")
             self.boxes[name] = box
         self.groups = group_method_names(self.boxes)
         self.headings = {
@@ -194,32 +196,35 @@ class MethodChooser:
         self.widget = make_widget(
             widgets.VBox, "fl-choice", children=[self.chips, self.filter, self.list]
         )
-        self.filter.observe(lambda _: self._filter_method_list(), "value")
+        self.filter.observe(lambda _: self._show_methods_that_match_filter(), "value")
         self.add.observe(
             lambda change: show_widgets_if(change["new"], self.filter, self.list), "value"
         )
         show_widgets_if(False, self.filter, self.list)
 
     @property
-    def value(self) -> tuple[str, ...]:
+    def chosen_method_names(self) -> tuple[str, ...]:
         return tuple(name for name, box in self.boxes.items() if box.value)
 
-    @value.setter
-    def value(self, method_names: Iterable[str]) -> None:
+    @chosen_method_names.setter
+    def chosen_method_names(self, method_names: Iterable[str]) -> None:
         if isinstance(method_names, str):
             method_names = [method_names]
         chosen = [check_allowed_name("method", name, self.boxes) for name in method_names]
         for name, box in self.boxes.items():
             box.value = name in chosen
 
-    def _remove_method(self, method_name: str) -> None:
+    def _unselect_method(self, method_name: str) -> None:
         self.boxes[method_name].value = False
         self.add.focus()  # the chip that had the focus is gone
 
-    def _show_method_chips(self) -> None:
-        self.chips.children = [*(self._get_chip(name) for name in self.value), self.add]
+    def _show_chips_of_chosen_methods(self) -> None:
+        self.chips.children = [
+            *(self._get_or_make_chip(name) for name in self.chosen_method_names),
+            self.add,
+        ]
 
-    def _get_chip(self, method_name: str) -> widgets.Button:
+    def _get_or_make_chip(self, method_name: str) -> widgets.Button:
         """The chip of a method, made when the method is first chosen."""
         if method_name not in self._chips:
             title = METHODS[method_name].info.title
@@ -229,11 +234,11 @@ class MethodChooser:
                 label=CHIPS.get(method_name, title),
                 help=f"Remove {title}",
             )
-            chip.on_click(lambda _: self._remove_method(method_name))
+            chip.on_click(lambda _: self._unselect_method(method_name))
             self._chips[method_name] = chip
         return self._chips[method_name]
 
-    def _filter_method_list(self) -> None:
+    def _show_methods_that_match_filter(self) -> None:
         """Show the methods that have the field's text in their title, name, group or paper."""
         text = self.filter.value.strip().lower()
         for title, names in self.groups.items():
@@ -247,7 +252,10 @@ class MethodChooser:
 
 
 class PoisonControls:
-    """How many clients are poisoned, and how. `value` is the setting `poison`: "none", "labels:2", "scaled:1:10"."""
+    """How many clients are poisoned, and how.
+
+    `poison_setting` is the setting `poison`: "none", "labels:2", "scaled:1:10".
+    """
 
     def __init__(self) -> None:
         self.kind = make_widget(
@@ -261,13 +269,13 @@ class PoisonControls:
         )  # fmt: skip
         self.row = make_widget(widgets.HBox, "fl-poison", children=[self.kind, self.count])
         self.factor = ""
-        self.kind.observe(lambda _: self._enable_or_disable_poisoned_client_count(), "value")
+        self.kind.observe(lambda _: self._disable_count_if_nobody_is_poisoned(), "value")
 
-    def _enable_or_disable_poisoned_client_count(self) -> None:
+    def _disable_count_if_nobody_is_poisoned(self) -> None:
         self.count.disabled = self.kind.value == NO_POISON
 
-    def set_client_count(self, client_count: int) -> None:
-        """Set the number of clients, which limits how many can be poisoned."""
+    def limit_poisoned_count_to(self, client_count: int) -> None:
+        """Let at most so many clients be poisoned."""
         self.count.max = max(1, client_count)
 
     @property
@@ -278,10 +286,10 @@ class PoisonControls:
         factor = self.factor if kind == "scaled" else ""
         return f"{kind}:{self.count.value}{factor}"
 
-    def set_poison_setting(self, poison_setting: object, client_count: int) -> None:
+    def set_poison_setting(self, poison_setting: str, client_count: int) -> None:
         """Set the controls to a setting such as "labels:2"; UsageError if it is not valid."""
         poison = Poison.parse(str(poison_setting), client_count)
-        self.set_client_count(client_count)
+        self.limit_poisoned_count_to(client_count)
         self.kind.value = poison.kind if poison.count else NO_POISON
         self.count.value = poison.count or 1
         self.factor = str(poison).removeprefix(f"{poison.kind}:{poison.count}")

@@ -28,14 +28,14 @@ from ..errors import (
 )
 from ..methods import METHODS
 from ..plots.style import list_class_colours
-from ..plots.words import format_duration
+from ..plots.words import format_rough_duration
 from ..studies.cost import EstimatedCost, estimate_cost
 from ..studies.settings import Settings, choose_classroom_epochs
 from ..value_types import SettingsByName, SettingValue
 from .choices import NO_POISON, KnobControls, MethodChooser, PoisonControls
-from .facts import Debouncer, describe_cost
+from .facts import Debouncer, describe_cost_or_empty
 from .file_card import FileCard
-from .lab_view import LabSpec, PanelState, PartitionOptions, StateChanges
+from .lab_view import FederationArguments, LabSpec, PanelState, PanelStateChanges
 from .sliders import FineLogSlider
 from .theme import (
     make_paragraph_html,
@@ -49,15 +49,8 @@ SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
 # The values of the α slider for which there are small pictures; they are equally far apart on it.
 PREVIEWED = (0.01, 0.1, 1.0, 10.0, 100.0)
 THUMB = 10  # the most clients in a small picture
-SUGGESTED = (
-    ".csv",
-    ".csv.gz",
-    ".tsv",
-    ".xlsx",
-    ".parquet",
-    ".npz",
-    ".npy",
-)  # endings of suggested files
+# Endings of suggested files.
+SUGGESTED = (".csv", ".csv.gz", ".tsv", ".xlsx", ".parquet", ".npz", ".npy")
 MAX_FILES = 100  # the most suggested files
 MOST_SEED = 1_000_000
 LONG = 60.0  # seconds; a run that takes longer has to be confirmed
@@ -65,7 +58,7 @@ WIDE = {"label_width": 58}  # pixels, for labels in the column
 SHORT = {"label_width": 52}  # pixels, for labels in the grid within the column
 
 
-class CostRequest(NamedTuple):
+class RunToEstimate(NamedTuple):
     """A run whose cost is to be estimated.
 
     finished_runs: the number of runs before it. A finished run changes the estimate, since its results are stored.
@@ -111,12 +104,14 @@ def make_seed_field(**traits: Any) -> widgets.BoundedIntText:
     return make_whole_number_field("Seed", 0, 0, MOST_SEED, help, **traits)
 
 
-def make_heading(text: str) -> widgets.HTML:
+def make_heading_widget(text: str) -> widgets.HTML:
     return widgets.HTML(f'<span class="fl-heading">{text}</span>')
 
 
 class Controls:
-    """The left column. Each widget is an attribute with the name of its setting; `read_settings()` reads all.
+    """The left column. Each widget is an attribute with the name of its setting.
+
+    `read_settings_for_study_job()` reads all of them.
 
     A lab also has the knobs of its method (`knobs`) and further settings of the run (`extras`).
     """
@@ -220,25 +215,26 @@ class Controls:
         self._fixed: set[str] = set()
         # The number of clients that a person had chosen before a data set's own clients were used.
         self._chosen_clients: int | None = None
-        self._cost_request = CostRequest((), {}, 0)
-        self._is_confirmed = (
-            False  # whether a warning was shown, so that pressing Run starts a long run
-        )
+        self._cost_request = RunToEstimate((), {}, 0)
+        # Whether a warning was shown, so that pressing Run starts a long run.
+        self._is_confirmed = False
         self._previewed: Mapping[str, Any] | None = None
         show_widgets_if(False, self.dealing)
-        self.clients.observe(lambda change: self.poison.set_client_count(change["new"]), "value")
+        self.clients.observe(
+            lambda change: self.poison.limit_poisoned_count_to(change["new"]), "value"
+        )
         self.dealing.observe(lambda _: self._enable_or_disable_partition_sliders(), "value")
         if "partition" in self.extras:
             self.extras["partition"].observe(
                 lambda _: self._enable_or_disable_partition_sliders(), "value"
             )
 
-    def make_layout(self) -> widgets.VBox:
+    def make_column_of_controls(self) -> widgets.VBox:
         """Make the column of all controls."""
         own: list[widgets.Widget] = []
         if self.spec.method:
             own = [
-                make_heading(METHODS[self.spec.method].info.title),
+                make_heading_widget(METHODS[self.spec.method].info.title),
                 *self.extras.values(),
                 self.knobs.widget,
             ]
@@ -259,16 +255,16 @@ class Controls:
             "fl-start",
             children=[buttons, self.cost, self.progress, self.phase, self.error],
         )
-        beside = make_heading("Beside it" if self.spec.method else "Methods")
+        beside = make_heading_widget("Beside it" if self.spec.method else "Methods")
         column = [
             self.dataset, self.path, self.card.widget, self.dealing, self.alpha, self.ends, self.clients, start,
             self.facts, *own, beside, self.methods.widget, self.more, folded,
         ]  # fmt: skip
         return make_widget(widgets.VBox, "fl-controls", children=column)
 
-    def show_partition_previews(self, partition_options: PartitionOptions) -> None:
+    def show_partition_previews_if_changed(self, federation_arguments: FederationArguments) -> None:
         """Show below the slider how the same data would be divided with five values of α."""
-        options = dict(partition_options)
+        options = dict(federation_arguments)
         options.pop("alpha", None)
         options.pop("moves", None)
         if options != self._previewed:
@@ -280,23 +276,23 @@ class Controls:
 
     def set_initial_values(
         self,
-        methods: Iterable[str] | None,
+        methods_or_companions: Iterable[str] | None,
         settings: SettingsByName,
         fixed_settings: Mapping[str, Any],
     ) -> None:
         """Set the controls to the values with which a panel begins; UsageError for a value that a control
         does not take.
 
-        methods: the chosen methods; None: the lab's companions
+        methods_or_companions: the chosen methods; None: the lab's companions
         settings: values other than the defaults
         fixed_settings: the same, for controls that cannot be changed
         """
         ticked = (
             self.spec.companions
-            if methods is None
-            else check_and_list_unique_names("methods", methods)
+            if methods_or_companions is None
+            else check_and_list_unique_names("methods", methods_or_companions)
         )
-        self.methods.value = [name for name in ticked if name != self.spec.method]
+        self.methods.chosen_method_names = [name for name in ticked if name != self.spec.method]
         self.hidden_settings = {}
         for name, value in settings.items():
             if self.has_control(name):
@@ -304,7 +300,7 @@ class Controls:
             else:
                 self.hidden_settings[name] = value
         for name, value in fixed_settings.items():
-            self.fix_control(name, value)
+            self.set_and_disable_control(name, value)
 
     @property
     def observed_widgets(self) -> list[widgets.Widget]:
@@ -348,12 +344,12 @@ class Controls:
         is_own = self.dataset.value == OWN_FILE
         if is_own:
             # Before the field is shown: new suggestions reset its text, so that they would delete what is being typed.
-            self.path.options = list_data_file_names()
+            self.path.options = list_data_file_names_in_current_folder()
         else:
             self.card.hide()
         show_widgets_if(is_own, self.path)
 
-    def read_settings(self) -> dict[str, SettingValue]:
+    def read_settings_for_study_job(self) -> dict[str, SettingValue]:
         """Read the keyword arguments of `study.job`; most of them only if they are not at the default."""
         chosen: dict[str, SettingValue] = {
             "dataset": self.dataset_name_or_path,
@@ -377,31 +373,31 @@ class Controls:
             chosen["clients"] = self.natural_client_count_or_zero or self.clients.value
         elif self.dealing.layout.display is None and self.dealing.value != "dirichlet":
             chosen["partition"] = self.dealing.value
-        return {**chosen, **self.knobs.changed_settings}
+        return {**chosen, **self.knobs.non_default_settings}
 
-    def show_cost(self, request: CostRequest) -> None:
-        """Show under Run what a run will cost. Estimating takes 10 ms or more, so it can wait."""
+    def schedule_cost_estimate_if_changed(self, request: RunToEstimate) -> None:
+        """Estimate what a run will cost, and show it under Run, once the controls rest: it takes 10 ms or more."""
         if request == self._cost_request:
             return
         self._cost_request = request
         self._is_confirmed = False
         self.run.description = "Run"
         self.debouncer.schedule_update(
-            "cost", self.estimate_seconds_and_bytes_of_chosen_methods, self._show_cost_line
+            "cost", self.estimate_cost_of_requested_run, self._show_cost_line
         )
 
     def _show_cost_line(self, cost: EstimatedCost | None) -> None:
-        self.cost.value = make_paragraph_html(describe_cost(cost))
+        self.cost.value = make_paragraph_html(describe_cost_or_empty(cost))
 
-    def estimate_seconds_and_bytes_of_chosen_methods(self) -> EstimatedCost | None:
+    def estimate_cost_of_requested_run(self) -> EstimatedCost | None:
         """Estimate what Run will cost; None if no method is chosen."""
         request = self._cost_request
         if not request.methods:
             return None
         return estimate_cost((request.methods, request.settings))
 
-    def has_asked_to_confirm_long_run(self) -> bool:
-        """Whether Run takes so long that a person has to press it once more; a message then says so.
+    def ask_to_confirm_if_run_is_long(self) -> bool:
+        """Ask a person to press Run once more if the run takes LONG seconds or more. Returns whether this was asked.
 
         Each long run has to be confirmed: the button says "Run" again as soon as a run has begun.
         """
@@ -409,12 +405,12 @@ class Controls:
             self._is_confirmed = False
             self.run.description = "Run"
             return False
-        cost = self.estimate_seconds_and_bytes_of_chosen_methods()
+        cost = self.estimate_cost_of_requested_run()
         if cost is None or cost.seconds is None or cost.seconds < LONG:
             return False
         self._is_confirmed = True
         self.run.description = "Run anyway"
-        text = f"This takes {format_duration(cost.seconds)}. Press once more to start."
+        text = f"This takes {format_rough_duration(cost.seconds)}. Press once more to start."
         self.phase.value = make_paragraph_html(text, "status")
         return True
 
@@ -422,12 +418,12 @@ class Controls:
     def chosen_methods(self) -> tuple[str, ...]:
         """The methods that Run runs: the lab's method first, then the chosen ones."""
         if self.spec.method:
-            return (self.spec.method, *self.methods.value)
-        return self.methods.value
+            return (self.spec.method, *self.methods.chosen_method_names)
+        return self.methods.chosen_method_names
 
-    def read_state_changes(
+    def read_changes_and_make_federation(
         self, old_state: PanelState, is_new_dataset: bool = False
-    ) -> StateChanges:
+    ) -> PanelStateChanges:
         """Read the controls, as changes of `old_state`.
 
         The federation is made again if a setting of the partition has changed. If there is no federation
@@ -436,8 +432,8 @@ class Controls:
         is_new_dataset: make the federation in any case
         """
         methods = self.chosen_methods
-        settings = self.read_settings()
-        if old_state.settings and has_different_clients(
+        settings = self.read_settings_for_study_job()
+        if old_state.settings and has_other_dataset_clients_or_partition(
             settings, self.hidden_settings, old_state.settings
         ):
             self.hidden_settings.pop("moves", None)  # the edits belonged to other clients
@@ -450,10 +446,10 @@ class Controls:
         if is_new_dataset or federation is not None:
             partition = make_federation_arguments(settings)
             if is_new_dataset or partition != old_state.partition:
-                federation = make_federation_from_options(**partition)
+                federation = load_dataset_and_deal_federation(**partition)
         return {
             "settings": settings,
-            "knobs": self.knobs.value_by_knob,
+            "knobs": self.knobs.value_by_plain_knob_name,
             "methods": methods,
             "epochs": self.epochs.value,
             "federation": federation,
@@ -524,7 +520,7 @@ class Controls:
             self.clients.value = min(self._chosen_clients, self.clients.max)
             self._chosen_clients = None
 
-    def enable_stop_or_run(self, is_running: bool) -> None:
+    def enable_stop_if_running_else_run(self, is_running: bool) -> None:
         """Enable Stop while a job runs, and disable Run and the choice of the data set."""
         self.stop.disabled = not is_running
         self.run.disabled = self.dataset.disabled = self.path.disabled = is_running
@@ -536,7 +532,7 @@ class Controls:
             if name == "alpha":
                 show_widgets_if(False, self.ends)
 
-    def fix_control(self, setting_name: str, value: SettingValue) -> None:
+    def set_and_disable_control(self, setting_name: str, value: SettingValue) -> None:
         """Give a control a value that cannot be changed."""
         widget = self._find_control(setting_name)
         self._fixed.add(setting_name)
@@ -553,12 +549,11 @@ class Controls:
         if setting_name == "dataset":
             self.dataset_name_or_path = value
         elif setting_name == "methods":
-            self.methods.value = value
+            self.methods.chosen_method_names = value
         elif setting_name == "poison":
             self.poison.set_poison_setting(value, self.clients.value)
-        elif (
-            setting_name not in self.named
-        ):  # `epochs` is in it: the plain name is the local epochs
+        elif setting_name not in self.named:
+            # `epochs` is in it: the plain name is the local epochs, not a knob's.
             self.knobs.set_knob(setting_name, value)
         else:
             widget = self.named[setting_name]
@@ -567,7 +562,7 @@ class Controls:
                 if value not in known_values:
                     widget.options = [*widget.options, (str(value), value)]
             hint = "smaller is more skewed" if setting_name == "alpha" else ""
-            set_widget_value(widget, setting_name, value, hint)
+            check_and_set_widget_value(widget, setting_name, value, hint)
 
     def _find_control(self, setting_name: str) -> widgets.Widget:
         if setting_name not in self.named and self.knobs.has_knob(setting_name):
@@ -577,7 +572,7 @@ class Controls:
         ]
 
 
-def list_data_file_names() -> list[str]:
+def list_data_file_names_in_current_folder() -> list[str]:
     """List the names of the files in the present folder that can be read as data."""
     try:
         names = sorted(path.name for path in Path().iterdir() if path.is_file())
@@ -586,7 +581,7 @@ def list_data_file_names() -> list[str]:
     return [name for name in names if name.endswith(SUGGESTED)][:MAX_FILES]
 
 
-def has_different_clients(
+def has_other_dataset_clients_or_partition(
     settings: SettingsByName, settings_without_control: SettingsByName, old_settings: SettingsByName
 ) -> bool:
     """Whether settings have another data set, number of clients or partition than `old_settings`."""
@@ -604,15 +599,17 @@ def iterate_leaf_widgets(widget: widgets.Widget) -> Iterator[widgets.Widget]:
         yield from iterate_leaf_widgets(part)
 
 
-def set_widget_value(
-    widget: widgets.Widget, setting_name: str, value: SettingValue, error_hint: str = ""
+def check_and_set_widget_value(
+    widget: widgets.Widget, setting_name_for_errors: str, value: SettingValue, error_hint: str = ""
 ) -> None:
     """Set a widget to a value; UsageError, which names the setting, for a value that it does not take."""
     if hasattr(widget, "options"):
         allowed = [option for _, option in widget._options_full]
         if value not in allowed:
             listed = ", ".join(map(str, allowed))
-            raise UsageError(f"{setting_name} is {value!r}, but it must be one of: {listed}.")
+            raise UsageError(
+                f"{setting_name_for_errors} is {value!r}, but it must be one of: {listed}."
+            )
     elif hasattr(widget, "min"):
         low = widget.min
         high = widget.max
@@ -620,12 +617,12 @@ def set_widget_value(
             low = widget.base**low
             high = widget.base**high
         check = check_whole_number if isinstance(widget.value, int) else check_number
-        value = check(setting_name, value, low, high, hint=error_hint)
+        value = check(setting_name_for_errors, value, low, high, hint=error_hint)
     widget.value = value
 
 
-def make_federation_arguments(settings: SettingsByName) -> dict[str, SettingValue]:
-    """Make the arguments of `make_federation_from_options` for the first seed."""
+def make_federation_arguments(settings: SettingsByName) -> FederationArguments:
+    """Make the arguments of `load_dataset_and_deal_federation` for the first seed."""
     # With "cpu" nothing is said of a missing device here; the run says it.
     chosen = Settings.make(**{**settings, "device": "cpu"})
     return {
@@ -635,16 +632,16 @@ def make_federation_arguments(settings: SettingsByName) -> dict[str, SettingValu
     }
 
 
-def make_federation_from_options(
+def load_dataset_and_deal_federation(
     dataset: str, public: PublicShareOrDatasetName, **federate_options: SettingValue
 ) -> Federation:
     """Make the federation of a run. federate_options: arguments of `data.federate`"""
     return deal_out(add_public_part(load(dataset), public), **federate_options)
 
 
-def make_partition_previews_html(partition_options: PartitionOptions) -> str:
-    """Make small pictures of a partition with the values PREVIEWED of α, as HTML."""
-    options = dict(partition_options)
+def make_partition_previews_html(federation_arguments: FederationArguments) -> str:
+    """Make small pictures of the partition with each α of PREVIEWED, as HTML."""
+    options = dict(federation_arguments)
     data = add_public_part(load(options.pop("dataset")), options.pop("public"))
     pictures = []
     for alpha in PREVIEWED:

@@ -14,7 +14,7 @@ from ..data import Federation
 from ..errors import SAMPLES
 from ..front.vocabulary import choose_words_for_clients_and_samples
 from ..models import build_untrained_network_of_first_model, copy_model_state
-from ..plots.words import format_count_and_noun, format_data_size, format_duration
+from ..plots.words import format_count_and_noun, format_data_size, format_rough_duration
 from ..studies.cost import EstimatedCost
 from ..value_types import SettingsByName
 from .lab_view import PanelState
@@ -62,15 +62,15 @@ class Debouncer:
         topic: str,
         compute: Callable[[], Result],
         show_result: Callable[[Result], None],
-        is_urgent: bool = False,
+        runs_at_once_in_caller: bool = False,
     ) -> None:
         """Call `compute` without the display lock, then `show_result` with its result and the lock.
 
         The result is not shown if another update of this topic was scheduled meanwhile.
 
-        is_urgent: make the update at once, in the calling thread
+        runs_at_once_in_caller: make the update at once, in the calling thread
         """
-        is_immediate = is_urgent or self._is_without_delay()
+        is_immediate = runs_at_once_in_caller or self._is_without_delay()
         request = UpdateRequest(compute, show_result)
         with self._lock:
             self._requests[topic] = request
@@ -80,16 +80,16 @@ class Debouncer:
                 self._due[topic] = time.monotonic() + DELAY
                 if not self._is_waiting:
                     self._is_waiting = True
-                    Thread(target=self._compute_updates_until_none_is_due, daemon=True).start()
+                    Thread(target=self._compute_updates_then_free_memory, daemon=True).start()
         if is_immediate:
             self._compute_and_show(topic, request)
 
-    def _compute_updates_until_none_is_due(self) -> None:
+    def _compute_updates_then_free_memory(self) -> None:
         """Make updates until none is scheduled; then free the memory that a long drag has used."""
-        self._compute_due_updates()
+        self._wait_and_compute_until_none_is_scheduled()
         return_freed_memory_to_system()
 
-    def _compute_due_updates(self) -> None:
+    def _wait_and_compute_until_none_is_scheduled(self) -> None:
         while True:
             with self._lock:
                 if not self._due:
@@ -115,14 +115,14 @@ class Debouncer:
             with self._display_lock:
                 self._show_error(error)
 
-    def cancel(self) -> None:
+    def cancel_all_updates(self) -> None:
         """Cancel all updates: no result is shown any more."""
         with self._lock:
             self._requests.clear()
             self._due.clear()
 
 
-def describe_cost(cost: EstimatedCost | None) -> str:
+def describe_cost_or_empty(cost: EstimatedCost | None) -> str:
     """Describe in one sentence how long a run takes and how much it sends."""
     if cost is None:
         return ""
@@ -130,7 +130,7 @@ def describe_cost(cost: EstimatedCost | None) -> str:
     if cost.seconds is None:
         return f"A run {traffic}; how long it takes is not known yet."
     if cost.seconds:
-        return f"A run takes {format_duration(cost.seconds)} and {traffic}."
+        return f"A run takes {format_rough_duration(cost.seconds)} and {traffic}."
     return f"Run shows stored results at once; such a run {traffic}."
 
 
@@ -147,7 +147,7 @@ def describe_traffic_of_one_seed(cost: EstimatedCost) -> str:
     return f"sends {size} down{per_seed} (the initial model) and nothing up"
 
 
-def describe_federation(state: PanelState) -> str:
+def describe_client_origin_and_upload_bytes(state: PanelState) -> str:
     """Describe where the clients come from, if the data name them, and what uploading their models costs; '' without
     data."""
     federation = state.federation
@@ -159,7 +159,7 @@ def describe_federation(state: PanelState) -> str:
     return text
 
 
-def describe_skew_numbers(state: PanelState) -> str:
+def describe_skew_in_numbers_or_empty(state: PanelState) -> str:
     """Describe the skew in numbers, for the tooltip; '' without data."""
     federation = state.federation
     if federation is None:
@@ -183,7 +183,7 @@ def describe_model_upload_bytes(federation: Federation, settings: SettingsByName
     sizes = []
     for client in range(clients):
         model = models[client % len(models)]
-        sizes.append(count_model_bytes(model, dataset.input_shape, dataset.classes))
+        sizes.append(count_model_bytes_in_float32(model, dataset.input_shape, dataset.classes))
     smallest = format_data_size(min(sizes))
     largest = format_data_size(max(sizes))
     text = f"Uploading its model once costs a client {smallest}"
@@ -195,7 +195,9 @@ def describe_model_upload_bytes(federation: Federation, settings: SettingsByName
 
 
 @lru_cache(maxsize=64)
-def count_model_bytes(model_name: str, input_shape: tuple[int, ...], class_count: int) -> int:
+def count_model_bytes_in_float32(
+    model_name: str, input_shape: tuple[int, ...], class_count: int
+) -> int:
     """Count the bytes of a model's state in float32. model_name: such as "mlp" or "mlp:32" """
     state = copy_model_state(
         build_untrained_network_of_first_model(model_name, input_shape, class_count)

@@ -37,19 +37,19 @@ from ..plots.words import (
 )
 from ..studies.experiment import choose_fixed_test_indices_for_pictures
 from ..studies.settings import MethodRunPlan, Settings, make_plans
-from ..value_types import SettingsByName
+from ..value_types import Accuracy0To1, SettingsByName
 from .lab_view import (
     LabSpec,
     LabView,
     PanelState,
-    SilentSteps,
-    describe_shown_run,
-    make_caption_with_seeds,
+    PausesThenResult,
+    describe_shown_run_or_empty,
+    make_caption_of_settings_and_seeds,
 )
-from .nearest_results import find_nearest_results
+from .nearest_results import find_nearest_stored_results
 from .plane import PlaneView
-from .record import Runs
-from .stage_data import make_thumbnail_sheet
+from .record import RunRecord
+from .stage_data import make_thumbnail_sheet_or_none
 from .theme import make_widget, set_menu_options_and_keep_choice, show_widgets_if
 
 NOT_STORED = "nothing is stored for this setting"
@@ -75,19 +75,19 @@ class WhoHoldsWhat(LabView):
     def draw(self, state: PanelState) -> plots.Picture:
         stored = None
         if state.stored and not is_frame_narrow():
-            stored = state.stored.make_titled_bars()
+            stored = state.stored.make_bars_of_nearest_setting()
         return self._picture.show(
             state.federation,
-            setting=make_partition_caption(state),
-            client=state.client,
-            class_index=state.class_index,
-            stored=stored,
+            setting=make_caption_of_first_seed(state),
+            selected_client=state.client,
+            selected_class_index=state.class_index,
+            stored_bars_beside_it=stored,
         )
 
     def caption(self, state: PanelState) -> str:
         if state.federation is None:
             return ""
-        text = f"{make_partition_caption(state)}."
+        text = f"{make_caption_of_first_seed(state)}."
         if "α" in text:
             text += " Smaller α is more skewed."
         return text
@@ -126,29 +126,33 @@ class Accuracy(ResultView):
 
     def draw(self, state: PanelState) -> plots.Picture:
         if state.placeholder is not None:
-            return state.placeholder.draw_into(self._stored)
-        rows = add_stored_bands_to_series(state.runs.list_series(includes_other_rules=True), state)
+            return state.placeholder.draw_into_stored_plot(self._stored)
+        rows = copy_results_with_stored_bands(
+            state.runs.list_results_of_shown_rows(adds_other_rules_of_methods=True), state
+        )
         if not state.running and not self.keeps_order.value:
             rows.sort(key=lambda s: s.mean if s.accuracies else -1.0, reverse=True)
-        return plots.draw_accuracy(rows, chance=1 / len(state.class_names))
+        return plots.draw_accuracy_bars_and_curves(rows, chance_accuracy=1 / len(state.class_names))
 
     def caption(self, state: PanelState) -> str:
         if state.placeholder is not None:
             return "Nothing was run here yet: these are stored results. Press Run to get your own."
-        return describe_shown_run(state)
+        return describe_shown_run_or_empty(state)
 
 
-def add_stored_bands_to_series(series: list[plots.Series], state: PanelState) -> list[plots.Series]:
-    """Add the stored bands of the present run's setting to the series, or a text on why there is none."""
+def copy_results_with_stored_bands(
+    series: list[plots.MethodResults], state: PanelState
+) -> list[plots.MethodResults]:
+    """Return copies of the series with the stored bands of the present run's setting, or with why there is none."""
     rows = state.runs.current_rows
     if not rows or not state.shows_stored:
         return series
-    stored = find_nearest_results([row.method for row in rows], rows[0].settings)
+    stored = find_nearest_stored_results([row.method for row in rows], rows[0].settings)
     bands = {}
     about = ""
     if stored is not None:
         about = stored.describe_stored_seeds()
-        for method, stored_band in stored.get_bands_by_method().items():
+        for method, stored_band in stored.get_bands_by_method_or_empty().items():
             bands[choose_method_label(method, rows[0].settings, method)] = stored_band
     lack = "this variant is not in the stored results" if bands else NOT_STORED
     found = []
@@ -166,13 +170,13 @@ class Communication(ResultView):
     name, title, needs = "communication", "Communication", ("runs", "client", "frame")
 
     def draw(self, state: PanelState) -> plots.Picture:
-        client_bytes = describe_client_bytes(state.runs, state.client)
-        return plots.draw_communication(
-            state.runs.list_series(), client_bytes_sentence=client_bytes
+        client_bytes = describe_bytes_of_client_or_empty(state.runs, state.client)
+        return plots.draw_bytes_by_phase_and_accuracy(
+            state.runs.list_results_of_shown_rows(), client_bytes_sentence=client_bytes
         )
 
 
-class MapContent(TypedDict, total=False):
+class MapPointsAndScore(TypedDict, total=False):
     """The points of a map, and how well neighbours agree; `tsne` is there once it is made."""
 
     features: FeatureRows  # [N, D], which the points stand for
@@ -206,15 +210,15 @@ class Features(ResultView):
         )
         self.controls = (self.maps,)
         # By the identity of the feature array, which is kept with its map.
-        self._maps: dict[int, MapContent] = {}
+        self._maps: dict[int, MapPointsAndScore] = {}
 
     def draw(self, state: PanelState) -> plots.Picture:
         bright_classes, remark = self._choose_bright_classes(state)
         settings = state.runs.current_rows[0].settings
-        sheet = find_thumbnail_sheet(settings)
+        sheet = make_test_thumbnail_sheet_or_none(settings)
         maps = [
             self._make_feature_map(s, sheet, settings)
-            for s in select_series_with_features(state.runs)
+            for s in select_shown_results_with_features(state.runs)
         ]
         return plots.draw_feature_maps(
             maps,
@@ -228,19 +232,15 @@ class Features(ResultView):
 
     def _make_feature_map(
         self,
-        method_results: plots.Series,
+        method_results: plots.MethodResults,
         thumbnail_sheet: ThumbnailSheet | None,
-        settings: SettingsByName,
+        settings_of_present_run: SettingsByName,
     ) -> plots.FeatureMap:
-        """Make the map of a row.
-
-        thumbnail_sheet: the images of the present run's samples
-        settings: of the present run
-        """
-        known = self._get_or_compute_map(method_results)
+        """Make the map of a row. thumbnail_sheet: the images of the present run's samples"""
+        known = self._get_or_compute_pca_points_and_score(method_results)
         points = known.get("tsne", known["pca"])
         dataset = get_settings_of_caption(method_results.setting).get("dataset")
-        has_images = thumbnail_sheet is not None and dataset == settings["dataset"]
+        has_images = thumbnail_sheet is not None and dataset == settings_of_present_run["dataset"]
         details = (method_results.detail, method_results.features_of)
         below = ", ".join(text for text in details if text)
         return plots.FeatureMap(
@@ -270,7 +270,7 @@ class Features(ResultView):
 
     def adapt(self, state: PanelState) -> None:
         """Offer a menu of the methods that are shown, if there are more than fit into one picture."""
-        count = len(select_series_with_features(state.runs))
+        count = len(select_shown_results_with_features(state.runs))
         options = []
         for start in range(0, max(count, 1), plots.MAPS):
             end = min(start + plots.MAPS, count)
@@ -278,7 +278,9 @@ class Features(ResultView):
         set_menu_options_and_keep_choice(self.maps, options)
         show_widgets_if(len(options) > 1, self.maps)
 
-    def _get_or_compute_map(self, method_results: plots.Series) -> MapContent:
+    def _get_or_compute_pca_points_and_score(
+        self, method_results: plots.MethodResults
+    ) -> MapPointsAndScore:
         key = id(method_results.features)
         if key not in self._maps:
             self._maps[key] = {
@@ -292,25 +294,25 @@ class Features(ResultView):
                 self._maps.pop(next(iter(self._maps)))
         return self._maps[key]
 
-    def _list_series_without_tsne(self, state: PanelState) -> list[plots.Series]:
+    def _list_results_without_tsne(self, state: PanelState) -> list[plots.MethodResults]:
         return [
             s
-            for s in select_series_with_features(state.runs)
-            if "tsne" not in self._get_or_compute_map(s)
+            for s in select_shown_results_with_features(state.runs)
+            if "tsne" not in self._get_or_compute_pca_points_and_score(s)
         ]
 
     def needs_preparing(self, state: PanelState) -> bool:
-        return bool(self._list_series_without_tsne(state))
+        return bool(self._list_results_without_tsne(state))
 
-    def prepare(self, state: PanelState) -> SilentSteps[None]:
+    def prepare(self, state: PanelState) -> PausesThenResult[None]:
         """Compute the missing t-SNE maps, one by one; in another process if a browser shows the panel."""
-        for s in self._list_series_without_tsne(state):
+        for s in self._list_results_without_tsne(state):
             features = s.features[:POINTS]
             if state.frame[0]:
                 points = yield from compute_tsne_in_subprocess(features)
             else:
                 points = plots.project_by_tsne(features)
-            self._get_or_compute_map(s)["tsne"] = points
+            self._get_or_compute_pca_points_and_score(s)["tsne"] = points
             yield
 
 
@@ -319,11 +321,11 @@ class Classes(ResultView):
     needs = ("runs", "client", "class_index", "frame")
 
     def draw(self, state: PanelState) -> plots.Picture:
-        series = state.runs.list_series(skips_other_classes=True)
+        series = state.runs.list_results_of_shown_rows(skips_rows_with_other_classes=True)
         return plots.draw_class_and_client_accuracies(
             series,
             state.class_names,
-            marked_client=state.client,
+            marked_client_index=state.client,
             marked_class_index=state.class_index,
         )
 
@@ -338,7 +340,7 @@ class Calibration(LabView):
     )
 
     def draw(self, state: PanelState) -> plots.Picture:
-        return plots.draw_calibration(state.runs.list_series())
+        return plots.draw_reliability_diagrams(state.runs.list_results_of_shown_rows())
 
 
 class Times(LabView):
@@ -358,14 +360,14 @@ class Times(LabView):
                         row.compute_mean_over_seeds("seconds_method"),
                     )
                 )
-        return plots.draw_times(rows, setting=state.setting)
+        return plots.draw_wall_times(rows, setting=state.setting)
 
 
 class Needs(LabView):
     name, title, ready = "needs", "Needs and leaks", "always"
 
     def draw(self, state: PanelState) -> plots.Picture:
-        plans = plan_runs_by_method(state)
+        plans = plan_runs_by_method_or_empty(state)
         rows = []
         for name in state.methods:
             info = METHODS[name].info
@@ -374,7 +376,7 @@ class Needs(LabView):
             row["extra data"] = info.extra
             leaks = info.leaks
             if plan is not None:
-                row["local work"] = format_mean_local_epochs_per_client(plan)
+                row["local work"] = format_mean_local_passes(plan)
                 leaks = plan.method.leaks
             row["what leaks"] = leaks or "nothing beyond its answers"
             rows.append(row)
@@ -387,7 +389,7 @@ class Needs(LabView):
         return replace(picture, alt=alt, sentence=text, table=rows, tabled=True)
 
 
-def plan_runs_by_method(state: PanelState) -> dict[str, MethodRunPlan]:
+def plan_runs_by_method_or_empty(state: PanelState) -> dict[str, MethodRunPlan]:
     """Plan each method's run at the present settings; {} as long as these are not valid."""
     settings = dict(state.settings)
     for name in ("seeds", "cache"):
@@ -399,7 +401,7 @@ def plan_runs_by_method(state: PanelState) -> dict[str, MethodRunPlan]:
     return {plan.method_name: plan for plan in plans}
 
 
-def format_mean_local_epochs_per_client(plan: MethodRunPlan) -> str:
+def format_mean_local_passes(plan: MethodRunPlan) -> str:
     """Format how often a client of the method passes over its own data."""
     samples = describe(plan.settings.dataset).n_train
     return f"{plan.compute_mean_local_passes(samples):.0f} passes"
@@ -408,30 +410,30 @@ def format_mean_local_epochs_per_client(plan: MethodRunPlan) -> str:
 COMMON = (WhoHoldsWhat, Accuracy, Communication, Features, Classes)
 
 
-def find_thumbnail_sheet(settings: SettingsByName) -> ThumbnailSheet | None:
-    """Find the sheet of the test images that the maps show; None if samples are no images or cannot be loaded."""
+def make_test_thumbnail_sheet_or_none(settings: SettingsByName) -> ThumbnailSheet | None:
+    """Make the sheet of the test images that the maps show; None if samples are no images or cannot be loaded."""
     try:
-        return get_or_make_thumbnail_sheet(load(str(settings["dataset"])))
+        return get_or_make_test_thumbnail_sheet(load(str(settings["dataset"])))
     except FedlabError:
         return None
 
 
 @lru_cache(maxsize=4)
-def get_or_make_thumbnail_sheet(dataset: Dataset) -> ThumbnailSheet | None:
+def get_or_make_test_thumbnail_sheet(dataset: Dataset) -> ThumbnailSheet | None:
     """Make the sheet of the POINTS test images that maps show of a data set. The last sheets are cached."""
     points = choose_fixed_test_indices_for_pictures(len(dataset.y_test))[:POINTS]
-    return make_thumbnail_sheet(dataset.x_test[points])
+    return make_thumbnail_sheet_or_none(dataset.x_test[points])
 
 
-def make_partition_caption(state: PanelState) -> SettingCaption:
+def make_caption_of_first_seed(state: PanelState) -> SettingCaption:
     """Make the caption of the partition, which is that of the first seed."""
-    return make_caption_with_seeds({**state.settings, "seeds": 1})
+    return make_caption_of_settings_and_seeds({**state.settings, "seeds": 1})
 
 
-def select_series_with_features(runs: Runs) -> list[plots.Series]:
+def select_shown_results_with_features(runs: RunRecord) -> list[plots.MethodResults]:
     """Select the shown rows that have features of more than one sample."""
     rows = []
-    for s in runs.list_series(skips_other_classes=True):
+    for s in runs.list_results_of_shown_rows(skips_rows_with_other_classes=True):
         if s.features is not None and len(s.features) > 1:
             rows.append(s)
     return rows
@@ -440,30 +442,32 @@ def select_series_with_features(runs: Runs) -> list[plots.Series]:
 def draw_partition_and_results(state: PanelState) -> plots.Picture:
     """Draw the state in one picture: the present partition, and beside it the results of the last run, if there are
     any. Its sentence is the text in a saved notebook."""
-    series = list_series_with_results(state)
+    series = list_shown_results_with_accuracies(state)
     stored = TitledBars(series, make_accuracy_title(series)) if series else None
     with use_figure_size(STILL):
         picture = plots.PartitionPicture().show(
-            state.federation, setting=make_partition_caption(state), stored=stored
+            state.federation,
+            setting=make_caption_of_first_seed(state),
+            stored_bars_beside_it=stored,
         )
     sentence = describe_partition_and_results(state, series)
     return replace(picture, sentence=sentence, table=make_accuracy_table(series))
 
 
 def draw_piles_and_results(
-    state: PanelState, training_images: ByteImages | None, client_accuracies: Sequence[float]
+    state: PanelState, training_images: ByteImages | None, client_accuracies: Sequence[Accuracy0To1]
 ) -> plots.Picture:
     """Draw the same as `draw_partition_and_results`, with the piles of the stage instead of dots.
 
     training_images: the training samples as bytes `[N, side, side, 1 or 3]`; None for squares
     client_accuracies: of each client's own model on the test samples, 0–1; [] before a run
     """
-    series = list_series_with_results(state)
+    series = list_shown_results_with_accuracies(state)
     with use_figure_size(STILL):
         picture = draw_piles(
             state.federation,
             training_images,
-            setting=make_partition_caption(state),
+            setting=make_caption_of_first_seed(state),
             bar_rows=series,
             bars_title=make_accuracy_title(series) if series else "",
             client_accuracies=client_accuracies,
@@ -472,25 +476,25 @@ def draw_piles_and_results(
     return replace(picture, sentence=sentence, table=make_accuracy_table(series))
 
 
-def list_series_with_results(state: PanelState) -> list[plots.Series]:
+def list_shown_results_with_accuracies(state: PanelState) -> list[plots.MethodResults]:
     """List the shown rows that have a result."""
     if not state.runs.has_results:
         return []
-    return [s for s in state.runs.list_series() if s.accuracies]
+    return [s for s in state.runs.list_results_of_shown_rows() if s.accuracies]
 
 
-def make_accuracy_title(series: Sequence[plots.Series]) -> str:
+def make_accuracy_title(series: Sequence[plots.MethodResults]) -> str:
     return f"Test accuracy, {series[0].seeds_text}"
 
 
-def describe_partition_and_results(state: PanelState, series: Sequence[plots.Series]) -> str:
+def describe_partition_and_results(state: PanelState, series: Sequence[plots.MethodResults]) -> str:
     """Describe the setting, its skew, and the results, or what to do to get some."""
     results = WHAT_TO_DO_WITH_CELL
     if series:
         values = ", ".join(f"{s.name} {format_percent(s.mean)}" for s in series)
         title = f"Accuracy, {series[0].seeds_text}"
         results = f"{title}: {values}. {plots.describe_best_method(series)}"
-    setting = make_partition_caption(state)
+    setting = make_caption_of_first_seed(state)
     skew = state.federation.skew
     dataset = state.federation.dataset
     people = choose_words_for_clients_and_samples(dataset.name, SAMPLES[len(dataset.input_shape)])
@@ -501,19 +505,19 @@ def describe_partition_and_results(state: PanelState, series: Sequence[plots.Ser
     return f"{setting} (skew {skew.jensen_shannon:.2f}, {classes}). {results}"
 
 
-def describe_client_bytes(runs: Runs, client: int | None) -> str:
+def describe_bytes_of_client_or_empty(runs: RunRecord, client_index_or_none: int | None) -> str:
     """Describe in a sentence what one client of the first seed sends and receives, method by method."""
-    if client is None:
+    if client_index_or_none is None:
         return ""
     parts = []
     for row in runs.current_rows:
         if row.outcomes:
             outcome = next(iter(row.outcomes.values()))
-            up_and_down = outcome.ledger.by_client().get(client, (0, 0))
+            up_and_down = outcome.ledger.by_client().get(client_index_or_none, (0, 0))
             parts.append(f"{row.title} {format_data_size(sum(up_and_down))}")
     if not parts:
         return ""
-    who = format_client_for_sentence(client, runs.current_rows[0].setting)
+    who = format_client_for_sentence(client_index_or_none, runs.current_rows[0].setting)
     return f"Client {who}, up and down: {'; '.join(parts)}."
 
 

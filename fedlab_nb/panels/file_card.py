@@ -32,8 +32,11 @@ NAMES = 110  # pixels for the name of a column
 
 
 class FileCard:
-    """`widget` shows a data set that comes from a file. `on_choice(column, choice)` is called when a person chooses
-    from a column's menu; `choose` then gives the path that means it."""
+    """`widget` shows a data set that comes from a file.
+
+    `on_choice(column, choice)` is called when a person chooses from a column's menu. Then
+    `make_path_with_choice_or_reset_menu` makes the path that has this choice as an option.
+    """
 
     def __init__(self) -> None:
         self.on_choice: Callable[[str, str], None] = lambda column, choice: None
@@ -59,7 +62,7 @@ class FileCard:
         sentences = [describe_dataset_in_one_line(dataset), *describe_classes_and_clients(dataset)]
         self.summary.value = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
         is_table = schema is not None and bool(schema.names)
-        self._show_columns(list_rows_of_column_table(schema) if is_table and schema else [])
+        self._show_column_menus(list_rows_of_column_table(schema) if is_table and schema else [])
         table = first_rows(dataset)
         details = [f"<p>{escape(dataset.note)}</p>"]
         if table:
@@ -68,8 +71,8 @@ class FileCard:
         self.rows.value = f"<details><summary>{title}</summary>{''.join(details)}</details>"
         show_widgets_if(True, self.widget)
 
-    def _show_columns(self, rows: Sequence[NameRoleReasonAndValues]) -> None:
-        """A menu for each column, with the reason of the guess as its tooltip."""
+    def _show_column_menus(self, rows: Sequence[NameRoleReasonAndValues]) -> None:
+        """Show a menu for each column, with the reason of the guess as its tooltip."""
         for menu in self.menus.values():
             menu.close()
         self.menus = {}
@@ -99,7 +102,7 @@ class FileCard:
         if not self._handler_pause.is_on:
             self.on_choice(column_name, kind_or_role)
 
-    def make_path_with_choice(self, column_name: str, kind_or_role: str) -> str:
+    def make_path_with_choice_or_reset_menu(self, column_name: str, kind_or_role: str) -> str:
         """Return the path on which `column_name` is what `kind_or_role` says. UsageError if that cannot be; the
         menu then shows again what it showed before."""
         assert self._schema is not None
@@ -107,11 +110,13 @@ class FileCard:
             return make_path_with_column_choice(self._path, self._schema, column_name, kind_or_role)
         except UsageError:
             with self._handler_pause:
-                self.menus[column_name].value = find_kind_or_role(self._schema, column_name)
+                self.menus[column_name].value = find_menu_choice_of_column(
+                    self._schema, column_name
+                )
             raise
 
 
-def find_kind_or_role(schema: InputSchema, column_name: str) -> str:
+def find_menu_choice_of_column(schema: InputSchema, column_name: str) -> str:
     """Find the choice of a column's menu: the column's role or kind."""
     for name, choice, *_ in list_rows_of_column_table(schema):
         if name == column_name:
@@ -122,7 +127,7 @@ def find_kind_or_role(schema: InputSchema, column_name: str) -> str:
 def make_path_with_column_choice(
     path: str, schema: InputSchema, column_name: str, kind_or_role: str
 ) -> str:
-    """The path of a table with the options that make `column_name` what `kind_or_role` says: a kind or a role.
+    """Make the path of a table with the options by which `column_name` is what `kind_or_role` says: a kind or a role.
 
     UsageError if the label's own column would be left without another one.
     """

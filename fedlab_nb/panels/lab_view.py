@@ -22,23 +22,28 @@ import ipywidgets as widgets
 from ..data import Federation
 from ..errors import SAMPLES
 from ..plots import Picture
-from ..plots.words import SettingCaption, format_duration, make_setting_caption, replace_image_words
+from ..plots.words import (
+    SettingCaption,
+    format_rough_duration,
+    make_setting_caption,
+    replace_image_by_word_for_samples,
+)
 from ..studies.cost import EstimatedCost, estimate_cost
 from ..studies.experiment import Event
 from ..studies.outcome import Outcome
 from ..value_types import SettingsByName, SettingValue
-from .nearest_results import NearestResults, find_nearest_results
-from .record import Row, Runs
+from .nearest_results import NearestStoredResults, find_nearest_stored_results
+from .record import MethodRun, RunRecord
 
 READY = ("always", "data", "live", "run")
 T = TypeVar("T")
-PartitionOptions = Mapping[str, SettingValue]  # arguments of `data.federate`
-StateChanges = dict[str, Any]  # new values of fields of `PanelState`, by name
+FederationArguments = Mapping[str, SettingValue]  # arguments of `data.federate`
+PanelStateChanges = dict[str, Any]  # new values of fields of `PanelState`, by name
 JobProgress = tuple[int, int, str]  # steps done, of how many, and in words what is done
-JobSteps = Generator[JobProgress, None, T]  # yields the progress, returns T
-SilentSteps = Generator[None, None, T]  # a yield only lets Stop act
+ProgressThenResult = Generator[JobProgress, None, T]  # yields the progress, returns T
+PausesThenResult = Generator[None, None, T]  # a yield only lets Stop act
 # {name: (method, arguments of `study.job`)}
-PlannedRuns = Mapping[Any, tuple[str, Mapping[str, Any]]]
+MethodAndArgumentsByName = Mapping[Any, tuple[str, Mapping[str, Any]]]
 # Parts of the state with arrays or many objects: they have changed if they are other objects. The other parts are
 # compared by value.
 BY_IDENTITY = ("federation", "runs", "outcome", "report", "metrics", "prepared", "worked")
@@ -60,7 +65,7 @@ class ViewState:
     preparation_source: Any = None
     worked: Any = None
     run: int | None = None
-    worked_runs: PlannedRuns | None = None
+    worked_runs: MethodAndArgumentsByName | None = None
     worked_setting: SettingCaption | str = ""
 
 
@@ -109,7 +114,7 @@ class PanelState:
     knobs: Mapping[str, Any] = field(default_factory=dict)
     setting: SettingCaption | str = ""
     class_names: Sequence[str] = ()
-    runs: Runs = Runs()
+    runs: RunRecord = RunRecord()
     number: int = 0
     methods: Sequence[str] = ()
     outcome: Any = None
@@ -121,17 +126,17 @@ class PanelState:
     metrics: Sequence[Mapping[str, Any]] = ()
     prepared: Any = None
     worked: Any = None
-    worked_runs: PlannedRuns | None = None
+    worked_runs: MethodAndArgumentsByName | None = None
     worked_setting: SettingCaption | str = ""
     method: str = ""
     view: str = "partition"
     frame: tuple[int, int] = (0, 0)
-    partition: PartitionOptions | None = None
+    partition: FederationArguments | None = None
     epochs: int = 0
     running: bool = False
     shows_stored: bool = True
-    stored: NearestResults | None = None
-    placeholder: NearestResults | None = None
+    stored: NearestStoredResults | None = None
+    placeholder: NearestStoredResults | None = None
     view_states: Mapping[str, ViewState] = field(default_factory=dict)
 
     @property
@@ -157,8 +162,8 @@ class PanelState:
             worked_setting=state.worked_setting,
         )
 
-    def change_view_state(self, view_name: str, **changes: Any) -> Mapping[str, ViewState]:
-        """Return `view_states` with changes for one view."""
+    def make_changed_view_states(self, view_name: str, **changes: Any) -> Mapping[str, ViewState]:
+        """Return a copy of `view_states` with changes of one view; this state stays as it is."""
         return {
             **self.view_states,
             view_name: replace(self.view_states.get(view_name, ViewState()), **changes),
@@ -181,16 +186,14 @@ def derive_next_state(state: PanelState, **changes: Any) -> PanelState:
     """Make the state after `changes`, with all fields that follow from them."""
     new = replace(state, **changes)
     current = new.runs.current_rows
-    row = new.runs.find_row(new.method) if new.method else None
+    row = new.runs.find_current_row(new.method) if new.method else None
     outcomes = {} if row is None else row.outcomes
     outcome = next(iter(outcomes.values()), None)
     report = new.report
     if outcome is not None:
         report = outcome.report
-    elif (
-        state.outcome is not None and "report" not in changes
-    ):  # the outcome was removed, and its report with it
-        report = None
+    elif state.outcome is not None and "report" not in changes:
+        report = None  # the outcome was removed, and its report with it
     settings = new.settings if row is None or outcome is None else row.settings
     class_names: tuple[str, ...] = ()
     if current:
@@ -199,14 +202,14 @@ def derive_next_state(state: PanelState, **changes: Any) -> PanelState:
         class_names = tuple(new.federation.dataset.class_names)
     stored = None
     if new.shows_stored and new.federation is not None:
-        stored = find_nearest_results(new.methods, new.settings)
+        stored = find_nearest_stored_results(new.methods, new.settings)
     return replace(
         new,
         number=new.runs.number,
         outcome=outcome,
         outcomes=outcomes,
         report=report,
-        setting=make_caption_with_seeds(settings) if new.settings else "",
+        setting=make_caption_of_settings_and_seeds(settings) if new.settings else "",
         class_names=class_names,
         others={other.method: other.outcomes for other in current if other is not row},
         stored=stored,
@@ -214,15 +217,19 @@ def derive_next_state(state: PanelState, **changes: Any) -> PanelState:
     )
 
 
-def get_state_changes_of_event(state: PanelState, row: Row, progress_event: Event) -> StateChanges:
+def get_state_changes_of_event(
+    state: PanelState, row: MethodRun, progress_event: Event
+) -> PanelStateChanges:
     """Return the changes of the state that an event of a run makes.
 
     row: of the event's method in the present run
     """
-    changes: StateChanges = {}
+    changes: PanelStateChanges = {}
     has_ended = progress_event.outcome is not None or progress_event.error is not None
     if has_ended or progress_event.curve is not None:
-        changes["runs"] = state.runs.replace_row(row, row.apply_event(progress_event))
+        changes["runs"] = state.runs.copy_with_row_replaced(
+            row, row.copy_after_event(progress_event)
+        )
     if progress_event.method == state.method:
         if progress_event.report is not None:
             changes["report"] = progress_event.report
@@ -237,7 +244,7 @@ def get_state_changes_of_event(state: PanelState, row: Row, progress_event: Even
     return changes
 
 
-def make_caption_with_seeds(settings: SettingsByName) -> SettingCaption:
+def make_caption_of_settings_and_seeds(settings: SettingsByName) -> SettingCaption:
     """Make the caption of settings with their seeds: 'digits, α = 0.1, 10 clients, seeds 0–2'."""
     first = settings["seed"]
     last = first + settings["seeds"] - 1
@@ -253,16 +260,16 @@ def has_settings_changed_since_run(state: PanelState) -> bool:
     row = state.runs.current_rows[0]
     run_settings = {"device": None, **row.settings}
     present_settings = {**state.settings, "device": run_settings["device"]}
-    if row.follows_hand:
+    if row.is_quick_run:
         present_settings["seeds"] = run_settings["seeds"]
     return present_settings != run_settings
 
 
-def describe_shown_run(state: PanelState) -> str:
+def describe_shown_run_or_empty(state: PanelState) -> str:
     """Make the caption of the views of results: which run they show, and whether the settings have changed since."""
     if not state.runs.current_rows:
         return ""
-    text = f"Run {state.number}: {make_caption_with_seeds(state.runs.current_rows[0].settings)}"
+    text = f"Run {state.number}: {make_caption_of_settings_and_seeds(state.runs.current_rows[0].settings)}"
     if not has_settings_changed_since_run(state):
         return text
     if state.running:  # Run cannot be pressed twice
@@ -335,18 +342,18 @@ class LabView:
     def prepare(self, state: PanelState) -> Any:
         """Do slow work on an outcome, once, in the worker. A generator can be stopped between two steps."""
 
-    def work(self, state: PanelState) -> JobSteps[Any]:
+    def work(self, state: PanelState) -> ProgressThenResult[Any]:
         """Do what the view's button starts: yields (done, total, words), and returns what `draw` gets as
         `state.worked`."""
         raise NotImplementedError
         yield
 
-    def planned_runs(self, state: PanelState) -> PlannedRuns | None:
+    def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName | None:
         """Plan the runs that the button makes; None if they are not known beforehand. If they take very little time,
         opening the view presses the button."""
 
-    def take(self, scene_values: Mapping[str, Any]) -> None:
-        """Put what a person has set in the scene into the view's own controls."""
+    def adopt_values_set_in_browser_scene(self, scene_values: Mapping[str, Any]) -> None:
+        """Put what a person has set in the scene, which the browser draws, into the view's own controls."""
 
     def draw(self, state: PanelState) -> Picture:
         raise NotImplementedError
@@ -358,7 +365,7 @@ class LabView:
 
     def caption(self, state: PanelState) -> str:
         """Return the line above the picture."""
-        return describe_shown_run(state) if self.shows_run else ""
+        return describe_shown_run_or_empty(state) if self.shows_run else ""
 
     def is_older(self, state: PanelState) -> bool:
         """Whether the picture is of another setting than that of the controls; then it is dimmed."""
@@ -388,20 +395,20 @@ class LabView:
         return view_state is None or view_state.preparation_source is not state.preparation_source
 
 
-def draw_picture(view: LabView, state: PanelState) -> Picture:
+def draw_view_with_words_for_its_samples(view: LabView, state: PanelState) -> Picture:
     """Draw the picture of a view. In its texts "image" is replaced by the word for the samples that are shown."""
     picture = view.draw(state)
     dimensions = 3 if state.federation is None else len(state.federation.dataset.input_shape)
     samples = SAMPLES[dimensions]
-    sentence = replace_image_words(picture.sentence, samples)
+    sentence = replace_image_by_word_for_samples(picture.sentence, samples)
     if picture.waits and state.running:
         sentence = LabView.waiting
     elif picture.waits:
         cost = estimate_button_job_cost(view, state)
         if cost is not None and cost.seconds is not None:
-            sentence += f" It takes {format_duration(cost.seconds)}."
-    alt = replace_image_words(picture.alt, samples)
-    detail = replace_image_words(picture.detail, samples)
+            sentence += f" It takes {format_rough_duration(cost.seconds)}."
+    alt = replace_image_by_word_for_samples(picture.alt, samples)
+    detail = replace_image_by_word_for_samples(picture.detail, samples)
     return replace(picture, alt=alt, sentence=sentence, detail=detail)
 
 

@@ -24,25 +24,29 @@ from ..plots.kit import make_blank_picture
 from ..plots.words import format_client_for_sentence, make_setting_caption
 from ..studies.experiment import Event
 from . import export, saved, theme
-from .controls import Controls, CostRequest, set_widget_value
-from .facts import Debouncer, describe_federation, describe_skew_numbers
+from .controls import Controls, RunToEstimate, check_and_set_widget_value
+from .facts import (
+    Debouncer,
+    describe_client_origin_and_upload_bytes,
+    describe_skew_in_numbers_or_empty,
+)
 from .figures import COMMON, draw_partition_and_results
 from .lab_view import (
     READY,
+    FederationArguments,
     LabSpec,
     LabView,
     PanelState,
-    PartitionOptions,
-    StateChanges,
+    PanelStateChanges,
     derive_next_state,
     get_state_changes_of_event,
-    make_caption_with_seeds,
+    make_caption_of_settings_and_seeds,
 )
 from .link import make_link as write_link
 from .partition_editor import PartitionEditor
-from .record import RowKey
+from .record import RunAndMethod
 from .runs_panel import RunsPanel
-from .views import Chores, TabOptions, Views
+from .views import Chores, TabbedViews, TabOptions
 from .worker import (
     Job,
     JobEnd,
@@ -54,7 +58,7 @@ from .worker import (
     show_errors_in_status,
 )
 
-RunEvents = Generator[Event, None, Any]
+RunEventsThenResult = Generator[Event, None, Any]
 
 
 class PanelTexts(NamedTuple):
@@ -86,7 +90,7 @@ class Panel(saved.SavedPanel):
         fixed: Mapping[str, Any] | None = None,
         inline: bool | None = None,
         projector: bool = False,
-        job: Callable[..., RunEvents] | None = None,
+        job: Callable[..., RunEventsThenResult] | None = None,
         **settings: Any,
     ) -> None:
         self._guard = RLock()
@@ -110,7 +114,7 @@ class Panel(saved.SavedPanel):
         common_views = [kind() for kind in COMMON]
         check_names_and_readiness_of_views(spec.name, lab_views)
         self.lab_views = {view.name: view for view in lab_views}
-        self.views = Views(
+        self.views = TabbedViews(
             self._list_views_in_tab_order(lab_views, common_views),
             self._guard,
             self._handler_pause,
@@ -119,7 +123,7 @@ class Panel(saved.SavedPanel):
         )
         self.views.allows_stored = "stored" not in hide
         self.views.projector.value = str(projector).lower() in ("true", "1", "yes", "on")
-        self.runs_panel = RunsPanel(self._pin_row, spec.name)
+        self.runs_panel = RunsPanel(self._pin_or_unpin_row, spec.name)
         style = theme.make_widget(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
         parts = [
             style,
@@ -130,7 +134,7 @@ class Panel(saved.SavedPanel):
         super().__init__(parts)
         self.add_class("fl-root").add_class("fl-live").add_class(f"fl-{spec.name}")
         self._status = Status(self.controls, self)
-        self.editor = self._make_editor()
+        self.editor = self._make_partition_editor_or_none()
         self.controls.set_initial_values(
             methods,
             {**spec.settings, **replace_objects_by_names_in_settings(settings)},
@@ -138,15 +142,15 @@ class Panel(saved.SavedPanel):
         )
         self.controls.hide_controls([name for name in hide if name != "stored"])
         self._connect_callbacks()
-        self._load_chosen_dataset()
+        self._load_chosen_dataset_in_background()
         self._worker.wait_until_all_jobs_end()  # so that the first view is complete
         self.views.select_view(spec.first)
         self._is_open = True  # from here on, a person selects what is visible
-        saved.stop_earlier_panels_of_cell(self)
+        saved.register_panel_and_stop_earlier_ones_of_cell(self)
 
     def _make_layout_widgets(self) -> list[widgets.Widget]:
         """Make the widgets between the style sheet and the record of runs."""
-        columns = [self.controls.make_layout(), self.views.box]
+        columns = [self.controls.make_column_of_controls(), self.views.box]
         return [theme.make_widget(widgets.Box, "fl-body", children=columns)]
 
     def _list_views_in_tab_order(
@@ -158,10 +162,10 @@ class Panel(saved.SavedPanel):
         return [*lab_views, *common_views]
 
     def _make_tab_options(self) -> TabOptions:
-        """Make further arguments of `Views`."""
+        """Make further arguments of `TabbedViews`."""
         return {"groups_tabs": bool(self.spec.method) or self.spec.last}
 
-    def _make_editor(self) -> PartitionEditor | None:
+    def _make_partition_editor_or_none(self) -> PartitionEditor | None:
         """Make the buttons that change the partition by hand."""
         return PartitionEditor(
             self.controls,
@@ -171,27 +175,35 @@ class Panel(saved.SavedPanel):
             self._status.show_warning,
         )
 
-    def _update_stage(self) -> None:
+    def _update_stage_if_any(self) -> None:
         """Called after each change of the state, before anything is drawn."""
 
-    def _remember_run_start(self) -> None:
+    def _remember_run_setting_and_start(self) -> None:
         """Called before a run of all seeds."""
 
-    def _add_answers_on_test_samples(self, run_events: RunEvents) -> RunEvents:
+    def _pass_events_then_predict_test_samples(
+        self, run_events: RunEventsThenResult
+    ) -> RunEventsThenResult:
         """Return the generator that the worker iterates over, made from that of a run."""
         return run_events
 
     def _connect_callbacks(self) -> None:
         controls = self.controls
-        observe_values((controls.dataset, controls.path), self._load_chosen_dataset)
-        observe_values(controls.observed_widgets, self._apply_control_values)
+        call_when_a_value_changes(
+            (controls.dataset, controls.path), self._load_chosen_dataset_in_background
+        )
+        call_when_a_value_changes(controls.observed_widgets, self._apply_control_values)
         controls.card.on_choice = self._reread_file_with_column_choice
-        observe_values((self.views.projector, self.views.reveal), self._toggle_projector)
-        self._toggle_projector()
-        observe_values((self.views.enlarge,), self._enlarge_or_shrink_picture)
-        self.views.observe_display_options(self._apply_display_options)
+        call_when_a_value_changes(
+            (self.views.projector, self.views.reveal), self._apply_projector_mode
+        )
+        self._apply_projector_mode()
+        call_when_a_value_changes((self.views.enlarge,), self._enlarge_or_shrink_picture)
+        self.views.call_when_display_options_change(self._apply_display_options)
         for name, view in self.views.views.items():
-            observe_values(view.lab_view.controls, partial(self._redraw_view_when_visible, name))
+            call_when_a_value_changes(
+                view.lab_view.controls, partial(self._redraw_view_when_visible, name)
+            )
             if view.button is not None:
                 view.button.on_click(lambda _, name=name: self._start_button_job(name))
         controls.run.on_click(lambda _: self._start_run(True))
@@ -251,7 +263,7 @@ class Panel(saved.SavedPanel):
             if isinstance(part, widgets.Widget) and hasattr(part, "value"):
                 names.append(name)
         for name, value in controls.items():
-            set_widget_value(
+            check_and_set_widget_value(
                 parts[check_allowed_name(f"control of {view}", name, names)], name, value
             )
         return self.show(view)
@@ -269,13 +281,13 @@ class Panel(saved.SavedPanel):
 
     def stop(self) -> None:
         """Press Stop: the work ends, and finished results stay. Does nothing if nothing runs."""
-        self._worker.stop()
+        self._worker.stop_present_job()
 
     def close(self) -> None:
         """Stop the work, wait for its thread, and close the widget with all widgets within it. The outcomes stay."""
         if hasattr(self, "_worker"):
-            self.controls.debouncer.cancel()
-            self._worker.ignore_present_job()
+            self.controls.debouncer.cancel_all_updates()
+            self._worker.abandon_present_job()
             self._worker.wait_until_all_jobs_end(20)
         # Some controls are not in the layout.
         controls = [
@@ -294,7 +306,9 @@ class Panel(saved.SavedPanel):
 
     def code(self) -> str:
         """Return the Python lines that do the same as the panel: the run that Run would start, and the pinned runs."""
-        return export.make_panel_code(self._state.methods, self._state.settings, self._state.runs)
+        return export.make_code_of_next_run_and_pinned_runs(
+            self._state.methods, self._state.settings, self._state.runs
+        )
 
     def link(self, page: str = "playground.html") -> str:
         """Make a link to the page of `fedlab-nb page` that shows this data set, α, M, seed and these methods."""
@@ -307,7 +321,9 @@ class Panel(saved.SavedPanel):
                 raise UsageError("There is no data to draw; choose a data set first.")
             pictures = {**self.views.draw_pictures_by_view(), "handout": self.still()}
             folder = folder or f"results/{self.spec.name}"
-            return export.export_runs(folder, self._state.runs, pictures, self.code())
+            return export.export_runs_to_free_folder(
+                folder, self._state.runs, pictures, self.code()
+            )
 
     def __repr__(self) -> str:
         if self._state.federation is None:
@@ -327,10 +343,10 @@ class Panel(saved.SavedPanel):
             self._state, running=self._status.is_running, **changes
         )
         self.views.take_over_state_without_drawing(state)
-        self._update_stage()
+        self._update_stage_if_any()
         if not should_draw:
             return
-        self._draw_visible_view()  # first, since a person who moves a slider waits for it
+        self._draw_visible_view_if_out_of_date()  # first, since a person who moves a slider waits for it
         if self.editor is not None:
             self.editor.update_buttons_and_samples(state)
         self.runs_panel.show_runs(state.runs)
@@ -338,13 +354,17 @@ class Panel(saved.SavedPanel):
         self.controls.debouncer.schedule_update(
             "words",
             lambda: PanelTexts(
-                describe_federation(state), describe_skew_numbers(state), self.code()
+                describe_client_origin_and_upload_bytes(state),
+                describe_skew_in_numbers_or_empty(state),
+                self.code(),
             ),
             self._show_texts,
         )
         if not self._worker.is_busy:
             methods = state.methods if state.federation else ()
-            self.controls.show_cost(CostRequest(methods, state.settings, state.number))
+            self.controls.schedule_cost_estimate_if_changed(
+                RunToEstimate(methods, state.settings, state.number)
+            )
 
     def _show_texts(self, texts: PanelTexts) -> None:
         """Show the texts beside the controls, the tooltip of the skew, and the Python lines."""
@@ -354,15 +374,15 @@ class Panel(saved.SavedPanel):
             part.tooltip = skew
         self.runs_panel.code.value = f"<pre>{html.escape(code)}</pre>"
         if self._state.partition is not None:
-            self.controls.show_partition_previews(self._state.partition)
+            self.controls.show_partition_previews_if_changed(self._state.partition)
 
     @show_errors_in_status
-    def _draw_visible_view(self) -> None:
-        self.views.draw_visible_view()
+    def _draw_visible_view_if_out_of_date(self) -> None:
+        self.views.draw_visible_view_if_out_of_date()
 
-    def _read_controls(self, is_new_dataset: bool = False) -> StateChanges:
+    def _read_controls_and_selection(self, is_new_dataset: bool = False) -> PanelStateChanges:
         """Read the controls, and what is visible and selected, as changes of the state."""
-        changes = self.controls.read_state_changes(self._state, is_new_dataset)
+        changes = self.controls.read_changes_and_make_federation(self._state, is_new_dataset)
         federation = changes["federation"]
         moves = changes["settings"].get("moves", "")
         is_dealt_anew = federation is not self._state.federation
@@ -378,7 +398,7 @@ class Panel(saved.SavedPanel):
         """A control changed."""
         if self._handler_pause.is_on:
             return
-        changes = self._read_controls()
+        changes = self._read_controls_and_selection()
         if (changes["partition"], changes["knobs"]) != (self._state.partition, self._state.knobs):
             self._status.empty_error_and_note_lines()
         self._change_state(**changes)
@@ -390,10 +410,10 @@ class Panel(saved.SavedPanel):
             is_other_view = self.views.visible_view_name != self._state.view
             self._change_state(**self.views.display_options)
             can_start_job = is_other_view and self._is_open and not self._worker.is_busy
-            if can_start_job and self.views.has_quick_button_job():
+            if can_start_job and self.views.has_quick_button_job_to_do():
                 self._start_button_job(self.views.visible_view_name)
 
-    def _toggle_projector(self) -> None:
+    def _apply_projector_mode(self) -> None:
         """Toggle projector mode, by CSS classes of this widget: a rule with `:has` would slow down each change."""
         is_on = self.views.projector.value
         theme.toggle_class(self, "fl-projector", is_on)
@@ -408,10 +428,10 @@ class Panel(saved.SavedPanel):
         """A view's own control changed."""
         if not self._handler_pause.is_on:
             self.views.dirty.add(view_name)
-            self.views.draw_visible_view()
+            self.views.draw_visible_view_if_out_of_date()
 
     @show_errors_in_status
-    def _load_chosen_dataset(self) -> None:
+    def _load_chosen_dataset_in_background(self) -> None:
         """Load the chosen data set, in the background."""
         controls = self.controls
         self._status.empty_error_and_note_lines()
@@ -419,7 +439,7 @@ class Panel(saved.SavedPanel):
         try:
             name = controls.dataset_name_or_path
         except UsageError as error:
-            return self._show_data_error(error)
+            return self._drop_federation_and_show_error(error)
         # Until the data are loaded, the sliders have nothing to divide among clients.
         self._change_state(should_draw=False, federation=None, partition=None)
         self._status.show_job_start(f"Loading {name} …")
@@ -429,7 +449,7 @@ class Panel(saved.SavedPanel):
     def _reread_file_with_column_choice(self, column_name: str, kind_or_role: str) -> None:
         """A person chose what a column of the file is: read the file again with this choice."""
         self._status.empty_error_and_note_lines()
-        self.controls.path.value = self.controls.card.make_path_with_choice(
+        self.controls.path.value = self.controls.card.make_path_with_choice_or_reset_menu(
             column_name, kind_or_role
         )
 
@@ -442,7 +462,7 @@ class Panel(saved.SavedPanel):
         if job_end == "done":
             self._update_from_controls(is_new_dataset=True)
         else:
-            self._show_data_error(
+            self._drop_federation_and_show_error(
                 error or UsageError("Loading was stopped; choose the data set again.")
             )
 
@@ -451,20 +471,22 @@ class Panel(saved.SavedPanel):
         if is_new_dataset:
             with self._handler_pause:
                 self.controls.load_dataset_and_fit_controls()
-        self._change_state(**self._read_controls(is_new_dataset))
+        self._change_state(**self._read_controls_and_selection(is_new_dataset))
 
-    def _show_data_error(self, error: Exception) -> None:
+    def _drop_federation_and_show_error(self, error: Exception) -> None:
         self._change_state(federation=None, partition=None)
         self._status.show_error(error)
 
     @show_errors_in_status
-    def _pin_row(self, row_key: RowKey, is_pinned: bool) -> None:
-        self._change_state(runs=self._state.runs.pin_row(row_key, is_pinned))
+    def _pin_or_unpin_row(self, row_key: RunAndMethod, is_pinned: bool) -> None:
+        self._change_state(runs=self._state.runs.copy_with_row_pinned(row_key, is_pinned))
 
     @show_errors_in_status
     def _drop_unpinned_runs(self) -> None:
         self._change_state(
-            runs=self._state.runs.drop_unpinned_rows(keeps_present_run=self._status.is_running)
+            runs=self._state.runs.copy_without_unpinned_rows(
+                keeps_present_run=self._status.is_running
+            )
         )
 
     @show_errors_in_status
@@ -476,8 +498,8 @@ class Panel(saved.SavedPanel):
         self.runs_panel.written.value = theme.make_paragraph_html(f"Written: {names} in {place}.")
 
     @show_errors_in_status
-    def _start_run(self, is_by_hand: bool = False) -> None:
-        if is_by_hand and self._status.is_running:  # the second half of a double click
+    def _start_run(self, is_started_by_person: bool = False) -> None:
+        if is_started_by_person and self._status.is_running:  # the second half of a double click
             return
         self._status.empty_error_and_note_lines()
         if not self.methods:
@@ -485,22 +507,25 @@ class Panel(saved.SavedPanel):
         # Without a federation, this loads the data, or shows once more what is wrong with them.
         self._update_from_controls(is_new_dataset=self._state.federation is None)
         state = self._state
-        if is_by_hand and self.controls.has_asked_to_confirm_long_run():
+        if is_started_by_person and self.controls.ask_to_confirm_if_run_is_long():
             return
         steps = self._job(list(state.methods), **state.settings)
-        self._remember_run_start()
+        self._remember_run_setting_and_start()
         self._status.show_run_start(len(state.methods) * state.settings["seeds"])
         self.views.reveal.value = False
         self._change_state(
-            should_draw=False, runs=state.runs.start_run(state), report=None, metrics=()
+            should_draw=False,
+            runs=state.runs.copy_with_rows_of_new_run(state),
+            report=None,
+            metrics=(),
         )
         if self.runs_panel.tabs.value == "methods":
             self.runs_panel.tabs.value = "runs"
         self._start_job(
-            lambda: self._add_answers_on_test_samples(steps),
+            lambda: self._pass_events_then_predict_test_samples(steps),
             self._apply_run_event,
-            lambda *end: self._finish_run(is_by_hand, *end),
-            self.views.draw_visible_view_during_run,
+            lambda *end: self._finish_run(is_started_by_person, *end),
+            self.views.draw_visible_view_if_run_has_news,
         )
         if self.views.visible_view_name == "partition":
             live = [name for name, view in self.lab_views.items() if view.ready == "live"]
@@ -510,7 +535,7 @@ class Panel(saved.SavedPanel):
 
     def _apply_run_event(self, event: Event) -> None:
         """Show an event of the run, and update the state; pictures are drawn not too often."""
-        row = self._state.runs.find_row(event.method)
+        row = self._state.runs.find_current_row(event.method)
         if row is None:
             return
         has_ended = self._status.show_run_event_and_check_end(event, row.title)
@@ -523,13 +548,14 @@ class Panel(saved.SavedPanel):
             self.runs_panel.show_runs(self._state.runs)
 
     def _finish_run(
-        self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, run_result: Any
+        self, is_started_by_person: bool, job_end: JobEnd, error: Exception | None, run_result: Any
     ) -> None:
         self._status.show_run_end(job_end, error, self._state.runs)
-        self._change_state(runs=self._state.runs.end_run())
-        if is_by_hand:
-            self._update_stills()  # not after a run that a cell has started: it may change its own output alone
-        if is_by_hand and job_end == "done" and self.views.has_quick_button_job():
+        self._change_state(runs=self._state.runs.copy_tidied_after_run())
+        if is_started_by_person:
+            # Not after a run that a cell has started: it may change its own output alone.
+            self._update_displayed_stills()
+        if is_started_by_person and job_end == "done" and self.views.has_quick_button_job_to_do():
             self._start_button_job(self.views.visible_view_name)
         self.views.start_drawing_hidden_views(self._worker)
 
@@ -559,9 +585,11 @@ class Panel(saved.SavedPanel):
                     "worked": worked,
                     "run": None if view.ready == "data" else state.number,
                     "worked_runs": planned,
-                    "worked_setting": make_caption_with_seeds(state.settings),
+                    "worked_setting": make_caption_of_settings_and_seeds(state.settings),
                 }
-            self._change_state(view_states=self._state.change_view_state(view_name, **changes))
+            self._change_state(
+                view_states=self._state.make_changed_view_states(view_name, **changes)
+            )
 
         self._start_job(lambda: view.work(state), show_step, finish)
 
@@ -574,7 +602,7 @@ class Panel(saved.SavedPanel):
     ) -> None:
         """Give the worker a job. A picture that is being prepared is abandoned."""
         theme.toggle_class(self, "fl-mapping", False)
-        self._worker.start(job, on_event, on_end, between_events)
+        self._worker.start_in_place_of_present_job(job, on_event, on_end, between_events)
 
     def _prepare_view_in_background_if_idle(self, view: LabView, state: PanelState) -> None:
         """Do a view's slow work in the background, once nothing else runs."""
@@ -587,20 +615,22 @@ class Panel(saved.SavedPanel):
                 self.views.dirty.discard(view.name)
                 if not view.preview:
                     text = "This picture could not be made."
-                    self.views[view.name].show_message(text, view.caption(state))
+                    self.views[view.name].show_text_in_place_of_picture(text, view.caption(state))
                 self._status.show_error(error)
             elif job_end == "done":
                 changes = {"preparation_source": state.preparation_source, "prepared": prepared}
-                self._change_state(view_states=self._state.change_view_state(view.name, **changes))
+                self._change_state(
+                    view_states=self._state.make_changed_view_states(view.name, **changes)
+                )
 
         theme.toggle_class(self, "fl-mapping", True)
         start_drawing_hidden_views = self.views.draw_one_hidden_view_if_any
-        self._worker.start(
+        self._worker.start_in_place_of_present_job(
             lambda: view.prepare(state), lambda _: None, finish, start_drawing_hidden_views
         )
 
 
-def observe_values(
+def call_when_a_value_changes(
     observed_widgets: Iterable[widgets.Widget], callback: Callable[[], None]
 ) -> None:
     """Call `callback()` when the value of one of these widgets changes."""
@@ -618,13 +648,13 @@ def check_names_and_readiness_of_views(lab_name: str, views: Sequence[LabView]) 
 
 
 def list_client_names(
-    federation: Federation, partition_options: PartitionOptions, edits_in_letters: str
+    federation: Federation, federation_arguments: FederationArguments, edits_in_letters: str
 ) -> list[str]:
     """List the clients' names, given by their file, by hand, or by the course."""
     whole_federation = federation.whole or federation
     doubled_clients = PartitionEdits.parse(edits_in_letters).doubled_clients
     client_count = whole_federation.clients - len(doubled_clients)
     setting = make_setting_caption(
-        {**partition_options, "clients": client_count, "moves": edits_in_letters}
+        {**federation_arguments, "clients": client_count, "moves": edits_in_letters}
     )
     return [format_client_for_sentence(k, setting) for k in range(federation.clients)]

@@ -26,23 +26,23 @@ from .theme import (
     set_menu_options_and_keep_choice,
     show_widgets_if,
 )
-from .views import NOBODY, Views
+from .views import NOBODY, TabbedViews
 
 MAX_SAMPLES = 24  # shown of a client and class
 
 
 class PartitionEditor:
-    """The row of buttons: what to do with the client that is looked at, and how to undo it.
+    """The row of buttons: what to do with the selected client, and how to undo it.
 
-    handler_pause: held while the editor itself chooses a client
-    on_change(): called when the setting `moves` has changed, and the data are to be dealt out anew
-    warn(text): shows a person why nothing happens
+    handler_pause: on while the editor itself selects a client
+    on_change(): called when the setting `moves` has changed, so that the partition has to be made again
+    show_warning(text): shows a person why nothing happens
     """
 
     def __init__(
         self,
         controls: Controls,
-        views: Views,
+        views: TabbedViews,
         handler_pause: HandlerPause,
         on_change: Callable[[], None],
         show_warning: Callable[[str], None],
@@ -66,7 +66,9 @@ class PartitionEditor:
         self.to = make_widget(
             widgets.Dropdown, "fl-bare", label="Give to", help="Who gets them", width=90
         )
-        self.empty = make_button("Empty", "All but one go to nobody", self._empty_selected_client)
+        self.empty = make_button(
+            "Empty", "All but one go to nobody", self._empty_selected_client_but_one_sample
+        )
         self.double = make_button(
             "Double", "One more client with the same samples", self._double_selected_client
         )
@@ -77,8 +79,8 @@ class PartitionEditor:
             width=130,
             continuous_update=False,
         )
-        self.undo = make_button("Undo", "Undo the last change by hand", self._undo_edit)
-        self.reset = make_button("Back to α", "Undo all changes by hand", self._reset_edits)
+        self.undo = make_button("Undo", "Undo the last change by hand", self._undo_last_edit)
+        self.reset = make_button("Back to α", "Undo all changes by hand", self._remove_all_edits)
         self.name.observe(lambda change: self._rename_selected_client(change["new"]), "value")
         self._client_parts = (self.give, self.to, self.empty, self.double, self.name)
         children = [*self._client_parts, self.undo, self.reset]
@@ -86,28 +88,40 @@ class PartitionEditor:
 
     @property
     def edits(self) -> PartitionEdits:
-        """What was changed by hand."""
+        """The changes by hand."""
         return PartitionEdits.parse(self._controls.hidden_settings.get("moves", ""))
 
     # ------------------------------------------------------------------------------------------ changes
-    def move_samples(self, client: int, label: int | None, receiver: int | None) -> None:
-        """A client's samples of a class (None: all) go to another client (None: to nobody)."""
+    def move_samples(
+        self,
+        client_index: int,
+        class_index_or_all: int | None,
+        receiver_index_or_nobody: int | None,
+    ) -> None:
+        """Move a client's samples of a class to another client.
+
+        class_index_or_all: None moves all samples of the client
+        receiver_index_or_nobody: None moves them to nobody
+        """
         ids = self.state.federation.ids
-        if not self._count_movable_samples(client, label):
-            who = format_client_letters(ids[client])
+        if not self._count_movable_samples(client_index, class_index_or_all):
+            who = format_client_letters(ids[client_index])
             self._warn(f"Client {who} keeps its last sample: every client of a run needs one.")
             return
-        target = None if receiver is None else ids[receiver]
-        is_looked_at = (client, label) == (self.state.client, self.state.class_index)
-        if receiver is not None and label is not None and is_looked_at:
+        target = None if receiver_index_or_nobody is None else ids[receiver_index_or_nobody]
+        is_looked_at = (client_index, class_index_or_all) == (
+            self.state.client,
+            self.state.class_index,
+        )
+        if receiver_index_or_nobody is not None and class_index_or_all is not None and is_looked_at:
             with self._handler_pause:  # the same samples stay in sight
-                self._views.client.value = receiver
-        self._add_edit(client, label=label, to=target)
+                self._views.client.value = receiver_index_or_nobody
+        self._add_edit(client_index, label=class_index_or_all, to=target)
 
     def _move_selected_samples(self) -> None:
         self.move_samples(self.state.client, self.state.class_index, self.to.value)
 
-    def _empty_selected_client(self) -> None:
+    def _empty_selected_client_but_one_sample(self) -> None:
         self.move_samples(self.state.client, None, None)
 
     def _double_selected_client(self) -> None:
@@ -120,24 +134,24 @@ class PartitionEditor:
             self._views.dirty.add("partition")
             self._add_edit(self.state.client, name=name)
 
-    def _undo_edit(self) -> None:
+    def _undo_last_edit(self) -> None:
         self._write_edits(self.edits.changes[:-1])
 
-    def _reset_edits(self) -> None:
+    def _remove_all_edits(self) -> None:
         self._write_edits(())
 
-    def _count_movable_samples(self, client: int, label: int | None) -> int:
-        """Count the samples of a class (None: of all classes) that a client can give away."""
-        row = self.state.federation.label_counts[client]
+    def _count_movable_samples(self, client_index: int, class_index_or_all: int | None) -> int:
+        """Count the samples of a class (None: of all classes) that a client can give away; it keeps one sample."""
+        row = self.state.federation.label_counts[client_index]
         total = int(row.sum())
-        count = total if label is None else int(row[label])
+        count = total if class_index_or_all is None else int(row[class_index_or_all])
         if count == total:
             return count - 1
         return count
 
-    def _add_edit(self, client: int, **edit_fields: Any) -> None:
-        """One more change of a client's samples or name. Edits count clients as if none were absent."""
-        edit = PartitionEdit(self.state.federation.ids[client], **edit_fields)
+    def _add_edit(self, client_index: int, **edit_fields: Any) -> None:
+        """Add a change of a client's samples or name. Edits count clients as if none were absent."""
+        edit = PartitionEdit(self.state.federation.ids[client_index], **edit_fields)
         self._write_edits((*self.edits.changes, edit))
 
     def _write_edits(self, edits: tuple[PartitionEdit, ...]) -> None:
@@ -156,8 +170,9 @@ class PartitionEditor:
 
     # ------------------------------------------------------------------------------------ what is shown
     def update_buttons_and_samples(self, state: PanelState) -> None:
-        """Fit the buttons to the client and class that are looked at; hidden until a client is selected or something
-        was changed.
+        """Fit the buttons and samples to the selected client and class.
+
+        The buttons are hidden until a client is selected or something was changed.
         """
         self.state = state
         federation = state.federation
@@ -195,7 +210,7 @@ class PartitionEditor:
         self.name.value = self.edits.client_names.get(client_id, "")
 
     def _show_selected_samples(self, state: PanelState) -> None:
-        """Show the samples at once where others are looked at; while a slider moves, once it rests."""
+        """Show the samples of the selection: at once if it is a new one; while a slider moves, once it rests."""
         place = (state.client, state.class_index)
         shown = (*place, state.federation)
         if self._shown_samples == shown:
@@ -206,7 +221,7 @@ class PartitionEditor:
             "samples",
             lambda: make_samples_html(state.federation, *place),
             lambda text: setattr(self.samples, "value", text),
-            is_urgent=not is_same_place,
+            runs_at_once_in_caller=not is_same_place,
         )
 
 
@@ -216,14 +231,15 @@ def make_button(button_text: str, help: str, on_click: Callable[[], None]) -> wi
     return button
 
 
-def make_samples_html(federation: Federation, client: int, class_index: int) -> str:
-    """The first MAX_SAMPLES samples of a class that a client holds, as small images in a row; rows of features are
-    only counted.
+def make_samples_html(federation: Federation, client_index: int, class_index: int) -> str:
+    """Make HTML with the first MAX_SAMPLES samples of a class that a client holds, as small images in a row.
+
+    Rows of features are only counted.
     """
     dataset = federation.dataset
-    rows = federation.shards[client]
+    rows = federation.shards[client_index]
     rows = rows[dataset.y_train[rows] == class_index]
-    who = format_client_letters(federation.ids[client])
+    who = format_client_letters(federation.ids[client_index])
     class_name = dataset.class_names[class_index]
     about = f"{format_count_and_noun(len(rows), 'sample')} of class {class_name} at client {who}"
     if len(dataset.input_shape) == 1:
@@ -231,12 +247,14 @@ def make_samples_html(federation: Federation, client: int, class_index: int) -> 
         return make_paragraph_html(f"{about}. A sample is a row of {numbers}, without a picture.")
     if len(rows) > MAX_SAMPLES:
         about += f", the first {MAX_SAMPLES} of them"
-    tiles = "".join(make_tile_html(image) for image in dataset.x_train[rows[:MAX_SAMPLES]].numpy())
+    tiles = "".join(
+        make_sample_image_html(image) for image in dataset.x_train[rows[:MAX_SAMPLES]].numpy()
+    )
     return f'<div role="img" aria-label="{html.escape(about)}">{tiles}</div>{make_paragraph_html(about)}'
 
 
-def make_tile_html(sample: SampleArray) -> str:
-    """One sample as an HTML image: ink is dark on a light page, and light on a dark one, if it has no colours."""
+def make_sample_image_html(sample: SampleArray) -> str:
+    """Make a sample an HTML image. Without colours its ink is dark on a light page, and light on a dark one."""
     pixels = render_tile_pixels(sample)
     is_grey = pixels.shape[2] == 1
     shades = 1 - pixels if is_grey else pixels

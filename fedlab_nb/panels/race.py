@@ -12,7 +12,7 @@ from .. import plots
 from ..errors import SAMPLES
 from ..front.flight import Flight, describe_flight
 from ..front.vocabulary import choose_words_for_clients_and_samples
-from ..plots import Series
+from ..plots import MethodResults
 from ..plots.accuracy import LOCAL
 from ..plots.identity import shorten_method_title
 from ..plots.race import STEPS, RacePicture, find_byte_range, has_many_rounds
@@ -20,7 +20,7 @@ from ..plots.series import CurvePoint
 from ..plots.style import darken_colour_until_readable
 from ..studies.outcome import Outcome
 from .lab_view import LabSpec, LabView, PanelState
-from .record import Row
+from .record import MethodRun
 
 HEAD_START = 4  # the race begins with so many times less than the first model costs: its messages are seen to fly
 
@@ -77,7 +77,7 @@ class RaceView(LabView):
     empty = "Press Run, then Play: the methods spend their bytes side by side."
 
     def draw(self, state: PanelState) -> plots.Picture:
-        race = RacePicture(state.runs.list_series())
+        race = RacePicture(state.runs.list_results_of_shown_rows())
         return replace(
             race.show(race.compute_budget_bytes(STEPS)), scene=make_race_scene_or_empty(state)
         )
@@ -93,7 +93,7 @@ def make_race_scene_or_empty(state: PanelState) -> RaceScene | EmptyScene:
     methods: see `describe_method_in_race`
     """
     racers = []
-    series = state.runs.list_series()
+    series = state.runs.list_results_of_shown_rows()
     for row, one in zip(state.runs.shown_rows, series, strict=True):
         if row.outcomes:
             racers.append(describe_method_in_race(row, one))
@@ -112,7 +112,7 @@ def make_race_scene_or_empty(state: PanelState) -> RaceScene | EmptyScene:
     }
 
 
-def describe_method_in_race(row: Row, method_results: Series) -> Racer:
+def describe_method_in_race(row: MethodRun, method_results: MethodResults) -> Racer:
     """Describe the first seed's run of a method.
 
     training: bytes and seconds at the end of the clients' own training; None if that is a part of every round
@@ -123,7 +123,7 @@ def describe_method_in_race(row: Row, method_results: Series) -> Racer:
     points: list[RacePoint] = []
     local_points: list[RacePoint] = []
     for point, seconds in zip(
-        outcome.history, compute_seconds_of_curve_points(outcome), strict=True
+        outcome.history, compute_seconds_until_each_curve_point(outcome), strict=True
     ):
         about: RacePoint = {
             "bytes": point["bytes"],
@@ -150,7 +150,7 @@ def describe_method_in_race(row: Row, method_results: Series) -> Racer:
     }
 
 
-def compute_seconds_of_curve_points(outcome: Outcome) -> list[float]:
+def compute_seconds_until_each_curve_point(outcome: Outcome) -> list[float]:
     """Compute the seconds of computing up to each point of a run's curve; they never fall.
 
     Two durations were measured: that of the clients' own training and that of all that follows. Within
@@ -165,18 +165,19 @@ def compute_seconds_of_curve_points(outcome: Outcome) -> list[float]:
         else:
             seconds.append(
                 outcome.seconds_local
-                + compute_progress_after_training(point, has_training) * outcome.seconds_method
+                + compute_progress_after_client_training(point, has_training)
+                * outcome.seconds_method
             )
     return list(accumulate(seconds, max))
 
 
-def compute_progress_after_training(point: CurvePoint, has_training: bool) -> float:
+def compute_progress_after_client_training(point: CurvePoint, clients_train_first: bool) -> float:
     """Compute the progress, 0–1, of what follows the clients' own training.
 
     The training fills the first half of a run's progress, if there is any.
     """
     progress = float(point["progress"])
-    return 2 * progress - 1 if has_training else progress
+    return 2 * progress - 1 if clients_train_first else progress
 
 
 RACE = LabSpec(

@@ -1,6 +1,6 @@
 """The learner's record: one row for each method of each run, with its outcomes over seeds; rows can be pinned.
 
-`Runs` is immutable: a new run, an event, a pin give another `Runs`.
+`RunRecord` is immutable: a new run, an event, a pin give another `RunRecord`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from ..data import Federation
 from ..errors import FedlabError
 from ..methods import choose_method_label
-from ..plots import Series
+from ..plots import MethodResults
 from ..plots.words import (
     SettingCaption,
     format_client_for_sentence,
@@ -49,14 +49,14 @@ class RunPlan(Protocol):
     federation: Federation | None
 
 
-class RowKey(NamedTuple):
+class RunAndMethod(NamedTuple):
     """The number of a run, and the method: no two rows have the same."""
 
     run: int
     method: str
 
 
-class MeanUpDown(NamedTuple):
+class MeanBytesUpAndDown(NamedTuple):
     """Bytes from clients to the server (`up`) and back (`down`), means over outcomes."""
 
     up: float
@@ -64,10 +64,10 @@ class MeanUpDown(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class MethodRun:
     """One method in one run.
 
-    run: the number of the run
+    run: the number of the run, from 1 on
     settings: what `study.job` was called with, `seeds` included
     epochs: local epochs of the run
     classes: names of the classes
@@ -75,7 +75,7 @@ class Row:
     live: {seed: points of its curve so far} of the seeds that still run
     error: why a seed failed; ""
     pinned: the row stays in the pictures when a new run begins
-    follows_hand: the run began by itself when a control was let go, with one seed. The next run
+    is_quick_run: the run began by itself when a control was let go, with one seed. The next run
         replaces the row, unless it is pinned
     """
 
@@ -88,12 +88,12 @@ class Row:
     live: Mapping[int, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     error: str = ""
     pinned: bool = False
-    follows_hand: bool = False
+    is_quick_run: bool = False
 
     @property
-    def key(self) -> RowKey:
+    def key(self) -> RunAndMethod:
         """Run and method: no other row has the same."""
-        return RowKey(self.run, self.method)
+        return RunAndMethod(self.run, self.method)
 
     @property
     def title(self) -> str:
@@ -106,11 +106,11 @@ class Row:
         others = [f"{name} = {value}" for name, value in settings.items()]
         return make_setting_caption(self.settings, f"{self.epochs} local epochs", *others)
 
-    def compute_mean_over_seeds(self, field_name: str) -> float:
-        """The mean over seeds of a number of the outcomes, such as "bytes_up"."""
-        return mean(getattr(outcome, field_name) for outcome in self.outcomes.values())
+    def compute_mean_over_seeds(self, outcome_field_name: str) -> float:
+        """Compute the mean over seeds of a number of the outcomes, such as "bytes_up"."""
+        return mean(getattr(outcome, outcome_field_name) for outcome in self.outcomes.values())
 
-    def drop_models(self) -> Row:
+    def copy_without_models(self) -> MethodRun:
         """Return the row without the models of its outcomes, and without features that no picture
         shows. They are computed again when somebody asks for them."""
         first_seed = next(iter(self.outcomes), None)
@@ -119,7 +119,7 @@ class Row:
             outcomes[seed] = outcome.without_model(seed == first_seed)
         return replace(self, outcomes=outcomes)
 
-    def apply_event(self, event: Event) -> Row:
+    def copy_after_event(self, event: Event) -> MethodRun:
         """Return the row after an event of the running job."""
         live = dict(self.live)
         if event.curve is not None:
@@ -131,52 +131,52 @@ class Row:
             outcomes[event.seed] = event.outcome
         error = self.error
         if event.error is not None:
-            error = describe_error(event.error)
+            error = describe_error_in_one_line(event.error)
         return replace(self, live=live, outcomes=dict(sorted(outcomes.items())), error=error)
 
 
 @dataclass(frozen=True, eq=False)
-class Runs:
+class RunRecord:
     """All rows of a panel, oldest first. `number`: of the present run, 0 before the first."""
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[MethodRun, ...] = ()
     number: int = 0
 
-    def start_run(self, state: RunPlan, follows_hand: bool = False) -> Runs:
-        """Add the rows of a new run, which are empty until its results come.
+    def copy_with_rows_of_new_run(self, run_plan: RunPlan, is_quick_run: bool = False) -> RunRecord:
+        """Return a copy with the rows of a new run, which are empty until its results come.
 
         Earlier rows without a result are dropped. The others lose their models, which would take
         megabytes a run; a model is computed again if somebody asks for it.
 
-        state: the `PanelState` that says what is run
-        follows_hand: see `Row`
+        run_plan: the `PanelState` that says what is run
+        is_quick_run: see `MethodRun`
         """
         number = self.number + 1
-        rows = [row.drop_models() for row in self._rows_with_results]
-        for method in state.methods:
-            row = Row(
+        rows = [row.copy_without_models() for row in self._rows_with_results]
+        for method in run_plan.methods:
+            row = MethodRun(
                 number,
                 method,
-                settings=dict(state.settings),
-                epochs=state.epochs,
-                classes=tuple(state.federation.dataset.class_names),
-                follows_hand=follows_hand,
+                settings=dict(run_plan.settings),
+                epochs=run_plan.epochs,
+                classes=tuple(run_plan.federation.dataset.class_names),
+                is_quick_run=is_quick_run,
             )
             rows.append(row)
-        return Runs(tuple(rows), number)
+        return RunRecord(tuple(rows), number)
 
-    def replace_row(self, old_row: Row, new_row: Row) -> Runs:
-        """Put `new_row` in the place of `old_row`."""
+    def copy_with_row_replaced(self, old_row: MethodRun, new_row: MethodRun) -> RunRecord:
+        """Return a copy with `new_row` in the place of `old_row`."""
         rows = [new_row if row is old_row else row for row in self.rows]
         return replace(self, rows=tuple(rows))
 
-    def pin_row(self, key: RowKey, is_pinned: bool) -> Runs:
-        """Pin the row of this key, or unpin it."""
+    def copy_with_row_pinned(self, key: RunAndMethod, is_pinned: bool) -> RunRecord:
+        """Return a copy in which the row of this key is pinned, or not."""
         rows = [replace(row, pinned=is_pinned) if row.key == key else row for row in self.rows]
         return replace(self, rows=tuple(rows))
 
-    def end_run(self) -> Runs:
-        """Tidy the rows after the present run has ended.
+    def copy_tidied_after_run(self) -> RunRecord:
+        """Return a tidied copy, after the present run has ended.
 
         Rows without a result or an error are dropped. If the run has no other rows, the run before
         it becomes the present one again. Earlier rows that followed the hand are dropped, unless
@@ -185,13 +185,13 @@ class Runs:
         last = max((row.run for row in self._rows_with_results), default=self.number)
         rows = []
         for row in self._rows_with_results:
-            is_replaced = row.follows_hand and row.run < last and not row.pinned
+            is_replaced = row.is_quick_run and row.run < last and not row.pinned
             if not is_replaced:
                 rows.append(replace(row, live={}) if row.live else row)
-        return Runs(tuple(rows), last)
+        return RunRecord(tuple(rows), last)
 
-    def drop_unpinned_rows(self, keeps_present_run: bool) -> Runs:
-        """Drop the rows that are not pinned.
+    def copy_without_unpinned_rows(self, keeps_present_run: bool) -> RunRecord:
+        """Return a copy without the rows that are not pinned.
 
         keeps_present_run: the rows of the present run stay
         """
@@ -203,23 +203,23 @@ class Runs:
         return replace(self, rows=tuple(rows))
 
     @property
-    def _rows_with_results(self) -> tuple[Row, ...]:
+    def _rows_with_results(self) -> tuple[MethodRun, ...]:
         return tuple(row for row in self.rows if row.outcomes or row.error)
 
-    def find_row(self, method_name: str) -> Row | None:
-        """The present run's row of `method_name`; None if it has none."""
+    def find_current_row(self, method_name: str) -> MethodRun | None:
+        """Find the present run's row of `method_name`; None if it has none."""
         for row in self.current_rows:
             if row.method == method_name:
                 return row
         return None
 
     @property
-    def current_rows(self) -> list[Row]:
+    def current_rows(self) -> list[MethodRun]:
         """The rows of the present run."""
         return [row for row in self.rows if row.run == self.number]
 
     @property
-    def shown_rows(self) -> list[Row]:
+    def shown_rows(self) -> list[MethodRun]:
         """What pictures show: the present run, and beside it the pinned rows of earlier ones."""
         earlier_rows = [row for row in self.rows if row.pinned and row.run != self.number]
         return self.current_rows + earlier_rows
@@ -237,39 +237,39 @@ class Runs:
         """Whether the present run has a result."""
         return any(row.outcomes for row in self.current_rows)
 
-    def list_series(
-        self, skips_other_classes: bool = False, includes_other_rules: bool = False
-    ) -> list[Series]:
+    def list_results_of_shown_rows(
+        self, skips_rows_with_other_classes: bool = False, adds_other_rules_of_methods: bool = False
+    ) -> list[MethodResults]:
         """List the rows that pictures show, as plain data for `plots`.
 
-        skips_other_classes: leave out rows whose data have other classes than the present run's
-        includes_other_rules: add the other rules of a method (of its `Report`) after its row; of these only the
+        skips_rows_with_other_classes: leave out rows whose data have other classes than the present run's
+        adds_other_rules_of_methods: add the other rules of a method (of its `Report`) after its row; of these only the
             accuracies are known
         """
         current = self.current_rows
         found = []
         for row in self.shown_rows:
-            if skips_other_classes and current and row.classes != current[0].classes:
+            if skips_rows_with_other_classes and current and row.classes != current[0].classes:
                 continue
             detail = ""
             if row not in current:
-                detail = f"run {row.run}{describe_changed_settings(row, current)}"
-            found.append(make_series_of_row(row, detail))
-            if includes_other_rules:
-                found += make_series_of_other_rules(row, detail)
+                detail = f"run {row.run}{describe_changed_settings_after_comma(row, current)}"
+            found.append(make_results_of_row(row, detail))
+            if adds_other_rules_of_methods:
+                found += make_results_of_other_rules(row, detail)
         return found
 
 
-def list_outcomes_of_rows(rows: Iterable[Row]) -> list[Outcome]:
-    """The outcomes of all seeds of these rows, in their order."""
+def list_outcomes_of_rows(rows: Iterable[MethodRun]) -> list[Outcome]:
+    """List the outcomes of all seeds of these rows, in their order."""
     found: list[Outcome] = []
     for row in rows:
         found += row.outcomes.values()
     return found
 
 
-def describe_error(error: Exception) -> str:
-    """One line: the package's own errors speak for themselves, any other is named with the way to its traceback."""
+def describe_error_in_one_line(error: Exception) -> str:
+    """Describe an error in one line: one of the package by its text, any other also by its type."""
     if isinstance(error, FedlabError):
         return str(error)
     lines = str(error).strip().splitlines()
@@ -277,8 +277,8 @@ def describe_error(error: Exception) -> str:
     return f"Unexpected {type(error).__name__}: {first} (the traceback is in panel.error)"
 
 
-def describe_changed_settings(row: Row, current_rows: Sequence[Row]) -> str:
-    """In what an earlier row's settings differ from the present ones: ', α = 1, clients = 20'."""
+def describe_changed_settings_after_comma(row: MethodRun, current_rows: Sequence[MethodRun]) -> str:
+    """Say in what an earlier row's settings differ from the present ones: ', α = 1, clients = 20', or ''."""
     present = current_rows[0] if current_rows else row
     old = get_settings_with_epochs_and_dataset_name(row)
     new = get_settings_with_epochs_and_dataset_name(present)
@@ -290,13 +290,15 @@ def describe_changed_settings(row: Row, current_rows: Sequence[Row]) -> str:
     return text
 
 
-def get_settings_with_epochs_and_dataset_name(row: Row) -> dict[str, SettingValue]:
-    """The settings of a row, with its epochs and without the folder of its data."""
+def get_settings_with_epochs_and_dataset_name(row: MethodRun) -> dict[str, SettingValue]:
+    """Return the settings of a row, with its epochs and without the folder of its data."""
     dataset = format_dataset_name(row.settings["dataset"])
     return {**row.settings, "epochs": row.epochs, "dataset": dataset}
 
 
-def make_series_of_other_rules(row: Row, detail_of_pinned_row: str = "") -> list[Series]:
+def make_results_of_other_rules(
+    row: MethodRun, detail_of_pinned_row: str = ""
+) -> list[MethodResults]:
     """Make a series for each other rule of a row's runs (of their `Report`), with accuracies alone."""
     by_rule: dict[str, dict[int, float]] = {}
     for seed, outcome in row.outcomes.items():
@@ -304,7 +306,7 @@ def make_series_of_other_rules(row: Row, detail_of_pinned_row: str = "") -> list
             by_rule.setdefault(words, {})[seed] = share
     found = []
     for words, shares in by_rule.items():
-        rule = Series(
+        rule = MethodResults(
             words,
             detail_of_pinned_row,
             row.setting,
@@ -315,7 +317,7 @@ def make_series_of_other_rules(row: Row, detail_of_pinned_row: str = "") -> list
     return found
 
 
-def make_series_of_row(row: Row, detail_of_pinned_row: str = "") -> Series:
+def make_results_of_row(row: MethodRun, detail_of_pinned_row: str = "") -> MethodResults:
     """Make a row plain data for `plots`: means over seeds, the first seed's features.
 
     detail_of_pinned_row: in what an earlier run differs; with it the row is drawn as a pinned one
@@ -324,14 +326,14 @@ def make_series_of_row(row: Row, detail_of_pinned_row: str = "") -> Series:
     first = next(iter(outcomes.values()), None)
     first_seed = next(iter(outcomes), None)
     per_client = {} if first is None else {first_seed: first.per_client}
-    return Series(
+    return MethodResults(
         row.title,
         detail_of_pinned_row,
         row.setting,
         accuracies={seed: outcome.accuracy for seed, outcome in outcomes.items()},
         up=row.compute_mean_over_seeds("bytes_up") if outcomes else 0.0,
         down=row.compute_mean_over_seeds("bytes_down") if outcomes else 0.0,
-        phases=average_phase_bytes(list(outcomes.values())),
+        phases=average_bytes_by_phase(list(outcomes.values())),
         curves=[*(outcome.history for outcome in outcomes.values()), *row.live.values()],
         per_class={seed: outcome.per_class for seed, outcome in outcomes.items()},
         per_client=per_client,
@@ -352,8 +354,8 @@ def name_owner_of_features_or_empty(outcome: Outcome | None, setting: SettingCap
     return "" if best is None else f"client {format_client_for_sentence(best, setting)}"
 
 
-def average_phase_bytes(outcomes: Sequence[Outcome]) -> dict[str, MeanUpDown]:
-    """{phase: (bytes up, bytes down)}, means over the outcomes."""
+def average_bytes_by_phase(outcomes: Sequence[Outcome]) -> dict[str, MeanBytesUpAndDown]:
+    """Return {phase: (bytes up, bytes down)}, means over the outcomes."""
     phases: dict[str, tuple[float, float]] = {}
     for outcome in outcomes:
         for phase, (up, down) in outcome.ledger.by_phase().items():

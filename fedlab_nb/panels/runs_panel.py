@@ -10,7 +10,7 @@ from ..methods import METHODS
 from ..plots.classes import format_further_measures_by_name
 from ..plots.words import describe_seeds, format_data_size, format_percent_band
 from ..studies.statistics import compute_band
-from .record import Row, RowKey, Runs, make_series_of_row
+from .record import MethodRun, RunAndMethod, RunRecord, make_results_of_row
 from .theme import (
     make_paragraph_html,
     make_tab_buttons,
@@ -52,15 +52,15 @@ class RowWidgets:
 class RunsPanel:
     """Classes for the browser: fl-drawer, fl-runs with fl-row (checkbox: pin), fl-code, fl-export.
 
-    on_pin(row_key, is_pinned): called when a row was pinned or let go
+    on_pin(row_key, is_pinned): called when a row was pinned or unpinned
     """
 
     def __init__(
-        self, on_pin: Callable[[RowKey, bool], None], panel_name: str = "playground"
+        self, on_pin: Callable[[RunAndMethod, bool], None], panel_name: str = "playground"
     ) -> None:
         self._on_pin = on_pin
-        self._rows: dict[RowKey, RowWidgets] = {}
-        self._shown = Runs()
+        self._rows: dict[RunAndMethod, RowWidgets] = {}
+        self._shown = RunRecord()
         self._shows_all = False
         self.tabs = make_tab_buttons(PAGES, "methods", "fl-drawer-tabs")
         head = [make_widget(widgets.HTML, "fl-pad"), widgets.HTML(HEAD)]
@@ -95,9 +95,11 @@ class RunsPanel:
         show_only_named_widget(self.tabs.value, self.pages)
         self._show_rows()
 
-    def show_runs(self, runs: Runs) -> None:
-        """Bring the table of runs up to date; newest run first. Of many rows it has the last ones, those of the present
-        run and those with a pin, until all are asked for."""
+    def show_runs(self, runs: RunRecord) -> None:
+        """Bring the table of runs up to date; newest run first.
+
+        It has the last MAX_ROWS rows, those of the present run and the pinned ones; all after "Show all" was pressed.
+        """
         if runs is not self._shown:
             self._shown = runs
             self._show_rows()
@@ -106,7 +108,7 @@ class RunsPanel:
         self._shows_all = not self._shows_all
         self._show_rows()
 
-    def _list_shown_rows(self) -> list[Row]:
+    def _choose_rows_to_list(self) -> list[MethodRun]:
         """The rows that are listed, newest run first."""
         rows = sorted(self._shown.rows, key=lambda row: -row.run)
         if self._shows_all:
@@ -118,12 +120,12 @@ class RunsPanel:
         return chosen
 
     def _show_rows(self) -> None:
-        rows = self._list_shown_rows()
+        rows = self._choose_rows_to_list()
         before = self._rows
         self._rows = {}
         for row in rows:
             row_widgets = before.get(row.key) or self._make_row_widgets(row)
-            row_widgets.text.value = make_row_html(row)
+            row_widgets.text.value = make_run_table_row_html(row)
             row_widgets.pin.value = row.pinned
             self._rows[row.key] = row_widgets
         boxes = tuple(row_widgets.box for row_widgets in self._rows.values())
@@ -143,7 +145,7 @@ class RunsPanel:
         if self._shows_all:
             self.more.description = "Show the last rows"
 
-    def _make_row_widgets(self, row: Row) -> RowWidgets:
+    def _make_row_widgets(self, row: MethodRun) -> RowWidgets:
         tooltip = f"Keep {row.title} of run {row.run} in the pictures beside later runs"
         pin = widgets.Checkbox(row.pinned, indent=False, tooltip=tooltip, description="pin")
         text = widgets.HTML()
@@ -153,8 +155,8 @@ class RunsPanel:
         return RowWidgets(box, pin, text)
 
 
-def make_row_html(row: Row) -> str:
-    """A row of the table of runs."""
+def make_run_table_row_html(row: MethodRun) -> str:
+    """Make a row of the table of runs."""
     accuracies = {seed: outcome.accuracy for seed, outcome in row.outcomes.items()}
     setting = str(row.setting)
     if accuracies:
@@ -171,7 +173,7 @@ def make_row_html(row: Row) -> str:
     elif not accuracies:
         cells.append("<span>…</span><span></span><span></span>")
     else:
-        summary = format_further_measures_by_name(make_series_of_row(row))
+        summary = format_further_measures_by_name(make_results_of_row(row))
         tooltip = ", ".join(f"{name} {value}" for name, value in summary.items())
         cells.append(
             f'<span title="{tooltip}">{format_percent_band(compute_band(accuracies))} %</span>'
@@ -184,7 +186,7 @@ def make_row_html(row: Row) -> str:
 
 
 def make_methods_table_html() -> str:
-    """Make the table of all registered methods, in words: what travels as a formula is in the guide."""
+    """Make the table of all registered methods, in words; the guide has formulas of what is sent."""
     rows = []
     for method in METHODS.values():
         row = {}

@@ -30,7 +30,7 @@ class SavedPanel(widgets.VBox):
         """Draw the picture that is shown without a kernel, in snapshots of lessons and on slides."""
         raise NotImplementedError
 
-    def _update_stills(self) -> None:
+    def _update_displayed_stills(self) -> None:
         """Replace the displayed picture by the present one, so that a notebook that is saved now has this one."""
         for still in self._stills:
             if still is None:  # nothing could be displayed
@@ -40,9 +40,9 @@ class SavedPanel(widgets.VBox):
             still.update(data, metadata=metadata, raw=True)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Data and metadata of one output with everything: widget, picture, sentence."""
+        """Return the data and metadata of one output with everything: widget, picture, sentence."""
         picture = self.still()
-        data = make_mime_bundle_of_still(picture)
+        data = make_mime_bundle_of_picture(picture)
         widget = super()._repr_mimebundle_(**kwargs) or {}
         if WIDGET in widget:
             data = {WIDGET: widget[WIDGET], **data}
@@ -57,7 +57,7 @@ class SavedPanel(widgets.VBox):
             display({WIDGET: widget[WIDGET], "text/plain": picture.sentence}, raw=True)
             if "google.colab" in sys.modules:
                 return
-        still = make_mime_bundle_of_still(picture)
+        still = make_mime_bundle_of_picture(picture)
         shown = display(still, metadata=picture.image_metadata, raw=True, display_id=True)
         self._stills = [*self._stills, shown]
         if has_widget:
@@ -66,7 +66,7 @@ class SavedPanel(widgets.VBox):
             )
 
 
-def make_mime_bundle_of_still(picture: Picture) -> dict[str, str]:
+def make_mime_bundle_of_picture(picture: Picture) -> dict[str, str]:
     """Make the data of an output from a picture and its sentence."""
     return {
         "image/png": base64.b64encode(render_picture_png(picture)).decode(),
@@ -84,8 +84,8 @@ class CellExecution(NamedTuple):
     number: int
 
 
-def stop_earlier_panels_of_cell(panel: SavedPanel) -> None:
-    """Stop the work of panels that an earlier execution of the same cell has made."""
+def register_panel_and_stop_earlier_ones_of_cell(panel: SavedPanel) -> None:
+    """Remember a panel, and stop the work of those that an earlier execution of the same cell has made."""
     panel.made_in = find_running_cell()
     if panel.made_in is not None:
         cell, number = panel.made_in

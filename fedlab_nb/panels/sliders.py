@@ -25,9 +25,9 @@ class Proposal(TypedDict):
     owner: FineLogSlider | FineSlider
 
 
-def is_on_slider_step(position: float, slider: FineLogSlider | FineSlider) -> bool:
-    """Whether one of the slider's steps is at `position`."""
-    steps = (position - slider.min) / slider.step
+def is_on_slider_step(value_or_exponent: float, slider: FineLogSlider | FineSlider) -> bool:
+    """Whether a step of the slider is at its value, or at the exponent of the value of a logarithmic slider."""
+    steps = (value_or_exponent - slider.min) / slider.step
     return abs(steps - round(steps)) < TOLERANCE
 
 

@@ -41,8 +41,8 @@ import traitlets
 from ..front import join_front_modules, read_stylesheet
 
 
-def make_stage_module_text() -> str:
-    """Make the text of the module that anywidget imports, with everything that the stage needs."""
+def make_stage_javascript_text() -> str:
+    """Make the JavaScript module that anywidget imports, with everything that the stage needs."""
     return (
         f"const {{ renderPanel }} = {join_front_modules('panel_entry')};\n"
         f"const stylesheet = {json.dumps(read_stylesheet())};\n"
@@ -57,7 +57,7 @@ class Stage(anywidget.AnyWidget):
     opening: messages by kind for the first window, each {content, buffers}; {}: a window has to ask for them
     """
 
-    _esm = make_stage_module_text()
+    _esm = make_stage_javascript_text()
     opening: Any = traitlets.Dict().tag(sync=True)
 
     def __init__(self, receive: Callable[[dict[str, Any]], None]) -> None:

@@ -45,27 +45,25 @@ from ..studies.statistics import compute_band
 from ..tensor_types import ClassScores, Images, OneSample, Samples
 from ..torch_switches import use_default_torch_switches
 from ..training.calibration import SCORES
-from ..value_types import SettingsByName
+from ..value_types import Accuracy0To1, SettingsByName
 from .arithmetic import (
-    AnswerSum,
-    explain_answer_as_sum,
+    AnswerAsClientSum,
+    explain_answer_as_client_sum,
     explain_mean_of_client_logits,
     has_sum_explanation,
 )
-from .nearest_results import NearestResults
-from .record import Row, Runs
+from .nearest_results import NearestStoredResults
+from .record import MethodRun, RunRecord
 
-LabelsByModel = (
-    np.ndarray
-)  # int [rows of ModelAnswers, N], the class that each names for each sample
+# int [rows of ModelAnswers, N], the class that each predicts for each sample
+LabelsByModel = np.ndarray
 
 PREVIEWED = (0.01, 0.05, 0.3, 1.5, 10.0)  # α of the small partitions at the slider
 MOST_OWNERS = 2_000_000  # the most samples in all partitions that are sent ahead (4 MB)
 THUMBNAIL = 16  # pixels, the side of images if there are too many to send them in full size
 SQUARE = 4  # pixels, the side of the square of a sample that is no image
-MOST_BYTES = (
-    4_000_000  # the most bytes of all training images in full size; more are sent as thumbnails
-)
+# The most bytes of all training images in full size; if there are more, thumbnails are sent.
+MOST_BYTES = 4_000_000
 MOST_TEST_IMAGES = 1000  # the number of test samples that are sent
 NOBODY = 2**16 - 1  # the owner of a sample that no client holds
 LIVE_SECONDS = 1.0  # a method that is forecast to take longer waits for Run
@@ -73,7 +71,7 @@ FREE = ("seed", "seeds", "device")  # settings that do not make a result one of 
 
 
 # ------------------------------------------------------------------------------------------------ samples
-class ImageShape(TypedDict):
+class SideAndChannels(TypedDict):
     """Pixels of a side of a square image, and 1 channel or 3."""
 
     side: int
@@ -81,7 +79,7 @@ class ImageShape(TypedDict):
 
 
 @dataclass(frozen=True)
-class SampleGroup:
+class SamplesForBrowser:
     """Training or test samples as a window gets them.
 
     labels: `[N]`
@@ -92,7 +90,7 @@ class SampleGroup:
     images: ByteImages | None
 
     @property
-    def image_shape(self) -> ImageShape:
+    def image_shape(self) -> SideAndChannels:
         if self.images is None:
             return {"side": SQUARE, "channels": 1}
         return {"side": self.images.shape[1], "channels": self.images.shape[3]}
@@ -103,51 +101,66 @@ class SampleGroup:
         return [self.labels.astype(np.uint16).tobytes(), images]
 
 
-def make_train_and_test_groups(dataset: Dataset) -> tuple[SampleGroup, SampleGroup]:
+def make_train_and_test_samples_for_browser(
+    dataset: Dataset,
+) -> tuple[SamplesForBrowser, SamplesForBrowser]:
     """Make the training samples, as thumbnails if there are many, and the first test samples."""
     size = dataset.x_train[0].numel() * len(dataset.x_train)
     side = None if size <= MOST_BYTES else THUMBNAIL
-    train = SampleGroup(dataset.y_train.numpy(), render_samples_as_images(dataset.x_train, side))
+    train = SamplesForBrowser(
+        dataset.y_train.numpy(), render_square_images_as_bytes_or_none(dataset.x_train, side)
+    )
     few = slice(0, MOST_TEST_IMAGES)
-    test = SampleGroup(
-        dataset.y_test[few].numpy(), render_samples_as_images(dataset.x_test[few], None)
+    test = SamplesForBrowser(
+        dataset.y_test[few].numpy(),
+        render_square_images_as_bytes_or_none(dataset.x_test[few], None),
     )
     return train, test
 
 
-def render_samples_as_images(samples: Samples, side_pixels: int | None) -> ByteImages | None:
+def render_square_images_as_bytes_or_none(
+    samples: Samples, largest_side_pixels_or_none: int | None
+) -> ByteImages | None:
     """Render square images as bytes `[N, side, side, 1 or 3]`; None if the samples are no square images.
 
-    side_pixels: the largest side; None: as it is
+    largest_side_pixels_or_none: the largest side; None: as it is
     """
     if samples.ndim != 4 or samples.shape[1] not in (1, 3) or samples.shape[2] != samples.shape[3]:
         return None
-    if side_pixels is not None and side_pixels < samples.shape[2]:
-        samples = torch.nn.functional.interpolate(samples, size=side_pixels, mode="area")
+    if largest_side_pixels_or_none is not None and largest_side_pixels_or_none < samples.shape[2]:
+        samples = torch.nn.functional.interpolate(
+            samples, size=largest_side_pixels_or_none, mode="area"
+        )
     pixels = (255 * samples.clamp(0, 1)).round().to(torch.uint8)
     return pixels.permute(0, 2, 3, 1).contiguous().numpy()
 
 
-def make_thumbnail_sheet(images: Images, columns: int = 20) -> ThumbnailSheet | None:
-    """Make a PNG with all images `images [N, C, H, W]`, `columns` of them in a row, for
+def make_thumbnail_sheet_or_none(images: Images, images_per_row: int = 20) -> ThumbnailSheet | None:
+    """Make a PNG with all images `images [N, C, H, W]`, `images_per_row` of them in a row, for
     `plots.vector.attach_thumbnail_sheet`. Large images are made smaller. None if the samples are no images."""
-    pixels = render_samples_as_images(images, THUMBNAIL)
+    pixels = render_square_images_as_bytes_or_none(images, THUMBNAIL)
     if pixels is None:
         return None
     count, side = pixels.shape[:2]
-    rows = -(-count // columns)
-    page = np.zeros((rows * side, columns * side, pixels.shape[3]), dtype=np.uint8)
+    rows = -(-count // images_per_row)
+    page = np.zeros((rows * side, images_per_row * side, pixels.shape[3]), dtype=np.uint8)
     for number, image in enumerate(pixels):
-        top = number // columns * side
-        left = number % columns * side
+        top = number // images_per_row * side
+        left = number % images_per_row * side
         page[top : top + side, left : left + side] = image
     out = io.BytesIO()
     Image.fromarray(page.squeeze()).save(out, "png")
     address = f"data:image/png;base64,{b64encode(out.getvalue()).decode()}"
-    return {"image": address, "width": side, "height": side, "columns": columns, "rows": rows}
+    return {
+        "image": address,
+        "width": side,
+        "height": side,
+        "columns": images_per_row,
+        "rows": rows,
+    }
 
 
-def find_client_of_each_training_sample_or_nobody(federation: Federation) -> ClientIndexPerSample:
+def find_client_of_each_training_sample(federation: Federation) -> ClientIndexPerSample:
     """Find each training sample's client, `[N]`; NOBODY if no client holds it."""
     owners = np.full(len(federation.dataset.y_train), NOBODY, dtype=np.uint16)
     for k, shard in enumerate(federation.shards):
@@ -156,7 +169,7 @@ def find_client_of_each_training_sample_or_nobody(federation: Federation) -> Cli
 
 
 @dataclass(frozen=True)
-class Partitions:
+class PartitionsByAlpha:
     """Partitions of the same data for several α.
 
     alphas: A values of α
@@ -168,15 +181,15 @@ class Partitions:
 
 
 def make_partitions_for_alphas(
-    federate_options: Mapping[str, Any], alphas: Sequence[float]
-) -> Partitions:
+    federation_arguments_without_alpha: Mapping[str, Any], alphas: Sequence[float]
+) -> PartitionsByAlpha:
     """Partition a data set with each of `alphas`; if there are very many samples, only with the values PREVIEWED.
 
     An α with which the data cannot be partitioned is left out.
 
-    federate_options: arguments of `data.federate` without `alpha`; `dataset` and `public` are names
+    federation_arguments_without_alpha: arguments of `data.federate` without `alpha`; `dataset` and `public` are names
     """
-    options = dict(federate_options)
+    options = dict(federation_arguments_without_alpha)
     dataset = add_public_part(load(options.pop("dataset")), options.pop("public"))
     samples = len(dataset.y_train)
     if len(alphas) * samples > MOST_OWNERS:
@@ -187,22 +200,22 @@ def make_partitions_for_alphas(
             federation = federate(dataset, alpha=alpha, **options)
         except UsageError:
             continue
-        owners_by_alpha[alpha] = find_client_of_each_training_sample_or_nobody(federation)
+        owners_by_alpha[alpha] = find_client_of_each_training_sample(federation)
     owners = np.array(list(owners_by_alpha.values())).reshape(-1, samples)
-    return Partitions(tuple(owners_by_alpha), owners)
+    return PartitionsByAlpha(tuple(owners_by_alpha), owners)
 
 
-def format_cells_by_column(schema: InputSchema, features: FeatureRows) -> dict[str, str]:
+def format_row_cells_by_column(schema: InputSchema, feature_row: FeatureRows) -> dict[str, str]:
     """Format a row of a table, given as features, by columns: {"age": "63", "sex": "m"}; {} if it is no row of a table.
 
     A missing number is left out: its feature is 0, which would look like the mean.
     """
-    if schema.kind != "table" or features.ndim != 1:
+    if schema.kind != "table" or feature_row.ndim != 1:
         return {}
     cells = {}
     start = 0
     for column in schema.columns:
-        column_features = features[start : start + column.feature_count]
+        column_features = feature_row[start : start + column.feature_count]
         start += column.feature_count
         if column.kind == "number" and column_features[0] != 0:
             value = float(column_features[0]) * column.scale + column.mean
@@ -212,7 +225,7 @@ def format_cells_by_column(schema: InputSchema, features: FeatureRows) -> dict[s
     return cells
 
 
-def rank_columns_by_class_information(
+def rank_column_names_by_class_information(
     schema: InputSchema, features: FeatureRows, labels: SampleLabels
 ) -> list[str]:
     """List the names of a table's columns, the most informative about the class first; [] if it is no table.
@@ -299,7 +312,7 @@ class ResultsDescription(TypedDict):
     older: list[str]
 
 
-def describe_data_for_stage(
+def describe_dataset_and_methods_for_stage(
     federation: Federation, methods: Sequence[str], *, tells_story: bool = False
 ) -> DataDescription:
     """Describe what does not change while sliders move: names, words and methods.
@@ -377,7 +390,7 @@ def list_dataset_menu_entries(
     return [*entries, {"name": own_file_choice, "title": title}]
 
 
-def make_stored_table_message(nearest: NearestResults | None) -> StoredTableMessage | None:
+def make_stored_table_message(nearest: NearestStoredResults | None) -> StoredTableMessage | None:
     """Make the stored bands for the stage, by method, then stored M, then stored α; None if no stored results fit."""
     if nearest is None or not nearest.methods:
         return None
@@ -419,7 +432,7 @@ def has_same_settings_for_method(
 
 
 def describe_newest_results(
-    runs: Runs, methods: Sequence[str], settings: SettingsByName
+    runs: RunRecord, methods: Sequence[str], settings: SettingsByName
 ) -> ResultsDescription:
     """Describe the newest result of each method.
 
@@ -427,27 +440,27 @@ def describe_newest_results(
     """
     described: ResultsDescription = {"accuracies": {}, "bands": {}, "seeds": {}, "older": []}
     for method in methods:
-        row = find_newest_row(runs, method)
+        row = find_newest_run_with_results(runs, method)
         if row is None:
             continue
         shares = {seed: outcome.accuracy for seed, outcome in row.outcomes.items()}
         is_old = not has_same_settings_for_method(row.settings, settings, method)
         is_old = is_old or settings.get("seed") not in shares
-        add_mean_and_band_of_method(described, method, shares, is_old)
+        add_method_to_results_description(described, method, shares, is_old)
         if method == "ensemble":
             others = get_logit_mean_accuracies_by_seed(row)
             if others:
-                add_mean_and_band_of_method(described, "logits", others, is_old)
+                add_method_to_results_description(described, "logits", others, is_old)
     return described
 
 
-def collect_flights(
-    runs: Runs, methods: Sequence[str], settings: SettingsByName
+def collect_flights_by_method(
+    runs: RunRecord, methods: Sequence[str], settings: SettingsByName
 ) -> dict[str, Flight]:
     """Collect what the methods have sent at these settings, with the settings' seed: {method: its `Flight`}."""
     ledgers = {}
     for method in methods:
-        row = find_newest_row(runs, method)
+        row = find_newest_run_with_results(runs, method)
         if row is None or not has_same_settings_for_method(row.settings, settings, method):
             continue
         outcome = row.outcomes.get(settings.get("seed"))
@@ -456,13 +469,13 @@ def collect_flights(
     return describe_flights(ledgers)
 
 
-def find_newest_row(runs: Runs, method: str) -> Row | None:
+def find_newest_run_with_results(runs: RunRecord, method: str) -> MethodRun | None:
     """Find the newest row of `method` that has a result; None if there is none."""
     found = [row for row in runs.rows if row.method == method and row.outcomes]
     return max(found, key=lambda row: row.run, default=None)
 
 
-def get_logit_mean_accuracies_by_seed(row: Row) -> dict[int, float]:
+def get_logit_mean_accuracies_by_seed(row: MethodRun) -> dict[int, Accuracy0To1]:
     """Return the accuracies of the mean of logits in a row of the ensemble, by seed."""
     title = choose_method_label("ensemble", {"rule": "logits"})
     shares = {}
@@ -473,10 +486,10 @@ def get_logit_mean_accuracies_by_seed(row: Row) -> dict[int, float]:
     return shares
 
 
-def add_mean_and_band_of_method(
+def add_method_to_results_description(
     results_description: ResultsDescription,
     method: str,
-    accuracies_by_seed: Mapping[int, float],
+    accuracies_by_seed: Mapping[int, Accuracy0To1],
     has_other_setting: bool,
 ) -> None:
     """Add the result of a method, given as {seed: accuracy}, to `results_description`."""
@@ -506,14 +519,14 @@ class ModelAnswers:
         """The predicted classes, `[rows, N]`."""
         return self.shares.argmax(-1)
 
-    def compute_client_accuracies(self, labels: SampleLabels) -> list[float]:
+    def compute_accuracies_of_client_models(self, true_labels: SampleLabels) -> list[Accuracy0To1]:
         """Compute the accuracy of each client's own model on samples with these labels `[N]`: `[M]`."""
-        right = self.predicted_labels[:, : len(labels)] == labels
+        right = self.predicted_labels[:, : len(true_labels)] == true_labels
         clients = [row for row, name in enumerate(self.names) if isinstance(name, int)]
         return [float(right[row].mean()) for row in clients]
 
 
-class QuickModels:
+class ModelsOfLastRun:
     """The models of the last run: each method's, and each client's own.
 
     A model that was not kept is made again, or left out if that takes longer than LIVE_SECONDS.
@@ -525,7 +538,9 @@ class QuickModels:
         self.models: dict[str, Any] = {}
         self.clients: Any = None
         for method, outcome in outcomes.items():
-            if getattr(outcome, "_model", None) is None and not can_remake_model_quickly(outcome):
+            if getattr(outcome, "_model", None) is None and not can_remake_model_within_a_second(
+                outcome
+            ):
                 continue
             model = outcome.model
             self.models[method] = model
@@ -566,16 +581,16 @@ class QuickModels:
 
     @use_default_torch_switches()
     @torch.no_grad()
-    def explain_answer(self, answer_name: str, sample: OneSample) -> AnswerSum | None:
+    def explain_answer(self, answer_name: str, sample: OneSample) -> AnswerAsClientSum | None:
         """Explain an answer on one prepared `sample [1, …]` as a sum over clients; None if it is no sum."""
         if answer_name not in self.list_names_of_explainable_answers():
             return None
         if answer_name == "logits":
             return explain_mean_of_client_logits(self.clients, sample)
-        return explain_answer_as_sum(self.models[answer_name], sample)
+        return explain_answer_as_client_sum(self.models[answer_name], sample)
 
 
-def can_remake_model_quickly(outcome: Outcome) -> bool:
+def can_remake_model_within_a_second(outcome: Outcome) -> bool:
     """Whether a model that was not kept can be made again while somebody waits."""
     return getattr(outcome, "seconds_total", LIVE_SECONDS) < LIVE_SECONDS and hasattr(
         outcome, "model"

@@ -25,32 +25,33 @@ from ..plots.array_types import Recording
 from ..plots.words import format_count_and_noun
 from ..studies.cost import estimate_cost
 from ..tensor_types import OneSample, SampleTensor
+from ..value_types import Accuracy0To1
 from . import theme
 from .controls import OWN_FILE
-from .facts import describe_cost
+from .facts import describe_cost_or_empty
 from .figures import draw_piles_and_results
-from .lab_view import LabSpec, LabView, PartitionOptions
-from .nearest_results import NearestResults, find_nearest_results
-from .panel import Panel, RunEvents
+from .lab_view import FederationArguments, LabSpec, LabView
+from .nearest_results import NearestStoredResults, find_nearest_stored_results
+from .panel import Panel, RunEventsThenResult
 from .stage import Stage
 from .stage_data import (
     LIVE_SECONDS,
     PREVIEWED,
     ModelAnswers,
-    Partitions,
-    QuickModels,
-    SampleGroup,
+    ModelsOfLastRun,
+    PartitionsByAlpha,
+    SamplesForBrowser,
     StoredTableMessage,
-    collect_flights,
-    describe_data_for_stage,
+    collect_flights_by_method,
+    describe_dataset_and_methods_for_stage,
     describe_newest_results,
-    find_newest_row,
-    format_cells_by_column,
+    find_newest_run_with_results,
+    format_row_cells_by_column,
     list_dataset_menu_entries,
     make_partitions_for_alphas,
     make_stored_table_message,
-    make_train_and_test_groups,
-    rank_columns_by_class_information,
+    make_train_and_test_samples_for_browser,
+    rank_column_names_by_class_information,
 )
 from .views import TabOptions
 from .worker import Job, JobEnd, OnJobEnd, OnJobEvent, show_errors_in_status
@@ -58,10 +59,8 @@ from .worker import Job, JobEnd, OnJobEnd, OnJobEvent, show_errors_in_status
 STEPS = (1, 1.5, 2, 3, 5, 7)  # of the α slider, in each power of ten
 CLIENT_COUNTS = (*range(1, 21), 25, 30, 40, 50, 75, 100)
 HIDDEN_TABS = ("partition",)  # views without a tab, since the piles show the same
-TITLES = {
-    "communication": "Bytes",
-    "classes": "Classes",
-}  # titles of tabs, other than the views' own
+# Titles of tabs, other than the views' own.
+TITLES = {"communication": "Bytes", "classes": "Classes"}
 
 
 BrowserMessage = Mapping[str, Any]  # its `kind`, and the data of this kind (see `stage.py`)
@@ -70,7 +69,7 @@ MessageHandler = Callable[[BrowserMessage], None]
 DataKey = tuple[str, tuple[str, ...], tuple[int, bool]]
 PixelsMessage = list[float] | Mapping[str, float] | None  # a drawing; JSON makes a dict of an array
 # A change by hand: a client's samples of a class (label None: of all classes) go to another client (to None: nobody).
-Gesture = TypedDict("Gesture", {"from": int, "label": int | None, "to": int | None})
+StageGesture = TypedDict("StageGesture", {"from": int, "label": int | None, "to": int | None})
 
 
 class StageSetting(TypedDict):
@@ -79,7 +78,7 @@ class StageSetting(TypedDict):
     alpha: float
     clients: int
     seed: int
-    moves: list[Gesture]
+    moves: list[StageGesture]
 
 
 class ColumnAndCell(NamedTuple):
@@ -111,6 +110,14 @@ class StageMessage(NamedTuple):
     buffers: list[bytes]
 
 
+class SamplesOfDataset(NamedTuple):
+    """The samples of a data set as windows get them, with its digest."""
+
+    digest: str
+    train: SamplesForBrowser
+    test: SamplesForBrowser
+
+
 class StagePanel(Panel):
     """A panel with a stage, which shows the panel's state, and whose gestures change it.
 
@@ -124,12 +131,10 @@ class StagePanel(Panel):
     tells_story = False
 
     def __init__(self, spec: LabSpec, **options: Any) -> None:
-        # The digest of the data set, its training samples and its test samples.
-        self._parts: tuple[str, SampleGroup, SampleGroup] | None = None
-        self._about_key: Any = None  # the key of the data message that was sent last
-        self._sent: dict[
-            str, Any
-        ] = {}  # by kind, the last message of the kinds that are not sent twice
+        self._samples: SamplesOfDataset | None = None  # of the data set that was sent last
+        self._last_sent_data_key: Any = None  # the key of the data message that was sent last
+        # By kind, the last message of the kinds that are not sent twice.
+        self._last_sent: dict[str, Any] = {}
         # The setting of the stage, as far as it is known here.
         self._setting: StageSetting | dict[str, Any] = {}
         self._base_moves = ""  # changes by hand for which the stage has no gesture
@@ -137,19 +142,16 @@ class StagePanel(Panel):
         self._has_window = False  # whether the stage has been visible in a window
         self._is_displayed = False  # whether the panel has been displayed
         # A cache: the options of the partitions that were made ahead last, and these partitions.
-        self._ahead: tuple[Any, Partitions] | None = None
-        self._has_begun_run = (
-            False  # whether a run has begun and not ended; a view's own work is not a run
-        )
-        self._follows_hand = False  # whether the present job is a quick run of one seed
+        self._options_and_partitions_dealt_last: tuple[Any, PartitionsByAlpha] | None = None
+        # Whether a run has begun and not ended; a view's own work is not a run.
+        self._has_begun_run = False
+        self._is_quick_run = False  # whether the present job is a quick run of one seed
         self._is_quick_run_due = False  # whether a gesture needs a quick run after the present job
-        self._voices: QuickModels | None = (
-            None  # the models of the last run, which answer questions
-        )
-        self._answers: ModelAnswers | None = None  # their answers on all test samples
+        self._models_of_last_run: ModelsOfLastRun | None = None
+        self._answers: ModelAnswers | None = None  # of these models, on all test samples
         self._answered_run = 0  # the number of the run that these models are of
         self._settings_of_runs: dict[int, StageSetting] = {}  # by the number of the run
-        self._began = 0.0  # seconds, when the last run began
+        self._run_start_seconds = 0.0  # by `time.monotonic`
         self._seconds_of_run = 0.0  # how long the last run took
         self._hidden = list(options.get("hide") or ())
         self._fixed = list(options.get("fixed") or ())
@@ -170,7 +172,7 @@ class StagePanel(Panel):
         return {
             "open": self._send_data_and_job_status,
             "opened": self._send_rest_after_piles_are_drawn,
-            "samples": self._send_samples,
+            "samples": self._send_requested_samples,
             "deal": self._apply_setting_and_send_federation,
             "train": self._apply_setting_and_start_run,
             "stop": lambda _: self.stop(),
@@ -188,10 +190,10 @@ class StagePanel(Panel):
     def _ipython_display_(self) -> None:
         """Show the panel. The stage opens at once, even while the kernel is busy with the cells below."""
         self._is_displayed = True
-        self._update_opening_messages()
+        self._put_opening_messages_into_widget()
         super()._ipython_display_()
 
-    def _update_opening_messages(self) -> None:
+    def _put_opening_messages_into_widget(self) -> None:
         """Put the messages that the first window needs into the widget.
 
         A person's own data are left out, since the widget's state would be saved in the notebook.
@@ -204,12 +206,12 @@ class StagePanel(Panel):
                 self._make_data_message(),
                 self._make_samples_message(),
                 self._make_federation_message(),
-                self._make_stored_message(),
+                self._make_stored_bands_message(),
             ]
-            key = self._get_partition_options_without_alpha_or_none()
+            key = self._get_federation_arguments_without_alpha_or_none()
             if key is not None:
                 messages.append(
-                    self._make_partitions_message(self._deal_partition_of_each_alpha(key))
+                    self._make_partitions_message(self._get_or_deal_partition_of_each_alpha(key))
                 )
             for content, buffers in messages:
                 opening[content["kind"]] = {"content": content, "buffers": buffers}
@@ -217,13 +219,13 @@ class StagePanel(Panel):
 
     def _send_rest_after_piles_are_drawn(self, message: BrowserMessage) -> None:
         """A window has the samples and has drawn the piles: send it everything else."""
-        self._sent.clear()
+        self._last_sent.clear()
         self._has_window = True
         self.stage.opening = {}
-        self._send_partitions_ahead()
+        self._send_partitions_of_all_alphas_when_idle()
         self._send_job_status()
         self._send_selection()
-        self._show_results()
+        self._send_results_and_texts_if_changed()
 
     def _apply_setting_and_send_federation(self, message: BrowserMessage) -> None:
         """A gesture has changed the setting: make the federation, and answer with who holds what."""
@@ -263,11 +265,11 @@ class StagePanel(Panel):
         self._apply_stage_setting(message["setting"])
         self._send_federation(message.get("question", ""))
         if message.get("isRun"):
-            if self._is_run_under_way and self._follows_hand:
+            if self._is_run_under_way and self._is_quick_run:
                 self.stop()  # a quick run of one seed must not delay the run of all seeds
             self._start_run(True)
         else:
-            self._run_quick_methods()
+            self._run_quick_methods_now_or_after_job()
 
     def _change_state(self, should_draw: bool = True, **changes: Any) -> None:
         """While a slider of the stage moves, update the piles first; the tabs below follow when it rests."""
@@ -281,7 +283,7 @@ class StagePanel(Panel):
         """A client and a class were selected on the stage: mark them in the pictures of the tabs."""
         client = message["client"]
         class_index = message["class_index"]
-        self._sent["selection"] = (client, class_index)  # the stage knows it already
+        self._last_sent["selection"] = (client, class_index)  # the stage knows it already
         with self._handler_pause:
             self.views.select_client_and_class(client, class_index)
         self._apply_display_options()
@@ -298,13 +300,13 @@ class StagePanel(Panel):
             federation.ids,
         )
         return {
-            "alpha": convert_whole_number_to_int(settings.get("alpha", 0.1)),
+            "alpha": convert_to_int_if_whole(settings.get("alpha", 0.1)),
             "clients": federation.clients,
             "seed": int(settings.get("seed", 0)),
             "moves": gestures,
         }
 
-    def _write_gestures_as_edits_text(self, gestures: list[Gesture]) -> str:
+    def _write_gestures_as_edits_text(self, gestures: list[StageGesture]) -> str:
         """Write the stage's gestures as the text that `PartitionEdits.parse` reads; those of clients that do not
         exist are left out."""
         ids = self._state.federation.ids
@@ -325,23 +327,23 @@ class StagePanel(Panel):
         return len(PartitionEdits.parse(self._base_moves).doubled_clients)
 
     # ------------------------------------------------------------------------------------- to the browser
-    def _update_stage(self) -> None:
+    def _update_stage_if_any(self) -> None:
         """Send the stage what has changed in the state."""
         if self._state.federation is None:
             return
         key = self._make_data_message_key()
-        if key != self._about_key:
+        if key != self._last_sent_data_key:
             self._send_data()
             return
         setting = self._read_setting_of_controls()
         if not self._is_dealing and setting != self._setting:
             self._send_setting()
-        elif not self._is_dealing and self._state.federation is not self._sent.get("dealt"):
+        elif not self._is_dealing and self._state.federation is not self._last_sent.get("dealt"):
             self._send_federation()
         self._send_selection()
-        self._show_results()
+        self._send_results_and_texts_if_changed()
 
-    def _show_results(self) -> None:
+    def _send_results_and_texts_if_changed(self) -> None:
         """Send results, stored bands and texts, if they are not those that were sent last."""
         state = self._state
         if state.federation is None:
@@ -349,7 +351,7 @@ class StagePanel(Panel):
         if self._has_results_changed_since_last_call():  # many steps of a run change no result
             self._send_results()
             self._send_flights()
-        stored, _ = self._make_stored_message()
+        stored, _ = self._make_stored_bands_message()
         self._send_if_changed("stored", stored, stored)
         self.controls.debouncer.schedule_update(
             "stage", self._describe_next_run, self._send_run_texts
@@ -364,18 +366,18 @@ class StagePanel(Panel):
         state = self._state
         objects = (state.runs, self._answers)
         about = (state.methods, state.settings, self._is_run_under_way)
-        known_objects, known_about = self._sent.get("looked through", ((None, None), None))
+        known_objects, known_about = self._last_sent.get("looked through", ((None, None), None))
         if about == known_about and all(map(operator.is_, objects, known_objects)):
             return False
-        self._sent["looked through"] = (objects, about)
+        self._last_sent["looked through"] = (objects, about)
         return True
 
     def _send_if_changed(
         self, message_kind: str, compared_content: Any, message: Mapping[str, Any]
     ) -> None:
-        if message_kind in self._sent and self._sent[message_kind] == compared_content:
+        if message_kind in self._last_sent and self._last_sent[message_kind] == compared_content:
             return
-        self._sent[message_kind] = compared_content
+        self._last_sent[message_kind] = compared_content
         self.stage.send({"kind": message_kind, **message})
 
     def _send_selection(self) -> None:
@@ -385,13 +387,13 @@ class StagePanel(Panel):
         about = {"client": client, "class_index": class_index}
         self._send_if_changed("selection", (client, class_index), about)
 
-    def _make_stored_message(self) -> StageMessage:
+    def _make_stored_bands_message(self) -> StageMessage:
         """Make the message with the stored bands of the methods."""
         state = self._state
         table = None
         if self.views.display_options["shows_stored"]:
             table = get_or_make_stored_table_message(
-                find_nearest_results(state.methods, state.settings)
+                find_nearest_stored_results(state.methods, state.settings)
             )
         return StageMessage({"kind": "stored", "table": table}, [])
 
@@ -401,21 +403,22 @@ class StagePanel(Panel):
         sliders = (self.controls.natural_client_count_or_zero, self.controls.alpha.disabled)
         return dataset.digest, tuple(self._state.methods), sliders
 
-    def _send_data(self, asking_view: str = "") -> None:
+    def _send_data(self, asking_window: str = "") -> None:
         """Send the data message.
 
-        asking_view: the window that has asked for it, if others have it already
+        asking_window: the window that has asked for it, if others have it already
         """
-        self._about_key = self._make_data_message_key()
+        self._last_sent_data_key = self._make_data_message_key()
         dataset = self._state.federation.dataset
-        if self._parts is None or self._parts[0] != dataset.digest:
-            self._parts = (str(dataset.digest), *make_train_and_test_groups(dataset))
-            self._voices = self._answers = None
-        self._sent.clear()
+        if self._samples is None or self._samples.digest != dataset.digest:
+            train, test = make_train_and_test_samples_for_browser(dataset)
+            self._samples = SamplesOfDataset(str(dataset.digest), train, test)
+            self._models_of_last_run = self._answers = None
+        self._last_sent.clear()
         self._setting = self._read_setting_of_controls()
         content, _ = self._make_data_message()
-        self.stage.send({**content, "view": asking_view})
-        self._update_opening_messages()
+        self.stage.send({**content, "view": asking_window})
+        self._put_opening_messages_into_widget()
 
     def _make_data_message(self) -> StageMessage:
         """Make the message on the data set, the controls and the setting."""
@@ -429,7 +432,7 @@ class StagePanel(Panel):
             hidden.append("alpha")  # it has no effect
         counts = [count for count in CLIENT_COUNTS if count <= controls.clients.max]
         about = {
-            **describe_data_for_stage(
+            **describe_dataset_and_methods_for_stage(
                 self._state.federation, self._state.methods, tells_story=self.tells_story
             ),
             "alphas": list_slider_alphas(controls.alpha.base**controls.alpha.max),
@@ -442,18 +445,18 @@ class StagePanel(Panel):
             "isStrip": self.is_strip,
             "hidden": hidden,
             "fixed": fixed,
-            "previewed": [convert_whole_number_to_int(alpha) for alpha in PREVIEWED],
+            "previewed": [convert_to_int_if_whole(alpha) for alpha in PREVIEWED],
             "setting": self._setting,
         }
         return StageMessage({"kind": "data", "about": about}, [])
 
-    def _send_samples(self, message: BrowserMessage) -> None:
-        if self._parts is not None and message["digest"] == self._parts[0]:
+    def _send_requested_samples(self, message: BrowserMessage) -> None:
+        if self._samples is not None and message["digest"] == self._samples.digest:
             content, buffers = self._make_samples_message()
             self.stage.send({**content, "view": message.get("view", "")}, buffers)
 
     def _make_samples_message(self) -> StageMessage:
-        digest, train, test = self._parts
+        digest, train, test = self._samples
         about = {"digest": digest, "train": train.image_shape, "test": test.image_shape}
         return StageMessage(
             {"kind": "samples", **about},
@@ -462,21 +465,21 @@ class StagePanel(Panel):
 
     def _send_setting(self) -> None:
         self._setting = self._read_setting_of_controls()
-        self._send_partitions_ahead()  # first: the stage must not use partitions of an older setting
+        self._send_partitions_of_all_alphas_when_idle()  # first: the stage must not use partitions of an older setting
         self.stage.send({"kind": "setting", "setting": self._setting})
-        self._update_opening_messages()
+        self._put_opening_messages_into_widget()
 
-    def _send_federation(self, question: str = "") -> None:
+    def _send_federation(self, question_to_answer: str = "") -> None:
         """Send who holds what, with the setting, which may differ from the requested one because of a limit."""
         federation = self._state.federation
         if federation is None:
             return
-        self._sent["dealt"] = federation
+        self._last_sent["dealt"] = federation
         content, buffers = self._make_federation_message()
         self._setting = content["setting"]
-        self.stage.send({**content, "question": question}, buffers)
-        self._send_partitions_ahead()
-        self._update_opening_messages()
+        self.stage.send({**content, "question": question_to_answer}, buffers)
+        self._send_partitions_of_all_alphas_when_idle()
+        self._put_opening_messages_into_widget()
 
     def _make_federation_message(self) -> StageMessage:
         """Make the message on who holds what."""
@@ -489,28 +492,28 @@ class StagePanel(Panel):
         }
         return StageMessage(message, [np.concatenate(shards).astype(np.uint32).tobytes()])
 
-    def _send_partitions_ahead(self) -> None:
+    def _send_partitions_of_all_alphas_when_idle(self) -> None:
         """Send the partitions for all values of the α slider, unless they were sent; made when the slider rests."""
         if not self._has_window:
             return
-        key = self._get_partition_options_without_alpha_or_none()
-        if self._sent.get("partitions") == key:
+        key = self._get_federation_arguments_without_alpha_or_none()
+        if self._last_sent.get("partitions") == key:
             return
-        self._sent["partitions"] = key
+        self._last_sent["partitions"] = key
         # The partitions that were sent before are not valid any more.
-        self.stage.send(*self._make_partitions_message(Partitions()))
+        self.stage.send(*self._make_partitions_message(PartitionsByAlpha()))
         if key is None:
             return
 
-        def send(partitions: Partitions) -> None:
-            if self._sent.get("partitions") == key:
+        def send(partitions: PartitionsByAlpha) -> None:
+            if self._last_sent.get("partitions") == key:
                 self.stage.send(*self._make_partitions_message(partitions))
 
         self.controls.debouncer.schedule_update(
-            "partitions", lambda: self._deal_partition_of_each_alpha(key), send
+            "partitions", lambda: self._get_or_deal_partition_of_each_alpha(key), send
         )
 
-    def _get_partition_options_without_alpha_or_none(self) -> PartitionOptions | None:
+    def _get_federation_arguments_without_alpha_or_none(self) -> FederationArguments | None:
         """Return the options on which the partitions of the α slider depend; None if α has no effect."""
         key = dict(self._state.partition or {})
         for name in ("alpha", "moves"):
@@ -519,19 +522,21 @@ class StagePanel(Panel):
             return None
         return key
 
-    def _deal_partition_of_each_alpha(self, options: PartitionOptions) -> Partitions:
+    def _get_or_deal_partition_of_each_alpha(
+        self, federation_arguments: FederationArguments
+    ) -> PartitionsByAlpha:
         """Make the partitions for all values of the α slider. The last ones are cached."""
-        cached = self._ahead
+        cached = self._options_and_partitions_dealt_last
         if cached is not None:
             cached_options, cached_partitions = cached
-            if cached_options == options:
+            if cached_options == federation_arguments:
                 return cached_partitions
         alphas = list_slider_alphas(self.controls.alpha.base**self.controls.alpha.max)
-        partitions = make_partitions_for_alphas(options, alphas)
-        self._ahead = (options, partitions)
+        partitions = make_partitions_for_alphas(federation_arguments, alphas)
+        self._options_and_partitions_dealt_last = (federation_arguments, partitions)
         return partitions
 
-    def _make_partitions_message(self, partitions: Partitions) -> StageMessage:
+    def _make_partitions_message(self, partitions: PartitionsByAlpha) -> StageMessage:
         message = {
             "kind": "partitions",
             "clients": self._setting["clients"],
@@ -545,7 +550,7 @@ class StagePanel(Panel):
         self._settings_of_runs.setdefault(state.runs.number, self._read_setting_of_controls())
         described = describe_newest_results(state.runs, state.methods, state.settings)
         if not described["accuracies"]:
-            if "results" in self._sent:
+            if "results" in self._last_sent:
                 self._send_if_changed("results", None, {**described, "setting": None, "each": []})
             return
         setting = self._settings_of_runs.get(state.runs.number)
@@ -561,19 +566,19 @@ class StagePanel(Panel):
         is_answered = self._settings_of_runs.get(self._answered_run) == setting
         if self._answers is not None and is_answered and len(self._answers.names):
             labels = self._state.federation.dataset.y_test.numpy()
-            message["each"] = self._answers.compute_client_accuracies(labels)
+            message["each"] = self._answers.compute_accuracies_of_client_models(labels)
             message["names"] = list(self._answers.names)
-            shown = self._answers.predicted_labels[:, : len(self._parts[2].labels)]
+            shown = self._answers.predicted_labels[:, : len(self._samples.test.labels)]
             buffers = [shown.astype(np.uint16).tobytes()]
-        if self._sent.get("results") == message:
+        if self._last_sent.get("results") == message:
             return
-        self._sent["results"] = message
+        self._last_sent["results"] = message
         self.stage.send({"kind": "results", **message}, buffers)
 
     def _send_flights(self) -> None:
         """Send what each method has sent at this setting, phase by phase."""
         state = self._state
-        flights = collect_flights(state.runs, state.methods, state.settings)
+        flights = collect_flights_by_method(state.runs, state.methods, state.settings)
         if flights:
             content = {"flights": flights, "setting": self._read_setting_of_controls()}
             self._send_if_changed("flights", content, content)
@@ -589,8 +594,8 @@ class StagePanel(Panel):
         text = strip_html_tags(controls.phase.value)
         progress = re.search(r"\((\d+ of \d+ results.*)\)$", text)
         if progress:
-            text = "Training …" if self._follows_hand else f"{progress[1]}."
-        elif status.status == "done" and self._follows_hand and text:
+            text = "Training …" if self._is_quick_run else f"{progress[1]}."
+        elif status.status == "done" and self._is_quick_run and text:
             text = f"One seed took {self._seconds_of_run:.1f} s."
         if error:
             # An alert is shown alone; a note is followed by the text on what runs.
@@ -598,7 +603,7 @@ class StagePanel(Panel):
         is_running = status.is_running and self._worker.is_busy
         content = {
             "isRunning": is_running,
-            "isRun": is_running and not self._follows_hand,
+            "isRun": is_running and not self._is_quick_run,
             "share": controls.progress.value,
             "text": text,
             "isAlert": is_alert,
@@ -615,7 +620,7 @@ class StagePanel(Panel):
         forecast = estimate_cost((state.methods, state.settings)) if state.methods else None
         return {
             "runLabel": run_label,
-            "cost": describe_cost(forecast),
+            "cost": describe_cost_or_empty(forecast),
             "isComputed": forecast is not None and forecast.seconds == 0,
             "waitsForRun": not self._select_quick_methods(),
         }
@@ -640,19 +645,19 @@ class StagePanel(Panel):
     def _find_seconds_of_newest_run_or_infinity(self, method_name: str) -> float:
         """Find how many seconds the newest run of a method on this data set took; infinite if there is none, so that
         the method waits for Run."""
-        row = find_newest_row(self._state.runs, method_name)
+        row = find_newest_run_with_results(self._state.runs, method_name)
         dataset = self._state.settings.get("dataset")
         if row is None or row.settings.get("dataset") != dataset:
             return math.inf
         seconds = [getattr(outcome, "seconds_total", math.inf) for outcome in row.outcomes.values()]
         return max(seconds)
 
-    def _run_quick_methods(self) -> None:
+    def _run_quick_methods_now_or_after_job(self) -> None:
         """Run one seed at once, of the methods that take a moment; the others wait for Run.
 
         A run of all seeds, or a view's own work, is not interrupted: the quick run follows it.
         """
-        if self._status.is_running and not (self._has_begun_run and self._follows_hand):
+        if self._status.is_running and not (self._has_begun_run and self._is_quick_run):
             self._is_quick_run_due = True
             return self._send_job_status()
         self._is_quick_run_due = False
@@ -660,17 +665,17 @@ class StagePanel(Panel):
         methods = self._select_quick_methods()
         if not methods:
             self._status.show_phase("")
-            self._sent.pop("job", None)
+            self._last_sent.pop("job", None)
             return self._send_job_status()
         settings = {**self._state.settings, "seeds": 1}
         steps = self._job(methods, **settings)
-        self._remember_run_start(True)
+        self._remember_run_setting_and_start(True)
         self._status.show_run_start(len(methods))
         state_of_quick_run = replace(self._state, methods=tuple(methods), settings=settings)
-        runs = self._state.runs.start_run(state_of_quick_run, follows_hand=True)
+        runs = self._state.runs.copy_with_rows_of_new_run(state_of_quick_run, is_quick_run=True)
         self._change_state(should_draw=False, runs=runs, metrics=())
         self._start_job(
-            lambda: self._add_answers_on_test_samples(steps),
+            lambda: self._pass_events_then_predict_test_samples(steps),
             self._apply_run_event,
             lambda *end: self._finish_run(False, *end),
         )
@@ -691,7 +696,7 @@ class StagePanel(Panel):
         self._send_job_status()  # at once, since the job can be stopped from now on
 
     def _start_button_job(self, view_name: str) -> None:
-        self._follows_hand = False  # a gesture does not interrupt it
+        self._is_quick_run = False  # a gesture does not interrupt it
         super()._start_button_job(view_name)
 
     @show_errors_in_status
@@ -705,12 +710,12 @@ class StagePanel(Panel):
         if setting_of_results == self._read_setting_of_controls():
             self._is_quick_run_due = False  # the gesture was undone
             return
-        self._run_quick_methods()
+        self._run_quick_methods_now_or_after_job()
 
-    def _remember_run_start(self, follows_hand: bool = False) -> None:
+    def _remember_run_setting_and_start(self, is_quick_run: bool = False) -> None:
         self._has_begun_run = True
-        self._follows_hand = follows_hand
-        self._began = time.monotonic()
+        self._is_quick_run = is_quick_run
+        self._run_start_seconds = time.monotonic()
         # A run without any result leaves its number to the next one, whose setting may be another.
         settings_by_run = {}
         for number, setting in self._settings_of_runs.items():
@@ -718,7 +723,9 @@ class StagePanel(Panel):
                 settings_by_run[number] = setting
         self._settings_of_runs = settings_by_run
 
-    def _add_answers_on_test_samples(self, run_events: RunEvents) -> RunEvents:
+    def _pass_events_then_predict_test_samples(
+        self, run_events: RunEventsThenResult
+    ) -> RunEventsThenResult:
         """Yield the events of the run, and then return the models, their answers on the test samples, and an error."""
         outcomes: dict[str, Any] = {}
         with closing(run_events):
@@ -728,42 +735,42 @@ class StagePanel(Panel):
                 yield event
         federation = self._state.federation
         try:
-            voices = QuickModels(outcomes)
-            return voices, voices.predict(federation.dataset.x_test), None
+            models = ModelsOfLastRun(outcomes)
+            return models, models.predict(federation.dataset.x_test), None
         except Exception as error:  # the results of the run are not lost
             return None, None, error
 
     def _finish_run(
-        self, is_by_hand: bool, job_end: JobEnd, error: Exception | None, run_result: Any
+        self, is_started_by_person: bool, job_end: JobEnd, error: Exception | None, run_result: Any
     ) -> None:
         self._has_begun_run = False
-        self._seconds_of_run = time.monotonic() - self._began
-        voices, answers, trouble = run_result or (None, None, None)
-        if voices is not None:
-            self._voices = voices
+        self._seconds_of_run = time.monotonic() - self._run_start_seconds
+        models, answers, prediction_error = run_result or (None, None, None)
+        if models is not None:
+            self._models_of_last_run = models
             self._answers = answers
             self._answered_run = self._state.runs.number
-        super()._finish_run(is_by_hand, job_end, error, run_result)
-        if trouble is not None:
+        super()._finish_run(is_started_by_person, job_end, error, run_result)
+        if prediction_error is not None:
             self._status.show_error(
-                trouble, "What the models say of the test samples: ", is_appended=True
+                prediction_error, "What the models say of the test samples: ", is_appended=True
             )
         self._send_job_status()
-        if self._follows_hand and job_end == "done" and any(self._stills):
+        if self._is_quick_run and job_end == "done" and any(self._stills):
             self.controls.debouncer.schedule_update(
-                "still", lambda: None, lambda _: self._update_stills()
+                "still", lambda: None, lambda _: self._update_displayed_stills()
             )
 
     def _send_answers_on_image(self, message: BrowserMessage) -> None:
         """Send how all models classify an image: a test sample ("12"), a training sample ("t12") or a drawing."""
         image = str(message["image"])
-        row = self._list_cells_of_sample(image)
-        recording = self._find_recording(image)
+        row = self._list_cells_most_informative_first(image)
+        recording = self._find_recording_or_none(image)
         channels = 0 if recording is None else len(recording)
         curve = b"" if recording is None else recording.astype(np.float32).tobytes()
         answers = None
-        if self._voices is not None:
-            answers = self._ask_models_about_image(image, message.get("pixels"))
+        if self._models_of_last_run is not None:
+            answers = self._predict_image_by_all_models(image, message.get("pixels"))
         about = {"kind": "answers", "image": image, "row": row, "channels": channels}
         if answers is None or not answers.names:
             if row or channels:  # a row or a recording is shown before any model is trained
@@ -773,59 +780,68 @@ class StagePanel(Panel):
             **about,
             "setting": self._settings_of_runs.get(self._answered_run),
             "names": list(answers.names),
-            "sums": self._voices.list_names_of_explainable_answers(),
+            "sums": self._models_of_last_run.list_names_of_explainable_answers(),
         }
         self.stage.send(content, [answers.shares[:, 0].astype(np.float32).tobytes(), curve])
 
-    def _find_sample(self, image_name: str) -> SampleTensor | None:
+    def _find_sample_or_none(self, sample_number_or_drawing_name: str) -> SampleTensor | None:
         """Find the sample with a name such as "12" or "t12"; None for a drawing, and for a number beyond the last."""
         dataset = self._state.federation.dataset
-        number = re.fullmatch(r"(t?)(\d+)", image_name)
+        number = re.fullmatch(r"(t?)(\d+)", sample_number_or_drawing_name)
         if number is None:
             return None
         part = dataset.x_train if number[1] else dataset.x_test
         at = int(number[2])
         return part[at] if at < len(part) else None
 
-    def _find_recording(self, image_name: str) -> Recording | None:
+    def _find_recording_or_none(self, sample_number_or_drawing_name: str) -> Recording | None:
         """Find the recording with a name, standardised, `[channels, steps]`; None if samples are no recordings."""
-        sample = self._find_sample(image_name)
+        sample = self._find_sample_or_none(sample_number_or_drawing_name)
         if sample is None or sample.ndim != 2:
             return None
         return sample.numpy()
 
-    def _list_cells_of_sample(self, image_name: str) -> list[ColumnAndCell]:
+    def _list_cells_most_informative_first(
+        self, sample_number_or_drawing_name: str
+    ) -> list[ColumnAndCell]:
         """Describe a row by its columns' names and values, the most informative first; [] if samples are no rows."""
         dataset = self._state.federation.dataset
-        sample = self._find_sample(image_name)
+        sample = self._find_sample_or_none(sample_number_or_drawing_name)
         if sample is None or dataset.schema is None:
             return []
-        cells = format_cells_by_column(dataset.schema, sample.numpy())
-        ranking = rank_columns_by_class_information(
+        cells = format_row_cells_by_column(dataset.schema, sample.numpy())
+        ranking = rank_column_names_by_class_information(
             dataset.schema, dataset.x_train.numpy(), dataset.y_train.numpy()
         )
         return [ColumnAndCell(name, cells[name]) for name in ranking if name in cells]
 
-    def _ask_models_about_image(
-        self, image_name: str, pixels: PixelsMessage
+    def _predict_image_by_all_models(
+        self, sample_number_or_drawing_name: str, drawn_pixels: PixelsMessage
     ) -> ModelAnswers | None:
-        number = re.fullmatch(r"\d+", image_name)
-        if number and self._answers is not None and int(image_name) < self._answers.shares.shape[1]:
-            at = int(image_name)
+        number = re.fullmatch(r"\d+", sample_number_or_drawing_name)
+        if (
+            number
+            and self._answers is not None
+            and int(sample_number_or_drawing_name) < self._answers.shares.shape[1]
+        ):
+            at = int(sample_number_or_drawing_name)
             return ModelAnswers(self._answers.names, self._answers.shares[:, at : at + 1])
-        x = self._find_sample_or_read_drawing(image_name, pixels)
-        return None if x is None else self._voices.predict(x)
+        x = self._find_sample_or_read_drawing(sample_number_or_drawing_name, drawn_pixels)
+        return None if x is None else self._models_of_last_run.predict(x)
 
     def _find_sample_or_read_drawing(
-        self, image_name: str, pixels: PixelsMessage
+        self, sample_number_or_drawing_name: str, drawn_pixels: PixelsMessage
     ) -> OneSample | None:
         """Make the input of models from an image, `[1, …]`; None if there is no such image."""
         dataset = self._state.federation.dataset
-        sample = self._find_sample(image_name)
+        sample = self._find_sample_or_none(sample_number_or_drawing_name)
         if sample is not None:
             return sample[None]
-        drawn = torch.tensor(read_drawn_pixels(pixels), dtype=torch.float32)
-        if re.fullmatch(r"t?\d+", image_name) or drawn.numel() != dataset.x_test[0].numel():
+        drawn = torch.tensor(read_drawn_pixels(drawn_pixels), dtype=torch.float32)
+        if (
+            re.fullmatch(r"t?\d+", sample_number_or_drawing_name)
+            or drawn.numel() != dataset.x_test[0].numel()
+        ):
             return None
         return drawn.reshape(1, *dataset.x_test.shape[1:])
 
@@ -833,9 +849,9 @@ class StagePanel(Panel):
         """Send the sum from which a method's answer on an image results."""
         image = str(message["image"])
         x = self._find_sample_or_read_drawing(image, message.get("pixels"))
-        if self._voices is None or x is None:
+        if self._models_of_last_run is None or x is None:
             return
-        answer_sum = self._voices.explain_answer(str(message["method"]), x)
+        answer_sum = self._models_of_last_run.explain_answer(str(message["method"]), x)
         if answer_sum is not None:
             about = {"kind": "sum", "method": message["method"], "image": image}
             self.stage.send({**about, **answer_sum.to_message()})
@@ -859,7 +875,7 @@ class Playground(StagePanel):
 
     def _make_layout_widgets(self) -> list[widgets.Widget]:
         controls = self.controls
-        self._settings_box = controls.make_layout()
+        self._settings_box = controls.make_column_of_controls()
         # These are not in the layout: even a hidden widget would round its value to its own steps.
         on_stage = (
             controls.dataset,
@@ -893,20 +909,20 @@ class Playground(StagePanel):
             if state.federation is None:
                 return super().still()
             images = None
-            if self.controls.dataset.value in DATASETS and self._parts is not None:
-                images = self._parts[1].images
-            return draw_piles_and_results(state, images, self._list_client_accuracies())
+            if self.controls.dataset.value in DATASETS and self._samples is not None:
+                images = self._samples.train.images
+            return draw_piles_and_results(state, images, self._list_client_accuracies_or_empty())
 
-    def _list_client_accuracies(self) -> list[float]:
+    def _list_client_accuracies_or_empty(self) -> list[Accuracy0To1]:
         """List each client's accuracy on the test samples, 0–1; [] if it is not known at this setting."""
         setting = self._settings_of_runs.get(self._answered_run)
         if self._answers is None or setting != self._read_setting_of_controls():
             return []
-        return self._answers.compute_client_accuracies(
+        return self._answers.compute_accuracies_of_client_models(
             self._state.federation.dataset.y_test.numpy()
         )
 
-    def _make_editor(self) -> None:
+    def _make_partition_editor_or_none(self) -> None:
         """Make no buttons for changes by hand: they are made on the piles of the stage."""
 
     def _make_tab_options(self) -> TabOptions:
@@ -934,9 +950,9 @@ class Playground(StagePanel):
         if message["kind"] == "open methods":
             self.controls.methods.add.value = not is_open
 
-    def _show_data_error(self, error: Exception) -> None:
+    def _drop_federation_and_show_error(self, error: Exception) -> None:
         """Show the fields with the error in place of the stage, which has nothing to draw."""
-        super()._show_data_error(error)
+        super()._drop_federation_and_show_error(error)
         theme.show_widgets_if(False, self.stage)
         theme.show_widgets_if(True, self._settings_box, self._trouble)
 
@@ -970,8 +986,8 @@ class LabPanel(StagePanel):
             {**self._read_setting_of_controls(), "moves": setting["moves"]}
         )
 
-    def _show_data_error(self, error: Exception) -> None:
-        super()._show_data_error(error)
+    def _drop_federation_and_show_error(self, error: Exception) -> None:
+        super()._drop_federation_and_show_error(error)
         theme.show_widgets_if(False, self.stage)
 
     def _update_from_controls(self, is_new_dataset: bool) -> None:
@@ -983,7 +999,7 @@ class LabPanel(StagePanel):
 class GesturesAndRest(NamedTuple):
     """Changes by hand: those that the stage has as gestures, and the text of those that it has not."""
 
-    gestures: list[Gesture]
+    gestures: list[StageGesture]
     rest_moves_text: str
 
 
@@ -1006,10 +1022,10 @@ def split_moves_into_gestures_and_rest(
     is_plain = edits.seed in (None, seed)
     for edit in edits.changes:
         is_known = {edit.client, edit.to} <= {*places, None}
-        is_plain = is_plain and is_stage_gesture(edit) and is_known
+        is_plain = is_plain and has_stage_gesture(edit) and is_known
     if not is_plain:
         return GesturesAndRest([], moves_text)
-    gestures: list[Gesture] = []
+    gestures: list[StageGesture] = []
     for edit in edits.changes:
         gestures.append(
             {"from": places[edit.client], "label": edit.label, "to": places.get(edit.to)}
@@ -1017,12 +1033,12 @@ def split_moves_into_gestures_and_rest(
     return GesturesAndRest(gestures, rest)
 
 
-def is_stage_gesture(edit: PartitionEdit) -> bool:
+def has_stage_gesture(edit: PartitionEdit) -> bool:
     """Whether the stage has a gesture for a change by hand: samples that go to another client, or to nobody."""
     return not edit.is_double and not edit.name
 
 
-def convert_whole_number_to_int(value: float) -> float | int:
+def convert_to_int_if_whole(value: float) -> float | int:
     """Convert a whole number to int, which JSON writes without ".0", as JavaScript does."""
     return int(value) if float(value).is_integer() else float(value)
 
@@ -1034,7 +1050,7 @@ def list_slider_alphas(largest_alpha: float) -> list[float | int]:
         for step in STEPS:
             value = float(f"{unit * step:.2g}")
             if value <= largest_alpha:
-                values.append(convert_whole_number_to_int(value))
+                values.append(convert_to_int_if_whole(value))
     return values
 
 
@@ -1054,7 +1070,9 @@ def read_drawn_pixels(pixels: PixelsMessage) -> list[float]:
 _tables: dict[tuple[str, tuple[str, ...]], StoredTableMessage | None] = {}
 
 
-def get_or_make_stored_table_message(nearest: NearestResults | None) -> StoredTableMessage | None:
+def get_or_make_stored_table_message(
+    nearest: NearestStoredResults | None,
+) -> StoredTableMessage | None:
     """Return the stored bands of the methods. They are made once for a data set and its methods."""
     if nearest is None:
         return None

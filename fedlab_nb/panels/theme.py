@@ -15,9 +15,8 @@ from ..symbols import append_symbol_meanings_to_tooltip
 Slider = widgets.IntSlider | widgets.FloatSlider | widgets.FloatLogSlider | widgets.SelectionSlider
 W = TypeVar("W", bound=widgets.Widget)
 MenuOption = Any | tuple[str, Any]  # a value, or (its text in the menu, the value)
-PICTURE_HEIGHT = (
-    "var(--fl-height)"  # depends on the window alone (theme.css), so that nothing jumps
-)
+# It depends on the window alone (theme.css), so that nothing jumps.
+PICTURE_HEIGHT = "var(--fl-height)"
 GREEK = re.compile(r"[α-ωΑ-Ω]\w*")  # Greek symbols only: a Latin letter in a label may be a word
 HERE = Path(__file__).parent
 STYLE = (HERE / "theme.css").read_text(encoding="utf-8") + DARK_STILLS
@@ -47,11 +46,14 @@ def make_paragraph_html(
     return f"<p{attributes}>{html.escape(text)}</p>"
 
 
-def make_table_html(table_rows: TableRows, *, names_columns: bool = False) -> str:
-    """Format rows as an HTML table; without rows a sentence says so. names_columns: as in `format_html_table`"""
+def make_table_html(table_rows: TableRows, *, has_column_names_in_cells: bool = False) -> str:
+    """Format rows as an HTML table; without rows, as the paragraph "No numbers yet."
+
+    has_column_names_in_cells: each cell has its column's name as `data-column`, for frames with room for one column
+    """
     if not table_rows:
         return make_paragraph_html("No numbers yet.")
-    return format_table_html(table_rows, names_columns=names_columns)
+    return format_table_html(table_rows, has_column_names_in_cells=has_column_names_in_cells)
 
 
 def show_widgets_if(is_shown: bool, *shown_widgets: widgets.Widget) -> None:
@@ -67,11 +69,13 @@ def show_only_named_widget(name: str, widgets_by_name: Mapping[str, widgets.Widg
 
 
 def set_menu_options_and_keep_choice(
-    menu: widgets.Dropdown, options: Iterable[MenuOption], fallback: Any = None
+    menu: widgets.Dropdown, options: Iterable[MenuOption], value_if_choice_is_gone: Any = None
 ) -> None:
     """Set the options of a menu.
 
-    The chosen value stays chosen if it is among them; otherwise `fallback` is chosen, or without one the first option.
+    The chosen value stays chosen if it is among them.
+
+    value_if_choice_is_gone: chosen otherwise; None: the first option is
     """
     options = tuple(options)
     if menu.options == options:
@@ -79,7 +83,7 @@ def set_menu_options_and_keep_choice(
     values = [option[1] if isinstance(option, tuple) else option for option in options]
     chosen = menu.value
     if chosen not in values:
-        chosen = values[0] if fallback is None else fallback
+        chosen = values[0] if value_if_choice_is_gone is None else value_if_choice_is_gone
     menu.options = options
     menu.value = chosen
 
@@ -119,11 +123,9 @@ def make_widget(
 
 def format_pixels_or_css_length(pixels_or_css_length: int | str) -> str:
     """Format a number of pixels for CSS; a text such as "auto" is returned as it is."""
-    return (
-        f"{pixels_or_css_length}px"
-        if isinstance(pixels_or_css_length, int)
-        else pixels_or_css_length
-    )
+    if isinstance(pixels_or_css_length, int):
+        return f"{pixels_or_css_length}px"
+    return pixels_or_css_length
 
 
 class HandlerPause:

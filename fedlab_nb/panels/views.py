@@ -21,12 +21,17 @@ import traitlets
 from ..front import HERE as FRONT
 from ..front import join_front_modules, join_modules
 from ..plots import Picture
-from ..plots.marks import get_marks_by_id
+from ..plots.marks import get_hover_texts_and_keys_by_mark_id
 from ..plots.style import SIZE, use_figure_size
-from ..plots.vector import draw_svg, get_thumbnail_sheet
+from ..plots.vector import draw_light_dark_svg_element, get_thumbnail_sheet_or_empty
 from ..value_types import JsonValue
 from .figures import COMMON
-from .lab_view import LabView, PanelState, draw_picture, estimate_button_job_cost
+from .lab_view import (
+    LabView,
+    PanelState,
+    draw_view_with_words_for_its_samples,
+    estimate_button_job_cost,
+)
 from .theme import (
     PICTURE_HEIGHT,
     HandlerPause,
@@ -39,7 +44,7 @@ from .theme import (
     show_widgets_if,
     toggle_class,
 )
-from .worker import Worker, run_on_worker_thread
+from .worker import Worker, run_on_idle_or_new_thread
 
 HERE = Path(__file__).parent
 FRAME = (
@@ -63,7 +68,7 @@ NONE = ("none", NOBODY)
 EARLIER = "Run {run} has no result yet. This is the picture from before it."
 
 
-def make_scene_module_text() -> str:
+def make_scene_frame_javascript_text() -> str:
     """Make the JavaScript module of a frame with scenes, from modules of `front`, `frame.js` and `scene_frame.js`."""
     style = (FRONT / "scene.css").read_text(encoding="utf-8")
     scenes = (HERE / "scene_frame.js").read_text(encoding="utf-8")
@@ -121,10 +126,10 @@ class SceneFrame(Frame):
     """A frame whose picture the browser draws from data, frame by frame (`scene_frame.js`).
 
     scene: the data and their `kind`; {}: the frame has an SVG or HTML, as every frame
-    given: what a person has set in the scene (`LabView.take`)
+    given: what a person has set in the scene (`LabView.adopt_values_set_in_browser_scene`)
     """
 
-    _esm = make_scene_module_text()
+    _esm = make_scene_frame_javascript_text()
     scene: Any = traitlets.Dict().tag(sync=True)
     given: Any = traitlets.Dict().tag(sync=True)
 
@@ -147,7 +152,7 @@ class Ink(anywidget.AnyWidget):
 Scene = Mapping[str, JsonValue]  # what `front` draws: its `kind`, and the data of this kind
 
 
-class View:
+class ViewWidgets:
     """The widgets of one `LabView`. `button` starts the view's own work, if it has any.
 
     Their CSS classes are fl-view-NAME for all, and within it fl-caption, fl-sentence, fl-tools (the view's own
@@ -162,7 +167,9 @@ class View:
         frame = SceneFrame if lab_view.has_scene else Frame
         self.frame = make_widget(frame, "fl-frame", width="auto", layout={"height": PICTURE_HEIGHT})
         if lab_view.has_scene:
-            self.frame.observe(lambda change: lab_view.take(change["new"]), "given")
+            self.frame.observe(
+                lambda change: lab_view.adopt_values_set_in_browser_scene(change["new"]), "given"
+            )
         self.button: widgets.Button | None = None
         tools = list(lab_view.controls)
         if lab_view.work_label:
@@ -182,11 +189,11 @@ class View:
         self.box = make_widget(widgets.VBox, *classes, children=children)
         self.picture: Picture | None = None
 
-    def show_picture(self, picture: Picture, caption: str, svg: str = "") -> None:
-        """Show a picture. svg: its figure as SVG, if that was drawn already"""
+    def show_picture(self, picture: Picture, caption: str, svg_or_empty: str = "") -> None:
+        """Show a picture. svg_or_empty: its figure as SVG, if that was drawn already"""
         self.box.remove_class("fl-old")
         if picture.waits:
-            self.show_message(picture.sentence, caption, "fl-todo")
+            self.show_text_in_place_of_picture(picture.sentence, caption, "fl-todo")
             self.picture = picture
             return
         self.picture = picture
@@ -194,35 +201,40 @@ class View:
         marks = {}
         thumbnails = {}
         if picture.scene:
-            svg = ""
+            svg_or_empty = ""
         elif figure is not None:
-            svg = svg or draw_svg(figure)
-            marks = get_marks_by_id(figure)
-            thumbnails = get_thumbnail_sheet(figure)
-        value = svg
+            svg_or_empty = svg_or_empty or draw_light_dark_svg_element(figure)
+            marks = get_hover_texts_and_keys_by_mark_id(figure)
+            thumbnails = get_thumbnail_sheet_or_empty(figure)
+        value = svg_or_empty
         if picture.tabled or (figure is None and not picture.scene):
-            image = f'<div role="img" aria-label="{escape(picture.alt)}">{svg}</div>' if svg else ""
-            value = WORDS.format(image + make_table_html(picture.table, names_columns=True))
+            image = (
+                f'<div role="img" aria-label="{escape(picture.alt)}">{svg_or_empty}</div>'
+                if svg_or_empty
+                else ""
+            )
+            value = WORDS.format(
+                image + make_table_html(picture.table, has_column_names_in_cells=True)
+            )
         self.box.remove_class("fl-waits")
         toggle_class(self.box, "fl-tabled", figure is None or picture.tabled)
         self.set_caption(caption)
         self.sentence.value = make_paragraph_html(picture.sentence, "status", picture.detail)
-        with (
-            self.frame.hold_sync()
-        ):  # last, so that the texts are there before the picture is visible
+        # Last, so that the texts are there before the picture is visible.
+        with self.frame.hold_sync():
             self.frame.alt = picture.alt
             self.frame.thumbnails = thumbnails
             self.frame.marks = marks
             self.frame.value = value
             self.frame.drawn += 1
-            self._show_scene(picture.scene)
+            self._set_browser_scene(picture.scene)
 
-    def _show_scene(self, scene: Scene) -> None:
+    def _set_browser_scene(self, scene: Scene) -> None:
         """Let the browser draw a scene; {} for none."""
         if self.lab_view.has_scene:
             self.frame.scene = dict(scene)
 
-    def show_message(
+    def show_text_in_place_of_picture(
         self, text: str, caption: str = "", style: Literal["", "fl-todo"] = ""
     ) -> None:
         """Show a text in place of a picture.
@@ -230,7 +242,7 @@ class View:
         style: "fl-todo" for a text on what to do to get a picture, which takes less room
         """
         self.picture = None
-        self._show_scene({})
+        self._set_browser_scene({})
         self.box.remove_class("fl-tabled")
         toggle_class(self.box, "fl-waits", bool(style))
         self.frame.value = f'<div class="fl-empty {style}">{make_paragraph_html(text)}</div>'
@@ -260,19 +272,19 @@ class DisplayOptions(TypedDict):
 
 
 class TabOptions(TypedDict, total=False):
-    """Arguments of `Views` on its tabs."""
+    """Arguments of `TabbedViews` on its tabs."""
 
     names_without_tab: Sequence[str]
     titles_by_name: Mapping[str, str]
     groups_tabs: bool
 
 
-class Views:
+class TabbedViews:
     """All views under their tabs, in this order; one of them is visible.
 
     `take_over_state_without_drawing(state)` marks the views that depend on what has changed as out of
     date; their names are in `dirty`.
-    `draw_visible_view()` draws the visible view if it is out of date.
+    `draw_visible_view_if_out_of_date()` draws the visible view if it is out of date.
 
     lock:              held while something is shown
     handler_pause:     on while a view adapts its own controls
@@ -296,7 +308,7 @@ class Views:
         self._lock = lock
         self._handler_pause = handler_pause
         self._prepare_view_in_background_if_idle = prepare_in_background_if_idle
-        self.views = {lab_view.name: View(lab_view) for lab_view in lab_views}
+        self.views = {lab_view.name: ViewWidgets(lab_view) for lab_view in lab_views}
         self.without_tab = set(names_without_tab)
         self._make_tabs(lab_views, titles_by_name or {})
         self._make_footer()
@@ -309,12 +321,11 @@ class Views:
         self.held = ""  # the method that is highlighted in all pictures
         self.state = PanelState()
         self.dirty = set(self.views)  # names of the views that are out of date
-        self._failed: set[str] = (
-            set()
-        )  # names of the views that could not be drawn in the background
+        # Names of the views that could not be drawn in the background.
+        self._failed: set[str] = set()
         self.has_news = False  # whether a run has new results for the visible view
         self._resting_until = 0.0  # seconds; before this time nothing is drawn while a run goes on
-        self._hide_other_views()
+        self._hide_views_of_other_tabs()
         self.tables.observe(lambda _: self.show_table_if_on(), "value")
         self.show_table_if_on()
 
@@ -374,14 +385,14 @@ class Views:
     def visible_view_name(self) -> str:
         return self.tabs.value
 
-    def __getitem__(self, name: str) -> View:
+    def __getitem__(self, name: str) -> ViewWidgets:
         return self.views[name]
 
     def select_view(self, view_name: str) -> None:
         self.tabs.value = view_name
 
     # ------------------------------------------------------------------------------------------ what is looked at
-    def observe_display_options(self, callback: Callable[[], None]) -> None:
+    def call_when_display_options_change(self, callback: Callable[[], None]) -> None:
         """Call `callback` when another client, class or view is selected, or the frames have another size.
 
         For another view it is called before that becomes visible, so that no old picture flashes up.
@@ -389,7 +400,7 @@ class Views:
 
         def show_tab(_: object) -> None:
             callback()
-            self._hide_other_views()
+            self._hide_views_of_other_tabs()
             self.show_table_if_on()
 
         def resize(change: Mapping[str, Any]) -> None:
@@ -425,8 +436,8 @@ class Views:
             "view": self.visible_view_name,
             "frame": self.frame,
             "shows_stored": self.allows_stored and is_revealed,
-            "client": get_menu_number_or_none(self.client),
-            "class_index": get_menu_number_or_none(self.class_index),
+            "client": get_chosen_menu_number_or_none(self.client),
+            "class_index": get_chosen_menu_number_or_none(self.class_index),
         }
 
     @property
@@ -444,13 +455,13 @@ class Views:
         A second click on the same mark undoes this, and Escape (`none`) undoes every selection.
         """
         if mark.get("none"):
-            self.highlight_method("")
+            self.highlight_method_in_all_pictures("")
             self.client.value = NOBODY
             self.class_index.value = NOBODY
             return
         method = mark.get("method")
         if method:
-            self.highlight_method("" if method == self.held else method)
+            self.highlight_method_in_all_pictures("" if method == self.held else method)
         picked = {}
         for menu, name in ((self.client, "client"), (self.class_index, "class_index")):
             number = mark.get(name)
@@ -462,28 +473,33 @@ class Views:
         for menu, number in picked.items():
             menu.value = NOBODY if is_same and method is None else number
 
-    def select_client_and_class(self, client: int | None, class_index: int | None) -> None:
+    def select_client_and_class(
+        self, client_index_or_none: int | None, class_index_or_none: int | None
+    ) -> None:
         """Select a client and a class; None, or a number that does not exist, selects none."""
-        for menu, number in ((self.client, client), (self.class_index, class_index)):
+        for menu, number in (
+            (self.client, client_index_or_none),
+            (self.class_index, class_index_or_none),
+        ):
             known = [value for _, value in menu.options[1:]]
             menu.value = number if number in known else NOBODY
 
     def _send_selection_to_frames(self) -> None:
         """Send the selection to every frame, which marks it before the picture is drawn again."""
         selection = {
-            "client": get_menu_number_or_none(self.client),
-            "class_index": get_menu_number_or_none(self.class_index),
+            "client": get_chosen_menu_number_or_none(self.client),
+            "class_index": get_chosen_menu_number_or_none(self.class_index),
         }
         for view in self.views.values():
             view.frame.selection = selection
 
-    def highlight_method(self, method: str) -> None:
+    def highlight_method_in_all_pictures(self, method_or_empty: str) -> None:
         """Highlight a method in every picture; "" for none."""
-        self.held = method
+        self.held = method_or_empty
         for view in self.views.values():
-            view.frame.held = method
+            view.frame.held = method_or_empty
 
-    def _hide_other_views(self) -> None:
+    def _hide_views_of_other_tabs(self) -> None:
         show_only_named_widget(
             self.visible_view_name, {name: view.box for name, view in self.views.items()}
         )
@@ -495,7 +511,7 @@ class Views:
             picture = self.views[self.visible_view_name].picture
             self.table.value = make_table_html(picture.table if picture else [])
 
-    def has_quick_button_job(self) -> bool:
+    def has_quick_button_job_to_do(self) -> bool:
         """Whether the visible view has a button that was not pressed yet, and whose work takes less than SOON."""
         state = self.state.make_state_for_view(self.visible_view_name)
         if state.worked is not None:
@@ -520,19 +536,18 @@ class Views:
                 self._failed.discard(name)
                 toggle_class(view.box, "fl-old", name != self.visible_view_name)
                 if is_other_setting and name == self.visible_view_name:
-                    view.set_dimmed(
-                        True
-                    )  # until it is drawn, which may be later while a slider moves
+                    # Until it is drawn, which may be later while a slider moves.
+                    view.set_dimmed(True)
             if name not in self.dirty:
                 view.set_caption(view.lab_view.caption(state))
                 view.set_dimmed(view.lab_view.is_older(state))
 
-    def _pause_drawing_in_proportion_to_last_one(self, start_seconds: float) -> None:
-        """After a drawing that began at `start_seconds`, delay the next one for as long as a job runs."""
+    def _delay_next_drawing_during_run(self, last_drawing_start_seconds: float) -> None:
+        """After a drawing that began at `last_drawing_start_seconds`, delay the next one for as long as a job runs."""
         now = time.monotonic()
-        self._resting_until = now + max(REDRAW, 2 * (now - start_seconds))
+        self._resting_until = now + max(REDRAW, 2 * (now - last_drawing_start_seconds))
 
-    def draw_visible_view(self) -> None:
+    def draw_visible_view_if_out_of_date(self) -> None:
         """Draw the visible view if it is out of date. Other views are drawn when they become visible."""
         name = self.state.view
         if name not in self.dirty:
@@ -541,14 +556,14 @@ class Views:
         self.dirty.discard(name)
         self._draw_or_show_waiting_text(self[name])
         self.show_table_if_on()
-        self._pause_drawing_in_proportion_to_last_one(start)
+        self._delay_next_drawing_during_run(start)
 
     def draw_view_even_if_hidden(self, view_name: str) -> None:
         """Draw a view, whether it is visible or not."""
         self.dirty.discard(view_name)
         self._draw_or_show_waiting_text(self[view_name])
 
-    def _draw_or_show_waiting_text(self, view: View) -> None:
+    def _draw_or_show_waiting_text(self, view: ViewWidgets) -> None:
         """Draw one view, or show a text on what to do to get a picture."""
         lab_view = view.lab_view
         state = self.state.make_state_for_view(lab_view.name)
@@ -559,18 +574,20 @@ class Views:
             return
         needs_preparing = lab_view.needs_preparing(state)
         if needs_preparing and not lab_view.preview:
-            view.show_message("Computing …", lab_view.caption(state))
+            view.show_text_in_place_of_picture("Computing …", lab_view.caption(state))
         else:
             with self._handler_pause:
                 lab_view.adapt(state)
             with use_figure_size(self.picture_size_inches):
-                view.show_picture(draw_picture(lab_view, state), lab_view.caption(state))
+                view.show_picture(
+                    draw_view_with_words_for_its_samples(lab_view, state), lab_view.caption(state)
+                )
         view.set_dimmed(lab_view.is_older(state))
         if needs_preparing:
             self.dirty.add(lab_view.name)
             self._prepare_view_in_background_if_idle(lab_view, state)
 
-    def _show_waiting_text(self, view: View, state: PanelState) -> None:
+    def _show_waiting_text(self, view: ViewWidgets, state: PanelState) -> None:
         """In a view that has nothing to draw yet, leave the earlier picture while a job runs, or show what to do."""
         lab_view = view.lab_view
         has_earlier_picture = view.picture is not None and state.federation is not None
@@ -580,16 +597,16 @@ class Views:
         text = lab_view.waiting if state.running else lab_view.empty
         if text:
             style = "" if state.running else "fl-todo"
-            view.show_message(text, lab_view.caption(state), style)
+            view.show_text_in_place_of_picture(text, lab_view.caption(state), style)
             view.set_dimmed(False)
 
-    def draw_visible_view_during_run(self) -> None:
+    def draw_visible_view_if_run_has_news(self) -> None:
         """Draw the visible view during a run, if there are new results and the last drawing is long enough ago."""
         start = time.monotonic()
         if self.has_news and start > self._resting_until:
             self.has_news = False
             self._draw_one_view_in_background({self.visible_view_name}, allows_preview=True)
-            self._pause_drawing_in_proportion_to_last_one(start)
+            self._delay_next_drawing_during_run(start)
 
     def draw_one_hidden_view_if_any(self) -> bool:
         """Draw one hidden view that is out of date, so that it is there when it is selected; False if there is none."""
@@ -609,7 +626,7 @@ class Views:
         view is drawn again.
         """
         with self._lock:
-            name = self._find_name_of_drawable_view(view_names & self.dirty, allows_preview)
+            name = self._find_name_of_drawable_view_or_none(view_names & self.dirty, allows_preview)
             if name is None:
                 return False
             view = self[name]
@@ -621,9 +638,9 @@ class Views:
                 view.lab_view.adapt(state)
         # An error is not shown here: when the view becomes visible, it is drawn again, and shows the error.
         with suppress(Exception), use_figure_size(inches):
-            picture = draw_picture(view.lab_view, state)
+            picture = draw_view_with_words_for_its_samples(view.lab_view, state)
             is_svg = picture.figure is not None and not picture.scene
-            svg = draw_svg(picture.figure) if is_svg else ""
+            svg = draw_light_dark_svg_element(picture.figure) if is_svg else ""
             with self._lock:
                 if name not in self.dirty and view.picture is earlier:
                     view.show_picture(picture, view.lab_view.caption(state), svg)
@@ -634,7 +651,9 @@ class Views:
         self._failed.add(name)
         return True
 
-    def _find_name_of_drawable_view(self, view_names: set[str], allows_preview: bool) -> str | None:
+    def _find_name_of_drawable_view_or_none(
+        self, view_names: set[str], allows_preview: bool
+    ) -> str | None:
         """Find one of these views that can be drawn now; None if there is none."""
         for name in view_names:
             lab_view = self[name].lab_view
@@ -658,7 +677,7 @@ class Views:
                     return
 
         if not worker.inline:
-            run_on_worker_thread(draw)
+            run_on_idle_or_new_thread(draw)
 
     def draw_pictures_by_view(self) -> dict[str, Picture]:
         """Return all pictures, by view. The common views are drawn again, with missing t-SNE maps; a lab's own views
@@ -680,9 +699,9 @@ class Views:
             return None
         if lab_view.needs_preparing(state):
             list(lab_view.prepare(state))
-        return draw_picture(lab_view, state)
+        return draw_view_with_words_for_its_samples(lab_view, state)
 
 
-def get_menu_number_or_none(menu: widgets.Dropdown) -> int | None:
+def get_chosen_menu_number_or_none(menu: widgets.Dropdown) -> int | None:
     """Return the number that is selected in a menu; None if none is selected."""
     return None if menu.value == NOBODY else menu.value

@@ -24,11 +24,11 @@ from weakref import WeakSet
 
 import ipywidgets as widgets
 
-from ..plots.words import format_count_and_noun, format_duration
+from ..plots.words import format_count_and_noun, format_rough_duration
 from ..studies.experiment import Event
 from .controls import Controls
 from .memory import return_freed_memory_to_system
-from .record import Runs, describe_error
+from .record import RunRecord, describe_error_in_one_line
 from .theme import make_paragraph_html
 
 SWITCH = 0.001  # seconds; how long a control waits at most until a computing thread lets it run
@@ -72,7 +72,7 @@ class Worker:
     def is_busy(self) -> bool:
         return self._stopped is not None
 
-    def start(
+    def start_in_place_of_present_job(
         self,
         job: Job,
         on_event: OnJobEvent,
@@ -91,38 +91,45 @@ class Worker:
         if between_events is None:
             between_events = do_nothing
         with self.lock:
-            self.ignore_present_job()
+            self.abandon_present_job()
             self._stopped = stopped
             self._on_end = on_end
-        run = functools.partial(self._run, stopped, job, on_event, on_end, between_events)
+        run = functools.partial(
+            self._run_job_until_it_ends_or_is_stopped,
+            stopped,
+            job,
+            on_event,
+            on_end,
+            between_events,
+        )
         if self.inline:
             run()
             return
         with self.lock:
-            self._jobs.add(run_on_worker_thread(run))
+            self._jobs.add(run_on_idle_or_new_thread(run))
 
-    def stop(self) -> None:
+    def stop_present_job(self) -> None:
         """Stop the present job. `on_end("stopped", None, None)` is called at once; what the job does
         until its next step is ignored.
         """
         with self.lock:
             if self.is_busy:
-                self.ignore_present_job()
+                self.abandon_present_job()
                 self._on_end("stopped", None, None)
 
-    def ignore_present_job(self) -> None:
+    def abandon_present_job(self) -> None:
         """Ignore the present job, which ends at its next step. Its `on_end` is not called."""
         with self.lock:
             if self._stopped is not None:
                 self._stopped.set()
             self._stopped = None
 
-    def wait_until_all_jobs_end(self, timeout: float | None = None) -> bool:
-        """Wait until nothing runs any more. Returns False if that took longer than `timeout` seconds.
+    def wait_until_all_jobs_end(self, timeout_seconds: float | None = None) -> bool:
+        """Wait until nothing runs any more. Returns False if that took longer than `timeout_seconds` seconds.
 
         The job that calls this does not count: it would wait for itself.
         """
-        end = math.inf if timeout is None else time.monotonic() + timeout
+        end = math.inf if timeout_seconds is None else time.monotonic() + timeout_seconds
         while True:
             jobs = []
             with self.lock:
@@ -135,9 +142,9 @@ class Worker:
             now = time.monotonic()
             if now >= end:
                 return False
-            wait(jobs, None if timeout is None else end - now, FIRST_COMPLETED)
+            wait(jobs, None if timeout_seconds is None else end - now, FIRST_COMPLETED)
 
-    def _run(
+    def _run_job_until_it_ends_or_is_stopped(
         self,
         stopped: threading.Event,
         job: Job,
@@ -195,7 +202,7 @@ def do_nothing() -> None:
     pass
 
 
-def run_on_worker_thread(function: Callable[[], None]) -> Future[None]:
+def run_on_idle_or_new_thread(function: Callable[[], None]) -> Future[None]:
     """Call `function` on an idle thread, or on a new one.
 
     A new thread for each job would cost memory: the C library keeps what each thread has ever used (60 MB after 20
@@ -208,13 +215,16 @@ def run_on_worker_thread(function: Callable[[], None]) -> Future[None]:
         else:
             calls = SimpleQueue()
             threading.Thread(
-                target=_run_calls_of_queue, args=(calls,), name="fedlab_nb panel", daemon=True
+                target=_run_calls_of_queue_forever,
+                args=(calls,),
+                name="fedlab_nb panel",
+                daemon=True,
             ).start()
     calls.put((future, function))
     return future
 
 
-def _run_calls_of_queue(calls: SimpleQueue) -> None:
+def _run_calls_of_queue_forever(calls: SimpleQueue) -> None:
     """Do the work of a thread: one call after another, idle between them."""
     while True:
         future, work = calls.get()
@@ -289,7 +299,7 @@ class Status:
     def set_status(self, status: JobStatus) -> None:
         self._panel.remove_class(f"fl-status-{self.status}").add_class(f"fl-status-{status}")
         self.status = status
-        self._controls.enable_stop_or_run(self.is_running)
+        self._controls.enable_stop_if_running_else_run(self.is_running)
 
     @property
     def is_running(self) -> bool:
@@ -326,7 +336,8 @@ class Status:
         """
         self.traceback = "".join(traceback.format_exception(error))
         self._show_error_line(
-            make_paragraph_html(text_before + describe_error(error), "alert"), is_appended
+            make_paragraph_html(text_before + describe_error_in_one_line(error), "alert"),
+            is_appended,
         )
 
     def show_warning(self, text: str) -> None:
@@ -341,10 +352,10 @@ class Status:
             lines += line_html
         self._controls.error.value = lines
 
-    def show_run_start(self, result_count: int) -> None:
+    def show_run_start(self, expected_result_count: int) -> None:
         """Show that a run begins which will give so many results; `show_run_event_and_check_end` and `show_run_end`
         follow it."""
-        self._results = result_count
+        self._results = expected_result_count
         self._finished = 0
         self._start = time.monotonic()
         self.show_job_start()
@@ -363,7 +374,7 @@ class Status:
         return has_ended
 
     def _show_run_progress(
-        self, event: Event, method_title: str, has_ended: bool, seconds: float
+        self, event: Event, method_title: str, has_ended: bool, elapsed_seconds: float
     ) -> None:
         """Show how far a run has come in so many seconds."""
         started = 0 if has_ended else event.done / max(event.total, 1)
@@ -372,9 +383,9 @@ class Status:
         steps = f" {event.done}/{event.total}" if event.total > 1 else ""
         text = f"{method_title}, {event.phase}{steps}, seed {event.seed}"
         results = f"{self._finished} of {self._results} results"
-        self.show_phase(f"{text} ({results}{describe_time_left(seconds, share)})")
+        self.show_phase(f"{text} ({results}{describe_time_left_or_empty(elapsed_seconds, share)})")
 
-    def show_run_end(self, job_end: JobEnd, error: Exception | None, runs: Runs) -> None:
+    def show_run_end(self, job_end: JobEnd, error: Exception | None, runs: RunRecord) -> None:
         """Show that a run is over, and how many results it has; "error" where all seeds failed."""
         results = sum(len(row.outcomes) for row in runs.current_rows)
         if not results and any(row.error for row in runs.current_rows):
@@ -399,16 +410,18 @@ def describe_run_end(job_end: JobEnd, run_number: int, result_count: int) -> str
     return f"Run {run_number} {verb}: {results} so far."
 
 
-def describe_time_left(elapsed_seconds: float, finished_share: float) -> str:
+def describe_time_left_or_empty(elapsed_seconds: float, finished_share: float) -> str:
     """Say what is left of a run of which `finished_share` took `elapsed_seconds`: ", about 40 s left"; "" as
     long as nobody can tell.
 
-    >>> describe_time_left(30, 0.6), describe_time_left(600, 0.5)
+    >>> describe_time_left_or_empty(30, 0.6), describe_time_left_or_empty(600, 0.5)
     (', about 20 s left', ', about 10 min left')
-    >>> describe_time_left(0.5, 0.5), describe_time_left(10, 0.001), describe_time_left(10, 1.0)
-    ('', '', '')
+    >>> describe_time_left_or_empty(0.5, 0.5), describe_time_left_or_empty(10, 0.001)
+    ('', '')
+    >>> describe_time_left_or_empty(10, 1.0)
+    ''
     """
     if elapsed_seconds < EARLY_SECONDS or not EARLY_SHARE < finished_share < 1:
         return ""
     left = elapsed_seconds * (1 - finished_share) / finished_share
-    return f", {format_duration(left)} left"
+    return f", {format_rough_duration(left)} left"

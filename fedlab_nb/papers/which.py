@@ -32,10 +32,10 @@ from ..data.registry import get_or_register_dataset_name, remove_dataset
 from ..declared import parse_toml
 from ..errors import UsageError, check_allowed_name
 from ..methods import METHODS
-from ..plots import Picture, Series, render_picture_png
-from ..plots.frontier import BAND_SEEDS, Frontier, draw_frontiers
+from ..plots import MethodResults, Picture, render_picture_png
+from ..plots.frontier import BAND_SEEDS, FederationFrontier, draw_frontiers
 from ..plots.identity import shorten_method_title
-from ..plots.vector import draw_svg
+from ..plots.vector import draw_light_dark_svg_element
 from ..plots.words import describe_seeds, format_count_and_noun, format_dataset_name, join_with_and
 from ..rng import make_numpy_generator
 from ..studies import run, stored_results
@@ -765,7 +765,7 @@ def describe_missing_measurements() -> list[str]:
 
 
 # ------------------------------------------------------------------------------------ the picture
-def make_frontier(federation: StudiedFederation, answers: Answers) -> Frontier | None:
+def make_frontier(federation: StudiedFederation, answers: Answers) -> FederationFrontier | None:
     """Make what the picture shows of a federation; None if no candidate there fits the answers."""
     allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
     if not allowed:
@@ -773,7 +773,7 @@ def make_frontier(federation: StudiedFederation, answers: Answers) -> Frontier |
     rows = []
     for candidate in allowed:
         rows.append(
-            Series(
+            MethodResults(
                 candidate.title,
                 accuracies=candidate.accuracy,
                 up=candidate.bytes_each,
@@ -783,7 +783,7 @@ def make_frontier(federation: StudiedFederation, answers: Answers) -> Frontier |
     unbeaten = [candidate.title for candidate in find_unbeaten_candidates(allowed)]
     ties = [candidate.title for candidate in find_candidates_tied_for_best(allowed)]
     answers_of_rehearsal = [c.title for c in allowed if c.name == federation.rehearsal_answer]
-    return Frontier(federation.name, rows, unbeaten, ties, "".join(answers_of_rehearsal))
+    return FederationFrontier(federation.name, rows, unbeaten, ties, "".join(answers_of_rehearsal))
 
 
 def plot_federations(
@@ -869,7 +869,7 @@ def make_picture_html(picture: Picture, text: str) -> str:
         ".fl-which svg{max-width:900px;width:100%;height:auto}"
         ".fl-which pre{white-space:pre-wrap}</style>"
         f'<div class="fl-which"><div role="img" aria-label="{html.escape(picture.alt)}">'
-        f"{draw_svg(picture.figure)}</div><pre>{html.escape(text)}</pre></div>"
+        f"{draw_light_dark_svg_element(picture.figure)}</div><pre>{html.escape(text)}</pre></div>"
     )
 
 

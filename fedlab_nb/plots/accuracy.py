@@ -8,10 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..studies.statistics import difference
+from ..value_types import Accuracy0To1
 from .identity import shorten_method_title
 from .kit import DOTS, AccuracyBars, describe_picture
 from .marks import attach_hover_text
-from .series import Series, join_setting_texts, select_series_with_results
+from .series import MethodResults, join_setting_texts, select_results_with_accuracies
 from .style import (
     FAINT,
     FIFTHS,
@@ -22,7 +23,7 @@ from .style import (
     XYPoints,
     draw_end_labels,
     draw_level_line,
-    draw_seed_lines,
+    draw_seed_lines_and_get_mean,
     drawing,
     dress,
     set_percent_axis,
@@ -45,15 +46,17 @@ from .words import (
 LOCAL = "local training"  # the phase that all methods share: clients train alone
 
 
-def draw_accuracy(series: Sequence[Series], *, chance: float | None = None) -> Picture:
+def draw_accuracy_bars_and_curves(
+    series: Sequence[MethodResults], *, chance_accuracy: Accuracy0To1 | None = None
+) -> Picture:
     """Draw bars of the finished series on the left, and the curves of all series on the right.
 
-    chance: accuracy of guessing
+    chance_accuracy: accuracy of guessing
     """
-    finished_series = select_series_with_results(series)
+    finished_series = select_results_with_accuracies(series)
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
-        AccuracyBars(left, series, chance).update(series)
-        draw_curves(right, series, chance)
+        AccuracyBars(left, series, chance_accuracy).update(series)
+        draw_training_curves(right, series, chance_accuracy)
     title = "Bars of test accuracy, and curves of it while it trains"
     return describe_picture(
         figure,
@@ -64,10 +67,12 @@ def draw_accuracy(series: Sequence[Series], *, chance: float | None = None) -> P
     )
 
 
-def draw_accuracy_bars(series: Sequence[Series], *, chance: float | None = None) -> Picture:
+def draw_accuracy_bars(
+    series: Sequence[MethodResults], *, chance_accuracy: Accuracy0To1 | None = None
+) -> Picture:
     """Draw the bars alone. All series are finished."""
     with drawing() as (figure, ax):
-        AccuracyBars(ax, series, chance).update(series)
+        AccuracyBars(ax, series, chance_accuracy).update(series)
     return describe_picture(
         figure,
         "Bars of test accuracy",
@@ -77,7 +82,7 @@ def draw_accuracy_bars(series: Sequence[Series], *, chance: float | None = None)
     )
 
 
-def draw_seed_bars(series: Sequence[Series], seed: int) -> Picture:
+def draw_accuracy_bars_of_seed(series: Sequence[MethodResults], seed: int) -> Picture:
     """Draw bars of one seed, and on each a dot for each seed and the band of their mean."""
     with drawing() as (figure, ax):
         AccuracyBars(ax, series, seed=seed).update(series)
@@ -91,7 +96,7 @@ def draw_seed_bars(series: Sequence[Series], seed: int) -> Picture:
     )
 
 
-def draw_guess_line_on_accuracy_bars(figure: Figure | None, guessed_accuracy: float) -> None:
+def draw_guess_line_on_accuracy_bars(figure: Figure | None, guessed_accuracy: Accuracy0To1) -> None:
     """Draw a dashed line at a guessed accuracy, 0–1, across all accuracy bars of a figure."""
     if figure is None:
         return
@@ -103,7 +108,9 @@ def draw_guess_line_on_accuracy_bars(figure: Figure | None, guessed_accuracy: fl
             write_axes_title(ax, "Test accuracy (dashed: your guess)")
 
 
-def draw_curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> None:
+def draw_training_curves(
+    ax: Axes, series: Sequence[MethodResults], chance_accuracy: Accuracy0To1 | None = None
+) -> None:
     """Draw accuracy against the progress of a run: every seed as a thin line, their mean as a bold
     one. Local training, which all methods share, is grey.
     """
@@ -118,13 +125,15 @@ def draw_curves(ax: Axes, series: Sequence[Series], chance: float | None = None)
             local_points = sum(point["phase"] == LOCAL for point in curve)
             has_local_training = has_local_training or local_points > 0
             points = [(point["progress"], point["accuracy"]) for point in curve]
-            draw_seed_lines(ax, {seed: points[:local_points]}, "#9aa4ae", lw=1.6, zorder=1)
+            draw_seed_lines_and_get_mean(
+                ax, {seed: points[:local_points]}, "#9aa4ae", lw=1.6, zorder=1
+            )
             if len(points) > local_points:
                 fused[seed] = points[max(local_points - 1, 0) :]
         if fused:
-            ends.append(draw_fused_curves(ax, s, fused))
-    if chance:
-        draw_level_line(ax, chance, "guessing", is_text_below=True)
+            ends.append(draw_fused_curves_and_make_label(ax, s, fused))
+    if chance_accuracy:
+        draw_level_line(ax, chance_accuracy, "guessing", is_text_below=True)
     if has_local_training:
         ax.axvline(0.5, color=FAINT, lw=1.2, zorder=0)
         for progress, label in ((0.25, "alone"), (0.75, "fused")):
@@ -135,12 +144,12 @@ def draw_curves(ax: Axes, series: Sequence[Series], chance: float | None = None)
     draw_end_labels(ax, ends, font_size=8)
 
 
-def draw_fused_curves(
-    ax: Axes, method_results: Series, points_by_seed: Mapping[int, XYPoints]
+def draw_fused_curves_and_make_label(
+    ax: Axes, method_results: MethodResults, progress_and_accuracy_by_seed: Mapping[int, XYPoints]
 ) -> EndLabel:
-    """Draw one method's curves from its first global model on, and return their label.
+    """Draw one method's curves from its first global model on, and return the label of their right end.
 
-    points_by_seed: {seed: (progress 0–1, accuracy 0–1) of each point}
+    progress_and_accuracy_by_seed: {seed: (progress 0–1, accuracy 0–1) of each point}
     """
     style = {
         "alpha": 0.5 if method_results.pinned else 1,
@@ -149,17 +158,17 @@ def draw_fused_curves(
         "ms": 6,
         "markevery": [-1],
     }
-    _, y = draw_seed_lines(
+    _, y = draw_seed_lines_and_get_mean(
         ax,
-        points_by_seed,
+        progress_and_accuracy_by_seed,
         method_results.look.colour,
         method_results.look.marker,
         clip_on=False,
         **style,
     )
     remark = "one seed"
-    if len(points_by_seed) > 1:
-        remark = f"mean of {format_count_and_noun(len(points_by_seed), 'seed')}; thin: each of them"
+    if len(progress_and_accuracy_by_seed) > 1:
+        remark = f"mean of {format_count_and_noun(len(progress_and_accuracy_by_seed), 'seed')}; thin: each of them"
     text = f"{method_results.name}\n{format_percent(y[-1])} so far ({remark})"
     attach_hover_text(ax.lines[-1], text, method=method_results.highlight_key)
     return EndLabel(
@@ -167,7 +176,7 @@ def draw_fused_curves(
     )  # beside its marker
 
 
-def describe_best_method(series: Sequence[Series]) -> str:
+def describe_best_method(series: Sequence[MethodResults]) -> str:
     """Say which method is best, by how much, and whether that is more than noise."""
     if not series:
         return "No result yet."
@@ -180,7 +189,9 @@ def describe_best_method(series: Sequence[Series]) -> str:
     return text
 
 
-def describe_best_second_and_last_method(best: Series, other_methods: Sequence[Series]) -> str:
+def describe_best_second_and_last_method(
+    best: MethodResults, other_methods: Sequence[MethodResults]
+) -> str:
     """Compare the best method with the second and the last one in words.
 
     other_methods: the other methods, the most accurate first
@@ -200,7 +211,7 @@ def describe_best_second_and_last_method(best: Series, other_methods: Sequence[S
     return text
 
 
-def describe_lead_over_second(best: Series, second: Series) -> str:
+def describe_lead_over_second(best: MethodResults, second: MethodResults) -> str:
     """Say how far the second method is behind, and whether that is more than noise."""
     is_paired = best.setting == second.setting
     lead = difference(best.accuracies, second.accuracies, paired=is_paired)
@@ -222,7 +233,7 @@ def describe_lead_over_second(best: Series, second: Series) -> str:
     )
 
 
-def make_accuracy_table(series: Sequence[Series]) -> TableRows:
+def make_accuracy_table(series: Sequence[MethodResults]) -> TableRows:
     """Make the table of all accuracies, with one row per series."""
     rows = []
     for s in series:

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from .array_types import CountPerBin, ValuePerBin
 from .kit import describe_picture
 from .marks import attach_hover_text
-from .series import Series, join_setting_texts, select_series_with_results
+from .series import MethodResults, join_setting_texts, select_results_with_accuracies
 from .style import (
     DOTS,
     FIFTHS,
@@ -30,7 +30,7 @@ MAX_LINES = 8  # more lines could not be told apart; the table has every method
 MIN_ANSWERS = 5  # the fewest answers in a bin that is drawn; fewer would be noise
 
 
-class Bins(NamedTuple):
+class ConfidenceBins(NamedTuple):
     """For each bin of confidence `[B]`: mean confidence and share correct (nan if it is empty),
     and number of answers."""
 
@@ -47,13 +47,13 @@ class CalibrationMeasures(NamedTuple):
     nll: float
 
 
-def draw_calibration(series: Sequence[Series]) -> Picture:
+def draw_reliability_diagrams(series: Sequence[MethodResults]) -> Picture:
     """Draw the reliability diagrams, with the ECE, of the series whose scores are probabilities.
     The bins count the answers of all seeds.
     """
     with_probabilities = []
     without_probabilities = []
-    for s in select_series_with_results(series):
+    for s in select_results_with_accuracies(series):
         if has_probabilities(s):
             with_probabilities.append(s)
         else:
@@ -79,7 +79,7 @@ def draw_calibration(series: Sequence[Series]) -> Picture:
     )
 
 
-def draw_reliability_line(ax: Axes, method_results: Series) -> None:
+def draw_reliability_line(ax: Axes, method_results: MethodResults) -> None:
     """Draw one line of points, for the bins that have enough answers."""
     bins = merge_bins_of_seeds(method_results)
     is_shown = bins.counts >= MIN_ANSWERS
@@ -109,24 +109,24 @@ def draw_calibration_legend(ax: Axes) -> None:
     add_legend(ax, title="calibration error (ECE)", **position)
 
 
-def has_probabilities(method_results: Series) -> bool:
+def has_probabilities(method_results: MethodResults) -> bool:
     """Return whether the scores of all seeds are probabilities."""
     return bool(method_results.calibration) and all(
         c.nll is not None for c in method_results.calibration.values()
     )
 
 
-def merge_bins_of_seeds(method_results: Series) -> Bins:
+def merge_bins_of_seeds(method_results: MethodResults) -> ConfidenceBins:
     """Merge the bins of all seeds."""
     calibrations = list(method_results.calibration.values())
     counts = np.sum([seed_calibration.counts for seed_calibration in calibrations], 0)
     correct = np.sum([seed_calibration.right for seed_calibration in calibrations], 0)
     confidence = np.sum([seed_calibration.confidence for seed_calibration in calibrations], 0)
     divisor = np.where(counts > 0, counts, np.nan)
-    return Bins(confidence / divisor, correct / divisor, counts)
+    return ConfidenceBins(confidence / divisor, correct / divisor, counts)
 
 
-def average_calibration_over_seeds(method_results: Series) -> CalibrationMeasures:
+def average_calibration_over_seeds(method_results: MethodResults) -> CalibrationMeasures:
     """Average the measures over the seeds."""
     calibrations = list(method_results.calibration.values())
     confidence = mean(one.mean_confidence for one in calibrations)
@@ -136,7 +136,7 @@ def average_calibration_over_seeds(method_results: Series) -> CalibrationMeasure
 
 
 def describe_best_and_worst_calibration(
-    with_probabilities: Sequence[Series], without_probabilities: Sequence[Series]
+    with_probabilities: Sequence[MethodResults], without_probabilities: Sequence[MethodResults]
 ) -> str:
     """Describe the best and the worst calibrated method. References count only if there is nothing
     else.
@@ -163,20 +163,20 @@ def describe_best_and_worst_calibration(
     return text
 
 
-def describe_calibration(method_results: Series) -> str:
+def describe_calibration(method_results: MethodResults) -> str:
     """Say how sure and how right a method is: 'it says 62 % on average and is correct on 60 %'."""
     confidence, _, _ = average_calibration_over_seeds(method_results)
     return f"it says {format_percent(confidence)} on average and is correct on {format_percent(method_results.mean)}"
 
 
-def format_calibration_errors(method_results: Series) -> str:
+def format_calibration_errors(method_results: MethodResults) -> str:
     """Format the calibration errors of a method: 'FENS: ECE 5 %, NLL 1.08'."""
     _, ece, nll = average_calibration_over_seeds(method_results)
     return f"{method_results.name}: ECE {format_percent(ece)}, NLL {nll:.2f}"
 
 
 def make_calibration_table(
-    with_probabilities: Sequence[Series], without_probabilities: Sequence[Series]
+    with_probabilities: Sequence[MethodResults], without_probabilities: Sequence[MethodResults]
 ) -> TableRows:
     """Make the table with one row per method, those without probabilities last."""
     rows = []

@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.patheffects import withStroke
 
 from .array_types import NoisyClientClassCounts
-from .kit import describe_picture, draw_client_class_heat_map, draw_cost_points
+from .kit import describe_picture, draw_accuracy_against_bytes_points, draw_client_class_heat_map
 from .marks import attach_hover_text
-from .series import Series, select_series_with_results
+from .series import MethodResults, select_results_with_accuracies
 from .style import ACCENT, QUIET, SECOND, Picture, darken_colour_until_readable, drawing, dress
 from .words import (
     build_table,
@@ -23,13 +23,16 @@ from .words import (
 
 
 def draw_noisy_class_counts(
-    samples_per_client: Sequence[int], noisy_counts: NoisyClientClassCounts, *, federation_code: str
+    samples_per_client: Sequence[int],
+    noisy_class_counts: NoisyClientClassCounts,
+    *,
+    federation_code: str,
 ) -> Picture:
     """Draw the samples of each client above, and its class counts below.
 
-    noisy_counts: class counts `[M, C]` with noise
+    noisy_class_counts: class counts `[M, C]` with noise
     """
-    clients, classes = noisy_counts.shape
+    clients, classes = noisy_class_counts.shape
     with drawing(2, 1, height_ratios=[1, 3], sharex=True) as (figure, (upper, lower)):
         dress(upper, title=f"{federation_code}: training samples of each client", grid="y")
         bars = upper.bar(range(clients), samples_per_client, width=0.7, color=QUIET)
@@ -37,9 +40,13 @@ def draw_noisy_class_counts(
             samples = format_count_and_noun(samples_per_client[k], "sample")
             attach_hover_text(bar, f"client {format_client_letters(k)}\n{samples}", client=k)
         upper.tick_params(labelbottom=False)
-        top = max(1.0, float(noisy_counts.max()))
+        top = max(1.0, float(noisy_class_counts.max()))
         draw_client_class_heat_map(
-            lower, noisy_counts, [str(c) for c in range(classes)], "Class counts, with noise", top
+            lower,
+            noisy_class_counts,
+            [str(c) for c in range(classes)],
+            "Class counts, with noise",
+            top,
         )
     largest_client = int(np.argmax(samples_per_client))
     smallest_client = int(np.argmin(samples_per_client))
@@ -51,7 +58,7 @@ def draw_noisy_class_counts(
     )
     rows = []
     for k in range(clients):
-        counts = " ".join(str(count) for count in noisy_counts[k].tolist())
+        counts = " ".join(str(count) for count in noisy_class_counts[k].tolist())
         rows.append((format_client_letters(k), samples_per_client[k], counts))
     table = build_table("client | samples | noisy class counts", rows)
     return describe_picture(
@@ -64,11 +71,11 @@ def draw_noisy_class_counts(
 
 
 def draw_tries_against_budget(
-    tries: Sequence[Series],
+    tries: Sequence[MethodResults],
     budget_bytes: int,
     *,
     federation_code: str,
-    tested_try: Series | None = None,
+    tested_try: MethodResults | None = None,
 ) -> Picture:
     """Draw the validation accuracy of each try against the bytes of a client, with a line at the
     budget.
@@ -76,7 +83,7 @@ def draw_tries_against_budget(
     tries: a series for each try; its `up` is the bytes of a client, both ways
     tested_try: the submitted try with its accuracies on the test images; it is a large diamond
     """
-    finished_tries = select_series_with_results(tries)
+    finished_tries = select_results_with_accuracies(tries)
     with drawing() as (figure, ax):
         dress(
             ax,
@@ -90,7 +97,7 @@ def draw_tries_against_budget(
         )
         # Tries over the budget are hollow points, as pinned series are.
         points = [replace(s, pinned=s.total_bytes > budget_bytes) for s in finished_tries]
-        draw_cost_points(ax, points, extra_axis_bytes=[budget_bytes])
+        draw_accuracy_against_bytes_points(ax, points, extra_axis_bytes=[budget_bytes])
         if tested_try is not None:
             place = ([tested_try.total_bytes], [tested_try.mean])
             ax.plot(*place, "D", ms=12, color=ACCENT, mec="white", mew=1.4, zorder=5)

@@ -5,20 +5,20 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from ..studies.statistics import Band, difference
-from .kit import describe_picture, draw_cost_points
-from .series import Series, join_setting_texts, select_series_with_results
+from .kit import describe_picture, draw_accuracy_against_bytes_points
+from .series import MethodResults, join_setting_texts, select_results_with_accuracies
 from .style import (
     ACCENT,
     INK,
     SECOND,
     Picture,
     add_legend,
-    choose_row_font_size_points,
+    choose_font_size_points_for_rows,
     drawing,
     dress,
     is_frame_narrow,
-    set_bytes_axis,
-    set_row_axis,
+    set_log_bytes_x_axis,
+    set_y_axis_of_named_rows,
 )
 from .words import (
     TableRows,
@@ -35,29 +35,35 @@ APART = 0.16  # distance of each of a phase's two lines from its name, in rows
 MAX_ROWS = 24  # more phases than this are drawn as totals; the table still has them all
 
 
-def draw_communication(series: Sequence[Series], *, client_bytes_sentence: str = "") -> Picture:
+def draw_bytes_by_phase_and_accuracy(
+    series: Sequence[MethodResults], *, client_bytes_sentence: str = ""
+) -> Picture:
     """Draw bytes by phase on the left, and accuracy against bytes on the right.
 
     client_bytes_sentence: a sentence on one client's bytes, in place of the comparison
     """
-    finished_series = select_series_with_results(series)
+    finished_series = select_results_with_accuracies(series)
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
         draw_bytes_by_phase(left, finished_series)
         x = "bytes, both ways, all clients"
         dress(right, title="Accuracy against bytes", x=x, grid="both", size=9)
-        draw_cost_points(right, finished_series)
+        draw_accuracy_against_bytes_points(right, finished_series)
     title = "Bytes up and down by phase on a log axis, and accuracy against bytes"
     text = client_bytes_sentence or describe_cheapest_and_dearest_method(finished_series)
     return describe_picture(
-        figure, title, join_setting_texts(finished_series), text, make_phase_table(finished_series)
+        figure,
+        title,
+        join_setting_texts(finished_series),
+        text,
+        make_bytes_by_phase_table(finished_series),
     )
 
 
-def draw_bytes_by_phase(ax: Axes, series: Sequence[Series]) -> None:
+def draw_bytes_by_phase(ax: Axes, series: Sequence[MethodResults]) -> None:
     """Draw two lollipops per phase, up and down, on a logarithmic axis, under the methods' names."""
     has_phases = sum(len(s.phases) + 1 for s in series) <= MAX_ROWS
     dress(ax, title="Bytes by phase, all clients", grid="x")
-    size = choose_row_font_size_points(sum(len(s.phases) if has_phases else 1 for s in series))
+    size = choose_font_size_points_for_rows(sum(len(s.phases) if has_phases else 1 for s in series))
     rows: list[tuple[str, tuple[float, float]]] = []  # name, (bytes up, bytes down)
     for s in series:
         if not has_phases:
@@ -67,11 +73,11 @@ def draw_bytes_by_phase(ax: Axes, series: Sequence[Series]) -> None:
         ax.text(0.01, len(rows), s.name, transform=ax.get_yaxis_transform(), **style)
         rows.append(("", (0, 0)))
         rows += s.phases.items()
-    set_row_axis(ax, [name for name, _ in rows], min_rows=4, font_size=size)
+    set_y_axis_of_named_rows(ax, [name for name, _ in rows], min_rows=4, font_size=size)
     sizes = []
     for _, both_ways in rows:
         sizes += [count for count in both_ways if count]
-    set_bytes_axis(ax, [1.0, *sizes])
+    set_log_bytes_x_axis(ax, [1.0, *sizes])
     ax.set_xlim(left=max(1.0, min(sizes, default=1.0) / 30))
     ups = [up for _, (up, _) in rows]
     downs = [down for _, (_, down) in rows]
@@ -79,8 +85,10 @@ def draw_bytes_by_phase(ax: Axes, series: Sequence[Series]) -> None:
     offsets = [APART if up and down else 0.0 for up, down in zip(ups, downs, strict=True)]
     heights_up = [row - offset for row, offset in enumerate(offsets)]
     heights_down = [row + offset for row, offset in enumerate(offsets)]
-    draw_lollipops(ax, ups, heights_up, "^", ACCENT, "up, client to server")
-    draw_lollipops(ax, downs, heights_down, "v", SECOND, "down, server to client")
+    draw_lollipops_of_rows_with_bytes(ax, ups, heights_up, "^", ACCENT, "up, client to server")
+    draw_lollipops_of_rows_with_bytes(
+        ax, downs, heights_down, "v", SECOND, "down, server to client"
+    )
     location = "upper center"
     anchor = (0.4, -0.09)
     if is_frame_narrow():  # the names leave little room
@@ -91,10 +99,10 @@ def draw_bytes_by_phase(ax: Axes, series: Sequence[Series]) -> None:
     )
 
 
-def draw_lollipops(
+def draw_lollipops_of_rows_with_bytes(
     ax: Axes,
     bytes_per_row: Sequence[float],
-    heights: Sequence[float],
+    row_heights: Sequence[float],
     marker: str,
     colour: str,
     label: str,
@@ -102,15 +110,15 @@ def draw_lollipops(
     """Draw a line with a mark at its end for each row with bytes.
 
     bytes_per_row: bytes of each row
-    heights: of the lines, downwards
+    row_heights: of the lines, downwards
     """
-    line_heights = [height for height, size in zip(heights, bytes_per_row, strict=True) if size]
+    line_heights = [height for height, size in zip(row_heights, bytes_per_row, strict=True) if size]
     line_ends = [size for size in bytes_per_row if size]
     ax.hlines(line_heights, 1, line_ends, color=colour, lw=1.8, alpha=0.6)
     ax.plot(line_ends, line_heights, marker, color=colour, ms=6.5, label=label)
 
 
-def describe_cheapest_and_dearest_method(series: Sequence[Series]) -> str:
+def describe_cheapest_and_dearest_method(series: Sequence[MethodResults]) -> str:
     """Describe the cheapest method, and how much more the most expensive one costs and gains."""
     if not series:
         return "No result yet."
@@ -137,11 +145,13 @@ def describe_cheapest_and_dearest_method(series: Sequence[Series]) -> str:
     ratio = dearest.total_bytes / max(cheapest.total_bytes, 1)
     return (
         f"{subject} least, {amounts}; {dearest.name} costs {ratio:.1f} times as much "
-        f"{describe_accuracy_gain(dearest, cheapest)}."
+        f"{describe_accuracy_gain_as_clause(dearest, cheapest)}."
     )
 
 
-def describe_accuracy_gain(expensive_method: Series, cheap_method: Series) -> str:
+def describe_accuracy_gain_as_clause(
+    expensive_method: MethodResults, cheap_method: MethodResults
+) -> str:
     """Say what the more expensive method gains: 'and gets 57 points more'."""
     gain = difference(
         expensive_method.accuracies,
@@ -161,7 +171,7 @@ def describe_accuracy_gain(expensive_method: Series, cheap_method: Series) -> st
     )
 
 
-def make_phase_table(series: Sequence[Series]) -> TableRows:
+def make_bytes_by_phase_table(series: Sequence[MethodResults]) -> TableRows:
     """Make the table with one row per phase of a method, and one for all its phases."""
     rows = []
     for s in series:

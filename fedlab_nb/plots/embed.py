@@ -11,6 +11,7 @@ from collections.abc import Generator
 
 import numpy as np
 
+from ..value_types import Accuracy0To1
 from .array_types import FeatureRows, MapPoints, PrincipalComponents, SampleLabels
 
 POINTS = 300  # number of test points in a map; t-SNE's time grows faster than their number
@@ -74,7 +75,7 @@ def compute_tsne_in_subprocess(features: FeatureRows) -> Generator[None, None, M
 
 def compute_neighbour_accuracy(
     features: FeatureRows, labels: SampleLabels, neighbour_count: int = 10
-) -> float:
+) -> Accuracy0To1:
     """Compute the leave-one-out accuracy of the k nearest neighbours in the *original* features,
     0–1.
 

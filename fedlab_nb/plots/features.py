@@ -24,7 +24,7 @@ from .style import (
     Picture,
     add_legend,
     drawing,
-    get_default_figure_size,
+    get_default_figure_size_inches,
     list_class_colours,
     write_axes_title,
 )
@@ -101,9 +101,9 @@ def draw_feature_maps(
             draw_feature_map(
                 ax, one_map, class_names, is_class_bright, is_alone=len(shown_maps) <= 3
             )
-            draw_map_titles(ax, one_map, columns, side)
+            write_map_title_and_neighbour_accuracy(ax, one_map, columns, side)
         if len(class_names) <= MAX_NAMED_CLASSES:
-            draw_class_legend(figure, class_names)
+            draw_class_marker_legend(figure, class_names)
         figure.supxlabel(CAUTION, fontsize=8.5, color=QUIET, x=0.02, ha="left")
         if thumbnail_sheet is not None:
             attach_thumbnail_sheet(figure, thumbnail_sheet)
@@ -128,7 +128,7 @@ def choose_map_arrangement(map_count: int) -> MapArrangement:
     """Choose the number of columns for this many square maps, so that they are as large as the
     frame allows.
     """
-    width, height = get_default_figure_size()
+    width, height = get_default_figure_size_inches()
     best = MapArrangement(1, 0.0)
     for columns in range(1, map_count + 1):
         rows = math.ceil(map_count / columns)
@@ -188,9 +188,11 @@ def describe_class_and_prediction_at_point(
     return f"{text}, read rightly" if answer == truth else f"{text}, read as {answer}"
 
 
-def draw_map_titles(ax: Axes, feature_map: FeatureMap, columns: int, side_inches: float) -> None:
+def write_map_title_and_neighbour_accuracy(
+    ax: Axes, feature_map: FeatureMap, map_columns: int, side_inches: float
+) -> None:
     """Write the method above a map, and below it how well neighbours agree, shortened to fit."""
-    is_wide = columns < 4
+    is_wide = map_columns < 4
     letters = max(MIN_LETTERS, int(side_inches * LETTERS_AN_INCH))
     lines = []
     for line in feature_map.label.split("\n"):
@@ -203,7 +205,7 @@ def draw_map_titles(ax: Axes, feature_map: FeatureMap, columns: int, side_inches
     ax.set_xlabel(text, fontsize=9 if is_wide else 8.5, color=QUIET)
 
 
-def draw_class_legend(figure: Figure, class_names: Sequence[str]) -> None:
+def draw_class_marker_legend(figure: Figure, class_names: Sequence[str]) -> None:
     """Draw a marker for each class, at the right."""
     handles = []
     for name, colour, marker in zip(

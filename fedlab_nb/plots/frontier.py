@@ -2,7 +2,7 @@
 
 They show which methods are not beaten, which are level with the best, and the cheapest of these.
 
-draw_frontiers([Frontier("digits, α = 0.1", rows, unbeaten, ties)])
+draw_frontiers([FederationFrontier("digits, α = 0.1", rows, unbeaten, ties)])
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from .kit import Box, describe_picture, place_label_beside_point_and_add_its_box
-from .series import Series
+from ..value_types import Accuracy0To1
+from .kit import BoxInAxesShares, describe_picture, place_label_beside_point_and_add_its_box
+from .series import MethodResults
 from .style import (
     ACCENT,
     FAINT,
@@ -50,11 +51,11 @@ POWERS = (1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)  # bytes at ticks
 
 
 @dataclass(frozen=True)
-class Frontier:
+class FederationFrontier:
     """One federation.
 
     title:    of its axes
-    rows:     one `Series` per method with its options; `up` and `down` are the bytes of one client
+    rows:     one `MethodResults` per method with its options; `up` and `down` are the bytes of one client
     unbeaten: names of the rows that no other one beats in both accuracy and bytes, the cheapest first
     ties:     names of the rows that are level with the most accurate one, the cheapest first
     rehearsal_answer: the name of the row that a rehearsal recommends; empty in a study, which recommends the cheapest
@@ -62,7 +63,7 @@ class Frontier:
     """
 
     title: str
-    rows: Sequence[Series]
+    rows: Sequence[MethodResults]
     unbeaten: Sequence[str]
     ties: Sequence[str]
     rehearsal_answer: str = ""
@@ -73,14 +74,16 @@ class Frontier:
         return self.rehearsal_answer or self.ties[0]
 
     @property
-    def labelled_rows(self) -> list[Series]:
+    def labelled_rows(self) -> list[MethodResults]:
         """The rows that get their name in the picture, the cheapest first."""
         names = {*self.unbeaten, *self.ties}
         rows = [row for row in self.rows if row.name in names]
         return sorted(rows, key=lambda row: (row.total_bytes, row.mean))
 
 
-def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int = 2) -> Picture:
+def draw_frontiers(
+    frontiers: Sequence[FederationFrontier], *, setting: str, columns: int = 2
+) -> Picture:
     """Draw a picture with one pair of axes per federation.
 
     Blue points on a line are not beaten. Ringed points are level with the best: the 95 % band of
@@ -105,7 +108,7 @@ def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int 
             y_label = "test accuracy" if position % columns == 0 else ""
             dress(ax, x=x_label, y=y_label, grid="both", size=9)
             draw_frontier(ax, frontier, limits)
-        handles = make_legend_handles(frontiers)
+        handles = make_frontier_legend_handles(frontiers)
         add_legend(
             figure,
             handles=handles,
@@ -126,22 +129,22 @@ def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int 
     )
 
 
-def list_rows_of_frontiers(frontiers: Sequence[Frontier]) -> list[Series]:
+def list_rows_of_frontiers(frontiers: Sequence[FederationFrontier]) -> list[MethodResults]:
     """List the rows of all federations, one federation after the other."""
-    rows: list[Series] = []
+    rows: list[MethodResults] = []
     for frontier in frontiers:
         rows += frontier.rows
     return rows
 
 
-def draw_frontier(ax: Axes, frontier: Frontier, byte_range: AxisRange) -> None:
+def draw_frontier(ax: Axes, frontier: FederationFrontier, byte_range: AxisRange) -> None:
     """Draw one federation into its axes."""
     write_axes_title(ax, frontier.title)
     ax.set_xlim(*byte_range)
     ticks = [power for power in POWERS if byte_range[0] <= power <= byte_range[1]]
     set_log_axis(ax, ticks=ticks, format_value=format_data_size)
     low, high = find_accuracy_axis_range(frontier)
-    set_percent_axis(ax, "y", high, lowest_share=low, ticks=choose_percent_ticks(low, high))
+    set_percent_axis(ax, "y", high, lowest_share=low, ticks=choose_accuracy_ticks(low, high))
     unbeaten_rows = [row for row in frontier.labelled_rows if row.name in frontier.unbeaten]
     ax.plot(
         [row.total_bytes for row in unbeaten_rows],
@@ -170,10 +173,12 @@ def draw_frontier(ax: Axes, frontier: Frontier, byte_range: AxisRange) -> None:
             bbox={"fc": "white", "ec": "none", "pad": 0.3},
             zorder=5,
         )
-    draw_frontier_names(ax, frontier, byte_range, (low, high))
+    write_frontier_names(ax, frontier, byte_range, (low, high))
 
 
-def draw_frontier_point(ax: Axes, method_results: Series, frontier: Frontier) -> None:
+def draw_frontier_point(
+    ax: Axes, method_results: MethodResults, frontier: FederationFrontier
+) -> None:
     """Draw the point of a method, its band, and its ring."""
     is_unbeaten = method_results.name in frontier.unbeaten
     colour = ACCENT if is_unbeaten else QUIET
@@ -214,7 +219,7 @@ def draw_frontier_point(ax: Axes, method_results: Series, frontier: Frontier) ->
         )
 
 
-def find_accuracy_axis_range(frontier: Frontier) -> AxisRange:
+def find_accuracy_axis_range(frontier: FederationFrontier) -> AxisRange:
     """Find the ends of the accuracy axis: all named methods lie between them."""
     means = [row.mean for row in frontier.labelled_rows]
     low = min(means) - 0.05
@@ -224,18 +229,16 @@ def find_accuracy_axis_range(frontier: Frontier) -> AxisRange:
     return max(0.0, low), min(1.02, high)
 
 
-def choose_percent_ticks(lowest_share: float, highest_share: float) -> list[float]:
+def choose_accuracy_ticks(lowest: Accuracy0To1, highest: Accuracy0To1) -> list[Accuracy0To1]:
     """Choose round accuracies between both ends, at most six, none above 100 %."""
-    step = next(
-        step for step in (0.02, 0.05, 0.1, 0.2) if (highest_share - lowest_share) / step <= 6
-    )
-    first_multiple = math.ceil(lowest_share / step)
-    last_multiple = math.floor(min(highest_share, 1.0) / step + 1e-9)
+    step = next(step for step in (0.02, 0.05, 0.1, 0.2) if (highest - lowest) / step <= 6)
+    first_multiple = math.ceil(lowest / step)
+    last_multiple = math.floor(min(highest, 1.0) / step + 1e-9)
     return [round(step * k, 2) for k in range(first_multiple, last_multiple + 1)]
 
 
-def draw_frontier_names(
-    ax: Axes, frontier: Frontier, byte_range: AxisRange, accuracy_range: AxisRange
+def write_frontier_names(
+    ax: Axes, frontier: FederationFrontier, byte_range: AxisRange, accuracy_range: AxisRange
 ) -> None:
     """Write the name of each labelled row beside its point, where it covers no other point or name."""
     size = 8.5
@@ -253,9 +256,13 @@ def draw_frontier_names(
         y = (row.mean - accuracy_range[0]) / (accuracy_range[1] - accuracy_range[0])
         if row in frontier.labelled_rows:
             places[row.name] = (x, y)
-            occupied_boxes.append(Box(x - letter, x + letter, y - line / 2, y + line / 2))
+            occupied_boxes.append(
+                BoxInAxesShares(x - letter, x + letter, y - line / 2, y + line / 2)
+            )
         else:
-            occupied_boxes.append(Box(x - letter / 2, x + letter / 2, y - line / 4, y + line / 4))
+            occupied_boxes.append(
+                BoxInAxesShares(x - letter / 2, x + letter / 2, y - line / 4, y + line / 4)
+            )
     for row in frontier.labelled_rows:
         x, y = places[row.name]
         name_width = letter * (1 + len(row.name))
@@ -278,7 +285,7 @@ def draw_frontier_names(
         )
 
 
-def make_legend_handles(frontiers: Sequence[Frontier]) -> list[Line2D]:
+def make_frontier_legend_handles(frontiers: Sequence[FederationFrontier]) -> list[Line2D]:
     """Make the legend's entries, for the signs that occur in the picture."""
 
     def make_sign(label: str, **look: Any) -> Line2D:
@@ -302,7 +309,7 @@ def make_legend_handles(frontiers: Sequence[Frontier]) -> list[Line2D]:
     return handles
 
 
-def describe_frontier(frontier: Frontier) -> str:
+def describe_frontier(frontier: FederationFrontier) -> str:
     """Describe the unbeaten methods of a federation, those level with the best, and what is
     recommended.
     """
@@ -325,7 +332,7 @@ def describe_frontier(frontier: Frontier) -> str:
     )
 
 
-def make_frontier_table_rows(frontier: Frontier) -> list[tuple[str, ...]]:
+def make_frontier_table_rows(frontier: FederationFrontier) -> list[tuple[str, ...]]:
     """Make the table rows of a federation, the cheapest method first."""
     rows = []
     for row in sorted(frontier.rows, key=lambda row: (row.total_bytes, -row.mean)):

@@ -15,7 +15,7 @@ LINE_LENGTH = 95  # characters in each of a question's two lines
 
 
 @dataclass(frozen=True)
-class Guess:
+class GuessAndTruth:
     """One guess and the measured value.
 
     guess, truth: positions on the question's scale, from 0 at its left end to 1 at its right end
@@ -32,7 +32,7 @@ class Guess:
     steps: int = 0
 
 
-def draw_guesses(guesses: Sequence[Guess]) -> Picture:
+def draw_guesses(guesses: Sequence[GuessAndTruth]) -> Picture:
     """Draw each guess as a circle and the measured value as a diamond, on the question's scale.
 
     A value beyond the scale is drawn at the nearer end; the text gives the true number.
@@ -44,7 +44,7 @@ def draw_guesses(guesses: Sequence[Guess]) -> Picture:
     with drawing(size=(7.2, 0.8 + 0.95 * len(guesses))) as (figure, ax):
         write_axes_title(ax, "What I guessed, and what was measured")
         for row, guess in enumerate(guesses):
-            draw_guess(ax, guess, row)
+            draw_guess_row(ax, guess, row)
         ax.set(xlim=(-0.03, 1.03), ylim=(len(guesses) - 0.3, -0.8))
         ax.set_axis_off()
         add_legend(ax, handles=ax.lines[3:5], loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
@@ -59,7 +59,7 @@ def draw_guesses(guesses: Sequence[Guess]) -> Picture:
     )
 
 
-def draw_guess(ax: Axes, guess: Guess, row_index: int) -> None:
+def draw_guess_row(ax: Axes, guess: GuessAndTruth, row_index: int) -> None:
     """Draw one guess: its scale, the choices on it, both marks and both lines of text."""
     ends = np.clip([guess.guess, guess.truth], 0, 1)
     choices = np.linspace(0, 1, guess.steps)

@@ -18,7 +18,7 @@ SHAPES = "*hd8H"
 COLOURS = ("#00808C", "#8A6D00", "#B5487A")
 
 
-class Look(NamedTuple):
+class ColourMarkerLine(NamedTuple):
     """How a method is drawn. colour: '#0072B2'; marker, line: in matplotlib's notation"""
 
     colour: str
@@ -26,7 +26,7 @@ class Look(NamedTuple):
     line: str
 
 
-def list_looks_for_new_methods() -> list[Look]:
+def list_looks_for_new_methods() -> list[ColourMarkerLine]:
     """List the looks for methods that have none in looks.toml: all colours with the first marker
     and line, then with the other markers, then with the other lines.
     """
@@ -34,14 +34,14 @@ def list_looks_for_new_methods() -> list[Look]:
     for line in LINES:
         for marker in SHAPES:
             for colour in COLOURS:
-                pool.append(Look(colour, marker, line))
+                pool.append(ColourMarkerLine(colour, marker, line))
     return pool
 
 
 POOL = list_looks_for_new_methods()
 
 
-def get_method_look(method_name: str) -> Look:
+def get_method_look(method_name: str) -> ColourMarkerLine:
     """Return the look of a method by its name, title or short name; a variant such as
     'fens (rounds = 10)' has its method's look.
 
@@ -51,19 +51,19 @@ def get_method_look(method_name: str) -> Look:
     """
     look_by_method = {}
     for method, words in read_toml("methods/looks.toml").items():
-        look_by_method[method] = Look(*words.split())
-    method = resolve_method_name(method_name, look_by_method)
+        look_by_method[method] = ColourMarkerLine(*words.split())
+    method = resolve_method_name_or_keep_it(method_name, look_by_method)
     for known_method in (*METHODS, method):
         if known_method not in look_by_method:
             look_by_method[known_method] = choose_free_look(known_method, look_by_method.values())
     return look_by_method[method]
 
 
-def resolve_method_name(name_or_title: str, declared_names: Collection[str]) -> str:
+def resolve_method_name_or_keep_it(name_or_title: str, further_known_names: Collection[str]) -> str:
     """Resolve a name, title, short name or variant to a method's name; `name_or_title` itself if it
     is unknown.
 
-    declared_names: names of further methods that are known
+    further_known_names: names of methods that are known without being registered
     """
     method_by_title = {}
     for method in reversed(METHODS):  # of methods with one title, the first keeps it
@@ -76,12 +76,12 @@ def resolve_method_name(name_or_title: str, declared_names: Collection[str]) -> 
         return method_by_title[name_or_title]
     if short_name in method_by_title:
         return method_by_title[short_name]
-    if short_name in declared_names:
+    if short_name in further_known_names:
         return short_name
     return name_or_title
 
 
-def choose_free_look(method_name: str, taken_looks: Iterable[Look]) -> Look:
+def choose_free_look(method_name: str, taken_looks: Iterable[ColourMarkerLine]) -> ColourMarkerLine:
     """Choose the first free look of the pool, counted from the hash of `method_name`; if possible
     one whose colour is free, too.
     """
@@ -92,11 +92,11 @@ def choose_free_look(method_name: str, taken_looks: Iterable[Look]) -> Look:
     return min(pool, key=lambda one: (one in used_looks, one.colour in used_colours))
 
 
-def choose_distinct_looks(method_names: Iterable[str]) -> dict[str, Look]:
+def choose_distinct_looks(method_names: Iterable[str]) -> dict[str, ColourMarkerLine]:
     """Return the looks of all `method_names` of one picture. A second variant of a method keeps the
     method's colour and gets another marker or line.
     """
-    look_by_name: dict[str, Look] = {}
+    look_by_name: dict[str, ColourMarkerLine] = {}
     for name in sorted(method_names, key=has_settings_in_brackets):
         method_look = get_method_look(name)
         candidates = [method_look]

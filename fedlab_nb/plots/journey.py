@@ -26,7 +26,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 COLUMNS = "phase | direction | messages | bytes"
 
 
-class StoredFlight(TypedDict):
+class SettingsAndMessagesOfRun(TypedDict):
     """The messages of one run.
 
     settings: of the run, as `fl.run` takes them
@@ -50,7 +50,7 @@ def journey(*methods: str) -> Picture:
     """
     names = [check_allowed_name("method", name, METHODS) for name in methods or METHODS]
     if len(names) == 1 and names[0] in read_stored_flights_by_method():
-        return read_stored_picture(names[0])
+        return read_stored_journey_picture(names[0])
     picture = draw_method_map(names)
     if len(names) == 1 and METHODS[names[0]].info.sends:
         call = f"fl.playground(methods=[{names[0]!r}])"
@@ -61,20 +61,20 @@ def journey(*methods: str) -> Picture:
 
 
 @functools.cache
-def read_stored_flights_by_method() -> Mapping[str, StoredFlight]:
+def read_stored_flights_by_method() -> Mapping[str, SettingsAndMessagesOfRun]:
     """Read the flights of the stored runs: {method: flight}."""
     return json.loads(FLIGHTS.read_text(encoding="utf-8"))
 
 
-def get_stored_picture_path(method: str) -> Path:
+def get_stored_journey_path(method: str) -> Path:
     """Return where the stored picture of a method is."""
     return FOLDER / f"{method}.svg"
 
 
-def read_stored_picture(method: str) -> Picture:
+def read_stored_journey_picture(method: str) -> Picture:
     """Read a method's stored picture, with its words and its numbers."""
     stored = read_stored_flights_by_method()[method]
-    svg = get_stored_picture_path(method).read_text(encoding="utf-8")
+    svg = get_stored_journey_path(method).read_text(encoding="utf-8")
     root = ElementTree.fromstring(svg)
     sentence = root.findtext(f"{SVG}title", "")
     moments = root.findtext(f"{SVG}desc", "")

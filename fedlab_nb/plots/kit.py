@@ -1,14 +1,14 @@
 """The building blocks of pictures: functions that take numbers and labels, and draw them into axes.
 
-AccuracyBars(ax, rows).update(rows)        one bar per `Series`: mean, 95 % band, one dot per seed
-draw_lines_with_bands(ax, {label: {x: {seed: share}}})   means over a number, with 95 % bands
-draw_cost_points(ax, rows)                 accuracy against bytes: a named point for each `Series`
-draw_stacked_bars(ax, {label: {part: size}}, …)   bars of parts, such as bytes
-draw_heat_map(ax, values)                  a table in colours
-draw_client_class_heat_map(ax, values, …)  the same for a table of clients and classes
-draw_image_rows(ax, [(label, images), …])  rows of small images
-describe_picture(figure, title, setting, sentence, table)   the `Picture`, with its alt text
-make_blank_picture(text, setting=…)        a picture whose text says what to do to get one
+AccuracyBars(ax, rows).update(rows)                                      one bar per `MethodResults`
+draw_lines_with_bands_and_make_labels(ax, {label: {x: {seed: share}}})   means over a number, with 95 % bands
+draw_accuracy_against_bytes_points(ax, rows)                             a named point for each `MethodResults`
+draw_stacked_bars_and_get_ends(ax, {label: {part: size}}, …)             bars of parts, such as bytes
+draw_heat_map(ax, values)                                                a table in colours
+draw_client_class_heat_map(ax, values, …)                                the same for a table of clients and classes
+draw_image_rows(ax, [(label, images), …])                                rows of small images
+describe_picture(figure, title, setting, sentence, table)                the `Picture`, with its alt text
+make_blank_picture(text, setting=…)                                      a picture whose text says what to do to get one
 """
 
 import itertools
@@ -29,6 +29,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from ..studies.statistics import Band, compute_band
+from ..value_types import Accuracy0To1
 from .array_types import (
     ClientClassValues,
     ColourPixels,
@@ -37,9 +38,9 @@ from .array_types import (
     Recording,
     SampleArray,
 )
-from .identity import Look, choose_distinct_looks, shorten_method_title
+from .identity import ColourMarkerLine, choose_distinct_looks, shorten_method_title
 from .marks import attach_hover_text
-from .series import Series
+from .series import MethodResults
 from .style import (
     ACCENT,
     FAINT,
@@ -50,7 +51,7 @@ from .style import (
     SECOND,
     EndLabel,
     Picture,
-    choose_row_font_size_points,
+    choose_font_size_points_for_rows,
     compute_layout_now,
     darken_colour_until_readable,
     draw_colour_bar,
@@ -60,11 +61,11 @@ from .style import (
     is_frame_narrow,
     list_class_colours,
     make_figure,
-    set_bytes_axis,
     set_class_ticks,
-    set_client_axis,
+    set_client_x_ticks_and_label,
+    set_log_bytes_x_axis,
     set_percent_axis,
-    set_row_axis,
+    set_y_axis_of_named_rows,
     write_axes_title,
 )
 from .words import (
@@ -89,9 +90,8 @@ GHOST = "#c3cbd2"  # the colour of stored results, as on the stage
 EMPTY_TILE_COLOUR = (0.5, 0.5, 0.5, 0.14)
 # A row has room for at least this many tiles, so that a few tiles do not become too large.
 FEW_TILES = 3
-LabelAndImages = tuple[
-    str, Sequence[SampleArray | None]
-]  # a row of images; None for an empty place
+# A row of images; None for an empty place.
+LabelAndImages = tuple[str, Sequence[SampleArray | None]]
 RowAndColumn = tuple[int, int]  # of a tile or a cell, from 0
 WordAndColour = tuple[str, str]
 
@@ -152,22 +152,22 @@ class AccuracyBars:
     A series without a result has an empty row, so that nothing moves when the result comes. If it
     has stored results, their band is drawn in grey behind the bar.
 
-    chance: the accuracy of guessing, where a dotted line is drawn
+    chance_accuracy: the accuracy of guessing, where a dotted line is drawn
     seed:   the seed whose accuracy the bars show instead of the mean
     """
 
     def __init__(
         self,
         ax: Axes,
-        rows: Sequence[Series],
-        chance: float | None = None,
+        rows: Sequence[MethodResults],
+        chance_accuracy: Accuracy0To1 | None = None,
         *,
         seed: int | None = None,
     ) -> None:
         self.ax = ax
         self.seed = seed
         dress(ax, x=self._describe_marks(rows), grid="x", size=9)
-        size = choose_row_font_size_points(len(rows))
+        size = choose_font_size_points_for_rows(len(rows))
         self.parts = []
         for place, s in enumerate(rows):
             if s.stored is not None:
@@ -182,12 +182,12 @@ class AccuracyBars:
             style = {"va": "center", "fontsize": size, "color": INK, "clip_on": False}
             text = ax.text(1.02, place, "88.8 ± 0.8", gid="outside", **style)
             self.parts.append((bar, span, dots, text))
-        if chance:
-            draw_level_line(ax, chance, axis="x")
-        set_row_axis(ax, [s.two_line_label for s in rows], min_rows=3)
+        if chance_accuracy:
+            draw_level_line(ax, chance_accuracy, axis="x")
+        set_y_axis_of_named_rows(ax, [s.two_line_label for s in rows], min_rows=3)
         set_percent_axis(ax, "x", ticks=HALVES)
 
-    def update(self, rows: Sequence[Series], title: str = "Test accuracy") -> None:
+    def update(self, rows: Sequence[MethodResults], title: str = "Test accuracy") -> None:
         """Show the numbers of these rows. Their number must be the same as before."""
         write_axes_title(self.ax, title)
         self.ax.xaxis.label.set_text(self._describe_marks(rows))
@@ -214,7 +214,7 @@ class AccuracyBars:
         style = {"height": 0.72, "color": GHOST, "lw": 0, "zorder": 0.6}
         self.ax.barh(row_position - STRIP_HEIGHT / 2, width, left=low, **style)
 
-    def _describe_marks(self, rows: Sequence[Series]) -> str:
+    def _describe_marks(self, rows: Sequence[MethodResults]) -> str:
         """Describe the dots, lines and grey bands; also the bars, unless they are means."""
         text = BARS if any(s.band_ends for s in rows) else DOTS
         stored = [s.stored_about for s in rows if s.stored is not None]
@@ -223,53 +223,60 @@ class AccuracyBars:
         return text if self.seed is None else f"bar: seed {self.seed}; {text}"
 
 
-def draw_stacked_bars(
+def draw_stacked_bars_and_get_ends(
     ax: Axes,
-    sizes_by_row: Mapping[str, Mapping[str, float]],
-    colours: Mapping[str, str],
+    sizes_by_row_and_part: Mapping[str, Mapping[str, float]],
+    colours_by_part: Mapping[str, str],
     bar_height: float = 0.6,
 ) -> list[float]:
-    """Draw one bar per row, with its parts one after the other in the order of `colours`. Returns
-    the right end of each bar.
+    """Draw one horizontal bar per row, with its parts one after the other in the order of `colours_by_part`.
+    Returns the right end of each bar, in the unit of the sizes.
 
-    sizes_by_row: {name on the left: {part: size}}, the first row at the top
+    sizes_by_row_and_part: {name on the left: {part: size}}, the first row at the top
     """
-    ends = [0.0] * len(sizes_by_row)
-    for part, colour in colours.items():
-        sizes = [parts.get(part, 0.0) for parts in sizes_by_row.values()]
+    ends = [0.0] * len(sizes_by_row_and_part)
+    for part, colour in colours_by_part.items():
+        sizes = [parts.get(part, 0.0) for parts in sizes_by_row_and_part.values()]
         if any(sizes):
             ax.barh(
-                range(len(sizes_by_row)), sizes, bar_height, left=ends, color=colour, label=part
+                range(len(sizes_by_row_and_part)),
+                sizes,
+                bar_height,
+                left=ends,
+                color=colour,
+                label=part,
             )
             ends = [end + size for end, size in zip(ends, sizes, strict=True)]
-    set_row_axis(ax, list(sizes_by_row), min_rows=3)
+    set_y_axis_of_named_rows(ax, list(sizes_by_row_and_part), min_rows=3)
     return ends
 
 
 # ------------------------------------------------------------------------------------------------------ lines, points
-def draw_lines_with_bands(
+def draw_lines_with_bands_and_make_labels(
     ax: Axes,
-    curves: Mapping[str, Mapping[float, Mapping[int, float] | Band]],
-    looks_by_label: Mapping[str, Look] | None = None,
-    highest_value: float | None = 1,
+    values_by_label_x_and_seed: Mapping[str, Mapping[float, Mapping[int, float] | Band]],
+    looks_by_label: Mapping[str, ColourMarkerLine] | None = None,
+    highest_value_or_none: float | None = 1,
 ) -> list[EndLabel]:
     """Draw means as lines with their 95 % bands, if there are enough seeds for a band. Returns the
     labels of the lines' right ends, for `draw_end_labels`.
 
-    curves: {label: {x: {seed: share}}}, or a `Band` instead of {seed: share}
+    values_by_label_x_and_seed: {label: {x: {seed: share}}}, or a `Band` instead of {seed: share}
     looks_by_label: looks of labels that are not names of methods
-    highest_value: the largest possible value, at which bands end; None if there is none
+    highest_value_or_none: the largest possible value, at which bands end; None if there is none
     """
     ends = []
-    looks = {**choose_distinct_looks(curves), **(looks_by_label or {})}
+    looks = {**choose_distinct_looks(values_by_label_x_and_seed), **(looks_by_label or {})}
     for label, (colour, marker, dashes) in looks.items():
-        x = sorted(curves[label])
-        values = [curves[label][place] for place in x]
+        x = sorted(values_by_label_x_and_seed[label])
+        values = [values_by_label_x_and_seed[label][place] for place in x]
         bands = [value if isinstance(value, Band) else compute_band(value) for value in values]
         mean = np.array([b.mean for b in bands])
         half_width = np.array([b.half_width if b.is_shown else 0.0 for b in bands])
         low = (mean - half_width).clip(0)
-        high = np.minimum(mean + half_width, np.inf if highest_value is None else highest_value)
+        high = np.minimum(
+            mean + half_width, np.inf if highest_value_or_none is None else highest_value_or_none
+        )
         ax.fill_between(x, low, high, color=colour, alpha=0.17, lw=0)
         style = {"color": colour, "marker": marker, "ls": dashes, "lw": 1.9, "ms": 5.5}
         ax.plot(x, mean, label=label, **style)
@@ -277,13 +284,13 @@ def draw_lines_with_bands(
     return ends
 
 
-def draw_cost_points(
+def draw_accuracy_against_bytes_points(
     ax: Axes,
-    rows: Sequence[Series],
-    accuracy_axis_start: float = 0.0,
+    rows: Sequence[MethodResults],
+    accuracy_axis_start: Accuracy0To1 = 0.0,
     extra_axis_bytes: Sequence[float] = (),
 ) -> None:
-    """Draw accuracy against `Series.total_bytes` bytes on a log axis: one point per row with band
+    """Draw accuracy against `MethodResults.total_bytes` bytes on a log axis: one point per row with band
     and name.
 
     Pinned rows are hollow. A row without any bytes is at the left edge.
@@ -302,16 +309,16 @@ def draw_cost_points(
         point = ax.plot([x], [s.mean], marker, zorder=3, **style)[0]
         attach_hover_text(point, s.hover_text, method=s.highlight_key)
     axis_bytes = [*(s.total_bytes for s in rows if s.total_bytes), *extra_axis_bytes]
-    set_bytes_axis(ax, axis_bytes or [1e3, 1e6], range_factor=2.5)
+    set_log_bytes_x_axis(ax, axis_bytes or [1e3, 1e6], range_factor=2.5)
     set_percent_axis(ax, "y", 1.03, lowest_share=accuracy_axis_start)
     colours = {key: look.colour for key, look in row_looks.items()}
-    draw_names_beside_points(ax, sorted_rows, accuracy_axis_start, size, colours)
+    write_names_beside_points(ax, sorted_rows, accuracy_axis_start, size, colours)
 
 
-def draw_names_beside_points(
+def write_names_beside_points(
     ax: Axes,
-    rows: Sequence[Series],
-    accuracy_axis_start: float,
+    rows: Sequence[MethodResults],
+    accuracy_axis_start: Accuracy0To1,
     font_size_points: float,
     colours_by_method: Mapping[str, str],
 ) -> None:
@@ -334,11 +341,13 @@ def draw_names_beside_points(
         x = math.log(max(s.total_bytes, left) / left) / math.log(right / left)
         y = (s.mean - accuracy_axis_start) / scale
         point_positions.append((x, y))
-        occupied_boxes.append(Box(x - letter, x + letter, y - line / 2, y + line / 2))
+        occupied_boxes.append(BoxInAxesShares(x - letter, x + letter, y - line / 2, y + line / 2))
     for s, (x, _) in zip(rows, point_positions, strict=True):
         heights = [(end - accuracy_axis_start) / scale for end in s.band_ends]
         if heights:
-            occupied_boxes.append(Box(x - letter / 4, x + letter / 4, min(heights), max(heights)))
+            occupied_boxes.append(
+                BoxInAxesShares(x - letter / 4, x + letter / 4, min(heights), max(heights))
+            )
     halo = [withStroke(linewidth=2.5, foreground="white")]  # keeps a name readable over a band
     for s, (x, y) in zip(rows, point_positions, strict=True):
         text = shorten_or_wrap_label(s.name, int(max(x, 1 - x) / letter) - 3)
@@ -362,7 +371,7 @@ def draw_names_beside_points(
         )
 
 
-class Box(NamedTuple):
+class BoxInAxesShares(NamedTuple):
     """A rectangle on axes, in shares of their width and height."""
 
     left: float
@@ -383,7 +392,12 @@ class LabelPlace(NamedTuple):
 
 
 def place_label_beside_point_and_add_its_box(
-    taken_boxes: list[Box], x: float, y: float, width: float, height: float, distance: float
+    taken_boxes: list[BoxInAxesShares],
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    distance: float,
 ) -> LabelPlace:
     """Find a place for a name beside the mark at (x, y), where it overlaps none of `taken_boxes`,
     and add its box to them. All numbers are shares of the axes.
@@ -395,7 +409,7 @@ def place_label_beside_point_and_add_its_box(
     sides = (first_side, -first_side)
     for middle, side in itertools.product(list_candidate_heights(y, height / 4), sides):
         ends = (x + side * distance, x + side * (distance + width))
-        box = Box(min(ends), max(ends), middle - height / 2, middle + height / 2)
+        box = BoxInAxesShares(min(ends), max(ends), middle - height / 2, middle + height / 2)
         is_inside = box.low >= 0 and box.high <= 1
         if side != first_side:
             is_inside = is_inside and box.left >= 0 and box.right <= 1
@@ -413,7 +427,7 @@ def list_candidate_heights(preferred_height: float, step: float) -> list[float]:
     return heights
 
 
-def has_overlap(first_box: Box, second_box: Box) -> bool:
+def has_overlap(first_box: BoxInAxesShares, second_box: BoxInAxesShares) -> bool:
     """Whether two boxes have a point in common."""
     is_beside = first_box.right <= second_box.left or second_box.right <= first_box.left
     is_above_or_below = first_box.high <= second_box.low or second_box.high <= first_box.low
@@ -435,7 +449,7 @@ def draw_heat_map(
     values: HeatMapValues,
     *,
     largest_value: float = 1.0,
-    is_signed: bool = False,
+    is_symmetric_around_zero: bool = False,
     format_cell: Callable[[float], str] | None = None,
     written_values: HeatMapValues | None = None,
     font_size: float = 8.5,
@@ -446,16 +460,16 @@ def draw_heat_map(
     Zero is white in every table, and larger values are bluer, so that two tables can be compared.
     nan is grey.
 
-    is_signed:      whether the colours begin at minus `largest_value`, and are orange below zero
-    format_cell:    formats the number that is written into a cell; None writes no numbers
+    is_symmetric_around_zero: whether the colours begin at minus `largest_value`, and are orange below zero
+    format_cell: formats the number that is written into a cell; None writes no numbers
     written_values: numbers to write in place of the values
     """
-    steps = [SECOND, "white", ACCENT] if is_signed else ["white", ACCENT]
+    steps = [SECOND, "white", ACCENT] if is_symmetric_around_zero else ["white", ACCENT]
     colours = LinearSegmentedColormap.from_list("table", steps).with_extremes(bad=FAINT)
     image = ax.imshow(
         values,
         cmap=colours,
-        vmin=-largest_value if is_signed else 0,
+        vmin=-largest_value if is_symmetric_around_zero else 0,
         vmax=largest_value,
         aspect="auto",
         interpolation="nearest",
@@ -471,24 +485,24 @@ def draw_heat_map(
     return image
 
 
-def attach_hover_texts_to_cells(
-    ax: Axes, marks_by_cell: Mapping[RowAndColumn, Mapping[str, Any]]
+def attach_hover_texts_to_heat_map_cells(
+    ax: Axes, says_and_keys_by_cell: Mapping[RowAndColumn, Mapping[str, Any]]
 ) -> None:
     """Give cells of a heat map hover texts.
 
-    marks_by_cell: {(row, column): {"says": hover text, and the mark keys of `attach_hover_text`}}
+    says_and_keys_by_cell: {(row, column): {"says": hover text, and the mark keys of `attach_hover_text`}}
     """
-    boxes = [Rectangle((column - 0.5, row - 0.5), 1, 1) for row, column in marks_by_cell]
+    boxes = [Rectangle((column - 0.5, row - 0.5), 1, 1) for row, column in says_and_keys_by_cell]
     shapes = PatchCollection(boxes, facecolor=(1, 1, 1, 0), edgecolor="none", zorder=4)
     ax.add_collection(shapes, autolim=False)
-    texts = [cell.get("says") for cell in marks_by_cell.values()]
+    texts = [cell.get("says") for cell in says_and_keys_by_cell.values()]
     names = set[str]()
-    for cell in marks_by_cell.values():
+    for cell in says_and_keys_by_cell.values():
         names.update(cell)
     names.discard("says")
     keys = {}
     for name in sorted(names):
-        keys[name] = [cell.get(name) for cell in marks_by_cell.values()]
+        keys[name] = [cell.get(name) for cell in says_and_keys_by_cell.values()]
     attach_hover_text(shapes, texts, **keys)
 
 
@@ -512,22 +526,22 @@ def draw_client_class_heat_map(
     largest_value: float,
     *,
     number_format: str = "{:.0f}",
-    is_signed: bool = False,
-    has_rings: bool = False,
-    client: int | None = None,
-    class_index: int | None = None,
+    is_symmetric_around_zero: bool = False,
+    has_ring_at_class_maximum: bool = False,
+    selected_client: int | None = None,
+    selected_class_index: int | None = None,
     setting: SettingCaption | str = "",
     has_class_names: bool = True,
 ) -> AxesImage:
     """Draw a heat map of a table `[M, C]` with one column per client; return the image. nan is
     grey.
 
-    largest_value, is_signed: as for `draw_heat_map`
-    number_format:       format of the numbers in the cells; a table with many cells has a colour bar instead
-    has_rings:           whether a ring marks the largest value of each class
-    client, class_index: the selected ones, which get a frame
-    setting:             the setting that names the clients
-    has_class_names:     whether the classes are named; of two tables side by side only the left one names them
+    largest_value, is_symmetric_around_zero: as for `draw_heat_map`
+    number_format: format of the numbers in the cells; a table with many cells has a colour bar instead
+    has_ring_at_class_maximum: whether a ring marks the largest value of each class
+    selected_client, selected_class_index: their column and row get a frame
+    setting: the setting that names the clients
+    has_class_names: whether the classes are named; of two tables side by side only the left one names them
     """
     clients, classes = values.shape
     has_numbers = max(values.shape) <= MAX_WRITTEN_COUNT
@@ -536,14 +550,14 @@ def draw_client_class_heat_map(
         ax,
         values.T,
         largest_value=largest_value,
-        is_signed=is_signed,
+        is_symmetric_around_zero=is_symmetric_around_zero,
         format_cell=form,
         font_size=8,
     )
     write_axes_title(ax, title, 6)
     if has_class_names and not has_numbers:
         draw_colour_bar(image, ax)
-    set_client_axis(ax, clients, setting, max_single_ticks=12)
+    set_client_x_ticks_and_label(ax, clients, setting, max_single_ticks=12)
     set_class_ticks(
         ax,
         class_names if has_class_names else [""] * classes,
@@ -553,12 +567,12 @@ def draw_client_class_heat_map(
     )
     ax.set_ylabel("class" if has_class_names else "", fontsize=10, color=QUIET)
     ax.tick_params(labelsize=9.5 if classes <= 12 else 8)
-    if has_rings:
+    if has_ring_at_class_maximum:
         draw_rings_round_class_maxima(ax, values)
     if values.size <= MAX_ANSWERING_CELLS:
         attach_client_class_hover_texts(ax, values, class_names, number_format, setting)
-    highlight_row_or_column(ax, client, clients, has_frame=True, colour=SECOND)
-    highlight_row_or_column(ax, class_index, classes, "y", has_frame=True, colour=SECOND)
+    highlight_row_or_column(ax, selected_client, clients, has_frame=True, colour=SECOND)
+    highlight_row_or_column(ax, selected_class_index, classes, "y", has_frame=True, colour=SECOND)
     return image
 
 
@@ -578,7 +592,7 @@ def attach_client_class_hover_texts(
             if np.isnan(value):
                 hover_text = f"{client_title}, class {class_names[c]}\nnothing is known"
             cells[c, k] = {"says": hover_text, "client": k, "class_index": c}
-    attach_hover_texts_to_cells(ax, cells)
+    attach_hover_texts_to_heat_map_cells(ax, cells)
 
 
 def draw_rings_round_class_maxima(ax: Axes, values: ClientClassValues) -> None:
@@ -616,20 +630,20 @@ def draw_image_rows(
             draw_band_of_tiles(ax, images[start : start + grid.band_columns], grid, row, start)
     has_recordings = any(image.ndim == 2 for image in list_images_of_rows(rows))
     if not has_recordings:
-        exempt_from_dark_theme(ax)
+        keep_image_colours_on_dark_page(ax)
     for (row, column), (word, colour) in words_under_tiles.items():
-        left, top = grid.find_upper_left_corner(row, column)
+        left, top = grid.find_left_and_top_in_tiles(row, column)
         middle = top + grid.height + WORD_HEIGHT / 2
         style = {"ha": "center", "va": "center", "fontsize": 9, "color": colour}
         ax.text(left + grid.half_width, middle, word, **style)
     for column, name in enumerate(column_names):
-        left, top = grid.find_upper_left_corner(0, column)
+        left, top = grid.find_left_and_top_in_tiles(0, column)
         style = {"ha": "center", "va": "top", "fontsize": 10, "color": INK}
         ax.text(left + grid.half_width, top + grid.rows_height + 0.04, name, **style)
     middles = []
     for start in grid.band_starts:
         for row in range(len(rows)):
-            middles.append(grid.find_upper_left_corner(row, start)[1] + grid.height / 2)
+            middles.append(grid.find_left_and_top_in_tiles(row, start)[1] + grid.height / 2)
     ax.set_yticks(middles, [label for label, _ in rows] * len(grid.band_starts))
     ax.set(
         xticks=[],
@@ -641,7 +655,7 @@ def draw_image_rows(
     ax.tick_params(length=0, labelsize=10, labelcolor=INK)
     ax.spines[:].set_visible(False)
     if selected_column is not None and selected_column < grid.columns:
-        left, top = grid.find_upper_left_corner(0, selected_column)
+        left, top = grid.find_left_and_top_in_tiles(0, selected_column)
         size = (2 * grid.half_width + 0.08, grid.rows_height + 0.08)
         style = {"fill": False, "ec": ACCENT, "lw": 2.5, "zorder": 3}
         ax.add_patch(Rectangle((left - 0.04, top - 0.04), *size, **style))
@@ -720,7 +734,7 @@ class TileGrid:
                 best_size = size
         return best_columns
 
-    def find_upper_left_corner(self, row: int, column: int) -> tuple[int, float]:
+    def find_left_and_top_in_tiles(self, row: int, column: int) -> tuple[int, float]:
         """Find the left and the upper end of a tile."""
         band, place = divmod(column, self.band_columns)
         return place, band * self.band_height + row * self._row_step
@@ -741,12 +755,12 @@ def draw_band_of_tiles(
         else:
             tile[..., :3] = render_tile_pixels(image)
             tile[..., 3] = 1
-    top = grid.find_upper_left_corner(row, first_column)[1]
+    top = grid.find_left_and_top_in_tiles(row, first_column)[1]
     extent = (0, grid.band_columns, top + grid.height, top)
     ax.imshow(page, extent=extent, interpolation="nearest")
 
 
-def exempt_from_dark_theme(ax: Axes) -> None:
+def keep_image_colours_on_dark_page(ax: Axes) -> None:
     """Keep the colours of these axes' images on a dark page; those of a heat map are made dark."""
     ax.set_gid(f"photos-{ax.figure.axes.index(ax)}")
 
@@ -771,18 +785,18 @@ def render_tile_pixels(image: SampleArray) -> PixelArray:
 
 
 def render_recording_pixels(
-    recording: Recording, height: int = 4 * MIN_TILE_PIXELS
+    recording: Recording, height_pixels: int = 4 * MIN_TILE_PIXELS
 ) -> ColourPixels:
     """Render a recording `[C, T]` as pixels `[height, T, 3]`: one line and colour per channel, all
     on one scale.
     """
-    dots = np.ones((height, recording.shape[1], 3))
+    dots = np.ones((height_pixels, recording.shape[1], 3))
     low = float(recording.min())
     span = float(np.ptp(recording)) or 1.0
-    rows = np.rint((1 - (recording - low) / span) * (height - 1)).astype(int)  # [C, T]
+    rows = np.rint((1 - (recording - low) / span) * (height_pixels - 1)).astype(int)  # [C, T]
     # At each step a line reaches from the height one step ago to the present one, so that it has no gaps.
     previous_rows = np.concatenate([rows[:, :1], rows[:, :-1]], axis=1)
-    places = np.arange(height)[:, None]
+    places = np.arange(height_pixels)[:, None]
     for c, colour in enumerate(list_class_colours(len(recording))):
         top = np.minimum(rows[c], previous_rows[c])
         bottom = np.maximum(rows[c], previous_rows[c])

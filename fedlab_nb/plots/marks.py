@@ -2,7 +2,7 @@
 client, class or method is selected elsewhere.
 
 `attach_hover_text(artist, "FENS\\n87 % ± 2", method="fens")` makes an artist a mark;
-`get_marks_by_id(figure)` returns the marks of a figure.
+`get_hover_texts_and_keys_by_mark_id(figure)` returns the marks of a figure.
 """
 
 from __future__ import annotations
@@ -58,6 +58,6 @@ def attach_tick_hover_texts(
             attach_hover_text(tick.label1, text, **{mark_key: number})
 
 
-def get_marks_by_id(figure: Figure) -> dict[str, Any]:
+def get_hover_texts_and_keys_by_mark_id(figure: Figure) -> dict[str, Any]:
     """Return {id of a mark: its hover text `says` and its keys}: see `attach_hover_text`."""
     return dict(getattr(figure, "fedlab_marks", {}))

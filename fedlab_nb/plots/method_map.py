@@ -27,7 +27,7 @@ from .style import (
     Picture,
     darken_colour_until_readable,
     drawing,
-    get_default_figure_size,
+    get_default_figure_size_inches,
     write_axes_title,
 )
 from .words import build_table, format_client_letters
@@ -67,12 +67,15 @@ class TileTexts(NamedTuple):
 def draw_method_map(methods: Sequence[str]) -> Picture:
     """Draw one tile for each group of methods and kind of upload, with the methods' names below it."""
     tiles = group_methods_into_tiles(methods)
-    width, _ = get_default_figure_size()
+    width, _ = get_default_figure_size_inches()
     columns = max(1, min(len(tiles), int(width / MIN_WIDTH)))
     scale = min((width / columns - 0.25) / DRAWING_WIDTH, 1.4)
     font_size = compute_font_size_points(scale)
     line = 1.4 * font_size / 72
-    names = [wrap_text(make_tile_texts(tile).methods, DRAWING_WIDTH, scale) for tile in tiles]
+    names = [
+        wrap_text_to_drawing_width(make_tile_texts(tile).methods, DRAWING_WIDTH, scale)
+        for tile in tiles
+    ]
     row_heights = []
     for start in range(0, len(tiles), columns):
         most_breaks = max(text.count("\n") for text in names[start : start + columns])
@@ -127,9 +130,9 @@ class MethodTile:
         if words.sends:
             self._draw_upload(tile_methods[0], words)
         if words.comes_back:
-            self._draw_arrow(ARROW_END, ARROW_START, 0.5, SECOND)
+            self._draw_horizontal_arrow(ARROW_END, ARROW_START, 0.5, SECOND)
             style = {"ha": "center", "va": "top", "color": darken_colour_until_readable(SECOND)}
-            self._draw_text(1.1, 0.44, words.comes_back, 1.15, **style)
+            self._write_wrapped_text(1.1, 0.44, words.comes_back, 1.15, **style)
 
     def _draw_clients(self, info: Info) -> None:
         """Draw three clients with their data, and write below them whether the data stay there."""
@@ -137,32 +140,32 @@ class MethodTile:
             self._draw_box(0, low, 0.44, 0.24)
             style = {"size": 10 * self.scale, "color": QUIET, **MIDDLE}
             self.ax.text(0.14, low + 0.12, DATA, **style)
-            self._draw_text(0.32, low + 0.11, format_client_letters(client), **MIDDLE)
+            self._write_wrapped_text(0.32, low + 0.11, format_client_letters(client), **MIDDLE)
         if info.leaks == "everything":
             text = "data leave"
         elif "images" in info.sends:
             text = "a few images leave"
         else:
             text = "data stay"
-        self._draw_text(0, 0.24, text, 1.65, color=QUIET, va="top")
+        self._write_wrapped_text(0, 0.24, text, 1.65, color=QUIET, va="top")
 
     def _draw_server(self, texts: TileTexts) -> None:
         """Draw the server, what it needs and what it returns."""
         self._draw_box(1.74, 0.2, 0.86, 0.94)
-        self._draw_text(1.8, 1.08, "Server", weight="bold", va="top")
+        self._write_wrapped_text(1.8, 1.08, "Server", weight="bold", va="top")
         if not texts.sends:
-            self._draw_text(1.8, 0.9, "gets nothing", va="top")
+            self._write_wrapped_text(1.8, 0.9, "gets nothing", va="top")
             return
-        self._draw_text(1.8, 0.9, f"needs {texts.needs}", va="top")
-        self._draw_text(1.8, 0.26, f"returns {texts.returns}", va="bottom")
+        self._write_wrapped_text(1.8, 0.9, f"needs {texts.needs}", va="top")
+        self._write_wrapped_text(1.8, 0.26, f"returns {texts.returns}", va="bottom")
 
     def _draw_upload(self, info: Info, texts: TileTexts) -> None:
         """Draw the arrow from the clients to the server, with the symbol of what is sent."""
-        self._draw_arrow(ARROW_START, ARROW_END, 0.74, ACCENT)
+        self._draw_horizontal_arrow(ARROW_START, ARROW_END, 0.74, ACCENT)
         text = texts.sends
         if texts.when:
             text += ", " + texts.when.replace(" ", "\xa0")
-        self._draw_text(1.1, 0.86, text, 1.15, ha="center", color=ACCENT)
+        self._write_wrapped_text(1.1, 0.86, text, 1.15, ha="center", color=ACCENT)
         symbol = get_upload_symbol_or_empty(info)
         frame = {"fc": "white", "ec": ACCENT, "boxstyle": "round,pad=0.25"}
         style = {"size": 9 * self.scale, "color": ACCENT, "weight": "bold", **MIDDLE}
@@ -174,26 +177,28 @@ class MethodTile:
         style = {"color": ACCENT, "ms": 2.5 * self.scale, "lw": self.scale, "zorder": 5}
         self.ax.plot([1.02, 1.14, 1.02], [0.7, 0.74, 0.78], "o-", **style)
 
-    def _draw_box(self, left: float, low: float, width: float, height: float) -> None:
+    def _draw_box(self, left: float, bottom: float, width: float, height: float) -> None:
         shape = "round,pad=0,rounding_size=0.04"
         style = {"fc": FAINT, "ec": QUIET, "lw": 1, "clip_on": False}
-        self.ax.add_patch(FancyBboxPatch((left, low), width, height, shape, **style))
+        self.ax.add_patch(FancyBboxPatch((left, bottom), width, height, shape, **style))
 
-    def _draw_arrow(self, start: float, end: float, height: float, colour: str) -> None:
+    def _draw_horizontal_arrow(self, start_x: float, end_x: float, y: float, colour: str) -> None:
         style = {"arrowstyle": "-|>", "color": colour, "lw": 1.5}
-        self.ax.annotate("", (end, height), (start, height), arrowprops=style)
+        self.ax.annotate("", (end_x, y), (start_x, y), arrowprops=style)
 
-    def _draw_text(
-        self, left: float, low: float, text: str, width: float = 0.8, **style: Any
+    def _write_wrapped_text(
+        self, x: float, y: float, text: str, width_in_drawing_inches: float = 0.8, **style: Any
     ) -> None:
-        """Write a text in lines of at most `width`."""
+        """Write a text in lines of at most `width_in_drawing_inches`."""
         style = {
             "size": compute_font_size_points(self.scale),
             "linespacing": 1.3,
             "color": INK,
             **style,
         }
-        self.ax.text(left, low, wrap_text(text, width, self.scale), **style)
+        self.ax.text(
+            x, y, wrap_text_to_drawing_width(text, width_in_drawing_inches, self.scale), **style
+        )
 
 
 def get_upload_symbol_or_empty(info: Info) -> str:
@@ -247,9 +252,14 @@ def compute_font_size_points(drawing_scale: float) -> float:
     return max(LEAST, 4.4 * drawing_scale)
 
 
-def wrap_text(text: str, width_inches: float, drawing_scale: float) -> str:
-    """Wrap a text in lines of at most `width_inches`, in inches of a drawing at scale 1."""
+def wrap_text_to_drawing_width(
+    text: str, width_in_drawing_inches: float, drawing_scale: float
+) -> str:
+    """Wrap a text in lines of at most `width_in_drawing_inches`, in inches of a drawing at scale 1."""
     letters = int(
-        width_inches * drawing_scale * 72 / (0.57 * compute_font_size_points(drawing_scale))
+        width_in_drawing_inches
+        * drawing_scale
+        * 72
+        / (0.57 * compute_font_size_points(drawing_scale))
     )
     return textwrap.fill(text, max(8, letters))

@@ -20,7 +20,7 @@ from ..front.vocabulary import choose_words_for_clients_and_samples
 from .array_types import ClientClassCounts, CountPerClass, CountPerClient
 from .kit import AccuracyBars, describe_picture, draw_heat_map
 from .marks import attach_hover_text
-from .series import Series, select_series_with_results
+from .series import MethodResults, select_results_with_accuracies
 from .style import (
     ACCENT,
     FAINT,
@@ -29,13 +29,13 @@ from .style import (
     Picture,
     draw_colour_bar,
     dress,
-    get_default_figure_size,
+    get_default_figure_size_inches,
     limit_tick_count,
     list_class_colours,
     make_figure,
     set_class_ticks,
-    set_client_axis,
-    set_client_ticks,
+    set_client_x_ticks,
+    set_client_x_ticks_and_label,
     write_axes_title,
 )
 from .words import (
@@ -64,9 +64,9 @@ ABOUT = "Who holds what: a dot for each client and class, its area the number of
 
 
 class TitledBars(NamedTuple):
-    """Bars of accuracy beside a partition: one Series for each method, and their title."""
+    """Bars of accuracy beside a partition: one `MethodResults` for each method, and their title."""
 
-    series: Sequence[Series]
+    series: Sequence[MethodResults]
     title: str
 
 
@@ -74,26 +74,26 @@ class PartitionPicture:
     """The picture of a partition. `show` reuses the axes for another partition of the same shape."""
 
     _shape: tuple | None = None
-    _stored_rows: Sequence[Series] = ()
+    _stored_rows: Sequence[MethodResults] = ()
 
     def show(
         self,
         federation: Federation,
         *,
         setting: SettingCaption | str,
-        client: int | None = None,
-        class_index: int | None = None,
-        stored: TitledBars | None = None,
+        selected_client: int | None = None,
+        selected_class_index: int | None = None,
+        stored_bars_beside_it: TitledBars | None = None,
     ) -> Picture:
         """Draw a federation, and return the picture.
 
         setting: the caption
-        client, class_index: the client and the class to mark, if any
-        stored:  stored results to show beside it, one Series per method; their title says where they come from
+        selected_client, selected_class_index: the client and the class to mark, if any
+        stored_bars_beside_it: their title says where the stored results come from
         """
         counts, remarks = count_samples_of_all_clients(federation)
-        names = list_quoted_class_names(federation.dataset)
-        rows, title = stored or ((), "")
+        names = list_class_names_with_letters_quoted(federation.dataset)
+        rows, title = stored_bars_beside_it or ((), "")
         title_text = ABOUT
         with LOCK:
             labels = tuple(s.label for s in rows)
@@ -102,7 +102,7 @@ class PartitionPicture:
                 self._build_axes(*counts.shape, names, rows, remarks)
                 self._shape = shape
                 self._stored_rows = ()
-            self._artists.update(counts, client, class_index, setting=setting)
+            self._artists.update(counts, selected_client, selected_class_index, setting=setting)
             if rows:
                 if rows is not self._stored_rows:
                     self._bars.update(rows, title)
@@ -110,10 +110,13 @@ class PartitionPicture:
                     write_axes_title(self._bars.ax, title, font_size=9.5)
                     self._stored_rows = rows
                 means = ", ".join(
-                    f"{s.label} {format_percent(s.mean)}" for s in select_series_with_results(rows)
+                    f"{s.label} {format_percent(s.mean)}"
+                    for s in select_results_with_accuracies(rows)
                 )
                 title_text += f"; beside it, {title}: {means}"
-        text = describe_partition(federation, client, class_index, setting)
+        text = describe_partition_or_selection(
+            federation, selected_client, selected_class_index, setting
+        )
         rows = make_partition_table(federation, setting)
         return describe_picture(
             self.figure, title_text, setting, text, rows, detail=federation.note
@@ -123,9 +126,9 @@ class PartitionPicture:
         self,
         client_count: int,
         class_count: int,
-        client_names: Sequence[str],
-        bar_rows: Sequence[Series],
-        client_remarks: Sequence[str],
+        class_names: Sequence[str],
+        bar_rows: Sequence[MethodResults],
+        remarks_on_last_clients: Sequence[str],
     ) -> None:
         """Build the axes: two for the partition, and one for bars if there are `bar_rows`."""
         self.figure = make_figure()
@@ -137,9 +140,9 @@ class PartitionPicture:
         grid = self.figure.add_gridspec(2, height_ratios=[1, 4], **columns)
         upper = self.figure.add_subplot(grid[0, 0])
         lower = self.figure.add_subplot(grid[1, 0], sharex=upper)
-        inches = (get_default_figure_size()[0] * width_share, 2.75)
+        inches = (get_default_figure_size_inches()[0] * width_share, 2.75)
         self._artists = PartitionArtists(
-            upper, lower, client_count, class_count, client_names, inches, client_remarks
+            upper, lower, client_count, class_count, class_names, inches, remarks_on_last_clients
         )
         if bar_rows:
             self._bars = AccuracyBars(self.figure.add_subplot(grid[:, 1]), bar_rows)
@@ -148,8 +151,8 @@ class PartitionPicture:
 class PartitionArtists:
     """The artists of one partition on two axes: the clients' sizes at the top, their classes below.
 
-    inches:  approximate size of the lower axes
-    remarks: a word on each of the last clients, which take no part and are drawn pale
+    size_of_lower_axes_inches: approximate width and height
+    remarks_on_last_clients:   a word on each of the last clients, which take no part and are drawn pale
     """
 
     def __init__(
@@ -158,34 +161,39 @@ class PartitionArtists:
         lower: Axes,
         clients: int,
         classes: int,
-        names: Sequence[str],
-        inches: tuple[float, float],
-        remarks: Sequence[str] = (),
+        class_names: Sequence[str],
+        size_of_lower_axes_inches: tuple[float, float],
+        remarks_on_last_clients: Sequence[str] = (),
     ) -> None:
         self.upper = upper
         self.lower = lower
         self.shape = (clients, classes)
-        self.names = names
-        self.remarks = ("",) * (clients - len(remarks)) + tuple(remarks)
+        self.names = class_names
+        self.remarks = ("",) * (clients - len(remarks_on_last_clients)) + tuple(
+            remarks_on_last_clients
+        )
         self._client_names: list[str] = []
         band = {"color": ACCENT, "alpha": 0.13, "lw": 0, "zorder": 0}
         self._columns = [ax.axvspan(-0.5, 0.5, **band) for ax in (upper, lower)]
         self._row = lower.axhspan(-0.5, 0.5, **band)
-        self._draw_size_bars_without_sizes(clients)
+        self._add_size_bars_of_height_1(clients)
         dress(lower, x="client", y="class")
         if classes <= MAX_COLOURED_CLASSES:
-            self._draw_dots_without_positions(classes)
+            self._add_empty_dots(classes)
         else:
             self.dots = draw_heat_map(lower, np.zeros((classes, clients)))
             draw_colour_bar(self.dots, [upper, lower], "samples", pad=0.01, aspect=30)
-        set_class_ticks(lower, names, "y", max_letters=12, max_single_ticks=MAX_COLOURED_CLASSES)
+        set_class_ticks(
+            lower, class_names, "y", max_letters=12, max_single_ticks=MAX_COLOURED_CLASSES
+        )
         lower.set(xlim=(-0.6, clients - 0.4), ylim=(classes - 0.4, -0.6))
-        set_client_ticks(lower, clients)
+        set_client_x_ticks(lower, clients)
         # The largest dot just fits its cell: diameter in points = 2 sqrt(area / pi).
-        points_of_cell = min(72 * inches[0] / (clients + 0.2), 72 * inches[1] / (classes + 0.2), 40)
+        width, height = size_of_lower_axes_inches
+        points_of_cell = min(72 * width / (clients + 0.2), 72 * height / (classes + 0.2), 40)
         self._largest_dot = np.pi * (0.47 * points_of_cell) ** 2
 
-    def _draw_size_bars_without_sizes(self, client_count: int) -> None:
+    def _add_size_bars_of_height_1(self, client_count: int) -> None:
         ax = self.upper
         self.bars = ax.bar(range(client_count), np.ones(client_count), width=0.7, color="#9aa4ae")
         for bar, remark in zip(self.bars, self.remarks, strict=True):
@@ -193,7 +201,7 @@ class PartitionArtists:
                 bar.set(alpha=PALE)
         dress(ax, y="samples", grid="y")
         ax.tick_params(labelbottom=False, bottom=False)
-        limit_tick_count(ax, "y", 2, is_whole=True)
+        limit_tick_count(ax, "y", 2, only_whole_numbers=True)
         # An invisible number at the top, so that the layout is the same with and without a tick there.
         style = {
             "fontsize": ax.yaxis.get_ticklabels()[0].get_fontsize(),
@@ -203,7 +211,7 @@ class PartitionArtists:
         }
         ax.text(0, 1, "0", transform=ax.transAxes, **style)
 
-    def _draw_dots_without_positions(self, class_count: int) -> None:
+    def _add_empty_dots(self, class_count: int) -> None:
         rows = []
         for colour in list_class_colours(class_count):
             rows.append([to_rgba(colour, PALE if remark else 1) for remark in self.remarks])
@@ -215,8 +223,8 @@ class PartitionArtists:
     def update(
         self,
         counts: ClientClassCounts,
-        client: int | None = None,
-        class_index: int | None = None,
+        selected_client: int | None = None,
+        selected_class_index: int | None = None,
         *,
         setting: SettingCaption | str = "",
     ) -> None:
@@ -226,7 +234,7 @@ class PartitionArtists:
             capitalize_first_letter(format_client_for_title(k, setting)) for k in range(clients)
         ]
         if client_names != self._client_names:
-            set_client_axis(self.lower, clients, setting)
+            set_client_x_ticks_and_label(self.lower, clients, setting)
             self._client_names = client_names
         if classes <= MAX_COLOURED_CLASSES:
             self._update_dots(counts)
@@ -235,8 +243,8 @@ class PartitionArtists:
             self.dots.set_clim(0, max(int(counts.max()), 1))
         self._update_sizes(counts)
         for span in self._columns:
-            move_or_hide_selection_mark(span, "x", client, clients)
-        move_or_hide_selection_mark(self._row, "y", class_index, classes)
+            move_or_hide_selection_mark(span, "x", selected_client, clients)
+        move_or_hide_selection_mark(self._row, "y", selected_class_index, classes)
 
     def _update_dots(self, counts: ClientClassCounts) -> None:
         labels, owners = np.nonzero(counts.T)
@@ -294,29 +302,31 @@ def describe_partition_dot(
 
 
 def move_or_hide_selection_mark(
-    span: Rectangle, axis: AxisName, position: int | None, count: int
+    span: Rectangle, axis: AxisName, selected_index: int | None, count: int
 ) -> None:
-    """Move a mark to column or row `position` of `count`; it is hidden if `position` is None."""
-    if position is None or position >= count:
+    """Move a mark to column or row `selected_index` of `count`; it is hidden if `selected_index` is None."""
+    if selected_index is None or selected_index >= count:
         span.set(visible=False)
     else:
-        span.set(visible=True, **{axis: position - 0.5})
+        span.set(visible=True, **{axis: selected_index - 0.5})
 
 
-def describe_partition(
+def describe_partition_or_selection(
     federation: Federation,
-    client: int | None,
-    class_index: int | None,
+    selected_client: int | None,
+    selected_class_index: int | None,
     setting: SettingCaption | str = "",
 ) -> str:
     """Describe the selected class, else the selected client, else all clients."""
     counts = np.asarray(federation.label_counts)
-    names = list_quoted_class_names(federation.dataset)
-    if class_index is not None and class_index < len(names):
-        return describe_class_holders(counts[:, class_index], names[class_index], setting)
-    if client is not None and client < len(counts):
+    names = list_class_names_with_letters_quoted(federation.dataset)
+    if selected_class_index is not None and selected_class_index < len(names):
+        return describe_class_holders(
+            counts[:, selected_class_index], names[selected_class_index], setting
+        )
+    if selected_client is not None and selected_client < len(counts):
         return describe_client_classes(
-            counts[client], names, format_client_for_sentence(client, setting)
+            counts[selected_client], names, format_client_for_sentence(selected_client, setting)
         )
     return describe_client_differences(federation, counts, len(names))
 
@@ -385,7 +395,7 @@ def describe_client_differences(
     return text
 
 
-def list_quoted_class_names(dataset: Dataset) -> tuple[str, ...]:
+def list_class_names_with_letters_quoted(dataset: Dataset) -> tuple[str, ...]:
     """Return the classes' names; single letters are quoted, because clients are named by letters
     too.
     """
@@ -415,7 +425,7 @@ def count_samples_of_all_clients(federation: Federation) -> CountsAndRemarks:
 def make_partition_table(federation: Federation, setting: SettingCaption | str) -> TableRows:
     """Make the table with one row per client: its samples in all and by class."""
     columns = ["client", "samples"]
-    for name in list_quoted_class_names(federation.dataset):
+    for name in list_class_names_with_letters_quoted(federation.dataset):
         columns.append(f"class {name}")
     counts, remarks = count_samples_of_all_clients(federation)
     present_clients = len(counts) - len(remarks)

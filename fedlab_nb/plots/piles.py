@@ -15,10 +15,11 @@ from matplotlib.colors import to_rgb
 from ..data import Federation
 from ..errors import SAMPLES
 from ..front.vocabulary import choose_words_for_clients_and_samples
+from ..value_types import Accuracy0To1
 from .array_types import ByteImage, ByteImages, ColourPixels, SampleIndices, SampleLabels
-from .kit import AccuracyBars, describe_picture, exempt_from_dark_theme
-from .partition import describe_partition, make_partition_table
-from .series import Series
+from .kit import AccuracyBars, describe_picture, keep_image_colours_on_dark_page
+from .partition import describe_partition_or_selection, make_partition_table
+from .series import MethodResults
 from .style import INK, QUIET, TITLE, Picture, drawing, list_class_colours
 from .words import (
     SettingCaption,
@@ -46,16 +47,16 @@ PILES_PLACE_BESIDE_BARS = (0.345, 0.16, 0.645, 0.7)
 
 def draw_piles(
     federation: Federation,
-    images: ByteImages | None,
+    training_images: ByteImages | None,
     *,
     setting: SettingCaption | str,
-    bar_rows: Sequence[Series] = (),
+    bar_rows: Sequence[MethodResults] = (),
     bars_title: str = "",
-    client_accuracies: Sequence[float] = (),
+    client_accuracies: Sequence[Accuracy0To1] = (),
 ) -> Picture:
     """Draw the pile of each client, and beside them a bar of accuracy for each of `bar_rows`.
 
-    images: the training samples as bytes `[N, side, side, 1 or 3]`; None for squares in the classes' colours
+    training_images: the training samples as bytes `[N, side, side, 1 or 3]`; None for squares in the classes' colours
     client_accuracies: the share of test samples that each client's own model gets right; empty before a run
     """
     labels = federation.dataset.y_train.numpy()
@@ -89,8 +90,10 @@ def draw_piles(
         width, height = ax.get_window_extent().size
         tiles_across = choose_tiles_across(piles, width / height)
         style = {"aspect": "auto", "interpolation": "nearest"}  # few colours: a small file
-        ax.imshow(compose_piles(piles, labels, images, colours, tiles_across), **style)
-        exempt_from_dark_theme(ax)
+        ax.imshow(
+            compose_piles_into_image(piles, labels, training_images, colours, tiles_across), **style
+        )
+        keep_image_colours_on_dark_page(ax)
         ax.set_axis_off()
         figure.text(
             ax.get_position().x0, TITLE_TOP, f"Who holds what: {note}", va="top", color=QUIET
@@ -98,7 +101,7 @@ def draw_piles(
         write_sizes_names_and_accuracies(
             ax, sizes, client_accuracies, setting, count_tile_rows(piles, tiles_across)
         )
-    sentence = describe_partition(federation, None, None, setting)
+    sentence = describe_partition_or_selection(federation, None, None, setting)
     table = make_partition_table(federation, setting)
     return describe_picture(figure, "A pile of samples for each client", setting, sentence, table)
 
@@ -128,7 +131,7 @@ def count_tile_rows(piles: Sequence[SampleIndices], tiles_across: int) -> list[i
     return [math.ceil(len(pile) / tiles_across) for pile in piles]
 
 
-def compose_piles(
+def compose_piles_into_image(
     piles: Sequence[SampleIndices],
     labels: SampleLabels,
     images: ByteImages | None,
@@ -150,32 +153,32 @@ def compose_piles(
             left = k * column + gap // 2 + position * side
             image = None if images is None else images[sample]
             colour = to_rgb(class_colours[labels[sample]])
-            wall[bottom - side : bottom, left : left + side] = make_tile(image, colour, side)
+            wall[bottom - side : bottom, left : left + side] = make_pile_tile(image, colour, side)
     return wall
 
 
-def make_tile(
-    image: ByteImage | None, colour: tuple[float, float, float], side_pixels: int
+def make_pile_tile(
+    image: ByteImage | None, red_green_blue_0_to_1: tuple[float, float, float], side_pixels: int
 ) -> ColourPixels:
     """Make the tile of a sample `[side_pixels, side_pixels, 3]`: a photo as it is, a grey image as
     ink in the colour of its class, or without an image a square.
     """
     if image is None:
         tile = np.ones((side_pixels, side_pixels, 3))
-        tile[1:, 1:] = colour
+        tile[1:, 1:] = red_green_blue_0_to_1
         return tile
     places = np.arange(side_pixels) * len(image) // side_pixels
     pixels = image[places][:, places] / 255
     if pixels.shape[2] == 3:
         return pixels
     ink = FAINTEST + (1 - FAINTEST) * pixels
-    return 1 - ink * (1 - np.array(colour))
+    return 1 - ink * (1 - np.array(red_green_blue_0_to_1))
 
 
 def write_sizes_names_and_accuracies(
     ax: Axes,
     sizes: Sequence[int],
-    client_accuracies: Sequence[float],
+    client_accuracies: Sequence[Accuracy0To1],
     setting: SettingCaption | str,
     tile_rows: Sequence[int],
 ) -> None:

@@ -24,7 +24,7 @@ from matplotlib.transforms import Affine2D
 from .array_types import GridScores, PlanePoint, PlanePoints, SampleLabels
 from .kit import describe_picture
 from .marks import attach_hover_text
-from .style import INK, MARKERS, QUIET, RULE, Picture, drawing, list_class_colours
+from .style import INK, MARKERS, QUIET, RULE, Colour, Picture, drawing, list_class_colours
 from .vector import convert_hex_to_oklch, convert_oklch_to_hex
 from .words import SettingCaption
 
@@ -44,7 +44,7 @@ CHROMA = 0.085
 
 
 @dataclass(frozen=True)
-class Square:
+class DecisionSquare:
     """One square.
 
     title, foot: the texts above and below it
@@ -72,7 +72,7 @@ class IslandCircle(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plane:
+class PlaneExtentAndCircles:
     """What all squares have in common.
 
     names:   the names of the classes
@@ -86,13 +86,13 @@ class Plane:
 
 
 @lru_cache(64)
-def lighten_class_colour(colour: str) -> str:
+def lighten_class_colour(colour: Colour) -> str:
     """Lighten a class's colour for its region."""
     _, chroma, hue = convert_hex_to_oklch(to_hex(colour))
     return convert_oklch_to_hex(PALE, min(CHROMA, chroma), hue)
 
 
-def find_stacked_decision_regions(scores: GridScores, half_width: float) -> list[Path]:
+def find_stacked_decision_regions(scores: GridScores, half_width_of_plane: float) -> list[Path]:
     """Find an area for each class. They are painted in this order, each over the earlier ones.
 
     Area c is where class c or a later one has the largest score. So area 0 is the whole square, and
@@ -112,12 +112,12 @@ def find_stacked_decision_regions(scores: GridScores, half_width: float) -> list
         paths.append(whole.cleaned(simplify=True))
     areas = []
     for path in paths:
-        vertices = path.vertices * (2 * half_width / FINE) - half_width
+        vertices = path.vertices * (2 * half_width_of_plane / FINE) - half_width_of_plane
         areas.append(Path(vertices, path.codes))
     return areas
 
 
-class SquareLayout(NamedTuple):
+class SideAndLowerLeftCorners(NamedTuple):
     """The side of squares in inches, and their lower left corners (x, y)."""
 
     side: float
@@ -126,7 +126,7 @@ class SquareLayout(NamedTuple):
 
 def place_squares_in_frame(
     square_count: int, width_inches: float, height_inches: float
-) -> SquareLayout:
+) -> SideAndLowerLeftCorners:
     """Find the places of `square_count` squares in a frame of this size, as large as possible."""
     side_by_columns = {}
     for columns in range(1, square_count + 1):
@@ -144,7 +144,7 @@ def place_squares_in_frame(
         x = MARGIN + column * (side + GAP)
         y = top - row * (side + TITLE + FOOT)
         corners.append((x, y))
-    return SquareLayout(side, corners)
+    return SideAndLowerLeftCorners(side, corners)
 
 
 def compute_square_side_inches(column_count: int, width_inches: float) -> float:
@@ -166,8 +166,8 @@ def compute_frame_height_inches(square_count: int, width_inches: float) -> float
 
 
 def draw_decision_regions(
-    squares: Sequence[Square],
-    plane: Plane,
+    squares: Sequence[DecisionSquare],
+    plane: PlaneExtentAndCircles,
     *,
     setting: SettingCaption | str,
     sentence: str,
@@ -200,16 +200,16 @@ def draw_decision_regions(
 def add_scaled_shapes(
     ax: Axes,
     paths: Sequence[Path],
-    positions: Sequence[PlanePoint | tuple[float, float]],
-    scale: float,
+    origins: Sequence[PlanePoint | tuple[float, float]],
+    scale_factor: float,
     **style: Any,
 ) -> PathCollection:
-    """Add many shapes at once, each multiplied by `scale` and moved to its position. Adding them
+    """Add many shapes at once, each multiplied by `scale_factor` and moved to its position. Adding them
     one by one as patches takes ten times as long.
     """
     moved_paths = []
-    for path, place in zip(paths, positions, strict=True):
-        moved_paths.append(Path(path.vertices * scale + place, path.codes))
+    for path, place in zip(paths, origins, strict=True):
+        moved_paths.append(Path(path.vertices * scale_factor + place, path.codes))
     shapes = PathCollection(moved_paths, clip_on=False, **style)
     ax.add_collection(shapes, autolim=False)
     return shapes
@@ -217,8 +217,8 @@ def add_scaled_shapes(
 
 def draw_square_contents(
     ax: Axes,
-    squares: Sequence[Square],
-    plane: Plane,
+    squares: Sequence[DecisionSquare],
+    plane: PlaneExtentAndCircles,
     lower_left_corners_inches: Sequence[tuple[float, float]],
     side_inches: float,
 ) -> None:
@@ -252,9 +252,9 @@ def draw_square_contents(
 
 def draw_square_dots(
     ax: Axes,
-    squares: Sequence[Square],
-    plane: Plane,
-    square_centres: Sequence[PlanePoint],
+    squares: Sequence[DecisionSquare],
+    plane: PlaneExtentAndCircles,
+    square_centres_inches: Sequence[PlanePoint],
     side_inches: float,
 ) -> None:
     """Draw the dots of all squares, with one marker and colour per class."""
@@ -262,7 +262,7 @@ def draw_square_dots(
     points = np.concatenate([square.points for square in squares])  # in the plane
     labels = np.concatenate([square.labels for square in squares])
     positions_of_squares = []
-    for square, middle in zip(squares, square_centres, strict=True):
+    for square, middle in zip(squares, square_centres_inches, strict=True):
         positions_of_squares.append(square.points * scale + middle)
     places = np.concatenate(positions_of_squares)  # in inches
     is_inside = (np.abs(points) < 0.99 * plane.edge).all(1)
@@ -273,19 +273,25 @@ def draw_square_dots(
 
 
 def draw_plane_legend(
-    ax: Axes, class_names: Sequence[str], y_inches: float, width_inches: float
+    ax: Axes,
+    class_names: Sequence[str],
+    legend_y_in_axes_inches: float,
+    available_width_inches: float,
 ) -> None:
     """Draw a dot for each class with its name, and if there is room the meaning of background and
-    circles.
+    circles. The axes' unit is an inch.
+
+    legend_y_in_axes_inches: of the base line of its texts
     """
     x = MARGIN
     style = {"ls": "", "ms": 5.5, "mew": 0}
     for label, (name, colour) in enumerate(
         zip(class_names, list_class_colours(len(class_names)), strict=True)
     ):
-        dot = Line2D([x + 0.06], [y_inches + 0.045], marker=MARKERS[label], mfc=colour, **style)
+        dot_y = legend_y_in_axes_inches + 0.045
+        dot = Line2D([x + 0.06], [dot_y], marker=MARKERS[label], mfc=colour, **style)
         ax.add_artist(dot)
-        ax.text(x + 0.14, y_inches, f"class {name}", fontsize=9, color=QUIET)
+        ax.text(x + 0.14, legend_y_in_axes_inches, f"class {name}", fontsize=9, color=QUIET)
         x += 0.66 + LETTER * len(name)
-    if x + LETTER * len(AROUND) < width_inches:
-        ax.text(x + 0.06, y_inches, AROUND, fontsize=9, color=QUIET)
+    if x + LETTER * len(AROUND) < available_width_inches:
+        ax.text(x + 0.06, legend_y_in_axes_inches, AROUND, fontsize=9, color=QUIET)

@@ -13,7 +13,7 @@ from .accuracy import LOCAL
 from .identity import shorten_method_title
 from .kit import describe_picture
 from .marks import attach_hover_text
-from .series import CurvePoint, Series, join_setting_texts, select_series_with_results
+from .series import CurvePoint, MethodResults, join_setting_texts, select_results_with_accuracies
 from .style import (
     ACCENT,
     FAINT,
@@ -25,7 +25,7 @@ from .style import (
     draw_end_labels,
     drawing,
     dress,
-    set_bytes_axis,
+    set_log_bytes_x_axis,
     set_percent_axis,
 )
 from .words import (
@@ -52,8 +52,8 @@ class ByteRange(NamedTuple):
 class RacePicture:
     """The picture of one race. `show(budget_bytes)` draws it into the same axes."""
 
-    def __init__(self, series: Sequence[Series]) -> None:
-        self.series = select_series_with_results(series)
+    def __init__(self, series: Sequence[MethodResults]) -> None:
+        self.series = select_results_with_accuracies(series)
         self.limits = find_byte_range(series)
         with drawing(1, 2, width_ratios=[1.5, 1]) as (self.figure, (left, right)):
             self._prepare_axes(left, right)
@@ -94,7 +94,7 @@ class RacePicture:
         all_bytes = []
         for s in self.series:
             all_bytes += [point["bytes"] for point in list_global_model_points(s)]
-        set_bytes_axis(left, all_bytes or [1e3, 1e6], range_factor=2)
+        set_log_bytes_x_axis(left, all_bytes or [1e3, 1e6], range_factor=2)
         self._budget_line = left.axvline(self.limits[1], color=ACCENT, lw=1.2, ls=(0, (3, 2)))
         set_percent_axis(left, "y", 1.03)
         right.set_axis_off()
@@ -112,7 +112,7 @@ class RaceTrack:
     """
 
     def __init__(
-        self, left: Axes, right: Axes, row: int, method_results: Series, *, is_crowded: bool
+        self, left: Axes, right: Axes, row: int, method_results: MethodResults, *, is_crowded: bool
     ) -> None:
         self.series = method_results
         self.points = []
@@ -166,24 +166,24 @@ def split_into_x_and_y(points: Sequence[tuple[float, float]]) -> tuple[list[floa
     return [x for x, _ in points], [y for _, y in points]
 
 
-def find_byte_range(series: Sequence[Series]) -> ByteRange:
+def find_byte_range(series: Sequence[MethodResults]) -> ByteRange:
     """Find the fewest and the most bytes at which any method has a global model, for the slider."""
     values = []
-    for s in select_series_with_results(series):
+    for s in select_results_with_accuracies(series):
         values += [point["bytes"] for point in list_global_model_points(s) if point["bytes"] > 0]
     if not values:
         return ByteRange(1e3, 1e6)
     return ByteRange(min(values) / 1.1, max(values))
 
 
-def list_global_model_points(method_results: Series) -> list[CurvePoint]:
+def list_global_model_points(method_results: MethodResults) -> list[CurvePoint]:
     """Find the points of the first seed's curve that have a global model."""
     if not method_results.curves:
         return []
     return [point for point in method_results.curves[0] if point["phase"] != LOCAL]
 
 
-def has_many_rounds(method_results: Series) -> bool:
+def has_many_rounds(method_results: MethodResults) -> bool:
     """Whether the method spends its bytes over many rounds."""
     if not method_results.curves:
         return False
@@ -193,7 +193,9 @@ def has_many_rounds(method_results: Series) -> bool:
     return len({point["bytes"] for point in list_global_model_points(method_results)}) > 2
 
 
-def find_last_point_within_budget(method_results: Series, budget_bytes: float) -> CurvePoint | None:
+def find_last_point_within_budget(
+    method_results: MethodResults, budget_bytes: float
+) -> CurvePoint | None:
     """Find the last point that is reached with `budget_bytes`; None if there is no global model
     yet.
     """
@@ -203,7 +205,7 @@ def find_last_point_within_budget(method_results: Series, budget_bytes: float) -
     return list_global_model_points(method_results)[count - 1]
 
 
-def count_points_within_budget(method_results: Series, budget_bytes: float) -> int:
+def count_points_within_budget(method_results: MethodResults, budget_bytes: float) -> int:
     """Count the points that are reached with `budget_bytes`."""
     points = list_global_model_points(method_results)
     return sum(point["bytes"] <= budget_bytes * TOLERANCE for point in points)
@@ -222,7 +224,7 @@ class StageShares(NamedTuple):
     fuse: float
 
 
-def compute_stage_completion(method_results: Series, budget_bytes: float) -> StageShares:
+def compute_stage_completion(method_results: MethodResults, budget_bytes: float) -> StageShares:
     """Compute how much of each stage is done after `budget_bytes` bytes."""
     curve = method_results.curves[0] if method_results.curves else []
     local_bytes = [point["bytes"] for point in curve if point["phase"] == LOCAL]
@@ -236,7 +238,7 @@ def compute_stage_completion(method_results: Series, budget_bytes: float) -> Sta
     return StageShares(float(budget_bytes >= start), upload, fuse)
 
 
-def describe_leader(series: Sequence[Series], budget_bytes: float) -> str:
+def describe_leader(series: Sequence[MethodResults], budget_bytes: float) -> str:
     """Say which method leads after `budget_bytes` bytes."""
     spent = f"With {format_data_size(budget_bytes)} spent by all clients together"
     standings = []
@@ -254,7 +256,7 @@ def describe_leader(series: Sequence[Series], budget_bytes: float) -> str:
     )
 
 
-def make_race_table(series: Sequence[Series], budget_bytes: float) -> TableRows:
+def make_race_table(series: Sequence[MethodResults], budget_bytes: float) -> TableRows:
     """Make the table with one row per method: accuracy so far and at the end, bytes at the end."""
     rows = []
     for s in series:

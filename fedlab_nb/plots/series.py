@@ -1,4 +1,4 @@
-"""`Series`, the plain data from which pictures of results are drawn: one method under one setting,
+"""`MethodResults`, the plain data from which pictures of results are drawn: one method under one setting,
 over its seeds.
 """
 
@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 from ..studies.statistics import Band, compute_band
 from .array_types import FeatureRows, SampleLabels
-from .style import Look, get_method_look
+from .style import ColourMarkerLine, get_method_look
 from .words import SettingCaption, describe_seeds, format_data_size, format_percent_band
 
 
@@ -29,7 +29,7 @@ class CurvePoint(TypedDict):
 
 
 @dataclass(frozen=True)
-class Series:
+class MethodResults:
     """The results of one method under one setting: one row or line of a picture.
 
     label:        the method's title
@@ -142,16 +142,16 @@ class Series:
         return self.method or self.label
 
     @property
-    def look(self) -> Look:
+    def look(self) -> ColourMarkerLine:
         """The colour, marker and line of its method."""
         return get_method_look(self.method or self.label)
 
 
-def select_series_with_results(series: Sequence[Series]) -> list[Series]:
+def select_results_with_accuracies(series: Sequence[MethodResults]) -> list[MethodResults]:
     """Select the series with at least one result."""
     return [s for s in series if s.accuracies]
 
 
-def join_setting_texts(series: Sequence[Series]) -> str:
+def join_setting_texts(series: Sequence[MethodResults]) -> str:
     """Join the settings that occur, each once, for alt texts."""
     return "; ".join(dict.fromkeys(str(s.setting) for s in series if s.setting)) or "no setting yet"

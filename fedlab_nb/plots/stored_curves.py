@@ -11,11 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from matplotlib.axes import Axes
 
 from ..studies.statistics import Band, compute_band
+from ..value_types import Accuracy0To1
 from .accuracy import describe_best_method
 from .identity import shorten_method_title
-from .kit import AccuracyBars, describe_picture, draw_lines_with_bands
+from .kit import AccuracyBars, describe_picture, draw_lines_with_bands_and_make_labels
 from .marks import attach_hover_text
-from .series import Series, select_series_with_results
+from .series import MethodResults, select_results_with_accuracies
 from .style import (
     HALVES,
     INK,
@@ -39,63 +40,66 @@ from .words import (
 
 MAX_LINES = 8  # more lines cannot be told apart; the bars and the table show every method
 # {method's title: {stored α: {seed: accuracy 0–1}}}
-AccuraciesByAlpha = Mapping[str, Mapping[float, Mapping[int, float]]]
+AccuracyByTitleAlphaAndSeed = Mapping[str, Mapping[float, Mapping[int, float]]]
 
 
 class StoredPlot:
     """Bars at one stored α beside lines of accuracy against α; a vertical line marks the chosen α."""
 
-    _results: AccuraciesByAlpha | None = None
+    _results: AccuracyByTitleAlphaAndSeed | None = None
 
     def show(
         self,
-        results: AccuraciesByAlpha,
+        results: AccuracyByTitleAlphaAndSeed,
         *,
         chosen_alpha: float,
-        stored_clients: int,
+        stored_client_count: int,
         source_text: str,
-        wanted_clients: int | None = None,
-        bound_names: Collection[str] = (),
-        chance: float | None = None,
-        note: str = "",
+        wanted_client_count: int | None = None,
+        reference_titles: Collection[str] = (),
+        chance_accuracy: Accuracy0To1 | None = None,
+        appended_sentence: str = "",
         dataset: str = "digits",
     ) -> Picture:
         """Draw the results for the chosen α, and return the picture.
 
-        results:        accuracies of a federation of `stored_clients` clients
-        chosen_alpha:   the chosen α, which need not be a stored one
-        stored_clients: number of clients in the stored runs
-        source_text:    where the numbers come from, such as "stored results of 2025-01-31"
-        wanted_clients: number of clients that the user has chosen
-        bound_names:    titles of methods that are references, not competitors
-        chance:         accuracy of guessing, 0–1
-        note:           a sentence to append
-        dataset:        name of the data set
+        results: accuracies of a federation of `stored_client_count` clients
+        chosen_alpha: the chosen α, which need not be a stored one
+        source_text: where the numbers come from, such as "stored results of 2025-01-31"
+        wanted_client_count: number of clients that the user has chosen
+        reference_titles: titles of methods that are references, not competitors
+        chance_accuracy: accuracy of guessing, 0–1
+        appended_sentence: a sentence to append
+        dataset: name of the data set
 
         The axes are built once for each `results` object. If only α has changed, a call just moves
         marks.
         """
         if results is not self._results:
-            self._build_axes(results, chance)
+            self._build_axes(results, chance_accuracy)
             self._results = results
         stored_alpha = self.alphas[find_index_of_nearest_alpha(self.alphas, chosen_alpha)]
-        stored_setting = f"α = {stored_alpha:g}, {format_count_and_noun(stored_clients, 'client')}"
+        stored_setting = (
+            f"α = {stored_alpha:g}, {format_count_and_noun(stored_client_count, 'client')}"
+        )
         setting = f"{dataset}, {stored_setting}"
         rows = []
         for title, by_alpha in results.items():
             accuracies = by_alpha.get(stored_alpha, {})
-            is_bound = title in bound_names
-            rows.append(Series(title, setting=setting, accuracies=accuracies, bound=is_bound))
+            is_bound = title in reference_titles
+            rows.append(
+                MethodResults(title, setting=setting, accuracies=accuracies, bound=is_bound)
+            )
         with LOCK:
             self._bars.update(rows, f"Stored: {stored_setting}")
             visible_alpha = min(max(chosen_alpha, self.alphas[0]), self.alphas[-1])
             self._alpha_line.set_xdata([visible_alpha, visible_alpha])
             self._place_rings(stored_alpha)
-        remark = describe_distance_to_stored_setting(
-            chosen_alpha, stored_alpha, stored_clients, wanted_clients
+        remark = describe_distance_to_stored_setting_or_empty(
+            chosen_alpha, stored_alpha, stored_client_count, wanted_client_count
         )
-        results_text = describe_best_method(select_series_with_results(rows))
-        text = f"Stored results at {stored_setting}{remark}: {results_text} {note}".strip()
+        results_text = describe_best_method(select_results_with_accuracies(rows))
+        text = f"Stored results at {stored_setting}{remark}: {results_text} {appended_sentence}".strip()
         title = "Bars of test accuracy, and lines of it against α"
         detail = f"{capitalize_first_letter(source_text)}."
         return describe_picture(self.figure, title, setting, text, self._table, detail=detail)
@@ -110,7 +114,9 @@ class StoredPlot:
                 ring, f"{title}, α = {stored_alpha:g}\n{100 * accuracy:.1f} %", method=title
             )
 
-    def _build_axes(self, results: AccuraciesByAlpha, chance: float | None) -> None:
+    def _build_axes(
+        self, results: AccuracyByTitleAlphaAndSeed, chance_accuracy: Accuracy0To1 | None
+    ) -> None:
         """Build the axes: bars on the left; on the right one line with its band per method."""
         bands: dict[str, dict[float, Band]] = {}
         for title, by_alpha in results.items():
@@ -129,10 +135,14 @@ class StoredPlot:
         with LOCK:
             self.figure = make_figure()
             left, right = self.figure.subplots(1, 2, width_ratios=[1.1, 1])
-            self._bars = AccuracyBars(left, [Series(title) for title in results], chance)
-            self._draw_lines(right, len(bands), chance)
+            self._bars = AccuracyBars(
+                left, [MethodResults(title) for title in results], chance_accuracy
+            )
+            self._draw_lines(right, len(bands), chance_accuracy)
 
-    def _draw_lines(self, ax: Axes, method_count: int, chance: float | None) -> None:
+    def _draw_lines(
+        self, ax: Axes, method_count: int, chance_accuracy: Accuracy0To1 | None
+    ) -> None:
         """Draw accuracy against α. method_count: number of all methods, with or without a line"""
         title = "Accuracy against α"
         if method_count > MAX_LINES:
@@ -143,7 +153,9 @@ class StoredPlot:
         end_labels = []
         for title, by_alpha in self._bands.items():
             method_look = get_method_look(title)
-            for y, _, colour in draw_lines_with_bands(ax, {title: by_alpha}, {title: method_look}):
+            for y, _, colour in draw_lines_with_bands_and_make_labels(
+                ax, {title: by_alpha}, {title: method_look}
+            ):
                 end_labels.append((y, shorten_method_title(title), colour))
             text = title
             for a, share in by_alpha.items():
@@ -151,8 +163,8 @@ class StoredPlot:
             attach_hover_text(ax.lines[-1], text, method=title)
             style = {"color": method_look.colour, "ms": 9, "mec": INK, "mew": 1.1, "zorder": 3}
             self._rings[title] = ax.plot([], [], method_look.marker, **style)[0]
-        if chance:
-            draw_level_line(ax, chance, "guessing", is_text_below=True)
+        if chance_accuracy:
+            draw_level_line(ax, chance_accuracy, "guessing", is_text_below=True)
         ax.set_xlim(self.alphas[0] / 1.35, self.alphas[-1] * 1.35)
         set_log_axis(ax)
         set_percent_axis(ax, "y", 1.02, ticks=HALVES)
@@ -180,8 +192,11 @@ def find_index_of_nearest_alpha(stored_alphas: Sequence[float], chosen_alpha: fl
     )
 
 
-def describe_distance_to_stored_setting(
-    chosen_alpha: float, stored_alpha: float, stored_clients: int, wanted_clients: int | None
+def describe_distance_to_stored_setting_or_empty(
+    chosen_alpha: float,
+    stored_alpha: float,
+    stored_client_count: int,
+    wanted_client_count: int | None,
 ) -> str:
     """Say which chosen values the stored setting stands for: ' (the nearest to your α = 0.13 and 12
     clients)'.
@@ -191,8 +206,8 @@ def describe_distance_to_stored_setting(
     choices = []
     if abs(math.log(chosen_alpha / stored_alpha)) > 0.005:
         choices.append(f"α = {chosen_alpha:.2g}")
-    if wanted_clients is not None and wanted_clients != stored_clients:
-        choices.append(format_count_and_noun(wanted_clients, "client"))
+    if wanted_client_count is not None and wanted_client_count != stored_client_count:
+        choices.append(format_count_and_noun(wanted_client_count, "client"))
     if not choices:
         return ""
     return f" (the nearest to your {' and '.join(choices)})"

@@ -15,13 +15,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import UsageError, check_allowed_name
 from ..studies.results import Results
 from ..studies.statistics import Band, compute_band, difference
-from .kit import describe_picture, draw_cost_points, draw_heat_map, draw_lines_with_bands
-from .series import Series
+from ..value_types import Accuracy0To1
+from .kit import (
+    describe_picture,
+    draw_accuracy_against_bytes_points,
+    draw_heat_map,
+    draw_lines_with_bands_and_make_labels,
+)
+from .series import MethodResults
 from .style import (
     PERCENT,
     QUIET,
+    ColourMarkerLine,
     EndLabel,
-    Look,
     Picture,
     choose_distinct_looks,
     draw_colour_bar,
@@ -33,7 +39,7 @@ from .style import (
     is_frame_narrow,
     set_log_axis,
     set_percent_axis,
-    set_row_axis,
+    set_y_axis_of_named_rows,
 )
 from .words import (
     SettingCaption,
@@ -74,7 +80,7 @@ def plot_study(results: Results, against: str = "alpha", **options: Any) -> Pict
     if against == "bytes":
         return draw_accuracy_against_bytes(results, **options)
     if against == "differences":
-        return draw_differences(results, **options)
+        return draw_accuracy_differences(results, **options)
     if " x " in against:
         across, down = against.split(" x ", 1)
         return draw_accuracy_heat_map(results, across, down, **options)
@@ -110,8 +116,8 @@ def draw_accuracy_lines_with_bands(
     axis_label: str = "",
     *,
     setting: SettingCaption | str,
-    chance: float | None = None,
-    method_or_look_by_line: Mapping[str, str | Look] | None = None,
+    chance_accuracy: Accuracy0To1 | None = None,
+    method_or_look_by_line: Mapping[str, str | ColourMarkerLine] | None = None,
     sentence: str = "",
     detail: str = "",
 ) -> Picture:
@@ -120,12 +126,12 @@ def draw_accuracy_lines_with_bands(
     accuracies_by_line: {line: {value of the axis: {seed: share}, or its `Band`}}
     axis: the name of the axis, for the table
     axis_label: the text below the axis; by default one for its name
-    chance: accuracy of guessing
+    chance_accuracy: accuracy of guessing
     method_or_look_by_line: {line: its method or its look}, for lines that are not named after a method
     sentence: what the picture shows; by default the values at the ends of the lines
     detail: of `Picture`
     """
-    bands = compute_bands(accuracies_by_line)
+    bands = compute_bands_by_line_and_value(accuracies_by_line)
     values = set[float]()
     for line_bands in bands.values():
         values.update(line_bands)
@@ -135,15 +141,15 @@ def draw_accuracy_lines_with_bands(
         given_looks[line] = get_method_look(method) if isinstance(method, str) else method
     with drawing() as (figure, ax):
         dress(ax, x=axis_label or LABELS.get(axis, axis), y="test accuracy", grid="y")
-        names = draw_lines_with_bands(ax, bands, given_looks)
+        names = draw_lines_with_bands_and_make_labels(ax, bands, given_looks)
         if ticks[0] > 0 and ticks[-1] >= 10 * ticks[0]:
             set_log_axis(ax, ticks=ticks[::2] if is_frame_narrow() else ticks)
         else:
             ax.set_xticks(ticks)
         set_percent_axis(ax)
-        if chance:
-            draw_level_line(ax, chance)
-            names.append(EndLabel(chance, "guessing", QUIET))
+        if chance_accuracy:
+            draw_level_line(ax, chance_accuracy)
+            names.append(EndLabel(chance_accuracy, "guessing", QUIET))
         draw_end_labels(ax, names)
     table = []
     ends = []
@@ -161,7 +167,7 @@ def draw_accuracy_lines_with_bands(
     return describe_picture(figure, title, setting, sentence, table, detail=detail)
 
 
-def compute_bands(
+def compute_bands_by_line_and_value(
     accuracies_by_line: Mapping[str, AccuraciesByAxisValue],
 ) -> dict[str, dict[float, Band]]:
     """Compute {line: {value of the axis: band}}, with the values in ascending order."""
@@ -183,14 +189,16 @@ def draw_accuracy_against_bytes(results: Results, *, setting: SettingCaption | s
     rows = []
     for method, accuracies in average_accuracy_by_method_and_seed(results).items():
         rows.append(
-            Series(method, accuracies=accuracies, up=bytes_up[method], down=bytes_down[method])
+            MethodResults(
+                method, accuracies=accuracies, up=bytes_up[method], down=bytes_down[method]
+            )
         )
     front = find_names_on_pareto_front(
         {s.name: BytesAndAccuracy(s.total_bytes, s.mean) for s in rows}
     )
     with drawing() as (figure, ax):
         dress(ax, x="bytes of all clients, both ways", y="test accuracy", grid="both")
-        draw_cost_points(ax, rows)
+        draw_accuracy_against_bytes_points(ax, rows)
         by_name = {s.name: s for s in rows}
         front_bytes = [max(by_name[name].total_bytes, 1.0) for name in front]
         front_means = [by_name[name].mean for name in front]
@@ -260,7 +268,7 @@ def draw_accuracy_heat_map(
     return describe_picture(figure, title, setting, sentence, table)
 
 
-def draw_differences(
+def draw_accuracy_differences(
     results: Results, *, reference: str = "", setting: SettingCaption | str = ""
 ) -> Picture:
     """Draw the difference of every method from `reference`, by default the first method, in a row
@@ -294,13 +302,18 @@ def draw_differences(
             ax.plot([100 * gap.low, 100 * gap.high], [row, row], color=colour, lw=3, alpha=0.4)
             ax.plot(100 * gap.mean, row, method_looks[other].marker, color=colour, ms=7)
         draw_level_line(ax, 0, axis="x")
-        set_row_axis(ax, ranking, min_rows=3)
+        set_y_axis_of_named_rows(ax, ranking, min_rows=3)
     cells = []
     clear_gaps = []
     for other in ranking:
         gap = gaps[other]
         cells.append(
-            (other, f"{format_percent_band(gap, 1, few_seeds=True)} points", gap.verdict, gap.n)
+            (
+                other,
+                f"{format_percent_band(gap, 1, shows_band_of_few_seeds=True)} points",
+                gap.verdict,
+                gap.n,
+            )
         )
         if gap.verdict == "clear":
             clear_gaps.append(f"{other} {100 * gap.mean:+.0f}")
@@ -346,7 +359,7 @@ def average_accuracy_by_method_and_seed(results: Results) -> dict[str, dict[int,
 
 def format_percent_with_band(accuracy: Band) -> str:
     """Format an accuracy with its band: 0.834 ± 0.021 -> '83.4 ± 2.1 %'."""
-    return f"{format_percent_band(accuracy, 1, few_seeds=True)} %"
+    return f"{format_percent_band(accuracy, 1, shows_band_of_few_seeds=True)} %"
 
 
 def format_axis_value(value: Any) -> str:

@@ -8,17 +8,17 @@ second one for a dark page.
 Functions for axes are at the end: scales, ticks, rows of bars, marks, lines of seeds and their
 names.
 
-set_percent_axis(ax, "y", 1.03, ticks=FIFTHS)    shares as percents
-set_log_axis(ax, "x", ticks=alphas)              a logarithmic axis, as of α
-limit_tick_count(ax, "x", 8, is_whole=True)      a few ticks, as of rounds or counts
-set_row_axis(ax, names)                          horizontal bars with names, the first at the top
-set_client_ticks(ax, M)                          a table's columns of clients
-set_class_ticks(ax, names)                       a table's columns or rows of classes
-set_client_axis(ax, M, setting)                  ticks A, B, C, 'D✦', …, and a label with D's name
-highlight_row_or_column(ax, client, M)           the column of the selected client; with "y" a row
-draw_level_line(ax, chance, "guessing")          a thin line at a level
-draw_seed_lines(ax, {seed: [(x, y)]}, colour)    a thin line for each seed, a bold one for the mean
-draw_end_labels(ax, [(y, text, colour)])         the name of each line at its right end
+set_percent_axis(ax, "y", 1.03, ticks=FIFTHS)                shares as percents
+set_log_axis(ax, "x", ticks=alphas)                          a logarithmic axis, as of α
+limit_tick_count(ax, "x", 8, only_whole_numbers=True)        a few ticks, as of rounds or counts
+set_y_axis_of_named_rows(ax, names)                          horizontal bars with names, the first at the top
+set_client_x_ticks(ax, M)                                    a table's columns of clients
+set_class_ticks(ax, names)                                   a table's columns or rows of classes
+set_client_x_ticks_and_label(ax, M, setting)                 ticks A, B, C, 'D✦', …, and a label with D's name
+highlight_row_or_column(ax, client, M)                       the column of the selected client; with "y" a row
+draw_level_line(ax, chance, "guessing")                      a thin line at a level
+draw_seed_lines_and_get_mean(ax, {seed: [(x, y)]}, colour)   a thin line for each seed, a bold one for the mean
+draw_end_labels(ax, [(y, text, colour)])                     the name of each line at its right end
 darken_colour_until_readable(SECOND)                         a tone of the colour in which letters can be read
 """
 
@@ -57,7 +57,7 @@ from ..errors import UsageError
 from ..files import write_file
 from ..studies.text_tables import format_html_table
 from ..value_types import WithBlock
-from .identity import Look, choose_distinct_looks, get_method_look  # noqa: F401
+from .identity import ColourMarkerLine, choose_distinct_looks, get_method_look  # noqa: F401
 from .marks import attach_tick_hover_texts
 from .words import (
     SYMBOL,
@@ -270,22 +270,25 @@ def make_svg_image_html(picture: Picture) -> str:
 
 def has_photos(figure: Figure) -> bool:
     """Return whether a figure shows images, whose colours must not be inverted
-    (`kit.exempt_from_dark_theme`).
+    (`kit.keep_image_colours_on_dark_page`).
     """
     return any((ax.get_gid() or "").startswith("photos") for ax in figure.axes)
 
 
 def format_table_html(
-    table_rows: Sequence[Mapping[str, Any]], *, names_columns: bool = False
+    table_rows: Sequence[Mapping[str, Any]], *, has_column_names_in_cells: bool = False
 ) -> str:
-    """Format table rows as an HTML table. names_columns: as in `format_html_table`"""
+    """Format table rows as an HTML table. A column that a row lacks is empty there.
+
+    has_column_names_in_cells: each cell has its column's name as `data-column`, for frames with room for one column
+    """
     columns: dict[str, None] = {}  # each once, in their order
     for row in table_rows:
         columns |= dict.fromkeys(row)
     lines = [list(columns)]
     for row in table_rows:
         lines.append([format_table_cell(row.get(column, "")) for column in columns])
-    return format_html_table(lines, should_add_data_column_attribute=names_columns)
+    return format_html_table(lines, should_add_data_column_attribute=has_column_names_in_cells)
 
 
 def format_table_cell(value: Any) -> str:
@@ -300,7 +303,7 @@ def render_picture_png(picture: Picture | Figure) -> bytes:
     figure = picture.figure if isinstance(picture, Picture) else picture
     with LOCK:
         canvas = figure.canvas
-        compute_layout_once(figure)
+        compute_layout_if_due(figure)
         canvas.draw()
         pixels = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba())
         out = io.BytesIO()
@@ -313,11 +316,11 @@ def render_picture_svg(picture: Picture) -> bytes:
     if picture.svg:
         return picture.svg.encode()
     with LOCK, matplotlib.rc_context({"svg.fonttype": "none"}):
-        compute_layout_once(picture.figure)
-        return render_svg(picture.figure, "white").encode()
+        compute_layout_if_due(picture.figure)
+        return render_laid_out_figure_as_svg(picture.figure, "white").encode()
 
 
-def render_svg(figure: Figure, facecolor: str, **metadata: Any) -> str:
+def render_laid_out_figure_as_svg(figure: Figure, facecolor: str, **metadata: Any) -> str:
     """Render a figure as the text of an SVG file. Its layout must be computed already.
 
     This is faster than `Figure.savefig`, which draws the figure once more to compute its layout.
@@ -346,7 +349,7 @@ def use_figure_size(size_inches: tuple[float, float]) -> WithBlock:
         _size.reset(token)
 
 
-def get_default_figure_size() -> tuple[float, float]:
+def get_default_figure_size_inches() -> tuple[float, float]:
     """Return the width and height, in inches, of figures that are created without a size."""
     return _size.get()
 
@@ -365,28 +368,26 @@ def compute_layout_now(figure: Figure) -> None:
         engine.execute(figure)
 
 
-def compute_layout_once(figure: Figure) -> None:
+def compute_layout_if_due(figure: Figure) -> None:
     """Compute the figure's layout, unless that has been done. It is the slowest part of a drawing."""
     engine = figure.get_layout_engine()
     if isinstance(engine, ConstrainedLayoutEngine):
         exclude_data_from_layout(figure)
         if figure.axes:
-            engine.execute(
-                figure
-            )  # the first step of a drawing; its other steps are not needed here
+            # The first step of a drawing; its other steps are not needed here.
+            engine.execute(figure)
         figure.set_layout_engine("none")
-    shrink_long_titles(figure)
+    shrink_titles_and_labels_that_do_not_fit(figure)
 
 
-def shrink_long_titles(figure: Figure) -> None:
+def shrink_titles_and_labels_that_do_not_fit(figure: Figure) -> None:
     """Shrink titles and x labels that do not fit, since the layout ignores their width.
 
     A title must not cross the edge of the figure or touch the title beside it; an x label must not
     cross the edge. A title that is still too long begins further left.
     """
-    usual_sizes = figure.__dict__.setdefault(
-        "fedlab_words", {}
-    )  # {axes: its title and its usual size}
+    # {axes: its title and its usual size}
+    usual_sizes = figure.__dict__.setdefault("fedlab_words", {})
     titles = [usual_sizes[ax] for ax in figure.axes if ax in usual_sizes]
     labels = []
     for ax in figure.axes:
@@ -464,11 +465,13 @@ def make_figure(
 ) -> Figure:
     """Make an empty white figure.
 
-    size_inches:    width and height in inches, by default `get_default_figure_size()`
+    size_inches:    width and height in inches, by default `get_default_figure_size_inches()`
     has_fixed_axes: its axes stay where they are put, which is faster; otherwise the layout is computed when
         the figure is first drawn
     """
-    figure = Figure(figsize=size_inches or get_default_figure_size(), dpi=DPI, facecolor="white")
+    figure = Figure(
+        figsize=size_inches or get_default_figure_size_inches(), dpi=DPI, facecolor="white"
+    )
     FigureCanvasAgg(figure)
     figure.set_gid(None if size_inches else FOLLOWS)
     if not has_fixed_axes:
@@ -483,8 +486,11 @@ def schedule_layout(figure: Figure) -> None:
 
 def resize_figure_to_frame(figure: Figure) -> None:
     """Resize a reused figure to the present frame."""
-    if figure.get_gid() == FOLLOWS and tuple(figure.get_size_inches()) != get_default_figure_size():
-        figure.set_size_inches(*get_default_figure_size())
+    if (
+        figure.get_gid() == FOLLOWS
+        and tuple(figure.get_size_inches()) != get_default_figure_size_inches()
+    ):
+        figure.set_size_inches(*get_default_figure_size_inches())
         if figure.get_layout_engine() is not None:
             schedule_layout(figure)
 
@@ -527,7 +533,13 @@ def write_axes_title(ax: Axes, text: str, pad_points: float = 7, font_size: floa
 
 
 def dress(
-    ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: Grid = "", size: float = 10
+    ax: Axes,
+    *,
+    title: str = "",
+    x: str = "",
+    y: str = "",
+    grid: GridLinesOfAxis = "",
+    size: float = 10,
 ) -> Axes:
     """Style the axes: two thin spines, a left-aligned title, the axis labels `x` and `y`.
 
@@ -577,10 +589,10 @@ HALVES = (0, 0.5, 1)
 DOTS = (0, (2, 2))  # the dashes of reference lines
 XYPoints = Sequence[tuple[float, float]]  # (x, y) of each
 AxisName = Literal["x", "y"]
-Grid = Literal["", "x", "y", "both"]
+GridLinesOfAxis = Literal["", "x", "y", "both"]
 
 
-def format_bytes(byte_count: float) -> str:
+def format_bytes_or_zero(byte_count: float) -> str:
     """Format the bytes at a tick: 26280 -> '26.3 kB'."""
     return format_data_size(byte_count) if byte_count else "0"
 
@@ -611,16 +623,16 @@ def limit_tick_count(
     axis: AxisName,
     max_ticks: int,
     *,
-    is_whole: bool = False,
+    only_whole_numbers: bool = False,
     format_value: ValueFormatter | None = None,
 ) -> None:
     """Set about `max_ticks` ticks at most.
 
-    is_whole:     ticks at whole numbers only
-    format_value: formats a tick's value, such as `format_bytes`
+    only_whole_numbers:     ticks at whole numbers only
+    format_value: formats a tick's value, such as `format_bytes_or_zero`
     """
     ticked_axis = getattr(ax, f"{axis}axis")
-    ticked_axis.set_major_locator(MaxNLocator(max_ticks, integer=is_whole))
+    ticked_axis.set_major_locator(MaxNLocator(max_ticks, integer=only_whole_numbers))
     if format_value is not None:
         ticked_axis.set_major_formatter(lambda v, _: format_value(v))
 
@@ -648,7 +660,7 @@ def set_log_axis(
     log_axis.set_minor_locator(NullLocator())
 
 
-def set_bytes_axis(ax: Axes, byte_counts: Sequence[float], range_factor: float = 1.6) -> None:
+def set_log_bytes_x_axis(ax: Axes, byte_counts: Sequence[float], range_factor: float = 1.6) -> None:
     """Make the x axis a logarithmic axis of bytes that covers `byte_counts`, two decades at least.
 
     range_factor: factor by which it reaches beyond the least and the greatest value
@@ -661,7 +673,7 @@ def set_bytes_axis(ax: Axes, byte_counts: Sequence[float], range_factor: float =
         low = min(low, middle / 10)
         high = max(high, middle * 10)
     ax.set_xlim(low, high)
-    set_log_axis(ax, format_value=format_bytes)
+    set_log_axis(ax, format_value=format_bytes_or_zero)
 
 
 def hide_spines(ax: Axes, *sides: str) -> None:
@@ -669,7 +681,7 @@ def hide_spines(ax: Axes, *sides: str) -> None:
     ax.spines[list(sides) or list(ax.spines)].set_visible(False)
 
 
-def set_row_axis(
+def set_y_axis_of_named_rows(
     ax: Axes, row_names: Sequence[str], *, min_rows: int = 0, font_size: float | None = None
 ) -> None:
     """Set up the y axis for horizontal bars: rows 0, 1, … from the top down, named on the left.
@@ -680,14 +692,14 @@ def set_row_axis(
     ax.set_yticks(
         range(len(row_names)),
         row_names,
-        fontsize=font_size or choose_row_font_size_points(len(row_names)),
+        fontsize=font_size or choose_font_size_points_for_rows(len(row_names)),
     )
     ax.set_ylim(max(len(row_names), min_rows) - 0.5, -0.5)
     hide_spines(ax, "left")
     ax.tick_params(axis="y", length=0)
 
 
-def choose_row_font_size_points(row_count: int) -> float:
+def choose_font_size_points_for_rows(row_count: int) -> float:
     """Choose the font size for the names of this many rows."""
     if row_count <= 9:
         return 10
@@ -696,7 +708,7 @@ def choose_row_font_size_points(row_count: int) -> float:
     return 7
 
 
-def set_client_ticks(ax: Axes, client_count: int, *, max_single_ticks: int = 16) -> None:
+def set_client_x_ticks(ax: Axes, client_count: int, *, max_single_ticks: int = 16) -> None:
     """Set one x tick per client, or ticks at round numbers if there are more than
     `max_single_ticks`.
     """
@@ -810,23 +822,23 @@ def draw_level_line(
 
 
 # --------------------------------------------------------------------------------------------------------------- lines
-class Line(NamedTuple):
+class LinePoints(NamedTuple):
     """The points of a line, as matplotlib takes them."""
 
     x: list[float]
     y: list[float]
 
 
-def average_lines_over_seeds(points_by_seed: Mapping[int, XYPoints]) -> Line:
+def average_seed_lines_over_common_range(xy_points_by_seed: Mapping[int, XYPoints]) -> LinePoints:
     """Average the lines `{seed: [(x, y), …]}` over the range of x that all seeds have. Lines are
     straight between their points.
     """
     lines = []
-    for points in points_by_seed.values():
+    for points in xy_points_by_seed.values():
         if points:
-            lines.append(Line([x for x, _ in points], [y for _, y in points]))
+            lines.append(LinePoints([x for x, _ in points], [y for _, y in points]))
     if not lines:
-        return Line([], [])
+        return LinePoints([], [])
     low = max(line.x[0] for line in lines)
     high = min(line.x[-1] for line in lines)
     places = set[float]()
@@ -834,30 +846,30 @@ def average_lines_over_seeds(points_by_seed: Mapping[int, XYPoints]) -> Line:
         places.update(x for x in line.x if low <= x <= high)
     shared = sorted(places)
     values = [np.interp(shared, line.x, line.y) for line in lines]
-    return Line(shared, np.mean(values, axis=0).tolist())
+    return LinePoints(shared, np.mean(values, axis=0).tolist())
 
 
-def draw_seed_lines(
+def draw_seed_lines_and_get_mean(
     ax: Axes,
-    points_by_seed: Mapping[int, XYPoints],
+    xy_points_by_seed: Mapping[int, XYPoints],
     colour: str,
     marker: str = "",
     *,
     label: str = "",
     **mean_style: Any,
-) -> Line:
+) -> LinePoints:
     """Draw the mean of the lines `{seed: [(x, y), …]}`, and of several seeds each one as a thin
     line. Returns the mean.
 
     mean_style: of the mean's line, as for `Axes.plot`
     """
-    if len(points_by_seed) > 1:
-        for points in points_by_seed.values():
+    if len(xy_points_by_seed) > 1:
+        for points in xy_points_by_seed.values():
             if points:
                 x = [x for x, _ in points]
                 y = [y for _, y in points]
                 ax.plot(x, y, color=colour, lw=0.9, alpha=0.35)
-    mean = average_lines_over_seeds(points_by_seed)
+    mean = average_seed_lines_over_common_range(xy_points_by_seed)
     mean_style = {"color": colour, "marker": marker or None, "lw": 2.2, "ms": 4.5, **mean_style}
     ax.plot(mean.x, mean.y, label=label or None, **mean_style)
     return mean
@@ -897,12 +909,10 @@ def darken_colour_until_readable(colour: str) -> str:
     return to_hex((share * red, share * green, share * blue))
 
 
-def compute_contrast_with_white(*red_green_blue: float) -> float:
-    """Compute the contrast of a colour with white as WCAG 2 defines it. channels: red, green and
-    blue, 0-1
-    """
+def compute_contrast_with_white(*red_green_blue_0_to_1: float) -> float:
+    """Compute the contrast of a colour with white as WCAG 2 defines it, from 1 to 21."""
     linear = []
-    for channel in red_green_blue:
+    for channel in red_green_blue_0_to_1:
         is_dark = channel <= 0.04045
         linear.append(channel / 12.92 if is_dark else ((channel + 0.055) / 1.055) ** 2.4)
     luminance = float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
@@ -914,14 +924,14 @@ def draw_end_labels(
     labels: Sequence[EndLabel],
     *,
     font_size: float = 9.5,
-    min_gap: float = 0.052,
+    min_gap_in_axes_heights: float = 0.052,
     **style: Any,
 ) -> None:
     """Write each line's name at its right end, beside the axes, so that no two names overlap.
 
     Call it after the limits of the axes are set.
 
-    min_gap: between two names, as a share of the axes' height; it is larger if the letters need
+    min_gap_in_axes_heights: between two names, as a share of the axes' height; it is larger if the letters need
     more
     """
     low, high = ax.get_ylim()
@@ -932,7 +942,7 @@ def draw_end_labels(
     inches = ax.figure.get_size_inches()[1] * ax.get_position().height
     # In a low picture the letters need a larger share of the height.
     label_height = most_lines * font_size * LINE_SPACING / 72 / inches
-    gap = max(min_gap, label_height) * (high - low)
+    gap = max(min_gap_in_axes_heights, label_height) * (high - low)
     places = spread_label_positions([y for y, _, _ in labels], gap, high, low)
     style = {"va": "center", "clip_on": False, "gid": "outside", **style}
     style.setdefault("transform", ax.get_yaxis_transform())
@@ -958,7 +968,7 @@ def draw_colour_bar(
     return bar
 
 
-def set_client_axis(
+def set_client_x_ticks_and_label(
     ax: Axes, client_count: int, setting: SettingCaption | str, *, max_single_ticks: int = 16
 ) -> None:
     """Set the clients' ticks and the label of the x axis. Clients with a name in the course's story
@@ -968,10 +978,9 @@ def set_client_axis(
     """
     characters = find_story_names_of_clients(setting)
     label = make_client_axis_label(setting)
-    marked_clients = (
-        {} if is_frame_narrow() else characters
-    )  # in a narrow frame the label alone names them
-    set_client_ticks(ax, client_count, max_single_ticks=max_single_ticks)
+    # In a narrow frame the label alone names them.
+    marked_clients = {} if is_frame_narrow() else characters
+    set_client_x_ticks(ax, client_count, max_single_ticks=max_single_ticks)
 
     def write_tick(value: float, _: object) -> str:
         client = round(value)

@@ -3,7 +3,7 @@ show it as an image.
 
     write_themed_svg(picture, "notebooks/images/which.svg", force=True)
 
-`vector.draw_svg` writes each colour as `light-dark(a, b)`, which follows the theme of the page that
+`vector.draw_light_dark_svg_element` writes each colour as `light-dark(a, b)`, which follows the theme of the page that
 contains the SVG. A file that is shown as an image cannot do this. It has variables instead, which
 follow the reader's preference, and a title and a description for people who cannot see it.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..files import write_file
 from .style import Picture
-from .vector import PAPER, draw_svg
+from .vector import PAPER, draw_light_dark_svg_element
 
 SHAPE = re.compile(r"(?<= d=\")[^\"]*")  # of a path
 DECIMALS = re.compile(r"-?\d+\.\d+")
@@ -42,8 +42,10 @@ def make_themed_svg(picture: Picture) -> str:
         name = colours.setdefault((light, dark), f"--c{len(colours)}")
         return f"var({name})"
 
-    body = PAIR.sub(name_colour, draw_svg(picture.figure))
-    body = SHAPE.sub(lambda shape: DECIMALS.sub(round_number_in_match, shape[0]), body)
+    body = PAIR.sub(name_colour, draw_light_dark_svg_element(picture.figure))
+    body = SHAPE.sub(
+        lambda shape: DECIMALS.sub(round_matched_number_to_one_decimal, shape[0]), body
+    )
     head, inner = body.split(">", 1)
     light_values = "".join(f"{name}:{light};" for (light, _), name in colours.items())
     dark_values = "".join(f"{name}:{dark};" for (_, dark), name in colours.items())
@@ -56,6 +58,6 @@ def make_themed_svg(picture: Picture) -> str:
     return f'{head} role="img">{words}{style}{inner}\n'
 
 
-def round_number_in_match(number_match: re.Match) -> str:
+def round_matched_number_to_one_decimal(number_match: re.Match) -> str:
     """Round a coordinate to one decimal: a tenth of a point is finer than a screen."""
     return f"{float(number_match[0]):.1f}".removesuffix(".0")

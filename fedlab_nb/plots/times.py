@@ -5,7 +5,7 @@ training and one for the rest of the run.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .kit import describe_picture, draw_stacked_bars
+from .kit import describe_picture, draw_stacked_bars_and_get_ends
 from .style import ACCENT, INK, Picture, add_legend, drawing, dress
 from .words import SettingCaption, build_table
 
@@ -25,7 +25,9 @@ class MethodTime(NamedTuple):
         return self.local_seconds + self.other_seconds
 
 
-def draw_times(method_times: Sequence[MethodTime], *, setting: SettingCaption | str) -> Picture:
+def draw_wall_times(
+    method_times: Sequence[MethodTime], *, setting: SettingCaption | str
+) -> Picture:
     """Draw a bar for each method, the longest first: its local training, and all the rest."""
     ordered = sorted(method_times, key=lambda row: -row.total_seconds)
     parts_by_title = {}
@@ -36,7 +38,7 @@ def draw_times(method_times: Sequence[MethodTime], *, setting: SettingCaption | 
         table_rows.append((row.title, round(row.local_seconds, 2), round(row.other_seconds, 2)))
     with drawing() as (figure, ax):
         dress(ax, title="Wall time on this machine", x="seconds, mean over seeds", grid="x")
-        ends = draw_stacked_bars(ax, parts_by_title, COLOURS)
+        ends = draw_stacked_bars_and_get_ends(ax, parts_by_title, COLOURS)
         for i, end in enumerate(ends):
             ax.text(end, i, f" {end:.2g}", va="center", fontsize=9, color=INK, gid="outside")
         add_legend(figure, loc="outside lower center", ncols=2)

@@ -18,7 +18,12 @@ from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 from matplotlib.transforms import Affine2D
 
-from .style import LOCK, compute_layout_once, render_svg, resize_figure_to_frame
+from .style import (
+    LOCK,
+    compute_layout_if_due,
+    render_laid_out_figure_as_svg,
+    resize_figure_to_frame,
+)
 
 PAPER = "#111519"  # background of a dark page whose theme does not set one
 # Lightness (OKLCH) on a dark page: the first number plus the second one times the lightness on a light page. So two
@@ -30,15 +35,15 @@ OPTIONS = {"svg.fonttype": "path", "svg.hashsalt": "fedlab_nb"}  # the same pict
 COLOUR = re.compile(r"(?<=[:\s\"])#[0-9a-f]{6}(?=[;\"\s])")
 
 
-def draw_svg(figure: Figure) -> str:
+def draw_light_dark_svg_element(figure: Figure) -> str:
     """Draw the figure as an SVG that fills its frame: the text of one element."""
     with LOCK, matplotlib.rc_context(OPTIONS):
         resize_figure_to_frame(figure)
         for ax in figure.axes:
             if ax.get_facecolor() == (1, 1, 1, 1):
                 ax.patch.set_alpha(0)  # the page's own colour
-        compute_layout_once(figure)
-        text = render_svg(figure, "none", Date=None, Creator=None)
+        compute_layout_if_due(figure)
+        text = render_laid_out_figure_as_svg(figure, "none", Date=None, Creator=None)
     return adapt_svg_to_themes(text)
 
 
@@ -62,18 +67,18 @@ def attach_thumbnail_sheet(figure: Figure, thumbnail_sheet: ThumbnailSheet) -> N
     figure.__dict__["fedlab_thumbnails"] = dict(thumbnail_sheet)
 
 
-def get_thumbnail_sheet(figure: Figure) -> ThumbnailSheet | dict[str, Any]:
+def get_thumbnail_sheet_or_empty(figure: Figure) -> ThumbnailSheet | dict[str, Any]:
     """Return the sheet of a figure's small images; {} if it has none."""
     return dict(getattr(figure, "fedlab_thumbnails", {}))
 
 
-def make_svg_path_of_marker(marker: str, radius: float) -> str:
+def make_svg_path_of_marker(marker: str, radius_in_path_units: float) -> str:
     """Make the `d` of an SVG path for a marker, as matplotlib names it, with this radius."""
     style = MarkerStyle(marker)
     path = (
         style.get_path()
         .transformed(style.get_transform())
-        .transformed(Affine2D().scale(2 * radius, -2 * radius))
+        .transformed(Affine2D().scale(2 * radius_in_path_units, -2 * radius_in_path_units))
     )
     letters = {
         path.MOVETO: "M",
@@ -145,10 +150,16 @@ def convert_hex_to_oklch(hex_colour: str) -> Oklch:
     return Oklch(float(lightness), float(np.hypot(a, b)), float(np.arctan2(b, a)))
 
 
-def convert_oklch_to_hex(lightness: float, chroma: float, hue: float) -> str:
+def convert_oklch_to_hex(lightness_0_to_1: float, chroma: float, hue_radians: float) -> str:
     """Convert a colour in OKLCH to `#rrggbb`, with less chroma if no screen can show it."""
     for share in (1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0):
-        lab = np.array([lightness, share * chroma * np.cos(hue), share * chroma * np.sin(hue)])
+        lab = np.array(
+            [
+                lightness_0_to_1,
+                share * chroma * np.cos(hue_radians),
+                share * chroma * np.sin(hue_radians),
+            ]
+        )
         linear = np.linalg.solve(CONES, np.linalg.solve(LAB, lab) ** 3)
         if linear.min() > -1e-4 and linear.max() < 1 + 1e-4:
             break

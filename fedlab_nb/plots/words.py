@@ -2,11 +2,11 @@
 
 format_percent(0.834)               '83 %'
 format_percent_band, format_difference_in_points, choose_words_by_significance: bands and differences
-make_setting_caption(settings, "seed 0")  'digits, α = 0.1, 10 clients, seed 0', with the names of its clients
-format_client_for_title(3, setting) 'client D ✦ sixes', 'client D (north)' with a file's own names, or 'client D'
-format_client_for_list(3, setting)  'D ✦ sixes', 'D (north)', or 'D'
-format_client_for_row(3, setting)   'D ✦ sixes', 'D (north)', or 'client D'
-format_client_for_sentence(3, setting) 'D (north)', or 'D'
+make_setting_caption(settings, "seed 0")   'digits, α = 0.1, 10 clients, seed 0', with the names of its clients
+format_client_for_title(3, setting)        'client D ✦ sixes', 'client D (north)' with a file's own names, or 'client D'
+format_client_for_list(3, setting)         'D ✦ sixes', 'D (north)', or 'D'
+format_client_for_row(3, setting)          'D ✦ sixes', 'D (north)', or 'client D'
+format_client_for_sentence(3, setting)     'D (north)', or 'D'
 make_sentence_of_client_names(setting)     ' Marked with ✦: D sixes, …' or ' Clients: A east, …', for an alt text
 
 Clients are numbers in the code and letters on the screen: in a picture with clients and classes
@@ -63,20 +63,24 @@ def join_with_and(words: Sequence[str]) -> str:
 TableRows = list[dict[str, Any]]  # {column: cell} for each row
 
 
-def build_table(columns: str | Sequence[str], rows: Iterable[Sequence[Any]]) -> TableRows:
+def build_table(
+    columns_or_text_with_bars: str | Sequence[str], rows: Iterable[Sequence[Any]]
+) -> TableRows:
     """Build a picture's table, one dict per row.
 
     >>> build_table("client | share", [(0, "5 %")])
     [{'client': 0, 'share': '5 %'}]
     """
-    names = columns.split(" | ") if isinstance(columns, str) else columns
+    names = columns_or_text_with_bars
+    if isinstance(names, str):
+        names = names.split(" | ")
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def replace_image_words(text: str, sample_kind: str) -> str:
+def replace_image_by_word_for_samples(text: str, sample_kind: str) -> str:
     """Replace 'image' in a sentence by the word for another kind of samples (`errors.SAMPLES`).
 
-    >>> replace_image_words("An image of 20 images", "recordings")
+    >>> replace_image_by_word_for_samples("An image of 20 images", "recordings")
     'A recording of 20 recordings'
     """
     word = {"recordings": "recording", "feature rows": "sample"}.get(sample_kind)
@@ -86,7 +90,7 @@ def replace_image_words(text: str, sample_kind: str) -> str:
     return re.sub(r"\bimage(?=s?\b)", word, text)
 
 
-def format_duration(seconds: float) -> str:
+def format_rough_duration(seconds: float) -> str:
     """Format a rough estimate of seconds: 'about 8 s', 'about 40 s', 'about 10 min'."""
     if seconds >= 90:
         return f"about {seconds / 60:.0f} min"
@@ -148,10 +152,10 @@ def make_setting_caption(settings: SettingsByName, *extra_words: str) -> Setting
     edits = PartitionEdits.parse(settings.get("moves") or "")
     clients = format_count_and_noun(settings["clients"] + len(edits.doubled_clients), "client")
     if partition == "natural":
-        partition_text = f"its own {clients}{describe_missing_clients(settings)}"
+        partition_text = f"its own {clients}{describe_missing_clients_after_comma(settings)}"
     else:
         skew = describe_skew(partition, settings)
-        partition_text = f"{skew}, {clients}{describe_partition_options(settings)}"
+        partition_text = f"{skew}, {clients}{describe_partition_options_after_comma(settings)}"
     if edits.edits_that_move_or_double:
         partition_text += (
             f", {format_count_and_noun(len(edits.edits_that_move_or_double), 'move')} by hand"
@@ -173,7 +177,7 @@ def describe_skew(partition: str, settings: SettingsByName) -> str:
     return f"partition {partition}"
 
 
-def describe_partition_options(settings: SettingsByName) -> str:
+def describe_partition_options_after_comma(settings: SettingsByName) -> str:
     """Describe the options of a partition that are not at their defaults: ', 50 % of the samples,
     at least 5 per client'.
     """
@@ -187,10 +191,10 @@ def describe_partition_options(settings: SettingsByName) -> str:
     if settings.get("repair", "move") != "move":
         words.append(f"repair {settings['repair']}")
     text = "".join(f", {word}" for word in words)
-    return text + describe_missing_clients(settings)
+    return text + describe_missing_clients_after_comma(settings)
 
 
-def describe_missing_clients(settings: SettingsByName) -> str:
+def describe_missing_clients_after_comma(settings: SettingsByName) -> str:
     """Say how many clients are absent or unseen: ', 2 absent'; '' if all take part."""
     text = ""
     for role in ("absent", "unseen"):
@@ -221,21 +225,21 @@ def format_percent_band(
     decimals: int | None = None,
     sign: Literal["", "+"] = "",
     *,
-    few_seeds: bool = False,
+    shows_band_of_few_seeds: bool = False,
 ) -> str:
     """Format a share with its band in per cent, without the unit: '84 ± 2'; with fewer than five
     seeds '84'.
 
     decimals:  by default none; one if the band ('84.3 ± 0.4') or a small difference ('0.4 ± 0.0') needs it
     sign:      "+" writes a plus, for a difference
-    few_seeds: whether to write the band of fewer than five seeds, too, as in a report
+    shows_band_of_few_seeds: whether to write the band of fewer than five seeds, too, as in a report
     """
     if decimals is None:
         decimals = choose_percent_decimals(share)
     mean = round(100 * share.mean, decimals) + 0.0  # no "-0"
     text = f"{mean:{sign if mean else ''}.{decimals}f}"
     is_known = not math.isnan(share.half_width)
-    if not share.is_shown and not (few_seeds and is_known):
+    if not share.is_shown and not (shows_band_of_few_seeds and is_known):
         return text
     return f"{text} ± {100 * share.half_width:.{decimals}f}"
 
@@ -251,14 +255,14 @@ def choose_percent_decimals(share: Band) -> int:
 
 
 def format_difference_in_points(
-    difference: Band, sign: Literal["", "+"] = "+", *, few_seeds: bool = False
+    difference: Band, sign: Literal["", "+"] = "+", *, shows_band_of_few_seeds: bool = False
 ) -> str:
     """Format a difference of shares with its band in points: '+3 ± 1 points'; with few seeds '+3
     points'.
 
     sign: "+" writes a plus, "" does not
     """
-    return f"{format_percent_band(difference, sign=sign, few_seeds=few_seeds)} points"
+    return f"{format_percent_band(difference, sign=sign, shows_band_of_few_seeds=shows_band_of_few_seeds)} points"
 
 
 def choose_words_by_significance(
@@ -302,11 +306,11 @@ def format_percent_of_each_seed(shares_by_seed: Mapping[int, float]) -> str:
 
 
 def describe_guess_error(
-    guess: float, measured: float, unit: str = "%", tolerance: float = 1
+    guess: float, measured: float, unit: str = "%", tolerance_in_unit: float = 1
 ) -> str:
     """Describe the error of a guess: '48 points too low', '2.3 digits too high', or 'very near'."""
     gap = guess - measured
-    if abs(gap) < tolerance:
+    if abs(gap) < tolerance_in_unit:
         return "very near"
     words = [f"{abs(gap):.3g}", "points" if unit == "%" else unit]
     words.append("too high" if gap > 0 else "too low")
@@ -362,7 +366,7 @@ def find_story_names_of_clients(caption: SettingCaption | str) -> NameByClientIn
     for name, value in FEDERATION.items():
         if values.get(name) != value:
             return {}
-    if describe_partition_options(values) or values.get("moves"):
+    if describe_partition_options_after_comma(values) or values.get("moves"):
         return {}
     return load_story_names_of_clients()
 
@@ -389,20 +393,20 @@ def find_given_client_names(caption: SettingCaption | str) -> NameByClientIndex:
         return {}
     names_by_index = {}
     for index in range(values["clients"] + len(edits.doubled_clients)):
-        client = find_client_at_position(index, caption)
+        client = find_client_at_index_in_picture(index, caption)
         if client in names:
             names_by_index[index] = shorten_labels([names[client]], MAX_NAME_LETTERS)[0]
     return names_by_index
 
 
-def find_client_at_position(position: int, setting: SettingCaption | str) -> int:
+def find_client_at_index_in_picture(index_in_picture: int, setting: SettingCaption | str) -> int:
     """Find which client has an index of a picture.
 
     Absent and unseen clients come after all others in a picture, but every client keeps its letter.
     """
     values = get_settings_of_caption(setting)
     if not (values.get("absent") or values.get("unseen")):
-        return position
+        return index_in_picture
     names: Sequence[str] = ()
     if values.get("partition") == "natural":
         names = find_client_names_of_dataset_in_memory(
@@ -411,24 +415,24 @@ def find_client_at_position(position: int, setting: SettingCaption | str) -> int
     count = values["clients"] + len(PartitionEdits.parse(values.get("moves") or "").doubled_clients)
     absent = parse_client_indices("absent", values.get("absent") or "", count, names)
     unseen = parse_client_indices("unseen", values.get("unseen") or "", count, names)
-    return (*list_present_clients(count, absent, unseen), *absent, *unseen)[position]
+    return (*list_present_clients(count, absent, unseen), *absent, *unseen)[index_in_picture]
 
 
-def format_client_letter(client: int, setting: SettingCaption | str) -> str:
+def format_client_letter(index_in_picture: int, setting: SettingCaption | str) -> str:
     """Return the letter of the client at an index of a picture."""
-    return format_client_letters(find_client_at_position(client, setting))
+    return format_client_letters(find_client_at_index_in_picture(index_in_picture, setting))
 
 
-def format_client_for_sentence(client: int, setting: SettingCaption | str) -> str:
+def format_client_for_sentence(index_in_picture: int, setting: SettingCaption | str) -> str:
     """Name a client in a sentence or a table: 'D (north)', or 'D'. A character of the story has
     only its letter.
     """
-    text = format_client_letter(client, setting)
-    name = find_given_client_names(setting).get(client)
+    text = format_client_letter(index_in_picture, setting)
+    name = find_given_client_names(setting).get(index_in_picture)
     return f"{text} ({name})" if name else text
 
 
-def find_common_setting(
+def find_common_setting_or_empty(
     settings: Iterable[SettingCaption | str], seeds: Iterable[int]
 ) -> SettingCaption | str:
     """Return the one setting, with its seed, by which the clients of all results can be named; ''
@@ -453,26 +457,27 @@ def find_common_setting(
     return make_setting_caption({**values, "seed": seed}, f"seed {seed}")
 
 
-def format_client_for_list(client: int, setting: SettingCaption | str) -> str:
+def format_client_for_list(index_in_picture: int, setting: SettingCaption | str) -> str:
     """Name a client in a row or a list: 'D ✦ sixes', 'D (north)', or 'E'."""
-    name = find_story_names_of_clients(setting).get(client)
+    name = find_story_names_of_clients(setting).get(index_in_picture)
     if name:
-        return f"{format_client_letters(client)} {SYMBOL} {name}"
-    return format_client_for_sentence(client, setting)
+        return f"{format_client_letters(index_in_picture)} {SYMBOL} {name}"
+    return format_client_for_sentence(index_in_picture, setting)
 
 
-def format_client_for_title(client: int, setting: SettingCaption | str) -> str:
+def format_client_for_title(index_in_picture: int, setting: SettingCaption | str) -> str:
     """Name a client in a title: 'client D ✦ sixes', 'client D (north)', or 'client E'."""
-    return f"client {format_client_for_list(client, setting)}"
+    return f"client {format_client_for_list(index_in_picture, setting)}"
 
 
-def format_client_for_row(client: int, setting: SettingCaption | str) -> str:
+def format_client_for_row(index_in_picture: int, setting: SettingCaption | str) -> str:
     """Name a client to the left of its row, where room is scarce: 'D ✦ sixes', 'D (north)', or
     'client E'.
     """
-    if client in find_story_names_of_clients(setting) or client in find_given_client_names(setting):
-        return format_client_for_list(client, setting)
-    return format_client_for_title(client, setting)
+    has_story_name = index_in_picture in find_story_names_of_clients(setting)
+    if has_story_name or index_in_picture in find_given_client_names(setting):
+        return format_client_for_list(index_in_picture, setting)
+    return format_client_for_title(index_in_picture, setting)
 
 
 def make_sentence_of_client_names(setting: SettingCaption | str) -> str:

@@ -297,6 +297,8 @@ def run_plan_on_worker(
         entry = outcome.to_entry()  # type: ignore[union-attr]  # the last event has it
         return StoredEntryOrError(entry, "")
     except MemoryError:
-        return StoredEntryOrError(None, format_error_on_one_line(RunError("The worker has no memory left.")))
+        return StoredEntryOrError(
+            None, format_error_on_one_line(RunError("The worker has no memory left."))
+        )
     except Exception as error:
         return StoredEntryOrError(None, format_error_on_one_line(error))

@@ -188,7 +188,9 @@ def run_cells_in_this_process(
     ):
         watch(event)
         if event.outcome is not None or event.error is not None:
-            yield StudyCellResult(next(remaining), event.outcome, format_error_on_one_line(event.error))
+            yield StudyCellResult(
+                next(remaining), event.outcome, format_error_on_one_line(event.error)
+            )
 
 
 def make_results_row_of_cell(cell: StudyCell, outcome: Outcome | None, error: str) -> ResultsRow:

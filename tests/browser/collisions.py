@@ -25,7 +25,7 @@ COLLISIONS = """(view, minOverlap) => {
 
 
 def find_collisions(view: Locator, tries: int = 20) -> list[str]:
-    """A sentence for each such text in the picture of a view; `axes_2 text_34` is the 34th text, in the second axes.
+    """List a sentence for each such text in the picture of a view; `axes_2 text_34` is text 34, in the second axes.
 
     A panel draws once more when it knows the size of its frame, so only texts that still collide
     after a few seconds are returned.

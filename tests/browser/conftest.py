@@ -11,7 +11,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
-from lab_steps import PATIENCE, end_kernels, make_scratch_environment, run_server
+from lab_steps import PATIENCE, make_scratch_environment, run_server, shut_down_all_kernels
 
 from fedlab_nb.jupyter import (
     find_free_port,
@@ -104,5 +104,5 @@ def page(browser, lab: str):
     page = context.new_page()
     page.token = TOKEN
     yield page
-    end_kernels(page, lab)  # a kernel takes 400 MB
+    shut_down_all_kernels(page, lab)  # a kernel takes 400 MB
     context.close()

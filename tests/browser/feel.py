@@ -130,32 +130,26 @@ STAGE_RELEASE = """async () => {
 }"""
 
 
-def summarise(times: list[float]) -> dict:
-    """{"median", "p95", "most"} of times in milliseconds."""
+def summarise_milliseconds(times: list[float]) -> dict:
+    """Return {"median", "p95", "most"} of times in milliseconds."""
     return {"median": median(times), "p95": quantiles(times, n=20)[-1], "most": max(times)}
 
 
-def drag(
+def drag_slider_and_time_pictures(
     page: Page, css: str = ".fl-alpha", view: str = "partition", count: int = 200, pause: int = 20
 ) -> dict:
-    """{"median", "p95", "most": milliseconds to the picture, "seen": changes seen}"""
+    """Move a slider by its keys; returns {"median", "p95", "most": ms to the picture, "seen": changes seen}."""
     times = page.evaluate(DRAG, {"css": css, "view": view, "count": count, "pause": pause})
-    p95 = quantiles(times, n=20)[-1]
-    return {
-        "median": median(times),
-        "p95": p95,
-        "most": max(times),
-        "seen": len(times),
-    }
+    return {**summarise_milliseconds(times), "seen": len(times)}
 
 
-def played(page: Page, seconds: float) -> dict:
-    """Frames a second of a race that plays by itself, and the longest gap in milliseconds."""
+def measure_frame_rate_of_race(page: Page, seconds: float) -> dict:
+    """Return {"rate": frames a second of a race that plays by itself, "longest": ms of the longest gap, …}."""
     got = page.evaluate(WATCH, {"seconds": seconds})
     return {"rate": got["frames"] / max(got["seconds"], 1e-9), "longest": got["longest"], **got}
 
 
-def assert_in_time(is_in_time: bool, numbers: object) -> None:
+def assert_in_time_unless_machine_is_slow(is_in_time: bool, numbers: object) -> None:
     """Fail if it is not, or skip the test on a machine that is too slow at present to judge it.
 
     It comes last in a test, as what follows would be skipped with it.
@@ -170,7 +164,7 @@ def assert_in_time(is_in_time: bool, numbers: object) -> None:
 
 
 def measure_slowness() -> float:
-    """How many times slower than usual this machine calculates at present: the median of five loops."""
+    """Measure how many times slower than usual this machine calculates at present: the median of five loops."""
     seconds = []
     for _ in range(5):
         start = time.perf_counter()

@@ -47,7 +47,7 @@ QUIET = """() => new Promise((done) => {
 
 
 def make_scratch_environment(home: Path) -> dict[str, str]:
-    """Environment variables of a server that finds no settings or files of this machine's user."""
+    """Make the environment variables of a server that finds no settings or files of this machine's user."""
     home.joinpath("home").mkdir()
     variables = ["HOME", "IPYTHONDIR", "FEDLAB_NB_STORE"]
     variables += ["JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"]
@@ -86,7 +86,7 @@ def open_notebook(page: Page, address: str, name: str) -> None:
     page.locator(".jp-NotebookPanel .jp-Cell").first.wait_for()
 
 
-def run_all(page: Page) -> None:
+def run_all_cells(page: Page) -> None:
     """Wait for the kernel, then Run > Run All Cells; once more if the menu closes, because the page still loads."""
     page.locator(".jp-StatusBar-TextItem", has_text="| Idle").wait_for()
     for _ in range(3):
@@ -99,13 +99,13 @@ def run_all(page: Page) -> None:
     raise AssertionError("the menu Run does not stay open")
 
 
-def find_prompt(page: Page, cell: int) -> Locator:
-    """What JupyterLab writes before a code cell: "[*]:" while it waits or runs, then its number."""
+def find_prompt_of_cell(page: Page, cell: int) -> Locator:
+    """Find what JupyterLab writes before a code cell: "[*]:" while it waits or runs, then its number."""
     return page.locator(".jp-CodeCell").nth(cell).locator(".jp-InputArea-prompt")
 
 
-def save(page: Page) -> None:
-    """Ctrl+S, until the notebook is written."""
+def save_notebook(page: Page) -> None:
+    """Press Ctrl+S, and wait until the notebook is written."""
 
     def is_of_saving(response) -> bool:
         return response.request.method == "PUT" and "/api/contents/" in response.url
@@ -115,7 +115,7 @@ def save(page: Page) -> None:
     page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
 
 
-def end_kernels(page: Page, address: str) -> list[Thread]:
+def shut_down_all_kernels(page: Page, address: str) -> list[Thread]:
     """Shut down every kernel of the server, each in a thread, as a kernel takes a second and a half to go."""
     sessions = page.context.request.get(f"{address}/api/sessions?token={page.token}").json()
 
@@ -131,7 +131,7 @@ def end_kernels(page: Page, address: str) -> list[Thread]:
 
 
 def find_panel(page: Page) -> Locator:
-    """The live panel of the page."""
+    """Find the live panel of the page."""
     return page.locator(".fl-root.fl-live")
 
 
@@ -147,7 +147,7 @@ def wait_for_status(page: Page, name: str) -> None:
     page.locator(f".fl-root.fl-live.fl-status-{name}").wait_for()
 
 
-def open_tab(page: Page, view: str) -> None:
+def open_view_tab(page: Page, view: str) -> None:
     """Click the tab of the view that has this title."""
     find_panel(page).locator(".fl-tabs button", has_text=view).first.click()
 
@@ -163,7 +163,7 @@ def wait_for_quiet_panel(page: Page) -> None:
     page.wait_for_function(QUIET)
 
 
-def grab(page: Page, handle: Locator) -> tuple[float, float]:
+def press_mouse_on_handle(page: Page, handle: Locator) -> tuple[float, float]:
     """Press the mouse on a slider's handle, once it stands still and nothing covers it; returns the point."""
     handle.hover()
     box = handle.bounding_box()
@@ -174,7 +174,7 @@ def grab(page: Page, handle: Locator) -> tuple[float, float]:
     return x, y
 
 
-def tab_to(page: Page, css: str, max_presses: int = 150) -> None:
+def press_tab_until_focus_is_on(page: Page, css: str, max_presses: int = 150) -> None:
     """Press Tab until the element that matches `css` has the focus."""
     page.locator(css).wait_for()
     for _ in range(max_presses):

@@ -18,7 +18,7 @@ from lab_steps import (
     PATIENCE,
     find_panel,
     open_notebook,
-    run_all,
+    run_all_cells,
     run_server,
     save_screenshot,
     write_notebook,
@@ -54,7 +54,7 @@ class Teacher:
         self.opener = build_opener(HTTPCookieProcessor())
         self.opener.open(address).close()
 
-    def press(self, key):
+    def press_key_and_wait_for_step(self, key):
         headers = {"Content-Type": "application/json"}
         request = Request(self.origin + key, b"{}", headers)
         return json.load(self.opener.open(request))
@@ -115,7 +115,7 @@ def open_page(browser):
     assert unexpected == []
 
 
-def scribble(page, digit, seed):
+def draw_digit_in_field(page, digit, seed):
     """Draw a digit in the page's field; each seed makes another handwriting."""
     rng = random.Random(seed)
     box = page.locator("#pad").bounding_box()
@@ -128,20 +128,20 @@ def scribble(page, digit, seed):
     page.mouse.up()
 
 
-def draw_all(page, count=8):
+def draw_and_hand_in_all_digits(page, count=8):
     """Draw the digits that the page asks for, and hand in each."""
     for i in range(count):
-        scribble(page, int(page.locator("#wanted").inner_text()), seed=i)
+        draw_digit_in_field(page, int(page.locator("#wanted").inner_text()), seed=i)
         page.locator("#next").click()
 
 
 def read_present_seat(page):
-    """What the phone has stored about the seat that it uses now."""
+    """Read what the phone has stored about the seat that it uses now."""
     (desk,) = page.evaluate("Object.values(localStorage).map(JSON.parse)")
     return desk["seats"][desk["current"]]
 
 
-def press(wall, key, step):
+def press_key_and_wait_for_step(wall, key, step):
     """Press a step's key, and wait until the projector shows this step."""
     wall.keyboard.press(key)
     expect(wall.locator("#steps [aria-current=step]")).to_contain_text(step)
@@ -158,8 +158,8 @@ def test_a_phone_s_way_from_the_address_to_forget_me(open_page, addresses):
     phone = open_page(addresses[0], PHONE)
     expect(phone.locator("#story")).to_contain_text("You are post office G. Your envelopes carry")
     assert find_barriers(phone, "body") == []
-    draw_all(phone, 7)
-    scribble(phone, int(phone.locator("#wanted").inner_text()), seed=7)
+    draw_and_hand_in_all_digits(phone, 7)
+    draw_digit_in_field(phone, int(phone.locator("#wanted").inner_text()), seed=7)
     waiting = phone.evaluate(
         """() => {
           document.querySelector("#next").click();
@@ -184,7 +184,7 @@ def test_a_phone_s_way_from_the_address_to_forget_me(open_page, addresses):
     expect(phone.locator("#promise")).to_contain_text("“Forget me”")
     assert find_barriers(phone, "body") == []
     assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
-    press(wall, "s", "Send")
+    press_key_and_wait_for_step(wall, "s", "Send")
     expect(wall.locator("#bars")).to_be_hidden()
     wall.keyboard.press("c")
     bar = wall.locator(".bar", has_text="Gaussian").locator(".value")
@@ -195,7 +195,7 @@ def test_a_phone_s_way_from_the_address_to_forget_me(open_page, addresses):
     expect(phone.locator("#what")).to_contain_text("kB, in one message")
     expect(wall.locator(".desk.sent", has_text="<img src=x>")).to_be_visible(timeout=1500)
     assert wall.locator("img").count() == 0 and find_barriers(phone, "body") == []
-    press(wall, "n", "Send")
+    press_key_and_wait_for_step(wall, "n", "Send")
     expect(wall.locator(".desk", has_text="<img src=x>")).to_have_count(0)
     wall.locator(".desk").nth(6).click()
     wall.locator("#means canvas").first.wait_for()
@@ -225,7 +225,7 @@ def test_a_phone_s_way_from_the_address_to_forget_me(open_page, addresses):
     expect(phone.locator("#leak-text")).to_contain_text("6 of your 6 drawings, to the pixel")
     expect(phone.locator("#recovered canvas")).to_have_count(6)
 
-    press(wall, "r", "Reveal")
+    press_key_and_wait_for_step(wall, "r", "Reveal")
     expect(wall.locator("#bars")).to_be_hidden()
     expect(phone.locator("#share-text")).to_contain_text("Covered")
     phone.locator("#options button", has_text="AFL").click()
@@ -235,7 +235,7 @@ def test_a_phone_s_way_from_the_address_to_forget_me(open_page, addresses):
     expect(phone.locator("#share-text")).to_contain_text("with you")
     assert find_barriers(wall, "body") == [] and find_barriers(phone, "body") == []
 
-    press(wall, "f", "Forget")
+    press_key_and_wait_for_step(wall, "f", "Forget")
     phone.locator("#forget").click()
     expect(phone.locator("#told")).to_contain_text("out of every result")
     expect(wall.locator("#headline")).to_contain_text("Office G is forgotten")
@@ -310,7 +310,7 @@ def test_joker_rounds_and_the_teacher_s_digit(open_page, addresses):
     """Each step is reached by its key. Though Space is pressed twice, there is one joker; then it is taken out."""
     wall = open_page(addresses[1], (1920, 1080))
     expect(wall.locator(".desk.sent")).to_have_count(6)
-    press(wall, "j", "Joker")
+    press_key_and_wait_for_step(wall, "j", "Joker")
     wall.keyboard.press(" ")
     wall.keyboard.press(" ")
     expect(wall.locator(".desk.joker")).to_have_count(1)
@@ -321,12 +321,12 @@ def test_joker_rounds_and_the_teacher_s_digit(open_page, addresses):
     expect(wall.locator("#need-text")).to_contain_text("FedAvg")
     assert wall.evaluate(SMALL_TEXTS, compute_min_text_size(1080)) == []
     assert find_barriers(wall, "body") == []
-    press(wall, "t", "Rounds")
+    press_key_and_wait_for_step(wall, "t", "Rounds")
     expect(wall.locator("#need-text")).to_contain_text("take it out first")
-    press(wall, "j", "Joker")
+    press_key_and_wait_for_step(wall, "j", "Joker")
     wall.keyboard.press(" ")
     expect(wall.locator(".desk.joker")).to_have_count(0)
-    press(wall, "t", "Rounds")
+    press_key_and_wait_for_step(wall, "t", "Rounds")
     expect(wall.locator("#need-text")).to_contain_text("6 phones stay")
     wall.keyboard.press(" ")
     expect(wall.locator("#main")).to_have_text("Show the result")
@@ -340,8 +340,8 @@ def test_joker_rounds_and_the_teacher_s_digit(open_page, addresses):
     expect(wall.locator("#main")).to_have_text("Start the rounds")
     expect(wall.locator("#bars")).to_be_hidden()
 
-    press(wall, "m", "Mine")
-    scribble(wall, 3, seed=0)
+    press_key_and_wait_for_step(wall, "m", "Mine")
+    draw_digit_in_field(wall, 3, seed=0)
     expect(wall.locator("#headline")).to_contain_text("6 networks have voted")
     expect(wall.locator(".desk.right, .desk.wrong")).to_have_count(0)
     wall.keyboard.press("3")
@@ -386,7 +386,7 @@ IS_WHOLE = """() => {
 
 
 def compute_min_text_size(height):
-    """Pixels of a text on a projector of this height: a fifth of it, 5.4 at 720, is still read."""
+    """Compute the pixels of a text on a projector of this height: a fifth of it, 5.4 at 720, is still read."""
     return 27 * height / 720
 
 
@@ -416,7 +416,7 @@ def test_every_step_fits_and_can_be_read_from_ten_metres(size, extra_offices, op
     expect(wall.locator(".desk.sent")).to_have_count(6 + extra_offices)
     faults = []
     for key, step in STEPS.items():
-        press(wall, key, step)
+        press_key_and_wait_for_step(wall, key, step)
         small_texts = wall.evaluate(SMALL_TEXTS, compute_min_text_size(size[1]))
         faults += [(step, text) for text in small_texts]
         is_whole = wall.evaluate(IS_WHOLE)
@@ -435,7 +435,7 @@ def test_the_longest_address_is_one_line(size, open_page, addresses):
     wall = open_page(addresses[1], size)
     expect(wall.locator(".desk.sent")).to_have_count(6)
     for key, step in {"d": "Draw", "s": "Send"}.items():
-        press(wall, key, step)
+        press_key_and_wait_for_step(wall, key, step)
         lines, overflow = wall.evaluate(
             """(text) => {
               const address = document.querySelector("#address");
@@ -453,7 +453,7 @@ def test_the_longest_address_is_one_line(size, open_page, addresses):
 
 def test_a_message_flies_in_its_colour_from_its_desk(open_page, addresses):
     wall = open_page(addresses[1], (1280, 720))
-    press(wall, "s", "Send")
+    press_key_and_wait_for_step(wall, "s", "Send")
     expect(wall.locator(".desk.sent")).to_have_count(6)
     wall.evaluate(
         """() => {
@@ -481,7 +481,7 @@ def test_a_message_flies_in_its_colour_from_its_desk(open_page, addresses):
 def test_a_phone_comes_back_to_its_seat_and_two_may_share_it(open_page, addresses):
     phone = open_page(addresses[0], PHONE)
     expect(phone.locator("#wanted")).to_have_text(re.compile("[0-9]"))
-    scribble(phone, 4, seed=1)
+    draw_digit_in_field(phone, 4, seed=1)
     phone.locator("#next").click()
     seat = read_present_seat(phone)["seat"]
     phone.reload()
@@ -526,7 +526,7 @@ def test_names_of_any_kind_leave_the_wall_as_it_is(count, open_page, addresses):
     """All desks have the same size, whatever names are written on them, and no name runs as a script."""
     wall = open_page(addresses[1], (1280, 720))
     expect(wall.locator(".desk.sent")).to_have_count(6)
-    press(wall, "s", "Send")  # the steps that show votes show no names
+    press_key_and_wait_for_step(wall, "s", "Send")  # the steps that show votes show no names
     questions = []
 
     def dismiss(dialog):
@@ -536,11 +536,11 @@ def test_names_of_any_kind_leave_the_wall_as_it_is(count, open_page, addresses):
     wall.on("dialog", dismiss)
     names = make_names(count)
     for start in range(0, count, 8):  # eight more desks still have room for names
-        show_names(wall, names[start : start + 8])
+        look_at_names_everywhere(wall, names[start : start + 8])
     assert questions == []
 
 
-def show_names(wall, names):
+def look_at_names_everywhere(wall, names):
     """Load offices with these names, look at the wall and at each office's window, and take them out again."""
     for i, name in enumerate(names):
         x = torch.rand(4, 64, generator=torch.Generator().manual_seed(i))
@@ -611,7 +611,7 @@ def test_the_saved_class_opens_in_the_playground(page, lab, course, addresses):
     code = "import fedlab_nb as fl\nfl.playground(dataset='class-today.npz', methods=['afl'])"
     page.set_viewport_size({"width": 1280, "height": 900})
     open_notebook(page, lab, write_notebook(course, "class-afterwards", code))
-    run_all(page)
+    run_all_cells(page)
     root = find_panel(page)
     expect(root.locator(".fl-stage")).to_contain_text("These are you: 6 offices of a class.")
     expect(root.locator(".fl-code pre")).to_contain_text("class-today.npz")
@@ -627,7 +627,7 @@ def test_a_message_is_carried_by_hand_without_any_network(open_page, addresses, 
     phone.on("dialog", lambda dialog: dialog.accept("25"))
     phone.context.set_offline(True)
     phone.goto((tmp_path / "student.html").as_uri())
-    draw_all(phone, 5)
+    draw_and_hand_in_all_digits(phone, 5)
     phone.locator("#send").click()
     text = phone.locator("#text").input_value()
     wall = open_page(addresses[1], (1920, 1080))
@@ -670,7 +670,7 @@ def test_space_leads_through_the_run_sheet(open_page, addresses):
     press_space_at("Show what it cost", "Next: tiny rounds", re.compile("Start"), "Show the result")
     press_space_at("Next: my digit")
     expect(button).to_have_text("Draw a digit")
-    scribble(wall, 7, seed=0)
+    draw_digit_in_field(wall, 7, seed=0)
     wall.keyboard.press("7")
     expect(wall.locator("#headline")).to_contain_text("read the 7 right")
     press_space_at("Another digit")

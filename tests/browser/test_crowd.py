@@ -85,7 +85,7 @@ class Server:
         self.process.wait()
 
     def read_peak_memory(self):
-        """The most bytes that the process has used so far; None where the system does not tell."""
+        """Read the most bytes that the process has used so far; None where the system does not tell."""
         try:
             text = Path(f"/proc/{self.process.pid}/status").read_text()
         except OSError:
@@ -178,7 +178,7 @@ class Client:
             self.sent_at = self.sent_at or time.monotonic()
 
     def compute_network_logits(self, networks):
-        """The logits of all networks on this client's drawings."""
+        """Compute the logits of all networks on this client's drawings."""
         models = [unpack_network(parts) for parts in networks]
         return ClientModels(models).logits(self.x.view(-1, 1, 8, 8))
 
@@ -389,7 +389,7 @@ async def hold_class(crowd, folder, chromium):
 
 
 def assert_sums_are_those_of_all_drawings(folder, honest, desks):
-    """AFL's weights from the messages in the file equal those from all drawings in one place, to 1e-6."""
+    """Assert that AFL's weights from the messages in the file equal those from all drawings in one place, to 1e-6."""
     room = make_room(folder / "class.jsonl")
     first_sums, *other_sums = [message.sums for message in room.messages.values()]
     total = convert_class_sums_to_ridge_sums(sum(other_sums, first_sums))

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 from accessible import find_barriers
-from lab_steps import PATIENCE, open_notebook, run_all, write_notebook
+from lab_steps import PATIENCE, open_notebook, run_all_cells, write_notebook
 from playwright.sync_api import expect
 
 from fedlab_nb.live import page as static
@@ -54,19 +54,19 @@ def open_page(browser, address):
     assert troubles == []
 
 
-def inspect(page):
-    """The state of the flight; None while nothing flies."""
+def inspect_flight_or_none(page):
+    """Return the state of the flight; None while nothing flies."""
     return page.evaluate(f"{FLIGHT}.inspect()")
 
 
-def run(page):
+def press_run_and_inspect_first_flight(page):
     """Press Run, and wait until the first flight has begun, in which the page's clock stands still; its state."""
     page.locator("button.run").click()
     start = time.monotonic()
-    while inspect(page) is None:
+    while inspect_flight_or_none(page) is None:
         assert time.monotonic() - start < 60
         time.sleep(0.05)
-    return inspect(page)
+    return inspect_flight_or_none(page)
 
 
 def wait_for_end_of_training(page):
@@ -77,20 +77,20 @@ def wait_for_end_of_training(page):
         time.sleep(0.05)
 
 
-def count_flying(flight):
-    """Messages that are drawn on their way."""
+def count_flying_messages(flight):
+    """Count the messages that are drawn on their way."""
     return sum(s["kind"] in MESSAGE_SHAPES and "client" in s for s in flight["shapes"])
 
 
 def read_text(page, css):
-    """The visible text of an element, with ordinary spaces."""
+    """Read the visible text of an element, with ordinary spaces."""
     return page.locator(css).inner_text().replace("\xa0", " ").strip()
 
 
 @pytest.mark.parametrize(("size", "scheme"), SIZES)
 def test_run_plays_the_flight_once(open_page, size, scheme):
     page = open_page(size, scheme)
-    flight_at_start = run(page)
+    flight_at_start = press_run_and_inspect_first_flight(page)
     assert flight_at_start["at"] == 0
     assert flight_at_start["isPlaying"]
     assert flight_at_start["method"] == "fedavg"
@@ -102,18 +102,18 @@ def test_run_plays_the_flight_once(open_page, size, scheme):
     steps = []
     while 100 * (len(counts) + 1) < duration:
         page.clock.run_for(100)
-        flight = inspect(page)
+        flight = inspect_flight_or_none(page)
         assert flight["at"] == pytest.approx(len(counts) * 100 + 100, abs=20)
         step = flight["steps"][flight["step"]]
         hops = [hop for hop in step["hops"] if hop["start"] <= flight["at"] < hop["end"]]
-        assert count_flying(flight) <= sum(len(hop["clients"]) for hop in hops)
-        counts.append(count_flying(flight))
+        assert count_flying_messages(flight) <= sum(len(hop["clients"]) for hop in hops)
+        counts.append(count_flying_messages(flight))
         steps.append(step["kind"])
     assert list(dict.fromkeys(steps)) == ["send", "work", "gate", "end"]
     assert max(counts) == 10
     assert flight["arrived"] == {"up": 262800, "down": 262800, "messages": 20}
     page.clock.run_for(5000)
-    ended = inspect(page)
+    ended = inspect_flight_or_none(page)
     assert (ended["at"], ended["isPlaying"]) == (duration, False)  # it stays until it is closed
     assert read_text(page, ".caption").startswith("FedAvg, 5 of 5: One blend.")
     assert page.locator(".sub input.scrub").is_visible()
@@ -128,12 +128,12 @@ def test_run_plays_the_flight_once(open_page, size, scheme):
 def test_a_caption_is_shown_long_enough_to_be_read(open_page, method):
     """While it plays: at least 1.2 seconds, and a second for 15 letters. When it stands, the caption is in full."""
     page = open_page()
-    run(page)
+    press_run_and_inspect_first_flight(page)
     page.locator("select.flown").select_option(method)
-    steps = inspect(page)["steps"]
+    steps = inspect_flight_or_none(page)["steps"]
     tick = 60  # milliseconds between two looks at the caption
     milliseconds_shown = {}
-    while inspect(page)["isPlaying"]:
+    while inspect_flight_or_none(page)["isPlaying"]:
         title, brief = page.locator(".caption > :not(.who)").all_inner_texts()[:2]
         words = f"{title} {brief}".strip()
         milliseconds_shown[words] = milliseconds_shown.get(words, 0) + tick
@@ -144,7 +144,7 @@ def test_a_caption_is_shown_long_enough_to_be_read(open_page, method):
         assert milliseconds + tick >= max(1200, 1000 * len(words) / 15), words
     page.get_by_label("Step back").click()
     page.get_by_label("Step back").click()
-    assert inspect(page)["step"] == len(steps) - 3
+    assert inspect_flight_or_none(page)["step"] == len(steps) - 3
     assert read_text(page, ".caption > .who + b + span") == steps[-3]["text"].replace("\xa0", " ")
     page.get_by_label("Play", exact=True).click()
     assert read_text(page, ".caption > .who + b + span") == steps[-3]["brief"].replace("\xa0", " ")
@@ -153,24 +153,24 @@ def test_a_caption_is_shown_long_enough_to_be_read(open_page, method):
 @pytest.mark.parametrize(("size", "scheme"), SIZES)
 def test_the_flight_of_each_method_is_stepped_through(open_page, size, scheme):
     page = open_page(size, scheme)
-    run(page)
+    press_run_and_inspect_first_flight(page)
     names = page.locator("select.flown option").evaluate_all("all => all.map(one => one.value)")
     assert names == ["fedavg", "logits", "ensemble", "fens", "afl", "gauss"]
     for name in names:
         page.locator("select.flown").select_option(name)
-        flight = inspect(page)
+        flight = inspect_flight_or_none(page)
         assert flight["method"] == name and flight["at"] == 0
         for number, step in enumerate(flight["steps"]):
             page.get_by_label("Step forward" if number else "Step back").click()
-            now = inspect(page)
+            now = inspect_flight_or_none(page)
             assert (now["step"], now["isPlaying"]) == (number, False)
             assert now["at"] == pytest.approx(step["still"])
             position = f"{number + 1} of {len(flight['steps'])}: {step['title']}."
             assert position in read_text(page, ".caption")
             expected = len(step["hops"][0]["clients"]) if step["hops"] else 0
-            assert count_flying(now) == expected
+            assert count_flying_messages(now) == expected
         page.get_by_label("Step back").click()
-        assert inspect(page)["step"] == len(flight["steps"]) - 2
+        assert inspect_flight_or_none(page)["step"] == len(flight["steps"]) - 2
 
 
 def test_a_saved_picture_shows_the_flying_messages(open_page):
@@ -181,7 +181,7 @@ def test_a_saved_picture_shows_the_flying_messages(open_page):
             page.get_by_role("button", name="Save SVG").click()
         return ElementTree.parse(download.value.path()).getroot()
 
-    run(page)
+    press_run_and_inspect_first_flight(page)
     page.get_by_label("Step forward").click()
     svg = save()
     tag = "{http://www.w3.org/2000/svg}"
@@ -190,31 +190,31 @@ def test_a_saved_picture_shows_the_flying_messages(open_page):
     for name in ("x", "y", "width", "height"):
         assert wall.get(name) == sky.get(name)
     texts = [element.text or "" for element in svg.iter(f"{tag}text")]
-    flight = inspect(page)
+    flight = inspect_flight_or_none(page)
     step = flight["steps"][flight["step"]]
     caption = f"FedAvg, {flight['step'] + 1} of {len(flight['steps'])}: {step['title']}."
     assert any(text.startswith(caption) for text in texts)
-    assert inspect(page) is not None  # saving does not close the flight
+    assert inspect_flight_or_none(page) is not None  # saving does not close the flight
     page.get_by_label("Close the flight").click()
     assert save().find(f"{tag}image").get("opacity") is None
 
 
 def test_the_chosen_method_stays_chosen_and_no_button_moves(open_page):
     page = open_page()
-    run(page)
+    press_run_and_inspect_first_flight(page)
     page.locator("select.flown").select_option("fens")
     playing = page.get_by_label("Pause").bounding_box()
     page.get_by_label("Pause").click()
     assert page.get_by_label("Play", exact=True).bounding_box() == playing
     page.locator(".owners button").nth(4).press("Shift+ArrowLeft")
     page.locator(".undo").click()
-    assert inspect(page) is None
+    assert inspect_flight_or_none(page) is None
     wait_for_end_of_training(page)
-    assert run(page)["method"] == "fens"
+    assert press_run_and_inspect_first_flight(page)["method"] == "fens"
 
 
 def find_chosen_methods(page):
-    """The methods whose bars are marked as chosen."""
+    """Find the methods whose bars are marked as chosen."""
     bars = page.locator("button.bar[aria-pressed=true]")
     return [name.split(" 5")[0] for name in bars.locator("span:first-child").all_inner_texts()]
 
@@ -227,8 +227,11 @@ def test_a_bar_chooses_its_method_for_flight_and_image(open_page, size, scheme):
     flown = page.locator("select.flown")
     chosen = page.locator(".cards:not(.clients) .chosen small")
     fens.click()  # before anything was sent
-    assert find_chosen_methods(page) == ["FENS"] and inspect(page) is None
-    assert run(page)["method"] == "fens" and flown.input_value() == "fens"
+    assert find_chosen_methods(page) == ["FENS"] and inspect_flight_or_none(page) is None
+    assert (
+        press_run_and_inspect_first_flight(page)["method"] == "fens"
+        and flown.input_value() == "fens"
+    )
     assert read_text(page, ".caption").startswith("FENS, 1 of 7: ")
     assert read_text(page, "h2.headline").startswith("FENS gets ")
     assert chosen.all_inner_texts() == ["FENS"]
@@ -237,18 +240,22 @@ def test_a_bar_chooses_its_method_for_flight_and_image(open_page, size, scheme):
     for key, name, method in (("Enter", "Mean of prob.", "ensemble"), ("Space", "FENS", "fens")):
         page.locator("button.bar", has_text=name).press(key)
         page.clock.run_for(100)
-        flight = inspect(page)
+        flight = inspect_flight_or_none(page)
         assert (flight["method"], flight["isPlaying"]) == (method, True) and flight["at"] < 200
         assert flown.input_value() == method and find_chosen_methods(page) == [name]
         assert chosen.all_inner_texts() == [name]
     fens.press("Enter")  # a second press deselects
-    assert inspect(page) is None and find_chosen_methods(page) == [] and chosen.count() == 0
+    assert (
+        inspect_flight_or_none(page) is None
+        and find_chosen_methods(page) == []
+        and chosen.count() == 0
+    )
     assert page.locator(".bar", has_text="Local only").get_attribute("aria-pressed") is None
 
 
 def test_a_bar_turns_the_open_sum_to_its_method(open_page):
     page = open_page()
-    run(page)
+    press_run_and_inspect_first_flight(page)
     page.get_by_role("button", name="Mean of logits: how it comes").click()
     assert read_text(page, ".sum h3").startswith("Mean of logits on this digit")
     page.locator("button.bar", has_text="FENS").click()
@@ -259,63 +266,65 @@ def test_a_bar_turns_the_open_sum_to_its_method(open_page):
 
 def test_keys_step_and_leave(open_page):
     page = open_page()
-    run(page)
+    press_run_and_inspect_first_flight(page)
     page.get_by_label("Pause").focus()
     page.keyboard.press("ArrowRight")
-    assert inspect(page)["step"] == 1 and not inspect(page)["isPlaying"]
+    assert (
+        inspect_flight_or_none(page)["step"] == 1 and not inspect_flight_or_none(page)["isPlaying"]
+    )
     page.keyboard.press("ArrowLeft")
-    assert inspect(page)["step"] == 0
+    assert inspect_flight_or_none(page)["step"] == 0
     page.keyboard.press("End")
-    end = inspect(page)["steps"][-1]["end"]
-    assert inspect(page)["at"] == end
+    end = inspect_flight_or_none(page)["steps"][-1]["end"]
+    assert inspect_flight_or_none(page)["at"] == end
     page.keyboard.press("Home")
-    assert inspect(page)["step"] == 0
+    assert inspect_flight_or_none(page)["step"] == 0
     page.get_by_label("Moment of the flight").focus()
     page.keyboard.press("End")
-    assert inspect(page)["at"] == end
+    assert inspect_flight_or_none(page)["at"] == end
     page.keyboard.press("Escape")
-    assert inspect(page) is None
+    assert inspect_flight_or_none(page) is None
     assert page.evaluate("document.querySelector('#stage').shadowRoot.activeElement.title") == (
         "Watch what was sent"
     )
     page.keyboard.press("Enter")
-    assert inspect(page)["at"] == 0
+    assert inspect_flight_or_none(page)["at"] == 0
 
 
 def test_the_flight_is_slowed_skipped_and_closed_by_the_slider(open_page):
     page = open_page()
-    run(page)
+    press_run_and_inspect_first_flight(page)
     page.get_by_label("Speed").click()
     page.clock.run_for(1000)
-    assert inspect(page)["at"] == pytest.approx(500, abs=30)
+    assert inspect_flight_or_none(page)["at"] == pytest.approx(500, abs=30)
     page.get_by_label("Close the flight").click()
-    assert inspect(page) is None
+    assert inspect_flight_or_none(page) is None
     assert read_text(page, ".sub > span:first-child").startswith("Drag a pile")
     page.get_by_title("Watch what was sent").click()
-    assert inspect(page) is not None
+    assert inspect_flight_or_none(page) is not None
     page.locator("input.alpha").press("ArrowRight")
-    assert inspect(page) is None
+    assert inspect_flight_or_none(page) is None
     assert not page.locator(".flight-bar").is_visible()  # nothing was sent at this setting yet
 
 
 def test_a_press_on_the_piles_closes_the_flight(open_page):
     page = open_page()
-    run(page)
+    press_run_and_inspect_first_flight(page)
     box = page.locator("canvas.wall").bounding_box()
     page.mouse.move(box["x"] + 20, box["y"] + box["height"] - 10)
     page.mouse.down()
-    assert inspect(page) is None
+    assert inspect_flight_or_none(page) is None
     page.mouse.up()
 
 
 def test_with_reduced_motion_the_flight_is_a_series_of_stills(open_page):
     page = open_page(reduced_motion="reduce")
-    flight = run(page)
+    flight = press_run_and_inspect_first_flight(page)
     assert not flight["isPlaying"] and flight["at"] == pytest.approx(flight["steps"][0]["still"])
     page.clock.run_for(5000)
-    assert inspect(page)["at"] == flight["at"]
+    assert inspect_flight_or_none(page)["at"] == flight["at"]
     page.get_by_label("Step forward").click()
-    assert inspect(page)["step"] == 1
+    assert inspect_flight_or_none(page)["step"] == 1
 
 
 @pytest.mark.parametrize(("size", "scheme"), SIZES)
@@ -326,7 +335,7 @@ def test_the_flight_is_accessible(open_page, size, scheme):
     page.get_by_label("Pause").click()
     page.locator("button.bar", has_text="FENS").click()
     page.get_by_label("Step back").click()
-    for _ in inspect(page)["steps"]:
+    for _ in inspect_flight_or_none(page)["steps"]:
         assert find_barriers(page, "#stage") == []
         page.get_by_label("Step forward").click()
     page.get_by_label("Close the flight").click()
@@ -369,7 +378,7 @@ MOVE_TO = """(slider, value) => {
 def test_a_panel_shows_the_messages_of_the_kernel_s_ledger(page, lab, course):
     page.set_viewport_size({"width": 1280, "height": 720})
     open_notebook(page, lab, write_notebook(course, "flight", PANEL))
-    run_all(page)
+    run_all_cells(page)
     stage = page.locator(".fl-stage")
     stage.locator("button.run", has_text="Run 2 seeds").click()
     sky = stage.locator(".flight")
@@ -380,7 +389,7 @@ def test_a_panel_shows_the_messages_of_the_kernel_s_ledger(page, lab, course):
     duration = flight["steps"][-1]["end"]
     sent = [step for step in flight["steps"] if step["hops"]]
     assert [step["legs"][0]["phase"] for step in sent] == ["initial model", "local models"]
-    assert count_flying(flight) > 0
+    assert count_flying_messages(flight) > 0
     stage.get_by_label("Moment of the flight").evaluate(MOVE_TO, duration)
     arrived = sky.evaluate("(sky) => sky.inspect().arrived")
     assert arrived == {"up": 262800, "down": 262800, "messages": 20}

@@ -2,7 +2,7 @@
 
 import pytest
 from accessible import find_barriers
-from lab_steps import open_notebook, run_all, wait_for_quiet_panel, write_notebook
+from lab_steps import open_notebook, run_all_cells, wait_for_quiet_panel, write_notebook
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -12,7 +12,7 @@ LIVE = ".fl-root.fl-live"
 def open_panel(page, lab, course, code):
     """Run a notebook with this code, and return its live panel."""
     open_notebook(page, lab, write_notebook(course, "hand", "import fedlab_nb as fl", code))
-    run_all(page)
+    run_all_cells(page)
     page.locator(f"{LIVE} .fl-frame svg").first.wait_for()
     page.wait_for_function(f"document.querySelector('{LIVE}').matches('.fl-status-idle')")
     return page.locator(LIVE)

@@ -8,7 +8,7 @@ from fedlab_nb.front import join_front_modules
 from fedlab_nb.front.vocabulary import choose_words_for_clients_and_samples
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.base import shorten_method_title
-from fedlab_nb.plots.journey import get_stored_picture_path, journey, read_stored_flights_by_method
+from fedlab_nb.plots.journey import get_stored_journey_path, journey, read_stored_flights_by_method
 
 pytestmark = pytest.mark.browser
 
@@ -42,7 +42,7 @@ def test_a_browser_draws_what_is_stored(window):
             stored["colours"],
         ]
         svg = window.evaluate("(task) => window.front.drawStills(...task)", task)
-        assert svg == get_stored_picture_path(name).read_text(encoding="utf-8"), name
+        assert svg == get_stored_journey_path(name).read_text(encoding="utf-8"), name
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 import pytest
 from accessible import find_barriers
 from collisions import find_collisions
-from lab_steps import open_notebook, run_all, write_notebook
+from lab_steps import open_notebook, run_all_cells, write_notebook
 from playwright.sync_api import expect
 
 from fedlab_nb.labs import find_lab_spec
@@ -36,7 +36,7 @@ OVERFLOW = """panel => {
 
 
 def find_view_titles(name: str) -> dict[str, str]:
-    """{name: title} of the views of a panel."""
+    """Find {name: title} of the views of a panel."""
     spec = {"compare": COMPARE, "race": RACE}.get(name) or find_lab_spec(name)
     return {view.name: view.title for view in (*spec.views, *COMMON)}
 
@@ -45,7 +45,7 @@ def test_every_tab_of_every_panel_shows_its_picture(page, lab, course):
     """Seven panels in one kernel, which must not disturb each other either."""
     code = ("import fedlab_nb as fl", *CALLS.values())
     open_notebook(page, lab, write_notebook(course, "panels", *code))
-    run_all(page)
+    run_all_cells(page)
     page.locator(".fl-root.fl-live").nth(len(CALLS) - 1).wait_for()
     for index, name in enumerate(CALLS):
         panel = page.locator(".fl-root.fl-live").nth(index)

@@ -10,8 +10,8 @@ from lab_steps import (
     PATIENCE,
     find_panel,
     open_notebook,
-    open_tab,
-    run_all,
+    open_view_tab,
+    run_all_cells,
     wait_for_status,
     write_notebook,
 )
@@ -20,8 +20,8 @@ from test_stage import SHELL, make_files, shards, window  # noqa: F401 - fixture
 
 from fedlab_nb.labs.fens.trust import draw_counts_and_weights
 from fedlab_nb.panels.views import Frame
-from fedlab_nb.plots.marks import get_marks_by_id
-from fedlab_nb.plots.vector import draw_svg
+from fedlab_nb.plots.marks import get_hover_texts_and_keys_by_mark_id
+from fedlab_nb.plots.vector import draw_light_dark_svg_element
 
 pytestmark = pytest.mark.browser
 
@@ -54,9 +54,9 @@ def files(shards):  # noqa: F811
     counts = np.arange(100).reshape(10, 10)
     picture = draw_counts_and_weights(counts, counts / 50, [str(c) for c in range(10)], "")
     values = {
-        "value": draw_svg(picture.figure),
+        "value": draw_light_dark_svg_element(picture.figure),
         "alt": picture.alt,
-        "marks": get_marks_by_id(picture.figure),
+        "marks": get_hover_texts_and_keys_by_mark_id(picture.figure),
         "thumbnails": {},
         "held": "",
         "size": [0, 0],
@@ -69,7 +69,7 @@ def files(shards):  # noqa: F811
 
 
 def read_chosen_marks(page):
-    """{(client, class)} of the picture's marks that are shown as chosen."""
+    """Read {(client, class)} of the picture's marks that are shown as chosen."""
     marks = page.locator("#view .mark.chosen")
     pairs = marks.evaluate_all(
         "all => all.map(({ dataset }) => [dataset.client, dataset.classIndex])"
@@ -144,7 +144,7 @@ def test_a_lab_and_its_strip_share_their_selection(page, lab, course):
     page.set_viewport_size({"width": 1280, "height": 720})
     page.set_default_timeout(PATIENCE)
     open_notebook(page, lab, write_notebook(course, "linked", LAB))
-    run_all(page)
+    run_all_cells(page)
     strip = page.locator(".fl-strip .fl-stage")
     strip.locator("canvas.wall").wait_for()
     expect(strip.locator(".sub")).to_contain_text("Press Run for results.")
@@ -152,7 +152,7 @@ def test_a_lab_and_its_strip_share_their_selection(page, lab, course):
     wait_for_status(page, "done")
     expect(strip.locator(".sub")).to_contain_text("Drag a pile")
     expect(strip.locator(".sub")).not_to_contain_text("Press Run")
-    open_tab(page, "Who is trusted")
+    open_view_tab(page, "Who is trusted")
     view = page.locator(".fl-view-trust")
     view.locator("svg .mark").first.wait_for(state="attached")
     strip.locator(".owners button").nth(2).click()

@@ -8,7 +8,7 @@ import pytest
 from lab_steps import (
     find_panel,
     open_notebook,
-    run_all,
+    run_all_cells,
     save_screenshot,
     wait_for_status,
     write_notebook,
@@ -38,7 +38,7 @@ def test_a_notebook_shows_the_card_of_a_file(page, lab, course, file, theme):
     name = write_notebook(course, f"card-{theme}", f"import fedlab_nb as fl\nfl.load({file!r})")
     with use_lab_theme(page, lab, theme):
         open_notebook(page, lab, name)
-        run_all(page)
+        run_all_cells(page)
     card = page.locator(".fl-card")
     expect(card).to_contain_text("80 training and 20 test")
     expect(card.locator("table").first.locator("tr")).to_have_count(7)
@@ -54,7 +54,7 @@ def test_a_panel_shows_the_card_before_anything_runs_and_a_menu_changes_the_code
     code = "import fedlab_nb as fl\npanel = fl.playground(methods=['fedavg'])\npanel"
     with use_lab_theme(page, lab, theme):
         open_notebook(page, lab, write_notebook(course, f"panel-{theme}", code))
-        run_all(page)
+        run_all_cells(page)
     wait_for_status(page, "idle")
     root = find_panel(page)
     root.locator(".fl-stage .source select").select_option(label="Choose a file …")

@@ -10,7 +10,7 @@ from fedlab_nb.data import federate
 from fedlab_nb.live import page as static
 from fedlab_nb.live.page import SUMS
 from fedlab_nb.methods import METHODS, choose_method_label
-from fedlab_nb.plots import Series
+from fedlab_nb.plots import MethodResults
 from fedlab_nb.plots.accuracy import describe_best_method
 from fedlab_nb.plots.identity import shorten_method_title
 from fedlab_nb.plots.words import format_percent, format_percent_band
@@ -60,12 +60,12 @@ def open_page(browser, address):
 
 
 def load_accuracies(method, alpha, clients=10):
-    """{seed: accuracy} of the stored results."""
+    """Load {seed: accuracy} of the stored results."""
     return load().get_accuracies_by_seed(method, alpha, clients)
 
 
 def read_text(page, css):
-    """The text of an element, also within a picture, with ordinary spaces."""
+    """Read the text of an element, also within a picture, with ordinary spaces."""
     return page.locator(css).text_content().replace("\xa0", " ").strip()
 
 
@@ -77,7 +77,7 @@ def show_stored_results(page):
 
 
 def measure_overflow(page):
-    """By how many pixels the page is wider than the window."""
+    """Measure by how many pixels the page is wider than the window."""
     return page.evaluate("document.documentElement.scrollWidth - innerWidth")
 
 
@@ -93,7 +93,7 @@ def test_alpha_by_keyboard_changes_texts_and_bars_to_the_nearest_stored_ones(ope
         assert (now == alpha) != (f"at α = {alpha:g}" in words)
         show_stored_results(page)
         rows = [
-            Series(
+            MethodResults(
                 shorten_method_title(choose_method_label(m)), accuracies=load_accuracies(m, alpha)
             )
             for m in COLOURED_METHODS
@@ -167,7 +167,7 @@ def test_pictures_are_used_by_keyboard(open_page):
     assert not page.locator(".hand").is_visible()
 
 
-def run(page):
+def press_run_and_read_accuracies(page):
     """Press Run, wait for the end, and return {method's short name: accuracy as it is shown}."""
     page.locator("button.run").press("Enter")
     page.locator(".progress", has_text="Trained").wait_for()
@@ -184,7 +184,7 @@ def test_a_run_is_that_seed_of_the_stored_table(open_page, address):
         assert shards == [shard.tolist() for shard in federation.shards]
     for row in page.locator("#stage .bar").all():
         assert "messages" not in row.inner_text() + row.get_attribute("title")  # not counted yet
-    shown_accuracies = run(page)
+    shown_accuracies = press_run_and_read_accuracies(page)
     fens = page.locator("#stage .bar", has_text="FENS")
     assert fens.locator("small").inner_text() == "51 messages"  # 1 network, 50 rounds of notes
     assert "up to 51 messages each" in fens.get_attribute("title")
@@ -218,11 +218,11 @@ def test_a_run_is_that_seed_of_the_stored_table(open_page, address):
     show_stored_results(page)
     show_stored_results(second_page)
     assert read_text(second_page, "#held-by-words") == read_text(page, "#held-by-words")
-    assert run(second_page) == shown_accuracies
+    assert press_run_and_read_accuracies(second_page) == shown_accuracies
 
 
 def assert_sum_unfolds(page):
-    """FENS' card shows its sum over five offices, and hides it again; FedAvg is no sum, so it has no button."""
+    """Assert that FENS' card shows its sum over five offices and hides it again; FedAvg, no sum, has no button."""
     assert page.get_by_role("button", name="FedAvg: how it comes to this answer").count() == 0
     opener = page.get_by_role("button", name="FENS: how it comes to this answer")
     opener.click()
@@ -299,7 +299,7 @@ def test_the_page_stays_fluid_while_clients_train(open_page):
 
 def test_a_drawn_digit_gets_answers_and_travels_in_the_link(open_page, address):
     page = open_page(link="#m=3")
-    run(page)
+    press_run_and_read_accuracies(page)
     page.locator("#stage .tools button").first.click()
     assert read_text(page, ".votes > .about") == "Draw a digit in the field."
     assert set(page.locator(".cards b").all_inner_texts()) == {"–"}
@@ -314,7 +314,7 @@ def test_a_drawn_digit_gets_answers_and_travels_in_the_link(open_page, address):
     answers = page.locator(".cards").last.locator("li").all_inner_texts()
     second_page = open_page(link=page.url.removeprefix(address))
     assert read_text(second_page, ".votes > .about").startswith("Your drawing")
-    run(second_page)
+    press_run_and_read_accuracies(second_page)
     assert second_page.locator(".cards").last.locator("li").all_inner_texts() == answers
     page.locator("#stage .tools button").last.click()
     assert read_text(page, ".votes > .about").endswith("that nobody has trained on.")
@@ -346,7 +346,7 @@ def test_a_drawing_stands_out_from_its_ground_when_the_theme_changes(open_page):
 def test_both_themes_and_tables(open_page, size, scheme):
     page = open_page(size, color_scheme=scheme)
     assert find_barriers(page, "body") == []
-    run(page)
+    press_run_and_read_accuracies(page)
     page.get_by_role("button", name="FENS: how it comes to this answer").click()
     page.locator("#stage .sum").wait_for()
     assert find_barriers(page, "body") == []

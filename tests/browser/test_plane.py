@@ -5,7 +5,14 @@ The same notebook has a symbol's link and the table of symbols.
 
 import nbformat
 import pytest
-from lab_steps import grab, open_notebook, run_all, tab_to, wait_for_filled_frames, write_notebook
+from lab_steps import (
+    open_notebook,
+    press_mouse_on_handle,
+    press_tab_until_focus_is_on,
+    run_all_cells,
+    wait_for_filled_frames,
+    write_notebook,
+)
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -32,7 +39,7 @@ def test_borders_follow_a_drag_and_symbols_say_what_they_mean(page, lab, course)
     content.cells.append(nbformat.v4.new_markdown_cell(f"The damping {LINK} is a number."))
     nbformat.write(content, course / "plane.ipynb")
     open_notebook(page, lab, "plane.ipynb")
-    run_all(page)
+    run_all_cells(page)
     panel = page.locator(".fl-plane")
     panel.locator(".fl-picture svg").wait_for()
     expect(panel.locator(".fl-frame .mark")).to_have_count(5)
@@ -42,13 +49,13 @@ def test_borders_follow_a_drag_and_symbols_say_what_they_mean(page, lab, course)
     wait_for_filled_frames(page)
     now = page.evaluate(READ_PANEL)
     height = panel.bounding_box()["height"]
-    x, y = grab(page, panel.locator(".fl-alpha .noUi-handle"))
+    x, y = press_mouse_on_handle(page, panel.locator(".fl-alpha .noUi-handle"))
     for step in (30, 60, 90):
         page.mouse.move(x + step, y)
         now = page.wait_for_function(READ_CHANGED_PANEL, arg=now).json_value()
         assert panel.bounding_box()["height"] == height
     page.mouse.up()
-    tab_to(page, ".fl-plane .fl-alpha .noUi-handle")
+    press_tab_until_focus_is_on(page, ".fl-plane .fl-alpha .noUi-handle")
     page.keyboard.press("Home")
     changed = page.wait_for_function(
         f"() => {{ const now = ({READ_PANEL})(); return now[2].includes('(α = 0.01, seed 0') && now; }}"

@@ -1,7 +1,7 @@
 """Lesson 1 in JupyterLab on a small screen: the reader causes the first result, and sees it where they pressed."""
 
 import pytest
-from lab_steps import open_notebook, run_all, save_screenshot
+from lab_steps import open_notebook, run_all_cells, save_screenshot
 
 pytestmark = pytest.mark.browser
 SMALL = {"width": 1280, "height": 720}
@@ -29,7 +29,7 @@ def test_the_question_is_the_reader_s_and_its_answer_in_sight(page, lab):
     """
     page.set_viewport_size(SMALL)
     open_notebook(page, lab, "1_start_here.ipynb")
-    run_all(page)
+    run_all_cells(page)
     page.wait_for_function(AT_TOP)
     button = page.get_by_role("button", name="Ask all ten")
     button.wait_for()

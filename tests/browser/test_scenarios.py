@@ -11,14 +11,14 @@ import nbformat
 import pytest
 from feel import STOP
 from lab_steps import (
-    end_kernels,
     find_panel,
-    find_prompt,
+    find_prompt_of_cell,
     open_notebook,
-    open_tab,
-    run_all,
-    save,
-    tab_to,
+    open_view_tab,
+    press_tab_until_focus_is_on,
+    run_all_cells,
+    save_notebook,
+    shut_down_all_kernels,
     wait_for_filled_frames,
     wait_for_status,
     write_notebook,
@@ -35,7 +35,7 @@ LONG_COMPARISON = 'fl.comparison(methods=["centralized", "fedavg_multi"], seeds=
 def test_run_all_then_drag_alpha(page, lab):
     """The piles follow the slider, nothing else on the page moves, and at the end one seed is trained."""
     open_notebook(page, lab, "1_start_here.ipynb")
-    run_all(page)
+    run_all_cells(page)
     stage = page.locator(".fl-stage").first
     stage.locator("canvas.wall").wait_for()
     stage.locator("button.run").click()  # the reader's own first result
@@ -66,7 +66,7 @@ def test_run_all_then_drag_alpha(page, lab):
 
 
 def measure_stop(page):
-    """Milliseconds from Stop, in the midst of training, until the panel says that it has stopped."""
+    """Measure the milliseconds from Stop, in the midst of training, until the panel says that it has stopped."""
     find_panel(page).locator(".fl-phase", has_text=IN_TRAINING).wait_for()
     find_panel(page).locator(".fl-stop:not([disabled])").wait_for()
     milliseconds = page.wait_for_function(STOP).json_value()
@@ -74,7 +74,7 @@ def measure_stop(page):
     return milliseconds
 
 
-def start_run(page):
+def press_run(page):
     """Press Run, and press it again where the panel asks for a confirmation, as the run takes long."""
     run = find_panel(page).locator(".fl-run:not([disabled])")
     run.click()
@@ -95,7 +95,7 @@ def test_a_failure_shows_its_reason_in_one_line(page, lab, course):
         "panel = fl.comparison(job=job)\npanel"
     )
     open_notebook(page, lab, write_notebook(course, "failing", failing))
-    run_all(page)
+    run_all_cells(page)
     wait_for_status(page, "idle")
     error = find_panel(page).locator(".fl-error p")
 
@@ -108,7 +108,7 @@ def test_a_failure_shows_its_reason_in_one_line(page, lab, course):
     assert error.count() == 1 and "Traceback" not in find_panel(page).inner_text()
 
     find_panel(page).locator(".fl-dataset select").select_option(label="Digits")
-    open_tab(page, "Who holds what")
+    open_view_tab(page, "Who holds what")
     find_panel(page).locator(PICTURE).wait_for()
     error.wait_for(state="detached")
 
@@ -127,7 +127,7 @@ def test_a_cloned_notebook_shows_its_pictures_without_a_kernel(page, lab, course
 
 
 def assert_pictures(page):
-    """Its saved picture is seen, and neither a live panel nor an error of a widget."""
+    """Assert that the saved picture is seen, and neither a live panel nor an error of a widget."""
     assert page.locator(".fl-live").count() == 0
     image = page.locator(".jp-RenderedImage img").first
     image.scroll_into_view_if_needed()
@@ -148,7 +148,7 @@ def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, la
         "window.WebSocket = class extends Plain { constructor(...a) { super(...a); sockets.push(this); } };"
     )
     open_notebook(page, lab, write_notebook(course, "killed", code, "print('pid', os.getpid())"))
-    run_all(page)
+    run_all_cells(page)
     wait_for_status(page, "idle")
     # The picture that will be saved. Each run that a person starts renews it.
     still = page.locator(".jp-RenderedImage img")
@@ -158,7 +158,7 @@ def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, la
     find_panel(page).locator(".fl-run").click()
     wait_for_status(page, "done")
     expect(still).not_to_have_attribute("src", source)
-    open_tab(page, "Accuracy")
+    open_view_tab(page, "Accuracy")
     find_panel(page).locator(".fl-view-accuracy svg").first.wait_for()
     words = "css => getComputedStyle(document.querySelector(css), '::before').content"
     notice = page.locator(".jp-Dialog")  # JupyterLab's own message about it, which a person closes
@@ -183,8 +183,8 @@ def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, la
     assert "Run this cell again" in page.evaluate(words, ".fl-compare")
     assert find_panel(page).locator(".fl-view-accuracy svg").first.is_visible()
 
-    save(page)
-    for thread in end_kernels(page, lab):
+    save_notebook(page)
+    for thread in shut_down_all_kernels(page, lab):
         thread.join()
     outputs = nbformat.read(course / "killed.ipynb", 4).cells[0].outputs
     picture = next(output for output in outputs if "image/png" in output.data)
@@ -200,7 +200,7 @@ def test_stop_takes_less_than_a_second_keys_suffice_and_a_restarted_kernel_is_no
     """By keyboard: the α slider, tabs, Run and Stop. After a restart, running the cell again wakes the panel."""
     cells = (f"import fedlab_nb as fl\npanel = {LONG_COMPARISON}\npanel", "panel.run()", "6 * 7")
     open_notebook(page, lab, write_notebook(course, "keys", *cells))
-    run_all(page)
+    run_all_cells(page)
     wait_for_status(page, "running")
     # The run does not keep the last cell waiting.
     page.locator(".jp-OutputArea-output", has_text=re.compile(r"^\s*42\s*$")).wait_for()
@@ -208,10 +208,10 @@ def test_stop_takes_less_than_a_second_keys_suffice_and_a_restarted_kernel_is_no
     times = [measure_stop(page)]
     if times[0] >= 1000:  # the machine may have been busy just then: the median of three counts
         for _ in range(2):
-            start_run(page)
+            press_run(page)
             times.append(measure_stop(page))
     assert median(times) < 1000, times
-    open_tab(page, "Who holds what")
+    open_view_tab(page, "Who holds what")
     handle = find_panel(page).locator(".fl-alpha .noUi-handle")
     page.wait_for_function(
         "document.querySelector('.fl-alpha .noUi-handle')?.ariaLabel === 'α (skew)'"
@@ -229,17 +229,17 @@ def test_stop_takes_less_than_a_second_keys_suffice_and_a_restarted_kernel_is_no
     page.locator(".fl-view-accuracy:visible").wait_for()
     expect(tabs.first).to_have_text("Accuracy")
 
-    open_tab(page, "Who holds what")
+    open_view_tab(page, "Who holds what")
     find_panel(page).locator(PICTURE).wait_for()
     wait_for_filled_frames(page)
     find_panel(page).locator(".fl-dataset select").focus()
-    tab_to(page, ".fl-alpha .noUi-handle")
+    press_tab_until_focus_is_on(page, ".fl-alpha .noUi-handle")
     before = find_panel(page).locator(PICTURE).get_attribute("aria-label")
     page.keyboard.press("ArrowRight")
     page.wait_for_function(
         "([css, old]) => document.querySelector(css).ariaLabel != old", arg=[PICTURE, before]
     )
-    tab_to(page, ".fl-run", max_presses=8)
+    press_tab_until_focus_is_on(page, ".fl-run", max_presses=8)
     page.keyboard.press("Enter")
     find_panel(page).locator(
         ".fl-run", has_text="Run anyway"
@@ -251,7 +251,7 @@ def test_stop_takes_less_than_a_second_keys_suffice_and_a_restarted_kernel_is_no
     wait_for_status(page, "stopped")
     page.wait_for_function("document.activeElement.matches('.fl-run')")
 
-    start_run(page)
+    press_run(page)
     page.locator(".lm-MenuBar-itemLabel", has_text="Kernel").first.click()
     page.locator(".lm-Menu-itemLabel", has_text=re.compile("^Restart Kernel…$")).click()
     page.locator(".jp-Dialog button.jp-mod-accept").click()
@@ -260,7 +260,7 @@ def test_stop_takes_less_than_a_second_keys_suffice_and_a_restarted_kernel_is_no
     assert "Run this cell again" in page.evaluate(words, ".fl-compare")
     assert page.evaluate(words, ".fl-compare .fl-run") == "none"
     assert find_panel(page).locator(".fl-frame:visible").first.bounding_box()["height"] > 300
-    run_all(page)
+    run_all_cells(page)
     wait_for_status(page, "running")
     expect(page.locator(".jupyter-widgets-disconnected")).to_have_count(0)
 
@@ -282,9 +282,11 @@ def test_guess_exercise_hint_solution_and_build(page, lab, course):
         "lesson.q3.form()",
     )
     open_notebook(page, lab, write_notebook(course, "lesson", *code))
-    run_all(page)
+    run_all_cells(page)
     page.get_by_text("Guess first, then open this.").first.wait_for()
-    expect(find_prompt(page, len(code) - 1)).to_have_text(f"[{len(code)}]:")  # all cells have run
+    expect(find_prompt_of_cell(page, len(code) - 1)).to_have_text(
+        f"[{len(code)}]:"
+    )  # all cells have run
     answer_fold = page.locator("details:not([open])", has_text="The answer is 2.7 digits")
     expect(answer_fold).to_have_count(1)
     page.wait_for_function("document.querySelectorAll('details:not([open]) img').length == 2")
@@ -324,7 +326,7 @@ def test_guess_exercise_hint_solution_and_build(page, lab, course):
         page.keyboard.insert_text(f"def fedavg(networks, counts): return {function}")
         page.keyboard.press("Shift+Enter")
         # The new function is in place.
-        expect(find_prompt(page, len(code) - 2)).to_have_text(f"[{number}]:")
+        expect(find_prompt_of_cell(page, len(code) - 2)).to_have_text(f"[{number}]:")
         check.click()
         page.locator(f".fl-card-{card}", has_text=words).wait_for()
 
@@ -333,7 +335,7 @@ def test_the_capstone_from_a_first_try_to_the_saved_report(page, lab, course):
     """Real runs on a hidden federation: two tries, a refusal, the submission, its page, three files."""
     code = "from fedlab_nb.course import capstone as lesson\nlesson.case('OAK', name='Ada').form()"
     open_notebook(page, lab, write_notebook(course, "capstone", code))
-    run_all(page)
+    run_all_cells(page)
     page.get_by_label("Method").select_option(label="AFL")
     buttons = {}
     for words in ("Try", "Submit", "Open the test images"):

@@ -3,12 +3,19 @@
 import re
 
 import pytest
-from lab_steps import QUIET, find_panel, open_notebook, run_all, wait_for_status, write_notebook
+from lab_steps import (
+    QUIET,
+    find_panel,
+    open_notebook,
+    run_all_cells,
+    wait_for_status,
+    write_notebook,
+)
 from playwright.sync_api import expect
 
 from fedlab_nb.panels import theme
-from fedlab_nb.panels.record import Row
-from fedlab_nb.panels.runs_panel import HEAD, make_row_html
+from fedlab_nb.panels.record import MethodRun
+from fedlab_nb.panels.runs_panel import HEAD, make_run_table_row_html
 from fedlab_nb.panels.views import HERE as PANELS
 from fedlab_nb.panels.views import WORDS
 from fedlab_nb.plots.style import PAPER_BRIGHTNESS
@@ -24,7 +31,7 @@ BEYOND = """root => [...root.querySelectorAll(':scope *')]
 def test_a_projector_shows_the_result_once_it_is_guessed(page, lab, course):
     code = f"import fedlab_nb as fl\npanel = fl.comparison(methods=['local', 'fedavg'], {SHORT})\npanel"
     open_notebook(page, lab, write_notebook(course, "projector", code))
-    run_all(page)
+    run_all_cells(page)
     wait_for_status(page, "idle")
     root = find_panel(page)
     run = root.locator(".fl-run")
@@ -76,7 +83,7 @@ CUT_MENUS = """root => [...root.querySelectorAll('.fl-controls select')].filter(
 def test_menus_are_whole_on_a_phone(page, lab, course):
     code = f"import fedlab_nb as fl\npanel = fl.lab('fedlpa', methods=[], {SHORT})\npanel"
     open_notebook(page, lab, write_notebook(course, "menus", code))
-    run_all(page)
+    run_all_cells(page)
     root = page.locator(".fl-fedlpa.fl-status-idle")
     root.locator(".fl-controls select").first.wait_for()
     page.keyboard.press("Escape")
@@ -90,7 +97,7 @@ def test_menus_are_whole_on_a_phone(page, lab, course):
 def test_a_point_of_a_map_shows_its_image(page, lab, course):
     code = f"import fedlab_nb as fl\npanel = fl.comparison(methods=['fedavg'], {SHORT})\npanel"
     open_notebook(page, lab, write_notebook(course, "points", code))
-    run_all(page)
+    run_all_cells(page)
     wait_for_status(page, "idle")
     root = find_panel(page)
     root.locator(".fl-run").click()
@@ -111,7 +118,7 @@ def test_a_view_without_a_result_is_small_with_its_button_below_the_words(page, 
     settings = SHORT.replace("seeds=1", "seeds=10")
     code = f"import fedlab_nb as fl\npanel = fl.lab('fedet', methods=[], {settings})\npanel"
     open_notebook(page, lab, write_notebook(course, "empty", code))
-    run_all(page)
+    run_all_cells(page)
     root = page.locator(".fl-fedet.fl-status-idle")
     root.locator(".fl-tabs button", has_text="Public data").first.click()
     view = root.locator(".fl-view-public")
@@ -160,8 +167,8 @@ CUT_ROWS = """() => {
 def test_the_table_of_runs_is_whole_at_every_width(browser, width):
     settings = {"dataset": "digits", "alpha": 0.1, "clients": 5, "model": "mlp:16,mlp:32,mlp:64"}
     error = "FedAvg, one round needs the same architecture at every client; these have three."
-    failed = make_row_html(Row(1, "fedavg", settings, 2, error=error))
-    done = make_row_html(Row(1, "fedavg_multi", settings, 2)).replace(
+    failed = make_run_table_row_html(MethodRun(1, "fedavg", settings, 2, error=error))
+    done = make_run_table_row_html(MethodRun(1, "fedavg_multi", settings, 2)).replace(
         "<span>…</span><span></span><span></span>",
         '<span>38 %</span><span class="fl-right">188 kB</span><span class="fl-right">1.05 MB</span>',
     )
@@ -222,7 +229,7 @@ def test_on_a_phone_a_row_of_a_view_s_table_is_a_card_that_names_its_columns(bro
         "local work": "40 passes",
         "what leaks": "the model and its answers",
     }
-    table = WORDS.format(theme.make_table_html([row, row], names_columns=True))
+    table = WORDS.format(theme.make_table_html([row, row], has_column_names_in_cells=True))
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.set_content(f'<style>{theme.STYLE}</style><div class="fl-root">{table}</div>')
     box = page.locator(".fl-words")

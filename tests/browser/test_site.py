@@ -114,7 +114,7 @@ def test_no_page_is_wider_than_the_window(open_page, width):
 
 
 def read_folded_answers(path):
-    """The measured answers that are folded in the outputs of a lesson's notebook."""
+    """Read the measured answers that are folded in the outputs of a lesson's notebook."""
     answers = []
     for cell in nbformat.read(path, 4).cells:
         for output in cell.get("outputs", []):

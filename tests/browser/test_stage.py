@@ -62,7 +62,7 @@ def shards():
 
 
 def make_files(shards):
-    """The text of each file that the window loads, except the modules themselves."""
+    """Make the text of each file that the window loads, except the modules themselves."""
     content = static.collect_page_data()["digits"]
     live = content["live"]
     data = {
@@ -112,7 +112,7 @@ def window(browser, files, request):
     assert troubles == []
 
 
-def show_recorded(page):
+def show_recorded_results_and_answers(page):
     """Look at the recorded image, press Run, and answer with the recorded results and answers."""
     page.evaluate("(image) => stage.update({ image })", str(RECORDED["image"]))
     page.locator("button.run").click()
@@ -131,14 +131,14 @@ def show_recorded(page):
 
 
 def read_texts(page, css):
-    """The texts of all elements that match, with ordinary spaces."""
+    """Read the texts of all elements that match, with ordinary spaces."""
     return [text.replace("\xa0", " ") for text in page.locator(css).all_inner_texts()]
 
 
 def test_a_recorded_state_is_drawn(window, shards):
     assert read_texts(window, "h2.headline") == ["Two of 10 offices know only eights: E and F."]
     assert read_texts(window, ".bar b") == ["–"] * 7
-    _, image = show_recorded(window)
+    _, image = show_recorded_results_and_answers(window)
     assert image == str(RECORDED["image"])
     (headline,) = read_texts(window, "h2.headline")
     assert headline.startswith("Two offices know only eights, and shout. The mean of logits calls ")
@@ -180,7 +180,7 @@ def test_piles_have_as_much_ink_as_samples(window, shards):
 
 
 def test_results_of_an_older_setting_are_dimmed_at_once_and_late_ones_dropped(window):
-    revision, _ = show_recorded(window)
+    revision, _ = show_recorded_results_and_answers(window)
     assert window.locator(".stale").count() == 0
     window.locator("input.alpha").press("ArrowRight")
     assert window.locator(".bars.stale, .owners.stale, .one.stale").count() == 3
@@ -207,7 +207,7 @@ SCORE_BOXES = """() => [...document.querySelector("#stage").shadowRoot.querySele
 
 def test_no_box_stands_empty_under_a_pile(window):
     """A method without each client's own score, such as AFL's sums, leaves the names of the clients alone."""
-    revision, _ = show_recorded(window)
+    revision, _ = show_recorded_results_and_answers(window)
     window.mouse.move(0, 0)
     scored = window.evaluate(SCORE_BOXES)
     assert len(scored) == 10 and all(score.endswith("%") for _, score in scored)
@@ -221,7 +221,7 @@ def test_no_box_stands_empty_under_a_pile(window):
     assert window.evaluate(SCORE_BOXES) == [[False, ""]] * 10
 
 
-def throw(page, rng):
+def throw_random_pile(page, rng):
     """Throw a random pile, or one class of it, to a neighbour, by keyboard or by a button."""
     k = rng.randrange(10)
     button = page.locator(".owners button").nth(k)
@@ -235,8 +235,8 @@ def throw(page, rng):
         page.keyboard.press("Escape")
 
 
-def write_move(move):
-    """A move of the stage in the short text of `moves=`, such as "A3>B"."""
+def format_move(move):
+    """Format a move of the stage in the short text of `moves=`, such as "A3>B"."""
     names = "ABCDEFGHIJ"
     label = "" if move["label"] is None else move["label"]
     return f"{names[move['from']]}{label}>{names[move['to']]}"
@@ -247,11 +247,11 @@ def test_fifty_throws_keep_every_sample_once_and_undo_restores(window, shards):
     before = window.evaluate("window.shards")
     labels = [*map(int, static.collect_page_data()["digits"]["labels"])]
     while window.evaluate("stage.getState().moves.length") < 50:
-        throw(window, rng)
+        throw_random_pile(window, rng)
     moves = window.evaluate("stage.getState().moves")
     after = window.evaluate("window.shards")
     assert sorted(sum(after, [])) == [*range(len(labels))]
-    text = ", ".join(map(write_move, moves))
+    text = ", ".join(map(format_move, moves))
     expected = PartitionEdits.parse(text).apply(shards, np.array(labels))
     assert after == [shard.tolist() for shard in expected]
     assert after != before
@@ -374,7 +374,7 @@ def test_a_gesture_during_a_run_is_trained_after_it(window):
     assert read_texts(window, ".progress") == ["Seed 1 of 5"]
 
 
-def send_result(page, classes):
+def send_result_with_named_classes(page, classes):
     """Answer as an engine does: a result of the setting on the screen, with the classes that everybody names."""
     page.evaluate(
         """(classes) => {
@@ -389,7 +389,7 @@ def send_result(page, classes):
 
 
 def make_telling_classes(page, image):
-    """Classes that everybody names: on this image alone offices A and B and FENS are right, and no mean is."""
+    """Make the classes that all predict: on this image alone offices A and B and FENS are right, and no mean is."""
     truth = page.evaluate("data.test.labels")
     wrong = [(label + 1) % 10 for label in truth]
     right_once = [*wrong[:image], truth[image], *wrong[image + 1 :]]
@@ -402,21 +402,21 @@ ABOUT_IMAGE = ".votes > .about"
 
 def test_a_telling_image_is_chosen_once_and_then_stays(window):
     window.locator("button.run").click()
-    send_result(window, make_telling_classes(window, 7))
+    send_result_with_named_classes(window, make_telling_classes(window, 7))
     assert window.evaluate("stage.getState().image") == "7"
     reason = "Chosen for you: only offices A and B get it right, and no mean does."
     assert read_texts(window, ABOUT_IMAGE)[0].endswith(f"that nobody has trained on. {reason}")
     window.locator(".owners button").nth(4).press("Shift+ArrowLeft")
     # It held for the piles before the throw.
     assert reason not in read_texts(window, ABOUT_IMAGE)[0]
-    send_result(window, make_telling_classes(window, 20))
+    send_result_with_named_classes(window, make_telling_classes(window, 20))
     assert window.evaluate("stage.getState().image") == "7"
 
 
 def test_a_throw_does_not_change_the_image(window):
     before = read_texts(window, ABOUT_IMAGE)[0].split(".")[0]
     window.locator(".owners button").nth(4).press("Shift+ArrowLeft")
-    send_result(window, make_telling_classes(window, 7))
+    send_result_with_named_classes(window, make_telling_classes(window, 7))
     assert window.evaluate("stage.getState().image") == "1"
     assert read_texts(window, ABOUT_IMAGE) == [f"{before}."]
 

@@ -5,7 +5,13 @@ import sys
 
 import pytest
 from accessible import find_barriers
-from lab_steps import end_kernels, open_notebook, run_all, save, write_notebook
+from lab_steps import (
+    open_notebook,
+    run_all_cells,
+    save_notebook,
+    shut_down_all_kernels,
+    write_notebook,
+)
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -21,7 +27,7 @@ def stage(page, lab, course):
     """A fresh notebook on a small screen, with the list of files open, whose panel has drawn its piles."""
     page.set_viewport_size({"width": 1280, "height": 720})
     open_notebook(page, lab, write_notebook(course, "stage", PANEL))
-    run_all(page)
+    run_all_cells(page)
     stage = page.locator(".fl-stage")
     stage.locator("canvas.wall").wait_for()
     stage.locator("button.run", has_text="Run 2 seeds").wait_for()
@@ -67,7 +73,7 @@ def test_the_stage_opens_and_moves_while_the_kernel_is_busy(page, lab, course):
         "from pathlib import Path\nimport time\nwhile not Path('go').exists():\n    time.sleep(0.1)"
     )
     open_notebook(page, lab, write_notebook(course, "busy", PANEL, wait))
-    run_all(page)
+    run_all_cells(page)
     stage = page.locator(".fl-stage")
     read_labels = "all => all.map((one) => one.ariaLabel)"
     owners = stage.locator(".owners button")
@@ -137,10 +143,10 @@ def test_a_pile_is_thrown_by_keyboard_and_undone(page, stage):
 def test_a_saved_notebook_without_a_kernel_is_a_picture_without_samples(page, lab, course, stage):
     stage.locator("input.alpha").press("ArrowRight")
     expect(stage.locator(".bar b").first).not_to_have_text("–")
-    save(page)
+    save_notebook(page)
     text = (course / "stage.ipynb").read_text(encoding="utf-8")
     assert "image/png" in text and len(text) < 400_000
-    end_kernels(page, lab)
+    shut_down_all_kernels(page, lab)
     page.locator(".fl-playground.fl-asleep, .fl-playground.jupyter-widgets-disconnected").wait_for()
 
 
@@ -148,8 +154,8 @@ def test_a_notebook_s_html_shows_the_picture_without_a_network(page, lab, course
     """What `jupyter nbconvert --to html` makes of a saved notebook, opened where nothing can be loaded."""
     stage.locator("input.alpha").press("ArrowRight")
     expect(stage.locator(".bar b").first).not_to_have_text("–")
-    save(page)
-    end_kernels(page, lab)
+    save_notebook(page)
+    shut_down_all_kernels(page, lab)
     convert = [sys.executable, "-m", "nbconvert", "--to", "html", "stage.ipynb"]
     subprocess.run(convert, cwd=course, check=True, capture_output=True)
     context = browser.new_context(offline=True, viewport={"width": 1280, "height": 720})

@@ -2,7 +2,7 @@
 
 import pytest
 from accessible import find_barriers
-from lab_steps import open_notebook, run_all, save_screenshot, write_notebook
+from lab_steps import open_notebook, run_all_cells, save_screenshot, write_notebook
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
@@ -15,14 +15,14 @@ PANEL = (
 
 
 def read_plain_text(locator):
-    """Its text with ordinary spaces and minus signs."""
+    """Read an element's text with ordinary spaces and minus signs."""
     return locator.inner_text().replace("\xa0", " ").replace("−", "-")
 
 
 def test_a_card_unfolds_its_sum(page, lab, course):
     page.set_viewport_size({"width": 1280, "height": 720})
     open_notebook(page, lab, write_notebook(course, "sum", PANEL))
-    run_all(page)
+    run_all_cells(page)
     stage = page.locator(".fl-stage")
     stage.locator("canvas.wall").wait_for()
     assert stage.locator(".unfold").count() == 0  # no method has answered yet

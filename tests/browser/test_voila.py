@@ -10,7 +10,7 @@ from lab_steps import (
     PATIENCE,
     find_panel,
     make_scratch_environment,
-    open_tab,
+    open_view_tab,
     run_server,
     wait_for_status,
 )
@@ -78,7 +78,7 @@ def test_the_page_opens_answers_and_runs(page, address):
     stage.locator("button.run").click()
     wait_for_status(page, "done")
     expect(stage.locator(".bar b").first).to_contain_text("%")
-    open_tab(page, "Accuracy")
+    open_view_tab(page, "Accuracy")
     # Its last drawing comes after the status.
     accuracy = find_panel(page).locator(".fl-view-accuracy .fl-picture")
     for words in ("FENS", "digits, α = "):

@@ -16,7 +16,7 @@ from fedlab_nb.declared import read_toml
 from fedlab_nb.panels import playground
 from fedlab_nb.plots import Picture
 from fedlab_nb.plots.kit import BARS, AccuracyBars
-from fedlab_nb.plots.series import Series
+from fedlab_nb.plots.series import MethodResults
 from fedlab_nb.plots.style import drawing
 
 PANELS = ("playground", "lab", "comparison", "race")
@@ -30,7 +30,7 @@ def guess():
 
 @pytest.fixture
 def bars():
-    rows = [Series("FENS", accuracies={0: 0.8, 1: 0.9, 2: 0.85, 3: 0.8, 4: 0.9})]
+    rows = [MethodResults("FENS", accuracies={0: 0.8, 1: 0.9, 2: 0.85, 3: 0.8, 4: 0.9})]
     with drawing() as (figure, ax):
         AccuracyBars(ax, rows).update(rows)
     return Picture(figure, alt='Bars: "FENS" 85 %', sentence="FENS is best with 85 %.")

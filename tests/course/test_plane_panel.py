@@ -7,7 +7,7 @@ from fedlab_nb.course import plane
 from fedlab_nb.errors import UsageError
 from fedlab_nb.panels.plane import make_toy_federation
 from fedlab_nb.panels.plane.toy import CLASSES
-from fedlab_nb.panels.plane.view import EDGE, GRID, make_plane_grid
+from fedlab_nb.panels.plane.view import EDGE, GRID, make_grid_points_of_plane
 from fedlab_nb.plots import plane as picture
 
 
@@ -68,7 +68,7 @@ def test_the_picture_fills_its_frame(panel):
 def test_painted_regions_are_the_largest_scores():
     """Judged at points inside the picture where one class is clearly ahead of the second."""
     toy = make_toy_federation(0.3, 1)
-    grid = make_plane_grid()
+    grid = make_grid_points_of_plane()
     points = grid.numpy()
     scores = toy.predict_with_mean_logits(grid).numpy()
     painted = np.zeros(len(scores), int)

@@ -136,7 +136,7 @@ def test_every_method_but_fadi_runs_on_recordings():
 
 
 def test_a_recording_is_drawn_as_one_line_for_each_channel():
-    dots = render_recording_pixels(np.array([[0.0, 1.0, 1.0], [0.5, 0.5, 0.5]]), height=5)
+    dots = render_recording_pixels(np.array([[0.0, 1.0, 1.0], [0.5, 0.5, 0.5]]), height_pixels=5)
     lines = (dots != 1).any(2)
     # 0.5 in the middle, 0 at the bottom
     assert lines[:, 0].tolist() == [False, False, True, False, True]

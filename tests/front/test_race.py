@@ -13,7 +13,7 @@ from fedlab_nb.comm import Ledger
 from fedlab_nb.front.flight import describe_flight
 from fedlab_nb.front.vocabulary import CLIENTS
 from fedlab_nb.methods import METHODS
-from fedlab_nb.plots import Series
+from fedlab_nb.plots import MethodResults
 from fedlab_nb.plots.race import count_points_within_budget, describe_leader, find_byte_range
 from fedlab_nb.plots.style import READABLE, compute_contrast_with_white, get_method_look
 
@@ -26,7 +26,7 @@ def make_series(name, points):
     curve = []
     for sent, accuracy in points:
         curve.append({"phase": "rounds", "progress": 1.0, "accuracy": accuracy, "bytes": sent})
-    return Series(name, setting="toy", accuracies={0: points[-1][1]}, curves=[curve])
+    return MethodResults(name, setting="toy", accuracies={0: points[-1][1]}, curves=[curve])
 
 
 def make_scene(series):

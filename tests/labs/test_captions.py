@@ -11,7 +11,7 @@ from fedlab_nb.labs import find_lab_spec
 from fedlab_nb.labs.afl.skew import ALPHAS, SkewResults, SkewView, make_caption_with_all_alphas
 from fedlab_nb.labs.button_view import ButtonView
 from fedlab_nb.panels.lab_view import PanelState, ViewState, derive_next_state
-from fedlab_nb.panels.record import Row, Runs
+from fedlab_nb.panels.record import MethodRun, RunRecord
 
 SYSTEMS = [module.name for module in pkgutil.iter_modules(labs.__path__) if module.ispkg]
 SETTINGS = {"dataset": "digits", "alpha": 0.1, "clients": 3, "seed": 0, "seeds": 1}
@@ -23,11 +23,11 @@ VIEWS_WITHOUT_BUTTON = [
 
 def make_state(system, **changes):
     """The state after a run with SETTINGS, whose controls have been changed since."""
-    row = Row(1, system, SETTINGS, 1, outcomes={0: make_outcome(system, 0, SETTINGS)})
+    row = MethodRun(1, system, SETTINGS, 1, outcomes={0: make_outcome(system, 0, SETTINGS)})
     settings = {**SETTINGS, **changes}
     federation = federate("digits", alpha=settings["alpha"], clients=settings["clients"])
     state = PanelState(method=system, settings=settings, federation=federation)
-    return derive_next_state(state, runs=Runs((row,), 1))
+    return derive_next_state(state, runs=RunRecord((row,), 1))
 
 
 def name_view(value):

@@ -68,7 +68,10 @@ def test_drawing_all_clients_equals_no_sampling_and_bytes_count_participants_alo
 def test_with_one_participant_the_server_takes_over_that_clients_model():
     """Participants' weights sum to 1, so with one participant FedAvg and FedNova continue from its model."""
     ctx = make_context(PLAIN, **TWO_CLIENTS)
-    state, participants = copy_model_state(ctx.initial_model()), draw_participants_of_rounds(ctx, 1, 4)
+    state, participants = (
+        copy_model_state(ctx.initial_model()),
+        draw_participants_of_rounds(ctx, 1, 4),
+    )
     assert {k for (k,) in participants} == {0, 1}
     for t, (k,) in enumerate(participants):
         state = train_client_by_torch_sgd(ctx, k, t, state, cross_entropy)

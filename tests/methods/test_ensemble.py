@@ -19,7 +19,7 @@ from fedlab_nb.methods.ensemble import (
     blend_mean_and_product_of_probabilities,
     choose_best_of_clusters_then_next_best,
 )
-from fedlab_nb.panels.record import Row, Runs
+from fedlab_nb.panels.record import MethodRun, RunRecord
 from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.studies import compare, run
 from fedlab_nb.studies.engine import study
@@ -76,7 +76,7 @@ def test_comparisons_show_the_other_mean_as_well():
     ]
     assert f"mean of probabilities {accuracy_of_other_mean:.1%}" in format_outcome_as_line(outcome)
     assert "mean of" not in format_outcome_as_line(outcomes[1])
-    row = Row(
+    row = MethodRun(
         1,
         "ensemble",
         setting,
@@ -85,7 +85,9 @@ def test_comparisons_show_the_other_mean_as_well():
             result.settings.seed: result for result in outcomes if result.method == "ensemble"
         },
     )
-    chosen_mean, other_mean = Runs((row,), 1).list_series(includes_other_rules=True)
+    chosen_mean, other_mean = RunRecord((row,), 1).list_results_of_shown_rows(
+        adds_other_rules_of_methods=True
+    )
     assert (
         other_mean.name == "mean of probabilities"
         and other_mean.accuracies[0] == accuracy_of_other_mean
@@ -94,7 +96,7 @@ def test_comparisons_show_the_other_mean_as_well():
         chosen_mean.name == "FedENS: mean of logits"
         and chosen_mean.accuracies[0] == outcome.accuracy
     )
-    assert len(Runs((row,), 1).list_series()) == 1
+    assert len(RunRecord((row,), 1).list_results_of_shown_rows()) == 1
     table = study(["ensemble", "fedavg"], **setting).table("markdown")
     assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == [
         "| FedENS: mean of logits", "| fedavg", "| mean of probabilities",

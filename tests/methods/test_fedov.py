@@ -85,7 +85,11 @@ def test_every_corruption_keeps_shape_and_range_and_changes_the_image(corrupt, s
 def test_quarters_by_hand():
     x = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     arrangements = {
-        tuple(outliers.copy_image_with_quarters_rotated(x, 0, make_torch_generator(s)).flatten().tolist())
+        tuple(
+            outliers.copy_image_with_quarters_rotated(x, 0, make_torch_generator(s))
+            .flatten()
+            .tolist()
+        )
         for s in range(20)
     }
     assert arrangements == {(2, 3, 4, 1), (3, 4, 1, 2), (4, 1, 2, 3)}
@@ -95,7 +99,11 @@ def test_halves_by_hand():
     # A single image is joined with itself upside down, [[4, 3], [2, 1]].
     x = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     arrangements = {
-        tuple(outliers.copy_image_with_half_of_another(x, 0, make_torch_generator(s)).flatten().tolist())
+        tuple(
+            outliers.copy_image_with_half_of_another(x, 0, make_torch_generator(s))
+            .flatten()
+            .tolist()
+        )
         for s in range(20)
     }
     assert arrangements == {(1, 2, 2, 1), (1, 3, 3, 1)}

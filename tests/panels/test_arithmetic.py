@@ -7,7 +7,7 @@ import torch
 import fedlab_nb as fl
 from fedlab_nb.methods.fedet.consensus import compute_client_weights_from_output_variance
 from fedlab_nb.panels.arithmetic import (
-    explain_answer_as_sum,
+    explain_answer_as_client_sum,
     explain_mean_of_client_logits,
     has_sum_explanation,
 )
@@ -40,7 +40,7 @@ RUNS = {
 
 
 def assert_terms_add_up(explanation):
-    """The terms add up to the total, to 1e-6 of the largest sum."""
+    """Assert that the terms add up to the total, to 1e-6 of the largest sum."""
     terms = explanation.weights * explanation.values
     size = np.abs(terms).sum(0).max()
     np.testing.assert_allclose(terms.sum(0), explanation.total, rtol=0, atol=1e-6 * max(1.0, size))
@@ -55,7 +55,7 @@ def test_the_unfolded_sum_is_the_methods_own_answer(name):
     assert has_sum_explanation(model)
     for i in range(3):
         x = x_test[i : i + 1]
-        explanation = explain_answer_as_sum(model, x)
+        explanation = explain_answer_as_client_sum(model, x)
         assert_terms_add_up(explanation)
         scores = model.logits(x)[0].double().numpy()
         if explanation.own is not None:  # a network that has learnt from such sums
@@ -94,6 +94,9 @@ def test_the_mean_of_logits_is_a_sum_and_a_merged_network_is_none():
     np.testing.assert_allclose(explanation.total, expected, rtol=1e-5, atol=1e-5)
     assert (explanation.weights == 0.25).all()
     merged = fl.run("fedavg", **QUICK)
-    assert not has_sum_explanation(merged.model) and explain_answer_as_sum(merged.model, x) is None
+    assert (
+        not has_sum_explanation(merged.model)
+        and explain_answer_as_client_sum(merged.model, x) is None
+    )
     network = fl.run("fens", **QUICK, **{"fens.aggregator": "nn", "fens.rounds": 2})
-    assert explain_answer_as_sum(network.model, x) is None
+    assert explain_answer_as_client_sum(network.model, x) is None

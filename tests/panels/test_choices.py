@@ -12,7 +12,7 @@ from fedlab_nb.panels.choices import MethodChooser
 
 
 def list_shown_methods(box):
-    """The methods that the filter leaves."""
+    """List the methods that the filter leaves."""
     return [name for name, checkbox in box.boxes.items() if checkbox.layout.display != "none"]
 
 
@@ -84,7 +84,11 @@ def test_a_chip_for_each_chosen_method_takes_it_out(make_panel):
 @pytest.mark.slow
 def test_rare_settings_are_folded_and_the_slider_shows_five_partitions(make_panel):
     panel = make_panel(clients=3)
-    folded = next(w for w in panel.controls.make_layout().children if "fl-folded" in w._dom_classes)
+    folded = next(
+        w
+        for w in panel.controls.make_column_of_controls().children
+        if "fl-folded" in w._dom_classes
+    )
     assert folded.layout.display == "none"
     thumbs = re.findall(r"<svg.*?</svg>", panel.controls.ends.value)
     # A piece for each class of each client.

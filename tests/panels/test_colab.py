@@ -13,8 +13,8 @@ from fedlab_nb.panels import views, worker
 def colab(monkeypatch):
     """As in Colab; a panel that starts a thread fails."""
     monkeypatch.setitem(sys.modules, "google.colab", types.ModuleType("google.colab"))
-    monkeypatch.setattr(worker, "run_on_worker_thread", None)
-    monkeypatch.setattr(views, "run_on_worker_thread", None)
+    monkeypatch.setattr(worker, "run_on_idle_or_new_thread", None)
+    monkeypatch.setattr(views, "run_on_idle_or_new_thread", None)
 
 
 @pytest.mark.slow

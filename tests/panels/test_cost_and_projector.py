@@ -37,7 +37,7 @@ def test_the_cost_is_under_run_and_follows_the_controls(make_panel):
     assert "210 kB both ways per seed" in panel.controls.cost.value
     panel.controls.clients.value = 8
     assert "420 kB both ways per seed" in panel.controls.cost.value
-    panel.controls.methods.value = []
+    panel.controls.methods.chosen_method_names = []
     assert panel.controls.cost.value == ""
 
 
@@ -117,14 +117,14 @@ def test_a_debouncer_shows_only_the_last_update_of_a_kind_under_the_guard_and_re
         assert results == errors == []
     time.sleep(0.1)
     assert results == ["new"] and isinstance(errors[0], ZeroDivisionError)
-    debouncer.schedule_update("cost", lambda: "now", results.append, is_urgent=True)
+    debouncer.schedule_update("cost", lambda: "now", results.append, runs_at_once_in_caller=True)
     time.sleep(0.1)
     threads = threading.active_count()
     for kind in ("cost", "words") * 5:
         debouncer.schedule_update(kind, lambda: "never", results.append)
     # One thread serves all updates, so that a slider does not wait for threads to start.
     assert threading.active_count() == threads + 1
-    debouncer.cancel()
+    debouncer.cancel_all_updates()
     time.sleep(0.1)
     assert results == ["new", "now"]
 

@@ -22,8 +22,8 @@ class Spies:
 
     def __init__(self, monkeypatch):
         self.monkeypatch = monkeypatch
-        self.settings = self._spy(Controls, "read_settings")
-        self.federate = self._spy(controls, "make_federation_from_options")
+        self.settings = self._spy(Controls, "read_settings_for_study_job")
+        self.federate = self._spy(controls, "load_dataset_and_deal_federation")
         self.views = {kind.name: self._spy(kind, "draw") for kind in COMMON}
 
     def _spy(self, owner, name):

@@ -6,7 +6,7 @@ from fedlab_nb import load
 from fedlab_nb.data.card import list_rows_of_column_table
 from fedlab_nb.data.files import split_path_and_options
 from fedlab_nb.errors import UsageError
-from fedlab_nb.panels.controls import OWN_FILE, list_data_file_names
+from fedlab_nb.panels.controls import OWN_FILE, list_data_file_names_in_current_folder
 from fedlab_nb.panels.file_card import CHOICES, make_path_with_column_choice
 
 HEAD = "patient_id,age,blood,sex,ward,outcome"
@@ -37,11 +37,11 @@ def panel(make_panel, job, folder):
 
 
 def read_roles(panel):
-    """{column: its role} as the card's menus show it."""
+    """Read {column: its role} as the card's menus show it."""
     return {name: menu.value for name, menu in panel.controls.card.menus.items()}
 
 
-def choose(panel, column, choice):
+def choose_for_column(panel, column, choice):
     panel.controls.card.menus[column].value = choice
     assert panel.wait(60)
 
@@ -64,36 +64,36 @@ def test_the_card_is_there_before_anything_runs(panel, job):
 
 @pytest.mark.slow
 def test_a_choice_is_in_the_code_and_changes_the_data(panel):
-    choose(panel, "ward", "client")
+    choose_for_column(panel, "ward", "client")
     assert "dataset='patients.csv?client=ward'" in panel.code()
     assert read_roles(panel)["ward"] == "client"
     assert "Clients (2)" in panel.controls.card.summary.value
-    choose(panel, "age", "left out")
-    choose(panel, "patient_id", "category")
+    choose_for_column(panel, "age", "left out")
+    choose_for_column(panel, "patient_id", "category")
     assert panel.controls.error.value == "" or "patient_id" in panel.controls.error.value
-    choose(panel, "patient_id", "left out")
+    choose_for_column(panel, "patient_id", "left out")
     assert "leave_out=age,patient_id" in panel.code()
-    choose(panel, "ward", "category")
+    choose_for_column(panel, "ward", "category")
     assert "client=&" in panel.code() and read_roles(panel)["ward"] == "category"
 
 
 @pytest.mark.slow
 def test_the_label_needs_another_one_first(panel):
     before = panel.code()
-    choose(panel, "outcome", "category")
+    choose_for_column(panel, "outcome", "category")
     assert "choose another column as the label first" in panel.controls.error.value
     assert read_roles(panel)["outcome"] == "label" and panel.code() == before
-    choose(panel, "sex", "label")
+    choose_for_column(panel, "sex", "label")
     assert not panel.controls.error.value
     assert read_roles(panel)["sex"] == "label" and read_roles(panel)["outcome"] == "category"
 
 
 @pytest.mark.slow
 def test_a_choice_that_is_not_possible_is_one_sentence_and_can_be_undone(panel):
-    choose(panel, "age", "client")
-    choose(panel, "blood", "client")
+    choose_for_column(panel, "age", "client")
+    choose_for_column(panel, "blood", "client")
     assert panel.controls.error.value.count("<p") == 1
-    choose(panel, "blood", "number")
+    choose_for_column(panel, "blood", "number")
     assert not panel.controls.error.value and read_roles(panel)["blood"] == "number"
 
 
@@ -106,7 +106,11 @@ def test_another_data_set_puts_the_card_away(panel):
 
 @pytest.mark.slow
 def test_the_files_of_the_folder_are_suggested(panel, folder):
-    assert list_data_file_names() == ["patients.csv"] == list(panel.controls.path.options)
+    assert (
+        list_data_file_names_in_current_folder()
+        == ["patients.csv"]
+        == list(panel.controls.path.options)
+    )
 
 
 @pytest.mark.parametrize("choice", CHOICES)

@@ -103,7 +103,7 @@ def test_every_field_of_every_method_has_its_control():
     for name, cls in METHODS.items():
         box = KnobControls(name)
         assert list(box.controls) == [knob.name for knob in cls.fields()]
-        assert box.changed_settings == {}, name
+        assert box.non_default_settings == {}, name
         assert all(control.description and control.tooltip for control in box.controls.values())
         for knob, control in box.controls.items():
             if isinstance(control, widgets.FloatSlider):

@@ -23,7 +23,7 @@ def test_a_panel_begins_where_a_link_says_and_makes_the_same_link(make_panel):
         "https://x.example/playground.html#alpha=0.3&m=4&seed=7&methods=afl,fens&image=t5&client=2"
     )
     panel = make_panel(kind=playground, methods=None, link=link)
-    settings = panel.controls.read_settings()
+    settings = panel.controls.read_settings_for_study_job()
     assert (settings["alpha"], settings["clients"], settings["seed"]) == (0.3, 4, 7)
     assert sorted(panel.methods) == ["afl", "fens"]
     assert panel.link("p.html") == f"p.html#alpha=0.3&m=4&seed=7&methods={','.join(panel.methods)}"

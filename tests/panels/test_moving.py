@@ -45,9 +45,9 @@ def test_a_picture_is_dim_from_the_change_until_the_new_one_is_drawn(shown_panel
 
     def draw(figure):
         dim_while_drawing.append(is_dim(view))
-        return vector.draw_svg(figure)
+        return vector.draw_light_dark_svg_element(figure)
 
-    monkeypatch.setattr(views, "draw_svg", draw)
+    monkeypatch.setattr(views, "draw_light_dark_svg_element", draw)
     shown_panel.controls.alpha.value = 0.5
     assert dim_while_drawing == [True] and not is_dim(view)
 
@@ -91,7 +91,7 @@ def test_stop_does_not_wait_for_a_drawing_that_is_in_progress(make_panel, job, m
         return exclude_data(figure)
 
     monkeypatch.setattr(style, "exclude_data_from_layout", layout)
-    monkeypatch.setattr(views.Views, "_pause_drawing_in_proportion_to_last_one", lambda *_: None)
+    monkeypatch.setattr(views.TabbedViews, "_delay_next_drawing_during_run", lambda *_: None)
     panel.views._resting_until = 0.0
     panel.run()
     assert started.wait(20) and panel.status == "running"

@@ -41,7 +41,7 @@ def test_own_clients_are_used_until_another_way_is_chosen(make_panel, job):
     assert job.calls[-1][2].items() >= {"partition": "client_dirichlet", "clients": 5}.items()
     c.dataset.value = "digits"
     panel._worker.wait_until_all_jobs_end(60)
-    assert c.dealing.layout.display == "none" and "partition" not in c.read_settings()
+    assert c.dealing.layout.display == "none" and "partition" not in c.read_settings_for_study_job()
 
 
 @pytest.mark.slow
@@ -72,7 +72,7 @@ def test_letters_can_be_dealt_out_by_their_fonts(make_panel, job):
     c = panel.controls
     assert c.dealing.value == "dirichlet"
     assert c.dealing.layout.display is None
-    assert "partition" not in c.read_settings()
+    assert "partition" not in c.read_settings_for_study_job()
     c.dealing.value = "fonts"
     assert c.alpha.disabled and not c.clients.disabled and "its own fonts" in read_facts(panel)
     panel.run(wait=True)

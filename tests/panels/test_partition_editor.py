@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedlab_nb.data import federate, load
-from fedlab_nb.panels.figures import describe_client_bytes
+from fedlab_nb.panels.figures import describe_bytes_of_client_or_empty
 from fedlab_nb.panels.partition_editor import MAX_SAMPLES, make_samples_html
 from fedlab_nb.studies.settings import Settings
 
@@ -21,13 +21,13 @@ def read_shards(panel):
     return panel.state("partition").federation.shards
 
 
-def are_equal(one, other):
+def hold_equal_samples(one, other):
     return len(one) == len(other) and all(map(torch.equal, one, other))
 
 
 @pytest.mark.slow
 def test_fifty_random_moves_keep_every_sample_and_undo_restores_each_state(panel, job, monkeypatch):
-    monkeypatch.setattr(panel.views, "draw_visible_view", lambda: None)
+    monkeypatch.setattr(panel.views, "draw_visible_view_if_out_of_date", lambda: None)
     rng = random.Random(0)
     states = [read_shards(panel)]
     while len(panel.editor.edits.changes) < 50:
@@ -41,11 +41,13 @@ def test_fifty_random_moves_keep_every_sample_and_undo_restores_each_state(panel
     settings = job.calls[-1][2]
     assert f"moves={settings['moves']!r}" in panel.code()
     settings_of_run = {name: value for name, value in settings.items() if name != "seeds"}
-    assert are_equal(Settings.make(**settings_of_run).make_federation().shards, states[-1])
+    assert hold_equal_samples(Settings.make(**settings_of_run).make_federation().shards, states[-1])
     for state in reversed(states[:-1]):
         panel.editor.undo.click()
-        assert are_equal(read_shards(panel), state)
-    assert "moves" not in panel.code() and are_equal(read_shards(panel), federate("digits").shards)
+        assert hold_equal_samples(read_shards(panel), state)
+    assert "moves" not in panel.code() and hold_equal_samples(
+        read_shards(panel), federate("digits").shards
+    )
 
 
 @pytest.mark.slow
@@ -65,7 +67,7 @@ def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
     assert editor.edits.doubled_clients == [1] and "B (north x)" in str(panel.views.client.options)
     assert panel.views.client.options[-1] == ("K (double of B)", 10)
     assert len(read_shards(panel)) == 11
-    assert are_equal(read_shards(panel)[1:2], read_shards(panel)[10:])
+    assert hold_equal_samples(read_shards(panel)[1:2], read_shards(panel)[10:])
     editor.empty.click()
     assert len(read_shards(panel)[1]) == 1
     assert editor.empty.disabled
@@ -74,7 +76,9 @@ def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
     panel.editor.move_samples(1, None, 0)  # the last one stays
     assert len(read_shards(panel)[1]) == 1 and "keeps its last sample" in panel.controls.error.value
     editor.reset.click()
-    assert "moves" not in panel.code() and are_equal(read_shards(panel), federate("digits").shards)
+    assert "moves" not in panel.code() and hold_equal_samples(
+        read_shards(panel), federate("digits").shards
+    )
     panel.views.client.value = -1
     assert editor.row.layout.display == "none"
 
@@ -87,10 +91,14 @@ def test_moves_stay_while_alpha_changes_and_go_with_their_clients(panel):
     assert "alpha=0.5" in panel.code()
     assert "seed=4" in panel.code()
     assert "moves='0: D6>A'" in panel.code()
-    assert are_equal(read_shards(panel), federate("digits", alpha=0.5, moves="0: D6>A").shards)
+    assert hold_equal_samples(
+        read_shards(panel), federate("digits", alpha=0.5, moves="0: D6>A").shards
+    )
     panel.controls.clients.value = 5
     assert "moves" not in panel.code()
-    assert are_equal(read_shards(panel), federate("digits", alpha=0.5, clients=5, seed=4).shards)
+    assert hold_equal_samples(
+        read_shards(panel), federate("digits", alpha=0.5, clients=5, seed=4).shards
+    )
 
 
 def test_a_panel_begins_with_moves_and_columns_count_present_clients_alone(make_panel):
@@ -112,20 +120,22 @@ def test_a_client_keeps_its_letter_in_all_texts_while_another_is_absent(make_pan
     panel.run(wait=True)
     runs = panel.state("communication").runs
     panel.views.class_index.value = -1
-    assert describe_client_bytes(runs, 1).startswith("Client C,")
+    assert describe_bytes_of_client_or_empty(runs, 1).startswith("Client C,")
     assert "client C holds" in panel.show("features").alt
 
 
 def test_images_of_samples_are_drawn_once_alpha_rests(panel, monkeypatch):
     requests = []
 
-    def request(kind, *_, is_urgent=False):
-        requests.append((kind, is_urgent))
+    def request(kind, *_, runs_at_once_in_caller=False):
+        requests.append((kind, runs_at_once_in_caller))
 
     monkeypatch.setattr(panel.controls.debouncer, "schedule_update", request)
     panel.views.client.value, panel.views.class_index.value = 3, 6
     panel.controls.alpha.value = 0.2
-    assert [is_urgent for kind, is_urgent in requests if kind == "samples"] == [True, False]
+    assert [
+        runs_at_once_in_caller for kind, runs_at_once_in_caller in requests if kind == "samples"
+    ] == [True, False]
 
 
 # Takes its time: the letters are drawn when their data are first loaded.

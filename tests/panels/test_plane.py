@@ -8,7 +8,11 @@ from fedlab_nb.course import plane
 from fedlab_nb.errors import UsageError
 from fedlab_nb.panels import playground
 from fedlab_nb.panels.plane.toy import CLASSES, CLIENTS, ToyFederation, make_toy_federation
-from fedlab_nb.panels.plane.view import draw_toy_federation, make_plane_grid, make_plane_square
+from fedlab_nb.panels.plane.view import (
+    draw_toy_federation,
+    make_grid_points_of_plane,
+    make_square_of_predictor,
+)
 from fedlab_nb.studies.statistics import difference
 
 
@@ -18,7 +22,7 @@ def toy():
 
 
 def compute_logits_by_hand(state, x):
-    """The network's logits `[N, C]` in numpy, with double precision."""
+    """Compute the network's logits `[N, C]` in numpy, with double precision."""
     weights = [tensor.double().numpy() for tensor in state.values()]
     hidden = np.maximum(x.double().numpy() @ weights[0].T + weights[1], 0)
     return hidden @ weights[2].T + weights[3]
@@ -27,7 +31,7 @@ def compute_logits_by_hand(state, x):
 # ------------------------------------------------------------------------------------------------------ predictors
 def test_averaged_weights_are_the_mean_by_sizes(toy):
     states = toy.clients.states()
-    shares = np.array(toy.points_per_client) / sum(toy.points_per_client)
+    shares = np.array(toy.training_points_per_client) / sum(toy.training_points_per_client)
     for name, tensor in toy.averaged_network.state_dict().items():
         mean = sum(
             share * state[name].double() for share, state in zip(shares, states, strict=True)
@@ -37,12 +41,16 @@ def test_averaged_weights_are_the_mean_by_sizes(toy):
 
 def test_regions_of_the_average_of_predictions_are_the_argmax_of_the_means(toy):
     mean = np.mean(
-        [compute_logits_by_hand(state, make_plane_grid()) for state in toy.clients.states()], axis=0
+        [
+            compute_logits_by_hand(state, make_grid_points_of_plane())
+            for state in toy.clients.states()
+        ],
+        axis=0,
     )
     two = np.sort(mean, 1)[:, -2:]
     clear = two[:, 1] - two[:, 0] > 1e-3  # not on a border
     shown_classes = (
-        make_plane_square(toy, "", toy.predict_with_mean_logits)
+        make_square_of_predictor(toy, "", toy.predict_with_mean_logits)
         .scores.reshape(-1, len(CLASSES))
         .argmax(1)
     )
@@ -74,7 +82,7 @@ def test_sentence_and_table_agree_with_the_toy(toy):
     assert titles[:3] == ["Client A", "Client B", "Client C"]
     for k, row in enumerate(picture.table[:3]):
         # Held-out points are not counted.
-        assert sum(row[f"points {name}"] for name in CLASSES) == toy.points_per_client[k]
+        assert sum(row[f"points {name}"] for name in CLASSES) == toy.training_points_per_client[k]
 
 
 # --------------------------------------------------------------------------------------- in the playground and lesson 2

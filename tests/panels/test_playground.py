@@ -22,7 +22,7 @@ VIEWS = ("partition", "accuracy", "communication", "features", "classes")
 
 
 def read_view(panel, view):
-    """(SVG, alternative text, sentence) of a view as the page shows them."""
+    """Read (SVG, alternative text, sentence) of a view as the page shows them."""
     frame = panel.views[view].frame
     return frame.value, frame.alt, panel.views[view].sentence.value
 
@@ -203,7 +203,7 @@ def test_maps_of_more_methods_than_one_picture_holds_are_chosen(make_panel):
     assert "FENS" not in second
     assert "Centralized" in second
     assert "Centralized" not in first
-    panel.controls.methods.value = ["fedavg", "fens"]
+    panel.controls.methods.chosen_method_names = ["fedavg", "fens"]
     panel.run(wait=True)
     assert "FENS" in list_titles(panel.show("features"))
     assert menu.value == 0

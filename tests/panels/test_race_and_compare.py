@@ -8,9 +8,9 @@ import pytest
 import fedlab_nb as fl
 from fedlab_nb import plots
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels.figures import plan_runs_by_method
+from fedlab_nb.panels.figures import plan_runs_by_method_or_empty
 from fedlab_nb.panels.lab_view import PanelState
-from fedlab_nb.panels.race import compute_seconds_of_curve_points
+from fedlab_nb.panels.race import compute_seconds_until_each_curve_point
 
 
 # Slow because the picture of what travels is drawn several times, once for a method of each group.
@@ -31,11 +31,11 @@ def test_compare_shows_needs_at_once_and_time_after_a_run(make_panel):
     # One method of each group: to draw all of them takes ten seconds.
     methods_by_group = {method.info.group: name for name, method in METHODS.items()}
     one_of_each_group = list(methods_by_group.values())
-    panel.controls.methods.value = one_of_each_group
+    panel.controls.methods.chosen_method_names = one_of_each_group
     assert len(panel.views["needs"].picture.table) == len(one_of_each_group) and not panel.error
     shown = panel.views["needs"].frame.value
     assert 0 < shown.index("<svg") < shown.index("<table>") and 0 < shown.index("What travels")
-    panel.controls.methods.value = ["fedavg", "fens"]
+    panel.controls.methods.chosen_method_names = ["fedavg", "fens"]
     panel.run(wait=True)
     assert "takes longest" in panel.show("times").sentence and not panel.error
 
@@ -46,7 +46,7 @@ def test_bars_of_time_stand_in_their_order_and_end_at_the_sum():
         plots.MethodTime("B", 0.2, 1.5),
         plots.MethodTime("C", 0.0, 0.7),
     ]
-    picture = plots.draw_times(times, setting="here")
+    picture = plots.draw_wall_times(times, setting="here")
     (ax,) = picture.figure.axes
     ends = {bar.get_y(): bar.get_x() + bar.get_width() for bar in ax.patches}
     assert [row["method"] for row in picture.table] == ["B", "C", "A"]
@@ -59,7 +59,7 @@ def test_bars_of_time_stand_in_their_order_and_end_at_the_sum():
 def test_the_leaks_that_are_shown_follow_the_settings(more_settings):
     methods = ["fens", "coboosting"]
     settings = {"dataset": "digits", "seeds": 1, "preset": "classroom", **more_settings}
-    plans = plan_runs_by_method(PanelState(methods=methods, settings=settings))
+    plans = plan_runs_by_method_or_empty(PanelState(methods=methods, settings=settings))
     leaks = [plans[name].method.leaks for name in methods]
     assert (
         ("held-out samples, to the server" in leaks[0])
@@ -102,11 +102,17 @@ def test_seconds_follow_the_progress_within_training_and_within_the_method():
         point(local, 0.25), point(local, 0.5), point("server", 0.75), point("other", 0.5),
         point("end", 1.0),
     ])  # fmt: skip
-    assert compute_seconds_of_curve_points(once) == [2.0, 4.0, 5.0, 5.0, 6.0]  # it never falls
+    assert compute_seconds_until_each_curve_point(once) == [
+        2.0,
+        4.0,
+        5.0,
+        5.0,
+        6.0,
+    ]  # it never falls
     rounds = SimpleNamespace(seconds_local=0.0, seconds_method=3.0, history=[
         point("rounds", 0.5), point("rounds", 1.0), point("end", 1.0),
     ])  # fmt: skip
-    assert compute_seconds_of_curve_points(rounds) == [1.5, 3.0, 3.0]
+    assert compute_seconds_until_each_curve_point(rounds) == [1.5, 3.0, 3.0]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ USUAL_STEP = make_alpha_slider().step
 
 
 def send_back_from_browser(slider):
-    """A browser moves the slider to the nearest step, and sends the place back."""
+    """Do as a browser does: move the slider to the nearest step, and send its value back."""
     place = slider.min + round((math.log10(slider.value) - slider.min) / slider.step) * slider.step
     slider.value = slider.base**place
 

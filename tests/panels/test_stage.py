@@ -22,13 +22,13 @@ from fedlab_nb.data import PartitionEdits, federate, load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.panels import playground, stage_data
 from fedlab_nb.panels.figures import draw_piles_and_results
-from fedlab_nb.panels.record import Row, Runs
+from fedlab_nb.panels.record import MethodRun, RunRecord
 from fedlab_nb.panels.stage_data import (
-    collect_flights,
-    describe_data_for_stage,
-    format_cells_by_column,
+    collect_flights_by_method,
+    describe_dataset_and_methods_for_stage,
+    format_row_cells_by_column,
     make_partitions_for_alphas,
-    rank_columns_by_class_information,
+    rank_column_names_by_class_information,
 )
 from fedlab_nb.studies.cost import EstimatedCost
 
@@ -59,7 +59,7 @@ def panel(make_panel, sent, quick):
     return panel
 
 
-def train(panel, setting, revision, is_run):
+def send_train_message(panel, setting, revision, is_run):
     message = {"kind": "train", "revision": revision, "setting": setting, "isRun": is_run}
     panel._dispatch_browser_message(message)
     assert panel.wait(60)
@@ -153,12 +153,12 @@ def test_a_window_that_opens_later_leaves_the_others_alone(panel, sent):
         {"kind": "samples", "view": "second", "digest": content["about"]["digest"]}
     )
     assert find_last(sent, "samples")[0]["view"] == "second"
-    panel.controls.methods.value = ["fedavg"]  # this concerns all windows
+    panel.controls.methods.chosen_method_names = ["fedavg"]  # this concerns all windows
     assert find_last(sent, "data")[0]["view"] == ""
 
 
 def read_partitions(sent):
-    """The last partitions sent ahead: {α: owners}."""
+    """Read the last partitions sent ahead: {α: owners}."""
     content, (buffer,) = find_last(sent, "partitions")
     owners = np.frombuffer(buffer, np.uint16).reshape(len(content["alphas"]), -1)
     return content, dict(zip(content["alphas"], owners, strict=True))
@@ -234,13 +234,13 @@ def test_settings_that_python_changes_are_sent_to_the_stage(panel, sent):
 
 
 def draw_random_throw(rng, clients, classes):
-    """A random move of a pile, or of a class of it, to another client."""
+    """Draw a random move of a pile, or of a class of it, to another client."""
     giver, taker = rng.sample(range(clients), 2)
     label = rng.choice([None, *range(classes)])
     return {"from": giver, "label": label, "to": taker}
 
 
-def write_move(move):
+def format_move(move):
     label = "" if move["label"] is None else move["label"]
     return f"{'ABCDEFGHIJ'[move['from']]}{label}>{'ABCDEFGHIJ'[move['to']]}"
 
@@ -258,7 +258,7 @@ def test_fifty_throws_keep_every_sample_once_and_undo_restores_each(panel, sent,
         request_federation(panel, {**START_SETTING, "moves": moves}, revision)
         owners_after_each.append(read_owners(sent))
         assert owners_after_each[-1].shape == labels.shape and owners_after_each[-1].max() < 10
-    text = ", ".join(write_move(move) for move in moves)
+    text = ", ".join(format_move(move) for move in moves)
     assert panel._state.settings["moves"] == text
     expected = np.zeros(len(labels), dtype=np.uint16)
     counted = np.zeros(len(labels), dtype=int)
@@ -288,7 +288,7 @@ def test_the_playground_has_no_editor_beside_the_piles(panel):
 
 def test_a_tab_of_another_setting_is_dim_at_once(panel):
     """While a slider moves tabs are not drawn, and are dim until they are."""
-    train(panel, START_SETTING, 1, is_run=True)
+    send_train_message(panel, START_SETTING, 1, is_run=True)
     view = panel.views["communication"]
     assert "fl-older" not in view.box._dom_classes
     request_federation(panel, {**START_SETTING, "alpha": 0.5}, 2)
@@ -306,13 +306,13 @@ def test_nothing_trains_before_the_first_gesture(panel, job):
 def test_letting_go_trains_one_seed_of_the_quick_methods_and_the_others_are_older(
     panel, sent, job, quick, monkeypatch
 ):
-    train(panel, START_SETTING, 1, is_run=True)
+    send_train_message(panel, START_SETTING, 1, is_run=True)
     assert find_last(sent, "job")[0]["text"] == "Run 1 is done: 4 results."
     assert job.calls[-1][:2] == (METHODS, 2)
     results, _ = find_last(sent, "results")
     assert results["seeds"] == {"fedavg": 2, "fens": 2} and results["older"] == []
     quick["fens"] = 5.0
-    train(panel, {**START_SETTING, "alpha": 1}, 2, is_run=False)
+    send_train_message(panel, {**START_SETTING, "alpha": 1}, 2, is_run=False)
     assert job.calls[-1][:2] == (["fedavg"], 1)
     results, _ = find_last(sent, "results")
     assert results["seeds"] == {"fedavg": 1, "fens": 2} and results["older"] == ["fens"]
@@ -330,10 +330,10 @@ def test_letting_go_trains_one_seed_of_the_quick_methods_and_the_others_are_olde
 
 @pytest.mark.slow
 def test_of_runs_that_follow_the_hand_the_record_keeps_the_last_one(panel, job):
-    train(panel, START_SETTING, 1, is_run=True)
+    send_train_message(panel, START_SETTING, 1, is_run=True)
     for revision, alpha in enumerate((1, 2, 3), start=2):
-        train(panel, {**START_SETTING, "alpha": alpha}, revision, is_run=False)
-    rows = [(row.run, row.method, row.follows_hand) for row in panel._state.runs.rows]
+        send_train_message(panel, {**START_SETTING, "alpha": alpha}, revision, is_run=False)
+    rows = [(row.run, row.method, row.is_quick_run) for row in panel._state.runs.rows]
     assert rows == [
         (1, "fedavg", False),
         (1, "fens", False),
@@ -344,7 +344,7 @@ def test_of_runs_that_follow_the_hand_the_record_keeps_the_last_one(panel, job):
 
 @pytest.mark.slow
 def test_a_run_after_one_without_results_has_its_own_setting(panel, sent, job):
-    train(panel, START_SETTING, 1, is_run=False)
+    send_train_message(panel, START_SETTING, 1, is_run=False)
     job.gate.clear()
     panel._dispatch_browser_message(
         {"kind": "train", "revision": 2, "setting": {**START_SETTING, "alpha": 1}}
@@ -352,14 +352,14 @@ def test_a_run_after_one_without_results_has_its_own_setting(panel, sent, job):
     panel._dispatch_browser_message({"kind": "stop"})
     job.gate.set()
     panel.wait()
-    train(panel, {**START_SETTING, "alpha": 3}, 3, is_run=False)
+    send_train_message(panel, {**START_SETTING, "alpha": 3}, 3, is_run=False)
     content, _ = find_last(sent, "results")
     assert content["setting"]["alpha"] == 3 and content["accuracies"]
 
 
 def test_slow_methods_wait_for_run(panel, sent, job, quick):
     quick.update(fedavg=2.0, fens=2.0)
-    train(panel, {**START_SETTING, "alpha": 1}, 2, is_run=False)
+    send_train_message(panel, {**START_SETTING, "alpha": 1}, 2, is_run=False)
     assert job.calls == [] and panel.status == "idle"
     assert find_last(sent, "job")[0]["isRunning"] is False
 
@@ -423,7 +423,7 @@ def test_after_stop_or_a_gesture_that_is_undone_nothing_is_left_to_train(panel, 
 @pytest.mark.parametrize("is_run", [True, False])
 def test_one_seed_is_trained_after_a_view_s_own_work(panel, job, is_run):
     """Also where the newest run was one that followed a hand."""
-    train(panel, START_SETTING, 1, is_run=is_run)
+    send_train_message(panel, START_SETTING, 1, is_run=is_run)
     calls = len(job.calls)
     gate = threading.Event()
     ends = []
@@ -446,7 +446,7 @@ def test_one_seed_is_trained_after_a_view_s_own_work(panel, job, is_run):
 @pytest.mark.slow
 def test_a_view_s_own_work_can_be_stopped_on_the_stage(panel, sent, job, monkeypatch):
     """Also after a single seed, whose job ends before anybody could press Stop."""
-    train(panel, START_SETTING, 1, is_run=False)
+    send_train_message(panel, START_SETTING, 1, is_run=False)
     kind = panel.views["features"].lab_view
 
     def work(state):
@@ -482,7 +482,7 @@ def test_run_pressed_while_one_seed_is_trained_follows_it(panel, job):
 
 def test_an_error_is_an_alert_on_the_stage(panel, sent, job):
     job.fails = {"fens": ValueError("no such luck")}
-    train(panel, START_SETTING, 1, is_run=True)
+    send_train_message(panel, START_SETTING, 1, is_run=True)
     content, _ = find_last(sent, "job")
     assert content["isAlert"] and "no such luck" in content["text"]
 
@@ -494,7 +494,7 @@ def test_answers_are_the_models_predictions(make_panel, sent):
     setting = {"alpha": 0.1, "clients": 3, "seed": 0, "moves": []}
     panel._dispatch_browser_message({"kind": "open"})
     request_federation(panel, setting, 1)
-    train(panel, setting, 1, is_run=False)
+    send_train_message(panel, setting, 1, is_run=False)
     results, (buffer,) = find_last(sent, "results")
     digits = load("digits")
     names = results["names"]
@@ -520,7 +520,7 @@ def test_answers_are_the_models_predictions(make_panel, sent):
 
 def test_a_row_of_a_table_is_written_as_in_its_file():
     heart = load("heart")
-    cells = format_cells_by_column(heart.schema, heart.x_test[0].numpy())
+    cells = format_row_cells_by_column(heart.schema, heart.x_test[0].numpy())
     assert list(cells.items())[:4] == [
         ("age", "63"),
         ("sex", "m"),
@@ -529,7 +529,7 @@ def test_a_row_of_a_table_is_written_as_in_its_file():
     ]
     assert cells["oldpeak"] == "2.3" and cells["ca"] == "0"
     digits = load("digits")
-    assert format_cells_by_column(digits.schema, digits.x_test[0].numpy()) == {}
+    assert format_row_cells_by_column(digits.schema, digits.x_test[0].numpy()) == {}
 
 
 def test_a_missing_cell_is_left_out_and_does_not_read_as_the_mean():
@@ -537,7 +537,7 @@ def test_a_missing_cell_is_left_out_and_does_not_read_as_the_mean():
     row = heart.x_test[0].numpy().copy()
     row[0] = 0  # the age
     row[1:3] = 0  # the sex
-    cells = format_cells_by_column(heart.schema, row)
+    cells = format_row_cells_by_column(heart.schema, row)
     assert "age" not in cells and "sex" not in cells and cells["cp"] == "typical"
 
 
@@ -548,8 +548,12 @@ def test_the_column_that_tells_most_about_the_class_comes_first():
     x[:, 0] = [0, 1, 0, 1]  # age: nothing
     x[:, 1], x[:, 2] = [1, 1, 0, 0], [0, 0, 1, 1]  # sex: everything
     x[:, 7] = [0, 1, 1, 2]  # trestbps: half of its variance lies between the classes
-    assert rank_columns_by_class_information(heart.schema, x, labels) == ["sex", "trestbps", "age"]
-    assert rank_columns_by_class_information(load("digits").schema, x, labels) == []
+    assert rank_column_names_by_class_information(heart.schema, x, labels) == [
+        "sex",
+        "trestbps",
+        "age",
+    ]
+    assert rank_column_names_by_class_information(load("digits").schema, x, labels) == []
 
 
 def list_children(widget):
@@ -584,9 +588,9 @@ def test_a_row_is_shown_before_anybody_is_trained(make_panel, sent):
     panel._dispatch_browser_message({"kind": "ask", "image": "1", "pixels": []})
     content, _ = find_last(sent, "answers")
     assert content["names"] == [] and content["setting"] is None
-    cells = format_cells_by_column(heart.schema, heart.x_test[1].numpy())
+    cells = format_row_cells_by_column(heart.schema, heart.x_test[1].numpy())
     assert dict(content["row"]) == cells
-    ranking = rank_columns_by_class_information(
+    ranking = rank_column_names_by_class_information(
         heart.schema, heart.x_train.numpy(), heart.y_train.numpy()
     )
     assert [name for name, _ in content["row"]] == [name for name in ranking if name in cells]
@@ -603,8 +607,11 @@ def test_a_file_s_own_description_is_shown_on_the_stage(tmp_path):
         tmp_path / "class.npz", client_train=np.arange(20) // 10, about="These are you.", **arrays
     )
     federation = federate(tmp_path / "class.npz")
-    assert describe_data_for_stage(federation, METHODS)["about"] == "These are you."
-    assert describe_data_for_stage(federate("digits", clients=2), METHODS)["about"] == ""
+    assert describe_dataset_and_methods_for_stage(federation, METHODS)["about"] == "These are you."
+    assert (
+        describe_dataset_and_methods_for_stage(federate("digits", clients=2), METHODS)["about"]
+        == ""
+    )
 
 
 def test_flights_are_those_of_the_setting_s_own_seed(job):
@@ -614,7 +621,7 @@ def test_flights_are_those_of_the_setting_s_own_seed(job):
     def make_row(run, method, seeds, **changes):
         settings = {**state, **changes}
         outcomes = {seed: make_outcome(method, seed, settings) for seed in seeds}
-        return Row(run, method, settings=settings, epochs=1, outcomes=outcomes)
+        return MethodRun(run, method, settings=settings, epochs=1, outcomes=outcomes)
 
     first = make_row(1, "fedavg", [4])
     newest = make_row(3, "fedavg", [4, 5])
@@ -628,16 +635,18 @@ def test_flights_are_those_of_the_setting_s_own_seed(job):
         make_row(3, "gauss", []),  # no result
     ]
     names = ["fedavg", "fens", "ensemble", "gauss", "afl"]
-    flights = collect_flights(Runs(tuple(rows), 3), names, state)
+    flights = collect_flights_by_method(RunRecord(tuple(rows), 3), names, state)
     assert list(flights) == ["fedavg"]
     legs = {leg["phase"]: leg for leg in flights["fedavg"]["legs"]}
     sent = 1000 + len("fedavg")
     assert legs["local models"]["bytes"] == [sent + 500, sent, sent]
-    assert collect_flights(Runs(tuple(rows), 3), names, {**state, "alpha": 0.5}).keys() == {"fens"}
+    assert collect_flights_by_method(
+        RunRecord(tuple(rows), 3), names, {**state, "alpha": 0.5}
+    ).keys() == {"fens"}
     other_knob = make_row(4, "fedavg", [4], **{"fens.rounds": 9})  # of another method: the same run
-    flights = collect_flights(Runs((*rows, other_knob), 4), ["fedavg"], state)
+    flights = collect_flights_by_method(RunRecord((*rows, other_knob), 4), ["fedavg"], state)
     assert flights["fedavg"]["legs"][1]["bytes"] == [sent] * 3
-    assert collect_flights(Runs(), names, state) == {}
+    assert collect_flights_by_method(RunRecord(), names, state) == {}
 
 
 def test_the_still_has_the_samples_of_a_known_data_set_and_none_of_a_persons_own(
@@ -667,9 +676,9 @@ def test_the_still_has_scores_of_the_present_setting_alone(make_panel, sent, qui
     panel = make_panel(
         kind=playground, job=None, seed=4, clients=3, methods=["local"], seeds=1, epochs=1
     )
-    assert panel._list_client_accuracies() == []
+    assert panel._list_client_accuracies_or_empty() == []
     panel.run(wait=True, timeout=100)
-    assert len(panel._list_client_accuracies()) == 3
+    assert len(panel._list_client_accuracies_or_empty()) == 3
     assert "Accuracy, seed 4" in panel.still().sentence
     panel.controls.alpha.value = 1.0
-    assert panel._list_client_accuracies() == []
+    assert panel._list_client_accuracies_or_empty() == []

@@ -10,7 +10,7 @@ from fedlab_nb.panels import worker
 
 
 def list_busy_threads():
-    """The worker threads that run a job; the others wait for one."""
+    """List the worker threads that run a job; the others wait for one."""
     started = [t for t in threading.enumerate() if t.name == "fedlab_nb panel"]
     return started[len(worker._idle) :]
 
@@ -24,16 +24,16 @@ def test_a_free_thread_takes_the_next_job_and_a_thread_whose_job_failed_ends(mon
         threads_used.append(threading.current_thread())
 
     for _ in range(3):
-        worker.run_on_worker_thread(work).result(10)
+        worker.run_on_idle_or_new_thread(work).result(10)
     gate = threading.Event()
-    jobs = worker.run_on_worker_thread(gate.wait), worker.run_on_worker_thread(work)
+    jobs = worker.run_on_idle_or_new_thread(gate.wait), worker.run_on_idle_or_new_thread(work)
     jobs[1].result(10)
     assert len(set(threads_used)) == 2
     assert threads_used[0] is threads_used[1] is threads_used[2] is not threads_used[3]
     gate.set()
     jobs[0].result(10)
     for idle_count in 1, 0:
-        worker.run_on_worker_thread(lambda: 1 / 0).result(10)
+        worker.run_on_idle_or_new_thread(lambda: 1 / 0).result(10)
         assert len(worker._idle) == idle_count
     for thread in threads_used:
         thread.join(10)
@@ -61,10 +61,10 @@ def test_a_method_that_fails_does_not_lose_the_others(make_panel, job):
 def test_wrong_input_shows_one_sentence_and_loses_nothing(make_panel, tmp_path):
     panel = make_panel()
     panel.run(wait=True)
-    panel.controls.methods.value = []
+    panel.controls.methods.chosen_method_names = []
     panel.controls.run.click()
     assert "No method is chosen" in panel.controls.error.value and len(panel.outcomes) == 4
-    panel.controls.methods.value = ["fens"]
+    panel.controls.methods.chosen_method_names = ["fens"]
     panel.controls.dataset.value = "own file"
     assert "No file is named" in panel.controls.error.value
     assert panel.controls.path.layout.display is None

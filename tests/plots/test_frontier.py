@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 import pytest
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.plots import Series
+from fedlab_nb.plots import MethodResults
 from fedlab_nb.plots.frontier import (
-    Frontier,
-    choose_percent_ticks,
+    FederationFrontier,
+    choose_accuracy_ticks,
     draw_frontiers,
     find_accuracy_axis_range,
 )
@@ -20,19 +20,19 @@ from fedlab_nb.plots.vector import adapt_colour_to_dark_page
 SEEDS = [0.90, 0.92, 0.91, 0.93, 0.89, 0.90, 0.92, 0.91, 0.93, 0.89]  # ten
 
 
-def make_series(name: str, accuracies: list[float], size: float) -> Series:
-    return Series(name, accuracies=dict(enumerate(accuracies)), up=size)
+def make_method_results(name: str, accuracies: list[float], size: float) -> MethodResults:
+    return MethodResults(name, accuracies=dict(enumerate(accuracies)), up=size)
 
 
 @pytest.fixture
-def frontier() -> Frontier:
+def frontier() -> FederationFrontier:
     rows = [
-        make_series("cheap", [0.8] * 10, 1e3),
-        make_series("best", SEEDS, 1e5),
-        make_series("level", [0.90, 0.93, 0.90], 1e6),
-        make_series("poor", [0.2, 0.3], 1e4),
+        make_method_results("cheap", [0.8] * 10, 1e3),
+        make_method_results("best", SEEDS, 1e5),
+        make_method_results("level", [0.90, 0.93, 0.90], 1e6),
+        make_method_results("poor", [0.2, 0.3], 1e4),
     ]
-    return Frontier("a federation", rows, ["cheap", "best"], ["best", "level"])
+    return FederationFrontier("a federation", rows, ["cheap", "best"], ["best", "level"])
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def picture(frontier):
 
 
 def find_lines(picture, **wanted):
-    """The lines of the axes with these properties."""
+    """Find the lines of the axes with these properties."""
     (ax, *_) = picture.figure.axes
     lines = []
     for line in ax.lines:
@@ -110,7 +110,7 @@ def test_table_and_sentence_name_each_methods_place(picture):
     ],
 )
 def test_ticks_are_round_and_end_at_100_percent(low, high, ticks):
-    assert choose_percent_ticks(low, high) == ticks
+    assert choose_accuracy_ticks(low, high) == ticks
 
 
 def test_many_federations_stand_in_columns(frontier):

@@ -10,7 +10,7 @@ from fedlab_nb import plots
 from fedlab_nb.declared import read_toml
 from fedlab_nb.methods import METHODS, choose_method_label
 from fedlab_nb.methods.afl import OWN_FITS
-from fedlab_nb.plots import Series
+from fedlab_nb.plots import MethodResults
 from fedlab_nb.plots.identity import choose_distinct_looks, get_method_look, shorten_method_title
 from fedlab_nb.plots.race import RacePicture
 from fedlab_nb.plots.stored_curves import StoredPlot
@@ -25,14 +25,14 @@ METHODS_WITH_A_COLOUR = (
 MARK_COLOURS = {colour.lower() for colour in (ACCENT, SECOND, INK)}
 
 
-def make_series(method, level=0.8):
+def make_method_results(method, level=0.8):
     curve = [{"phase": "local training", "progress": 0.5, "accuracy": 0.3, "bytes": 1}]
     curve += [
         {"phase": "end", "progress": p, "accuracy": p * level, "bytes": 1000 * p}
         for p in (0.6, 1.0)
     ]
     title = choose_method_label(method)
-    return Series(
+    return MethodResults(
         title, accuracies={0: level}, up=1e3, down=1e3, curves=[curve], phases={"x": (1e3, 1e3)}
     )
 
@@ -81,7 +81,7 @@ def test_the_two_ensembles_are_never_drawn_alike():
     assert (
         pair
         == [get_method_look(shorten_method_title(name)) for name in labels]
-        == [Series(name).look for name in labels]
+        == [MethodResults(name).look for name in labels]
     )
     assert list(choose_distinct_looks(labels).values()) == pair
     assert other_look == get_method_look("ensemble")
@@ -114,13 +114,15 @@ def make_results(methods):
 @pytest.mark.parametrize("others", [("fens", "fedavg", "ensemble"), ("dense", "fens")])
 def test_a_method_has_one_colour_in_every_picture(others):
     """The colours are read from what is drawn; FENS is in both sets of methods, at different places."""
-    rows = [make_series(m, 0.5 + 0.1 * i) for i, m in enumerate(others)]
+    rows = [make_method_results(m, 0.5 + 0.1 * i) for i, m in enumerate(others)]
     table = {s.label: {0.1: {0: 0.5, 1: 0.6}, 1.0: {0: 0.7, 1: 0.8}} for s in rows}
     method_by_line = dict(zip("abc", others, strict=False))
     pictures = [
-        plots.draw_accuracy(rows), plots.draw_communication(rows), RacePicture(rows).show(1e9),
+        plots.draw_accuracy_bars_and_curves(rows),
+        plots.draw_bytes_by_phase_and_accuracy(rows),
+        RacePicture(rows).show(1e9),
         plot_study(make_results(others), "bytes"),
-        StoredPlot().show(table, chosen_alpha=0.1, stored_clients=10, source_text="stored results"),
+        StoredPlot().show(table, chosen_alpha=0.1, stored_client_count=10, source_text="stored results"),
         plot_study(make_results(others), "alpha"),
         draw_accuracy_lines_with_bands(
             dict(zip("abc", table.values(), strict=False)), "α", setting="digits", method_or_look_by_line=method_by_line

@@ -14,7 +14,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.front import HERE as FRONT
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.base import Method, register, shorten_method_title
-from fedlab_nb.plots.journey import SVG, get_stored_picture_path, read_stored_flights_by_method
+from fedlab_nb.plots.journey import SVG, get_stored_journey_path, read_stored_flights_by_method
 from fedlab_nb.studies.text_tables import format_data_size
 
 METHODS_THAT_SEND = [
@@ -27,8 +27,8 @@ LARGEST_BYTES = 60_000
 
 
 def list_texts(name):
-    """All words in a stored picture, in their order."""
-    root = ElementTree.fromstring(get_stored_picture_path(name).read_text(encoding="utf-8"))
+    """List all words in a stored picture, in their order."""
+    root = ElementTree.fromstring(get_stored_journey_path(name).read_text(encoding="utf-8"))
     return [element.text for element in root.iter(f"{SVG}text")]
 
 
@@ -38,7 +38,7 @@ def count_bytes(flight, direction):
 
 def test_every_method_that_sends_anything_has_its_picture():
     assert list(read_stored_flights_by_method()) == METHODS_THAT_SEND
-    files = {path.stem for path in get_stored_picture_path("fens").parent.glob("*.svg")}
+    files = {path.stem for path in get_stored_journey_path("fens").parent.glob("*.svg")}
     assert files == set(METHODS_THAT_SEND)
 
 
@@ -87,16 +87,16 @@ def test_a_picture_that_was_changed_by_hand_is_found(tmp_path, monkeypatch):
     if shutil.which("node") is None:
         pytest.skip("there is no Node.js on this machine")
     changed = tmp_path / "fens.svg"
-    text = get_stored_picture_path("fens").read_text(encoding="utf-8")
+    text = get_stored_journey_path("fens").read_text(encoding="utf-8")
     changed.write_text(text.replace("26.3", "26.2"), encoding="utf-8")
-    monkeypatch.setattr(draw_journeys, "get_stored_picture_path", lambda method: changed)
+    monkeypatch.setattr(draw_journeys, "get_stored_journey_path", lambda method: changed)
     stale = draw_journeys.list_stale_stills({"fens": read_stored_flights_by_method()["fens"]})
     assert stale == ["fens.svg"]
 
 
 @pytest.mark.parametrize("name", METHODS_THAT_SEND)
 def test_a_picture_is_small_and_loads_and_runs_nothing(name):
-    text = get_stored_picture_path(name).read_text(encoding="utf-8")
+    text = get_stored_journey_path(name).read_text(encoding="utf-8")
     assert len(text.encode()) < LARGEST_BYTES
     assert "<script" not in text and "@import" not in text and "url(" not in text
     addresses = re.findall(r'href="([^"]*)"', text)
@@ -109,7 +109,7 @@ def test_a_notebook_shows_an_image_with_its_words():
     data, _ = picture._repr_mimebundle_()
     assert set(data) == {"text/html", "text/plain"}
     source = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', data["text/html"])[1]
-    assert base64.b64decode(source).decode() == get_stored_picture_path("fens").read_text(
+    assert base64.b64decode(source).decode() == get_stored_journey_path("fens").read_text(
         encoding="utf-8"
     )
     assert picture.sentence in data["text/html"] and picture.sentence in data["text/plain"]
@@ -128,7 +128,7 @@ def test_the_dark_colours_are_those_of_the_stage():
     for name in ("bg", "ink", "soft", "line", "card", "act", "bad"):
         light = values["light"][name]
         expected["#ffffff" if light == "#fff" else light] = values["dark"][name]
-    text = get_stored_picture_path("fens").read_text(encoding="utf-8")
+    text = get_stored_journey_path("fens").read_text(encoding="utf-8")
     pairs = re.findall(r'\[fill="(#\w+)"\]\{fill:(#\w+)\}', text)
     assert dict(pairs) == expected
 

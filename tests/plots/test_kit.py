@@ -5,7 +5,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from fedlab_nb import plots
-from fedlab_nb.plots import Series, kit, render_picture_png
+from fedlab_nb.plots import MethodResults, kit, render_picture_png
 from fedlab_nb.plots.style import (
     PERCENT,
     draw_colour_bar,
@@ -16,15 +16,15 @@ from fedlab_nb.plots.style import (
 from fedlab_nb.plots.words import make_setting_caption
 
 ROWS = [
-    Series(
+    MethodResults(
         "FENS",
         accuracies={0: 0.8, 1: 0.9, 2: 0.8, 3: 0.9, 4: 0.85},
         up=4000,
         down=1000,
         method="fens",
     ),
-    Series("FedAvg", accuracies={0: 0.5}, up=1000, down=1000, method="fedavg", pinned=True),
-    Series("DENSE"),
+    MethodResults("FedAvg", accuracies={0: 0.5}, up=1000, down=1000, method="fedavg", pinned=True),
+    MethodResults("DENSE"),
 ]
 
 
@@ -71,11 +71,11 @@ def test_bars_have_a_dot_a_seed_a_band_and_a_number(ax):
     assert len(span_of_one_seed.get_xdata()) == 0
     assert read_texts(ax) == [ROWS[0].accuracy_text, "50", "…"]
     assert ROWS[0].accuracy_text.startswith("85 ± ")
-    bars.update([*ROWS[:2], Series("DENSE", accuracies={0: 0.7})], "Later")
+    bars.update([*ROWS[:2], MethodResults("DENSE", accuracies={0: 0.7})], "Later")
     assert ax.patches[2].get_width() == 0.7 and ax.get_title("left") == "Later"
     assert ax.get_xlabel() == kit.BARS
     series_of_few_seeds = [
-        Series("FENS", accuracies={seed: 0.8 + 0.02 * seed for seed in range(4)})
+        MethodResults("FENS", accuracies={seed: 0.8 + 0.02 * seed for seed in range(4)})
     ]
     bars_of_few_seeds = kit.AccuracyBars(ax, series_of_few_seeds)
     bars_of_few_seeds.update(series_of_few_seeds)
@@ -90,14 +90,16 @@ def test_bars_have_a_dot_a_seed_a_band_and_a_number(ax):
 
 def test_parts_lie_one_after_the_other(ax):
     rows = {"a": {"up": 3.0, "down": 2.0}, "b": {"down": 4.0}}
-    assert kit.draw_stacked_bars(ax, rows, {"up": "red", "down": "blue", "none": "green"}) == [5, 4]
+    assert kit.draw_stacked_bars_and_get_ends(
+        ax, rows, {"up": "red", "down": "blue", "none": "green"}
+    ) == [5, 4]
     sizes = [bar.get_width() for bar in ax.patches]
     assert sizes == [3, 0, 2, 4] and [c.get_label() for c in ax.containers] == ["up", "down"]
 
 
 def test_lines_are_means_with_bands(ax):
     accuracies = {"fens": {1.0: {0: 0.7, 1: 0.9}, 0.1: {0: 0.4}}, "fedavg": {1.0: {0: 0.3}}}
-    assert kit.draw_lines_with_bands(ax, accuracies) == [
+    assert kit.draw_lines_with_bands_and_make_labels(ax, accuracies) == [
         (0.8, "fens", get_method_look("fens").colour),
         (0.3, "fedavg", get_method_look("fedavg").colour),
     ]
@@ -107,7 +109,7 @@ def test_lines_are_means_with_bands(ax):
 
 
 def test_points_have_their_names_and_pinned_ones_are_hollow(ax):
-    kit.draw_cost_points(ax, ROWS[:2], accuracy_axis_start=0.2)
+    kit.draw_accuracy_against_bytes_points(ax, ROWS[:2], accuracy_axis_start=0.2)
     assert sorted(read_texts(ax)) == ["FENS", "FedAvg"]
     assert ax.get_xscale() == "log"
     assert ax.get_ylim()[0] == 0.2
@@ -130,13 +132,22 @@ def test_a_heat_map_writes_and_colours_its_cells(ax):
     white = {text.get_text() for text in ax.texts if to_hex(text.get_color()) == "#ffffff"}
     assert white == {"90"}
     assert draw_colour_bar(image, ax, "accuracy", format=PERCENT).ax.get_ylabel() == "accuracy"
-    assert kit.draw_heat_map(ax, -values, is_signed=True, largest_value=2).get_clim() == (-2, 2)
+    assert kit.draw_heat_map(
+        ax, -values, is_symmetric_around_zero=True, largest_value=2
+    ).get_clim() == (-2, 2)
 
 
 def test_a_table_of_clients_and_classes_rings_and_frames(ax):
     values = np.array([[1, 0], [0, 7], [np.nan, 2]])
     shown = kit.draw_client_class_heat_map(
-        ax, values, ["a", "b"], "Counts", 7, has_rings=True, client=1, class_index=5
+        ax,
+        values,
+        ["a", "b"],
+        "Counts",
+        7,
+        has_ring_at_class_maximum=True,
+        selected_client=1,
+        selected_class_index=5,
     ).get_array()
     assert np.array_equal(shown.filled(-1), np.nan_to_num(values.T, nan=-1))
     assert sorted(read_texts(ax)) == ["1", "2", "7"] and ax.get_title("left") == "Counts"
@@ -200,9 +211,9 @@ def test_names_of_points_stay_off_the_axis_of_a_narrow_picture():
     accuracies = {0: 0.4}
     rows = []
     for name, size in (("Fisher merging", 3e5), ("FedAvg", 2e4), ("RegMean", 1e6)):
-        rows.append(Series(name, accuracies=accuracies, up=size, down=size, phases=phases))
+        rows.append(MethodResults(name, accuracies=accuracies, up=size, down=size, phases=phases))
     with use_figure_size((4.2, 7.5)):
-        figure = plots.draw_communication(rows).figure
+        figure = plots.draw_bytes_by_phase_and_accuracy(rows).figure
         plots.render_picture_png(figure)
     ax = figure.axes[1]
     for text in ax.texts:
@@ -212,8 +223,8 @@ def test_names_of_points_stay_off_the_axis_of_a_narrow_picture():
 def test_a_line_of_bytes_is_at_the_height_of_its_phase():
     """A phase with both directions has one line above its name and one as far below it."""
     phases = {"initial model": (0, 1000), "local models": (2000, 0), "aggregator": (500, 600)}
-    row = Series("FENS", accuracies={0: 0.4}, up=2500, down=1600, phases=phases)
-    ax = plots.draw_communication([row]).figure.axes[0]
+    row = MethodResults("FENS", accuracies={0: 0.4}, up=2500, down=1600, phases=phases)
+    ax = plots.draw_bytes_by_phase_and_accuracy([row]).figure.axes[0]
     heights = {}
     for line in ax.lines:
         for end, height in zip(line.get_xdata(), line.get_ydata(), strict=True):

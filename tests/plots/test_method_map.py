@@ -11,7 +11,7 @@ from fedlab_nb.plots.style import use_figure_size
 
 
 def draw_and_read_texts(*methods, width=6.7):
-    """The texts of the map, each in one line; checks that none is cut off and none overlaps another."""
+    """Draw the map and read its texts, each in one line; asserts that none is cut off and none overlaps another."""
     with use_figure_size((width, 4)):
         figure = draw_method_map(methods).figure
     figure.canvas.draw()

@@ -20,17 +20,17 @@ from matplotlib.patches import Patch
 from matplotlib.text import Text
 
 from fedlab_nb import plots
-from fedlab_nb.plots import FeatureMap, PartitionPicture, Series
-from fedlab_nb.plots.accuracy import draw_seed_bars
+from fedlab_nb.plots import FeatureMap, MethodResults, PartitionPicture
+from fedlab_nb.plots.accuracy import draw_accuracy_bars_of_seed
 from fedlab_nb.plots.method_map import draw_method_map
 from fedlab_nb.plots.style import READABLE, compute_contrast_with_white, list_class_colours
-from fedlab_nb.plots.vector import GREY, convert_hex_to_oklch, draw_svg
+from fedlab_nb.plots.vector import GREY, convert_hex_to_oklch, draw_light_dark_svg_element
 
 PNG = b"\x89PNG\r\n\x1a\n"
 DIGITS = tuple("0123456789")
 
 
-def make_series(label="FENS", accuracies=None, **more):
+def make_method_results(label="FENS", accuracies=None, **more):
     accuracies = {0: 0.8, 1: 0.84, 2: 0.88} if accuracies is None else accuracies
     curve = [
         {"phase": "local training", "progress": 0.25, "accuracy": 0.2, "bytes": 1},
@@ -45,7 +45,7 @@ def make_series(label="FENS", accuracies=None, **more):
         "per_client": {s: rng.uniform(0, 1, 4).tolist() for s in accuracies},
         **more,
     }  # fmt: skip
-    return Series(label, accuracies=accuracies, **values)
+    return MethodResults(label, accuracies=accuracies, **values)
 
 
 def draw_counts(clients=4, classes=10, seed=0):
@@ -53,7 +53,7 @@ def draw_counts(clients=4, classes=10, seed=0):
 
 
 def make_federation(table, names):
-    """What the pictures read of a `Federation`."""
+    """Make what the pictures read of a `Federation`."""
     skew = SimpleNamespace(jensen_shannon=0.5, effective_classes=3.2)
     dataset = SimpleNamespace(name="digits", class_names=tuple(names), input_shape=(1, 8, 8))
     return SimpleNamespace(label_counts=table, dataset=dataset, skew=skew, note="", whole=None)
@@ -66,9 +66,9 @@ def draw_who_holds_what(table=None, names=DIGITS, picture=None, **more):
 
 def draw_every_picture():
     rows = [
-        make_series("FedAvg", {0: 0.3, 1: 0.35}),
-        make_series(),
-        make_series("Local", {0: 0.2}, bound=True),
+        make_method_results("FedAvg", {0: 0.3, 1: 0.35}),
+        make_method_results(),
+        make_method_results("Local", {0: 0.2}, bound=True),
     ]
     rng = np.random.default_rng(0)
     maps = [
@@ -78,10 +78,12 @@ def draw_every_picture():
         for i in range(3)
     ]
     return {
-        "partition": draw_who_holds_what(client=2), "accuracy": plots.draw_accuracy(rows, chance=0.1),
-        "beside": draw_who_holds_what(stored=(rows, "Test accuracy")), "communication": plots.draw_communication(rows),
-        "classes": plots.draw_class_and_client_accuracies(rows, DIGITS, marked_client=1, marked_class_index=3),
-        "one": draw_seed_bars(rows[:2], 0),
+        "partition": draw_who_holds_what(selected_client=2),
+        "accuracy": plots.draw_accuracy_bars_and_curves(rows, chance_accuracy=0.1),
+        "beside": draw_who_holds_what(stored_bars_beside_it=(rows, "Test accuracy")),
+        "communication": plots.draw_bytes_by_phase_and_accuracy(rows),
+        "classes": plots.draw_class_and_client_accuracies(rows, DIGITS, marked_client_index=1, marked_class_index=3),
+        "one": draw_accuracy_bars_of_seed(rows[:2], 0),
         "features": plots.draw_feature_maps(maps, DIGITS, setting="digits, α = 0.1"),
     }  # fmt: skip
 
@@ -115,7 +117,7 @@ STYLES = [
 
 
 def write_every_picture():
-    """All pictures as files, as PNG and as SVG, and one as a panel shows it."""
+    """Write all pictures as files, as PNG and as SVG, and one as a panel shows it."""
     pictures = draw_every_picture()
     files = []
     for picture in pictures.values():
@@ -123,12 +125,12 @@ def write_every_picture():
             remove_dates(plots.render_picture_png(picture)),
             remove_dates(plots.render_picture_svg(picture)),
         ]
-    return files, draw_svg(pictures["accuracy"].figure)
+    return files, draw_light_dark_svg_element(pictures["accuracy"].figure)
 
 
 @functools.cache
 def write_usual_pictures():
-    """Computed once for all styles, as it takes a second."""
+    """Write all pictures once for all styles, as it takes a second."""
     return write_every_picture()
 
 
@@ -144,18 +146,18 @@ def test_a_person_s_own_matplotlib_settings_change_no_picture(style):
 
 
 def remove_dates(file):
-    """A picture's bytes, without the date and the random ids of an SVG."""
+    """Return a picture's bytes, without the date and the random ids of an SVG."""
     text = re.sub(rb"<dc:date>.*?</dc:date>", b"", file)
     return re.sub(rb"[0-9a-f]{10,}", b"", text) if text.startswith(b"<?xml") else text
 
 
 def render_pixels(picture):
-    """What a person sees: colours `[H, W, 3]`, each from 0 to 1."""
+    """Render what a person sees: colours `[H, W, 3]`, each from 0 to 1."""
     return matplotlib.image.imread(io.BytesIO(plots.render_picture_png(picture)))[:, :, :3]
 
 
 def describe_artist(artist):
-    """Where it is, in the numbers of its axes, and its colours or words."""
+    """Describe where an artist is, in the numbers of its axes, and its colours or words."""
     if isinstance(artist, Patch):
         corners = artist.get_patch_transform().transform(artist.get_path().vertices)
         return corners.tolist(), artist.get_facecolor(), artist.get_edgecolor()
@@ -168,7 +170,7 @@ def describe_artist(artist):
 
 
 def describe_drawing(picture):
-    """All that is visible in the axes of a picture, in the order in which it is drawn."""
+    """Describe all that is visible in the axes of a picture, in the order in which it is drawn."""
     shown = []
     for axes in picture.figure.axes:
         labels = [label.get_text() for label in (*axes.get_xticklabels(), *axes.get_yticklabels())]
@@ -192,9 +194,9 @@ def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
     other_pixels = render_pixels(draw_who_holds_what(draw_counts(seed=0)))
     for seed, client in ((1, None), (2, 3), (3, 2), (1, None)):
         redrawn_picture = draw_who_holds_what(
-            draw_counts(seed=seed), picture=redrawn, client=client
+            draw_counts(seed=seed), picture=redrawn, selected_client=client
         )
-        fresh = draw_who_holds_what(draw_counts(seed=seed), client=client)
+        fresh = draw_who_holds_what(draw_counts(seed=seed), selected_client=client)
         assert describe_drawing(redrawn_picture) == describe_drawing(fresh)
         fresh_pixels = render_pixels(fresh)
         difference = np.abs(render_pixels(redrawn_picture) - fresh_pixels).mean()
@@ -205,7 +207,7 @@ def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
 def test_threads_do_not_disturb_each_other():
     def draw_both(i):
         partition = draw_who_holds_what(draw_counts(seed=i % 3))
-        accuracy = plots.draw_accuracy([make_series(f"m{i % 3}")])
+        accuracy = plots.draw_accuracy_bars_and_curves([make_method_results(f"m{i % 3}")])
         return plots.render_picture_png(partition), plots.render_picture_png(accuracy)
 
     expected = [draw_both(i) for i in range(3)]
@@ -242,8 +244,8 @@ def test_dots_stay_within_their_cells():
 @pytest.mark.parametrize(
     "draw",
     [
-        plots.draw_accuracy,
-        plots.draw_communication,
+        plots.draw_accuracy_bars_and_curves,
+        plots.draw_bytes_by_phase_and_accuracy,
         lambda s: plots.draw_class_and_client_accuracies(s, DIGITS),
     ],
 )
@@ -251,7 +253,7 @@ def test_dots_stay_within_their_cells():
 def test_result_pictures_of_any_number_of_rows(draw, rows):
     picture = draw(
         [
-            make_series(f"Method {i}", pinned=i % 2 == 1, detail="run 1" * (i % 2))
+            make_method_results(f"Method {i}", pinned=i % 2 == 1, detail="run 1" * (i % 2))
             for i in range(rows)
         ]
     )
@@ -259,11 +261,11 @@ def test_result_pictures_of_any_number_of_rows(draw, rows):
 
 
 def test_rows_without_a_result_have_no_number():
-    waiting = make_series("FedLPA", {}, phases={}, per_class={}, per_client={})
-    free = make_series("Local", up=0.0, down=0.0, phases={})
+    waiting = make_method_results("FedLPA", {}, phases={}, per_class={}, per_client={})
+    free = make_method_results("Local", up=0.0, down=0.0, phases={})
     for picture in (
-        plots.draw_accuracy([make_series(), waiting]),
-        plots.draw_communication([make_series(), waiting, free]),
+        plots.draw_accuracy_bars_and_curves([make_method_results(), waiting]),
+        plots.draw_bytes_by_phase_and_accuracy([make_method_results(), waiting, free]),
     ):
         assert "FedLPA" not in picture.sentence
         assert plots.render_picture_png(picture).startswith(PNG)
@@ -281,7 +283,7 @@ def test_the_points_of_a_class_have_the_colour_and_the_mark_that_the_legend_says
 
 
 def test_classes_without_a_test_sample_are_empty_and_not_0():
-    row = make_series(per_class={0: [None] + [0.5] * 9, 1: [None] + [0.7] * 9})
+    row = make_method_results(per_class={0: [None] + [0.5] * 9, 1: [None] + [0.7] * 9})
     picture = plots.draw_class_and_client_accuracies([row], DIGITS)
     assert picture.table[0]["class 0"] == "" and picture.table[0]["class 1"] == "60 %"
     assert picture.table[0]["balanced accuracy"] == "60 %" and "AUC" not in picture.table[0]
@@ -289,7 +291,7 @@ def test_classes_without_a_test_sample_are_empty_and_not_0():
 
 
 def list_coloured_letters(picture):
-    """{text: colour} of a picture's letters that have a hue; those on squares are black or white."""
+    """List {text: colour} of a picture's letters that have a hue; those on squares are black or white."""
     colours = {}
     for text in picture.figure.findobj(Text):
         colour = to_hex(text.get_color())

@@ -8,9 +8,9 @@ from fedlab_nb.plots.piles import (
     FAINTEST,
     SQUARE_PIXELS,
     choose_shown_samples,
-    compose_piles,
+    compose_piles_into_image,
     draw_piles,
-    make_tile,
+    make_pile_tile,
 )
 
 RED = (1.0, 0.0, 0.0)
@@ -18,7 +18,7 @@ COLOURS = ("#ff0000", "#0000ff")
 
 
 def find_tile_colours(wall, column, row, across):
-    """The colour in the middle of a tile. row: from the bottom."""
+    """Find the colour in the middle of a tile. row: from the bottom."""
     gap = wall.shape[1] // column[1] - across * SQUARE_PIXELS
     left = column[0] * (wall.shape[1] // column[1]) + gap // 2
     y = wall.shape[0] - row * SQUARE_PIXELS - SQUARE_PIXELS // 2
@@ -29,7 +29,7 @@ def find_tile_colours(wall, column, row, across):
 def test_piles_are_built_from_the_bottom_class_by_class():
     """A has two samples of class 0 and one of class 1, B one of class 1."""
     labels = np.array([0, 1, 0, 1])
-    wall = compose_piles(
+    wall = compose_piles_into_image(
         [np.array([0, 2, 1]), np.array([3])], labels, None, COLOURS, tiles_across=2
     )
     blue, white = (0.0, 0.0, 1.0), (1.0, 1.0, 1.0)
@@ -42,11 +42,11 @@ def test_piles_are_built_from_the_bottom_class_by_class():
 def test_ink_has_the_colour_of_the_class_and_a_photo_its_own():
     image = np.zeros((2, 2, 1), dtype=np.uint8)
     image[0, 0] = 255
-    tile = make_tile(image, RED, 2)
+    tile = make_pile_tile(image, RED, 2)
     assert tuple(tile[0, 0]) == RED
     assert tile[1, 1] == pytest.approx([1, 1 - FAINTEST, 1 - FAINTEST])
     photo = np.full((2, 2, 3), 51, dtype=np.uint8)
-    assert make_tile(photo, RED, 2) == pytest.approx(np.full((2, 2, 3), 0.2))
+    assert make_pile_tile(photo, RED, 2) == pytest.approx(np.full((2, 2, 3), 0.2))
 
 
 def test_a_class_with_few_samples_has_a_tile_where_a_tile_stands_for_many():

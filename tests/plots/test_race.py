@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedlab_nb.plots import Series
+from fedlab_nb.plots import MethodResults
 from fedlab_nb.plots.race import (
     STEPS,
     RacePicture,
@@ -12,7 +12,7 @@ from fedlab_nb.plots.race import (
     format_point_accuracy,
     has_many_rounds,
 )
-from fedlab_nb.plots.vector import draw_svg
+from fedlab_nb.plots.vector import draw_light_dark_svg_element
 
 LOCAL = "local training"
 
@@ -21,15 +21,15 @@ def make_point(phase, sent, accuracy):
     return {"phase": phase, "progress": 0.5, "accuracy": accuracy, "bytes": sent}
 
 
-ONCE = Series(
+ONCE = MethodResults(
     "Once", setting="toy", accuracies={0: 0.6}, up=300, down=100,
     curves=[[make_point(LOCAL, 100, 0.2), make_point("fuse", 400, 0.5), make_point("end", 400, 0.6)]],
 )  # fmt: skip
-MANY = Series(
+MANY = MethodResults(
     "Many", setting="toy", accuracies={0: 0.9}, up=800, down=800,
     curves=[[make_point("rounds", 200 * (r + 1), 0.1 * (r + 2)) for r in range(8)]],
 )  # fmt: skip
-TINY = Series(
+TINY = MethodResults(
     "Tiny rounds", setting="toy", accuracies={0: 0.8}, up=500, down=300,
     curves=[[make_point(LOCAL, 100, 0.2), make_point("rule", 600, 0.7), make_point("rule", 800, 0.8)]],
 )  # fmt: skip
@@ -57,12 +57,12 @@ def test_stages_fill_one_after_the_other():
 # Takes its time: matplotlib draws each moment twice.
 def test_a_race_that_has_moved_looks_like_a_fresh_one_at_that_moment():
     race = RacePicture([ONCE, MANY])
-    draw_svg(race.show(race.compute_budget_bytes(0)).figure)
+    draw_light_dark_svg_element(race.show(race.compute_budget_bytes(0)).figure)
     for step in (STEPS / 2, STEPS, STEPS / 3):
         fresh = RacePicture([ONCE, MANY])
-        assert draw_svg(race.show(race.compute_budget_bytes(step)).figure) == draw_svg(
-            fresh.show(fresh.compute_budget_bytes(step)).figure
-        )
+        assert draw_light_dark_svg_element(
+            race.show(race.compute_budget_bytes(step)).figure
+        ) == draw_light_dark_svg_element(fresh.show(fresh.compute_budget_bytes(step)).figure)
     texts = [text.get_text() for text in race.figure.axes[1].texts]
     assert texts[-1] == format_point_accuracy(
         find_last_point_within_budget(MANY, race.compute_budget_bytes(STEPS / 3)), "–"

@@ -21,19 +21,19 @@ def make_results(low=(0.2, 0.8), high=(0.9, 0.94), names=("FedAvg", "FENS")):
     }
 
 
-def draw(data=None, **more):
+def draw_stored_plot(data=None, **more):
     options = {
         "chosen_alpha": 0.1,
-        "stored_clients": 10,
+        "stored_client_count": 10,
         "source_text": SOURCE,
-        "chance": 0.1,
+        "chance_accuracy": 0.1,
         **more,
     }
     return StoredPlot().show(make_results() if data is None else data, **options)
 
 
 def test_the_sentence_says_where_the_numbers_come_from_and_who_is_best():
-    picture = draw(note="Their epochs differ.")
+    picture = draw_stored_plot(appended_sentence="Their epochs differ.")
     sentence = picture.sentence
     assert picture.detail.lower().startswith(SOURCE)
     assert "FENS is best with 85 %" in sentence
@@ -41,11 +41,11 @@ def test_the_sentence_says_where_the_numbers_come_from_and_who_is_best():
 
 
 def test_the_table_has_the_stored_numbers_alone():
-    row = draw(chosen_alpha=0.4).table[0]
+    row = draw_stored_plot(chosen_alpha=0.4).table[0]
     assert row == {"method": "FedAvg", "α = 0.01": "20 ± 2 %", "α = 0.1": "43 ± 2 %", "α = 1": "67 ± 2 %",
                    "α = 10": "90 ± 2 %"}  # fmt: skip
     assert (
-        "at α = 1, 10 clients (the nearest" in draw(chosen_alpha=0.4).sentence
+        "at α = 1, 10 clients (the nearest" in draw_stored_plot(chosen_alpha=0.4).sentence
     )  # 1 is nearer than 0.1
 
 
@@ -53,8 +53,10 @@ def test_the_table_has_the_stored_numbers_alone():
 def test_redrawing_in_place_gives_the_picture_of_a_fresh_plot():
     redrawn = StoredPlot()
     other_results = make_results(low=(0.1, 0.5), high=(0.5, 0.9))
-    options = {"source_text": SOURCE, "chance": 0.1}
-    render_picture_png(redrawn.show(make_results(), chosen_alpha=0.1, stored_clients=10, **options))
+    options = {"source_text": SOURCE, "chance_accuracy": 0.1}
+    render_picture_png(
+        redrawn.show(make_results(), chosen_alpha=0.1, stored_client_count=10, **options)
+    )
     for data, alpha, clients in (
         (make_results(), 5.0, 10),
         (other_results, 0.013, 20),
@@ -62,17 +64,17 @@ def test_redrawing_in_place_gives_the_picture_of_a_fresh_plot():
         (other_results, 900, 20),
     ):
         redrawn_png = render_picture_png(
-            redrawn.show(data, chosen_alpha=alpha, stored_clients=clients, **options)
+            redrawn.show(data, chosen_alpha=alpha, stored_client_count=clients, **options)
         )
         assert redrawn_png == render_picture_png(
-            StoredPlot().show(data, chosen_alpha=alpha, stored_clients=clients, **options)
+            StoredPlot().show(data, chosen_alpha=alpha, stored_client_count=clients, **options)
         )
 
 
 @pytest.mark.parametrize("count", [1, 26])
 def test_any_number_of_methods(count):
     low, high = np.linspace(0.1, 0.9, count), np.linspace(0.9, 0.95, count)
-    picture = draw(make_results(low, high, [f"method {i}" for i in range(count)]))
+    picture = draw_stored_plot(make_results(low, high, [f"method {i}" for i in range(count)]))
     assert render_picture_png(picture).startswith(PNG) and len(picture.table) == count
 
 
@@ -81,6 +83,9 @@ def test_gaps_single_seeds_and_a_single_alpha():
         {"A": {0.1: {0: 0.5}, 1.0: {}}, "B": {1.0: {0: 0.7, 1: 0.8}}, "C": {}},
         {"A": {0.1: {0: 0.5}}},
     ):
-        assert render_picture_png(draw(data)).startswith(PNG) and "nan" not in draw(data).sentence
+        assert (
+            render_picture_png(draw_stored_plot(data)).startswith(PNG)
+            and "nan" not in draw_stored_plot(data).sentence
+        )
     with pytest.raises(ValueError):
-        draw({"A": {}})
+        draw_stored_plot({"A": {}})

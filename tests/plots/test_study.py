@@ -53,7 +53,7 @@ POINTS = {
 
 
 def test_accuracy_against_alpha():
-    picture = draw_accuracy_lines_with_bands(POINTS, "α", setting="digits", chance=0.1)
+    picture = draw_accuracy_lines_with_bands(POINTS, "α", setting="digits", chance_accuracy=0.1)
     assert [row["α = 10"] for row in picture.table] == ["90.0 ± 0.0 %", "90.0 %"]
     assert picture.sentence == "From α = 0.1 to 10: weights 30 % to 90 %; predictions 55 % to 90 %."
     axes = picture.figure.axes[0]

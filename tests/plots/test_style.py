@@ -6,7 +6,7 @@ import weakref
 import pytest
 
 from fedlab_nb.plots import style
-from fedlab_nb.plots.vector import draw_svg
+from fedlab_nb.plots.vector import draw_light_dark_svg_element
 
 
 def test_texts_stay_within_the_figure_and_titles_do_not_overlap():
@@ -19,7 +19,7 @@ def test_texts_stay_within_the_figure_and_titles_do_not_overlap():
             left_title = style.write_axes_title(left, "Right answers, by thirds of the dissent")
             right_title = style.write_axes_title(right, "Bytes spent")
             right.set_xlabel("bytes, both ways, of all clients together", fontsize=10)
-        style.compute_layout_once(figure)
+        style.compute_layout_if_due(figure)
         right_edges = [
             text.get_window_extent().x1 for text in (left_title, right_title, right.xaxis.label)
         ]
@@ -40,8 +40,8 @@ def test_a_long_title_begins_further_left_and_keeps_its_place_when_it_is_drawn_a
     sizes_and_edges = []
     for _ in range(2):
         with style.use_figure_size((3.8, 8)):
-            draw_svg(figure)  # as an SVG, whose pixels are others
-        style.compute_layout_once(figure)
+            draw_light_dark_svg_element(figure)  # as an SVG, whose pixels are others
+        style.compute_layout_if_due(figure)
         box = title.get_window_extent(figure.canvas.get_renderer())
         assert 0 < box.x0 < ax.bbox.x0 and box.x1 < figure.bbox.x1
         sizes_and_edges.append((title.get_fontsize(), box.x0))
@@ -58,8 +58,8 @@ def no_collection():
 def test_a_figure_that_was_written_frees_the_bitmap_of_its_layout(no_collection):
     with style.drawing() as (figure, axes):
         axes.set_title("accuracy")
-    style.compute_layout_once(figure)
+    style.compute_layout_if_due(figure)
     # The bitmap has 4 bytes a pixel, and only a garbage collection would free the figure.
     bitmap = weakref.ref(figure.canvas.get_renderer())
-    style.render_svg(figure, "white")
+    style.render_laid_out_figure_as_svg(figure, "white")
     assert bitmap() is None

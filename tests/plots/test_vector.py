@@ -11,7 +11,7 @@ from fedlab_nb.data import federate
 from fedlab_nb.declared import read_toml
 from fedlab_nb.plots import PartitionPicture, style
 from fedlab_nb.plots.identity import COLOURS
-from fedlab_nb.plots.marks import get_marks_by_id
+from fedlab_nb.plots.marks import get_hover_texts_and_keys_by_mark_id
 from fedlab_nb.plots.style import (
     INK,
     QUIET,
@@ -27,7 +27,7 @@ from fedlab_nb.plots.vector import (
     adapt_colour_to_dark_page,
     convert_hex_to_oklch,
     convert_oklch_to_hex,
-    draw_svg,
+    draw_light_dark_svg_element,
     make_css_light_dark_colour,
 )
 from fedlab_nb.plots.words import format_client_letters
@@ -37,7 +37,7 @@ PAGES = ("#111111", "#212121")  # JupyterLab's and Voilà's dark pages
 
 
 def compute_luminance(colour):
-    """Relative luminance of WCAG 2."""
+    """Compute the relative luminance of WCAG 2."""
     linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(colour)]
     return np.dot(linear, [0.2126, 0.7152, 0.0722])
 
@@ -77,13 +77,13 @@ def test_on_a_dark_page_dark_grey_is_light_and_white_is_the_page_s_colour():
 def test_the_svg_fills_its_frame_and_is_the_same_each_time():
     with use_figure_size((9.0, 3.0)), drawing() as (figure, ax):
         ax.plot([0, 1], [0, 1], color="#0072B2")
-        svg = draw_svg(figure)
+        svg = draw_light_dark_svg_element(figure)
     root = ET.fromstring(svg)
     assert root.get("viewBox") == "0 0 648 216" and root.get("width") is None
     assert "#0072b2" in svg and "light-dark(#0072b2," in svg and "<metadata" not in svg
     with use_figure_size((9.0, 3.0)), drawing() as (figure, ax):
         ax.plot([0, 1], [0, 1], color="#0072B2")
-        assert draw_svg(figure) == svg
+        assert draw_light_dark_svg_element(figure) == svg
 
 
 @pytest.mark.slow
@@ -93,8 +93,10 @@ def test_a_picture_that_is_redrawn_takes_the_size_of_the_frame():
     picture = partition.show(federation, setting="digits")
     assert tuple(picture.figure.get_size_inches()) == SIZE
     with use_figure_size((10.0, 4.0)):
-        svg = draw_svg(partition.show(federation, setting="digits").figure)
-        fresh_svg = draw_svg(PartitionPicture().show(federation, setting="digits").figure)
+        svg = draw_light_dark_svg_element(partition.show(federation, setting="digits").figure)
+        fresh_svg = draw_light_dark_svg_element(
+            PartitionPicture().show(federation, setting="digits").figure
+        )
     assert 'viewBox="0 0 720 288"' in svg
     boxes = [re.findall(r'<rect x="([\d.]+)" y="([\d.]+)"', text) for text in (svg, fresh_svg)]
     assert np.allclose(np.array(boxes[0], float), np.array(boxes[1], float), atol=0.5)
@@ -103,8 +105,8 @@ def test_a_picture_that_is_redrawn_takes_the_size_of_the_frame():
 def test_marks_are_where_their_ids_say():
     federation = federate("digits", alpha=0.1, clients=4)
     figure = PartitionPicture().show(federation, setting="digits").figure
-    svg = draw_svg(figure)
-    marks = get_marks_by_id(figure)
+    svg = draw_light_dark_svg_element(figure)
+    marks = get_hover_texts_and_keys_by_mark_id(figure)
     ids = {element.get("id"): element for element in ET.fromstring(svg).iter()}
     assert set(marks) <= set(ids)
     name, dots = next(

@@ -10,11 +10,11 @@ import pytest
 import scipy.stats
 
 from fedlab_nb import plots
-from fedlab_nb.plots import FeatureMap, Series, words
+from fedlab_nb.plots import FeatureMap, MethodResults, words
 from fedlab_nb.plots.embed import compute_tsne_in_subprocess
-from fedlab_nb.plots.marks import get_marks_by_id
+from fedlab_nb.plots.marks import get_hover_texts_and_keys_by_mark_id
 from fedlab_nb.plots.style import use_figure_size
-from fedlab_nb.plots.vector import get_thumbnail_sheet
+from fedlab_nb.plots.vector import get_thumbnail_sheet_or_empty
 from fedlab_nb.studies.statistics import Band
 
 CLEAR = Band(0.031, 0.012, 5)
@@ -42,7 +42,7 @@ FEW = Band(0.031, 0.012, 4)
         (words.format_percent_band(CLEAR, sign="+"), "+3 ± 1"),
         (words.format_half_width_or_seed_count(CLEAR), "1.2 points"),
         (words.format_difference_in_points(FEW), "+3 points"),
-        (words.format_difference_in_points(FEW, few_seeds=True), "+3 ± 1 points"),
+        (words.format_difference_in_points(FEW, shows_band_of_few_seeds=True), "+3 ± 1 points"),
         (words.format_half_width_or_seed_count(FEW), "4 seeds"),
         (words.format_mean_percent({0: 0.8, 1: 0.9}), "85 %"),
         (words.describe_guess_error(40, 88), "48 points too low"),
@@ -56,7 +56,7 @@ def test_numbers_in_words(formatted, text):
 
 @pytest.mark.parametrize("values", [(0.1, 1, 0.1, 0.9, 1), (0.5, 0.51, 0.52, 0.5, 0.5)])
 def test_the_ends_of_a_series_are_those_of_its_band_within_0_and_1(values):
-    series = Series("A", accuracies=dict(enumerate(values)))
+    series = MethodResults("A", accuracies=dict(enumerate(values)))
     low, high = scipy.stats.t.interval(
         0.95, len(values) - 1, np.mean(values), scipy.stats.sem(values)
     )
@@ -75,8 +75,8 @@ def test_verdicts_are_paired_by_seed_where_the_federation_is_the_same():
     )
     welch = scipy.stats.ttest_ind(best, second, equal_var=False).confidence_interval(0.95)
     rows = [
-        Series("A", setting="A", accuracies=dict(enumerate(best))),
-        Series("B", setting="B", accuracies=dict(enumerate(second))),
+        MethodResults("A", setting="A", accuracies=dict(enumerate(best))),
+        MethodResults("B", setting="B", accuracies=dict(enumerate(second))),
     ]
     behind = (
         f"B is 8 ± {50 * (welch.high - welch.low):.0f} points behind, which is within the noise"
@@ -85,11 +85,13 @@ def test_verdicts_are_paired_by_seed_where_the_federation_is_the_same():
 
 
 def describe_best(*rows):
-    """The sentence about these (name, accuracies) in the same setting; "Local" is only a bound."""
+    """Describe these (name, accuracies) in the same setting; "Local" is only a bound."""
     series = []
     for name, accuracies in rows:
         accuracies = dict(enumerate(accuracies))
-        series.append(Series(name, setting="s", accuracies=accuracies, bound=name == "Local"))
+        series.append(
+            MethodResults(name, setting="s", accuracies=accuracies, bound=name == "Local")
+        )
     return plots.describe_best_method(series)
 
 
@@ -113,30 +115,32 @@ def test_verdicts_say_what_is_noise():
 
 
 def test_communication_compares_the_cheapest_with_the_most_expensive():
-    cheap = Series("A", accuracies={0: 0.5, 1: 0.6, 2: 0.4}, up=1000, down=1000)
-    noisy = Series("B", accuracies={0: 0.7, 1: 0.5, 2: 0.45}, up=4000, down=1000)
+    cheap = MethodResults("A", accuracies={0: 0.5, 1: 0.6, 2: 0.4}, up=1000, down=1000)
+    noisy = MethodResults("B", accuracies={0: 0.7, 1: 0.5, 2: 0.45}, up=4000, down=1000)
     # Seed by seed 9, 10 and 10 points below.
-    clear = Series("B", accuracies={0: 0.41, 1: 0.5, 2: 0.3}, up=4000, down=1000)
+    clear = MethodResults("B", accuracies={0: 0.41, 1: 0.5, 2: 0.3}, up=4000, down=1000)
     for dear, ending in (
         (noisy, "for 5 points more, which is within the noise."),
         (clear, "and gets 10 points less."),
     ):
-        sentence = plots.draw_communication([cheap, dear]).sentence
+        sentence = plots.draw_bytes_by_phase_and_accuracy([cheap, dear]).sentence
         assert sentence.startswith("A costs least, 1 kB")
         assert "2.5 times as much" in sentence
         assert ending in sentence
-    as_cheap, third = (Series(name, accuracies={0: 0.3}, up=1000, down=1000) for name in "CD")
+    as_cheap, third = (
+        MethodResults(name, accuracies={0: 0.3}, up=1000, down=1000) for name in "CD"
+    )
     for rows, beginning in (
         ([cheap, as_cheap, noisy], "A and C cost least"), ([cheap], "A costs 1 kB up and 1 kB down for all"),
         ([cheap, as_cheap, third, noisy], "A, C and D cost least"), ([cheap, as_cheap], "A and C cost the same"),
     ):  # fmt: skip
-        assert plots.draw_communication(rows).sentence.startswith(beginning)
-    sums = Series("AFL", accuracies={0: 0.9}, up=1000, down=0)
-    assert "1 kB up and nothing down" in plots.draw_communication([sums]).sentence
+        assert plots.draw_bytes_by_phase_and_accuracy(rows).sentence.startswith(beginning)
+    sums = MethodResults("AFL", accuracies={0: 0.9}, up=1000, down=0)
+    assert "1 kB up and nothing down" in plots.draw_bytes_by_phase_and_accuracy([sums]).sentence
 
 
 def measure_neighbour_accuracy_by_hand(x, y, k):
-    """The share of points whose k nearest neighbours vote for their class; nearer neighbours break a tie."""
+    """Measure the share of points whose k nearest neighbours vote for their class; nearer neighbours break a tie."""
     right = 0
     for i in range(len(x)):
         squared_distances = ((x - x[i]) ** 2).sum(1)
@@ -275,8 +279,8 @@ def test_a_point_has_its_class_its_prediction_and_its_image():
     figure = plots.draw_feature_maps(
         [feature_map], ("a", "b"), setting="s", thumbnail_sheet=sheet
     ).figure
-    zeros, ones = get_marks_by_id(figure).values()
+    zeros, ones = get_hover_texts_and_keys_by_mark_id(figure).values()
     assert zeros["says"] == ["FENS\nclass a, read as b"] and zeros["thumbnail"] == [1]
     assert ones["says"] == ["FENS\nclass b, read rightly", "FENS\nclass b, read as a"]
     assert ones["thumbnail"] == [0, 2] and ones["class_index"] == [1, 1]
-    assert get_thumbnail_sheet(figure) == sheet
+    assert get_thumbnail_sheet_or_empty(figure) == sheet

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels.facts import describe_cost
+from fedlab_nb.panels.facts import describe_cost_or_empty
 from fedlab_nb.studies import compare, cost, stored_results
 from fedlab_nb.studies.settings import Settings, make_plans
 
@@ -136,7 +136,7 @@ def test_the_time_of_a_method_without_stored_results_is_not_known(monkeypatch):
     )
     estimate = cost.estimate_cost(make_call(["fedavg"]))
     assert estimate.seconds is None and estimate.bytes > 0
-    assert describe_cost(estimate) == (
+    assert describe_cost_or_empty(estimate) == (
         "A run sends 158 kB both ways; how long it takes is not known yet."
     )
 
@@ -146,9 +146,9 @@ def test_the_described_bytes_are_those_of_one_seed():
         cost.estimate_cost(make_call(["fedavg"], seeds=seeds)) for seeds in (1, 3)
     )
     assert three_seeds.bytes == 3 * one_seed.bytes and three_seeds.bytes_per_seed == one_seed.bytes
-    assert describe_cost(one_seed).endswith(" sends 158 kB both ways.")
-    assert describe_cost(three_seeds).endswith(" sends 158 kB both ways per seed.")
-    without_seconds = describe_cost(replace(three_seeds, seconds=0.0))
+    assert describe_cost_or_empty(one_seed).endswith(" sends 158 kB both ways.")
+    assert describe_cost_or_empty(three_seeds).endswith(" sends 158 kB both ways per seed.")
+    without_seconds = describe_cost_or_empty(replace(three_seeds, seconds=0.0))
     assert without_seconds == (
         "Run shows stored results at once; such a run sends 158 kB both ways per seed."
     )
@@ -158,14 +158,14 @@ def test_the_described_cost_of_local_training_has_no_upload():
     estimate = cost.estimate_cost(make_call(["local"], seeds=3))
     models = 3 * 4 * 6570  # bytes of three clients' models
     assert estimate.bytes_per_seed == models
-    assert describe_cost(estimate).endswith(
+    assert describe_cost_or_empty(estimate).endswith(
         " sends 78.8 kB down per seed (the initial model) and nothing up."
     )
     with_different_starts = cost.estimate_cost(make_call(["local"], init="different"))
-    assert describe_cost(with_different_starts).endswith(" sends nothing.")
+    assert describe_cost_or_empty(with_different_starts).endswith(" sends nothing.")
     with_fedavg = cost.estimate_cost(make_call(["local", "fedavg"]))
     assert with_fedavg.bytes_per_seed == 3 * models
-    assert describe_cost(with_fedavg).endswith(" sends 237 kB both ways.")
+    assert describe_cost_or_empty(with_fedavg).endswith(" sends 237 kB both ways.")
 
 
 @pytest.mark.gpu

@@ -52,7 +52,7 @@ def draw_accuracy_against_alpha() -> Picture:
     for method in ("afl", "ensemble", "fedavg"):
         lines[title(method)] = table.get_accuracies_by_alpha_and_seed(method, CLIENTS)
     setting = f"digits, {CLIENTS} clients, means of ten seeds"
-    return draw_accuracy_lines_with_bands(lines, "α", setting=setting, chance=0.1)
+    return draw_accuracy_lines_with_bands(lines, "α", setting=setting, chance_accuracy=0.1)
 
 
 def find_right_option_on_skew() -> GuessOption:

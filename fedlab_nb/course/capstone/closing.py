@@ -16,7 +16,7 @@ import ipywidgets as widgets
 from ...errors import FedlabError, RunError
 from ...files import check_replaceable, expand_path, write_file
 from ...plots import Picture, render_picture_png
-from ...plots.guesses import Guess, draw_guesses
+from ...plots.guesses import GuessAndTruth, draw_guesses
 from ..kit import Card, Form
 from ..kit.guess_book import load_guesses
 
@@ -128,7 +128,7 @@ def embed_picture_in_html(picture: Picture) -> str:
     return f'<img alt="{html.escape(picture.alt)}" src="data:image/png;base64,{source}">'
 
 
-def describe_guess_count(guesses: Sequence[Guess]) -> str:
+def describe_guess_count(guesses: Sequence[GuessAndTruth]) -> str:
     """Say how many guesses there are, and how many were right or very near."""
     if not guesses:
         return "No guess with an answer has been kept on this machine."

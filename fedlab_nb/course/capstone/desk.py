@@ -39,7 +39,7 @@ from ...models import (
 )
 from ...plots import Picture
 from ...plots.capstone import draw_noisy_class_counts, draw_tries_against_budget
-from ...plots.series import Series
+from ...plots.series import MethodResults
 from ...plots.words import format_client_letters, format_data_size, format_percent_band
 from ...rng import derive_stream_seed, make_numpy_generator
 from ...studies import compare
@@ -287,7 +287,7 @@ class Case:
         rows = []
         for result in self.record.tries:
             rows.append(
-                Series(
+                MethodResults(
                     result.method_title,
                     f"try {result.number}",
                     accuracies=result.validation,

@@ -268,7 +268,7 @@ class Report:
         rows = [list(TRY_COLUMNS)]
         for result in self.tries:
             is_within_bounds = "yes" if result.bytes <= self.budget else "no"
-            accuracy = format_percent_band(result.validation_band, 1, few_seeds=True)
+            accuracy = format_percent_band(result.validation_band, 1, shows_band_of_few_seeds=True)
             rows.append(
                 [
                     str(result.number),
@@ -285,7 +285,7 @@ class Report:
             title=title,
             facts="\n".join(f"- {fact}" for fact in self.facts),
             tries=format_markdown_table(rows),
-            accuracy=format_percent_band(self.test_band, 1, few_seeds=True),
+            accuracy=format_percent_band(self.test_band, 1, shows_band_of_few_seeds=True),
             seeds=describe_seeds(self.test),
             share=100 * self.bytes / self.budget,
             leaks=self.leaks or "nothing leaves a client",
@@ -405,7 +405,7 @@ class Entry:
             self.shown_name,
             self.title,
             format_knobs(self.knobs),
-            format_percent_band(self.test_band, 1, few_seeds=True),
+            format_percent_band(self.test_band, 1, shows_band_of_few_seeds=True),
             str(self.bytes),
             f"{100 * self.bytes / self.budget:.0f} %",
             str(self.tries),
@@ -539,7 +539,7 @@ class Board:
             gaps = []
             for entry in followers:
                 gap = format_difference_in_points(
-                    difference(entry.test, leader.test), few_seeds=True
+                    difference(entry.test, leader.test), shows_band_of_few_seeds=True
                 )
                 gaps.append(f"{entry.shown_name} {gap}")
             sentences.append(

@@ -12,9 +12,9 @@ from ...data import Federation, federate
 from ...declared import read_toml
 from ...errors import check_allowed_name
 from ...plots import Picture
-from ...plots.accuracy import draw_seed_bars
+from ...plots.accuracy import draw_accuracy_bars_of_seed
 from ...plots.kit import describe_picture, render_tile_pixels
-from ...plots.series import Series
+from ...plots.series import MethodResults
 from ...plots.style import ACCENT, FAINT, INK, QUIET, drawing, dress
 from ...plots.words import (
     FEDERATION,
@@ -53,7 +53,9 @@ def draw_accuracy_chart(last_rule: str) -> Picture:
     check_allowed_name("rule", last_rule, RULES)
     names = list(RULES)
     shown_rules = names[: names.index(last_rule) + 1]
-    return draw_seed_bars([make_accuracy_series_of_rule(rule) for rule in shown_rules], SEED)
+    return draw_accuracy_bars_of_seed(
+        [make_accuracy_series_of_rule(rule) for rule in shown_rules], SEED
+    )
 
 
 def draw_first_accuracy_chart(outcome_together: Outcome) -> Picture:
@@ -92,13 +94,13 @@ def draw_first_accuracy_chart(outcome_together: Outcome) -> Picture:
     )
 
 
-def make_accuracy_series_of_rule(rule_name: str) -> Series:
+def make_accuracy_series_of_rule(rule_name: str) -> MethodResults:
     """Make the series of a rule's accuracies by seed. Its name has the bytes that all ten offices upload."""
     name, look = RULES[rule_name]
     if rule_name not in WITHOUT_UPLOAD:
         name += f", {format_data_size(load_upload_bytes_of_all_offices(rule_name))}"
     setting = make_setting_caption({**FEDERATION, "seed": SEED})
-    return Series(
+    return MethodResults(
         name,
         setting=setting,
         accuracies=load_stored_figure_by_seed(__name__, rule_name),

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...data import load
 from ...plots import Picture
-from ...plots.kit import describe_picture, draw_heat_map, draw_stacked_bars
+from ...plots.kit import describe_picture, draw_heat_map, draw_stacked_bars_and_get_ends
 from ...plots.style import ACCENT, FAINT, INK, add_legend, drawing, dress
 from ...plots.words import (
     FEDERATION,
@@ -59,7 +59,7 @@ def draw_logits_and_answer_counts(
         )
     with drawing(1, 2, width_ratios=[1, 1.7]) as (figure, (left, right)):
         dress(left, title="Largest logit", x="mean over the test images", grid="x")
-        draw_stacked_bars(left, offices, {"logit": ACCENT})
+        draw_stacked_bars_and_get_ends(left, offices, {"logit": ACCENT})
         draw_heat_map(
             right,
             np.array(list(rows.values()), float),
@@ -105,7 +105,7 @@ def draw_patients_by_hospital() -> Picture:
         descriptions.append(f"{name} {ill} of {well + ill}")
     with drawing(size=(7.5, 2.3)) as (figure, ax):
         dress(ax, title="Patients of four hospitals, for training", grid="x")
-        ends = draw_stacked_bars(ax, parts, {"ill": ACCENT, "not ill": FAINT})
+        ends = draw_stacked_bars_and_get_ends(ax, parts, {"ill": ACCENT, "not ill": FAINT})
         for i, ((_, ill, well), end) in enumerate(zip(rows, ends, strict=True)):
             text = f"{format_percent(ill / (ill + well))} ill"
             ax.text(end + 3, i, text, va="center", fontsize=9.5, color=INK)

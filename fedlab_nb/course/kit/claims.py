@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 from ...declared import ROOT, read_toml
 from ...plots import Picture
 from ...plots.accuracy import draw_accuracy_bars
-from ...plots.series import Series
+from ...plots.series import MethodResults
 from ...plots.words import format_count_and_noun, format_percent_band
 from ...studies import Outcome
 from ...studies.lesson_runs import SharedConditions, Variant, group_comparable_accuracies
@@ -127,7 +127,7 @@ class Gap:
     @property
     def mean_with_band_in_points(self) -> str:
         """The mean difference with its band in points, as text: '+4 ± 1'."""
-        return format_percent_band(self.difference_band, 0, "+", few_seeds=True)
+        return format_percent_band(self.difference_band, 0, "+", shows_band_of_few_seeds=True)
 
 
 def make_verdict_on_missing_runs(
@@ -193,7 +193,7 @@ def make_verdict_on_test_contradiction(gap: Gap, name_of_required_gap: str) -> V
         "wrong",
         f"Still to find: {name_of_required_gap}. {gap.name} looked like one on the validation images "
         f"({gap.mean_with_band_in_points} points), but on the test images the difference is clear: "
-        f"{format_percent_band(gap.test_gap.difference_band, 1, '+', few_seeds=True)} points. "
+        f"{format_percent_band(gap.test_gap.difference_band, 1, '+', shows_band_of_few_seeds=True)} points. "
         "Small is not the same as none: take a "
         "setting where the test images agree.",
     )
@@ -394,8 +394,8 @@ def draw_bars_of_stored_figures(module_name: str, bars_name: str) -> Picture:
     series = []
     for figure, row in rows.items():
         series.append(
-            Series(
+            MethodResults(
                 setting=setting, accuracies=load_stored_figure_by_seed(module_name, figure), **row
             )
         )
-    return draw_accuracy_bars(series, chance=chance)
+    return draw_accuracy_bars(series, chance_accuracy=chance)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...declared import read_toml
 from ...files import find_store_folder
-from ...plots.guesses import Guess
+from ...plots.guesses import GuessAndTruth
 
 
 def get_guess_book_path() -> Path:
@@ -21,18 +21,18 @@ def get_guess_book_path() -> Path:
     return find_store_folder() / "course" / "guesses.json"
 
 
-def load_guesses() -> list[Guess]:
+def load_guesses() -> list[GuessAndTruth]:
     """Load all guesses that have an answer, in the order in which they were first made.
 
     If the wording of a question has changed, it has its new wording here. If there is a guess at the old and one at the
     new wording, the later one counts.
     """
-    guesses: dict[str, Guess] = {}
+    guesses: dict[str, GuessAndTruth] = {}
     new_words = read_toml("course/kit/reworded.toml")
     try:
         rows = json.loads(get_guess_book_path().read_text(encoding="utf-8"))
         for row in rows:
-            guess = Guess(**{**row, "written": tuple(row["written"])})
+            guess = GuessAndTruth(**{**row, "written": tuple(row["written"])})
             question = new_words.get(guess.question, guess.question)
             guesses[question] = dataclasses.replace(guess, question=question)
     except (OSError, ValueError, TypeError, KeyError):
@@ -40,7 +40,7 @@ def load_guesses() -> list[Guess]:
     return list(guesses.values())
 
 
-def store_guess(guess: Guess) -> None:
+def store_guess(guess: GuessAndTruth) -> None:
     """Store a guess in place of an earlier one at the same question. A file that cannot be written stays as it is."""
     by_question = {stored.question: stored for stored in load_guesses()}
     by_question[guess.question] = guess

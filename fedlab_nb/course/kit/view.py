@@ -21,7 +21,7 @@ from ...declared import read_toml
 from ...errors import UsageError, check_allowed_name, check_number
 from ...plots import Picture, render_picture_png
 from ...plots.accuracy import draw_guess_line_on_accuracy_bars
-from ...plots.guesses import Guess, draw_guesses
+from ...plots.guesses import GuessAndTruth, draw_guesses
 from ...plots.style import DARK_STILLS
 from ...plots.words import describe_guess_error, format_count_and_noun
 from .answers import LearnerAnswer
@@ -371,9 +371,11 @@ class Prediction:
         if self.options:
             return "right" if self.guess == self._answer else "not it"
         tolerance = max(self.step, 0.02 * (self.high - self.low))
-        return describe_guess_error(self.guess, self._answer, self.unit, tolerance=tolerance)
+        return describe_guess_error(
+            self.guess, self._answer, self.unit, tolerance_in_unit=tolerance
+        )
 
-    def to_answered_guess(self) -> Guess:
+    def to_answered_guess(self) -> GuessAndTruth:
         """Describe the guess and its answer, both scaled to 0–1, for the picture of the score."""
         words = (
             self._format_guess_with_unit(self.guess),
@@ -381,7 +383,9 @@ class Prediction:
         )
         guess = self._scale_to_unit_interval(self.guess)
         answer = self._scale_to_unit_interval(self._answer)
-        return Guess(self.question, guess, answer, words, self.gap_in_words, len(self.options))
+        return GuessAndTruth(
+            self.question, guess, answer, words, self.gap_in_words, len(self.options)
+        )
 
     def _scale_to_unit_interval(self, value: GuessValue) -> float:
         """Scale a guess or an answer to 0–1, from the left to the right end of the question's scale."""

@@ -12,9 +12,9 @@ from ipywidgets import HTML
 
 from ...errors import check_allowed_name
 from ...panels import PanelState, saved, theme
-from ...panels.controls import make_alpha_slider, make_seed_field, set_widget_value
+from ...panels.controls import check_and_set_widget_value, make_alpha_slider, make_seed_field
 from ...panels.plane import SQUARES, PlaneView
-from ...panels.views import Chores, View
+from ...panels.views import Chores, ViewWidgets
 from ...plots import Picture
 from ...plots.plane import compute_frame_height_inches
 from ...plots.style import use_figure_size
@@ -40,7 +40,7 @@ class PlanePanel(saved.SavedPanel):
         self._plane = PlaneView()
         self.start = self._plane.start
         self._plane.controls = [self.alpha, self.seed, self.start]
-        self._view = View(self._plane)
+        self._view = ViewWidgets(self._plane)
         self._view.frame.layout.height = HEIGHT
         self._view.caption.layout.display = "none"
         self._failed = theme.make_widget(HTML, "fl-error")
@@ -59,7 +59,7 @@ class PlanePanel(saved.SavedPanel):
         """Give controls a value: alpha, seed, start. UsageError for other names and values."""
         for name, value in values.items():
             check_allowed_name("control", name, ("alpha", "seed", "start"))
-            set_widget_value(getattr(self, name), name, value)
+            check_and_set_widget_value(getattr(self, name), name, value)
 
     def _draw_squares(self) -> Picture:
         """Draw the view's picture at the controls' setting."""

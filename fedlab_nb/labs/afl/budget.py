@@ -8,10 +8,16 @@ import ipywidgets as widgets
 
 from ...methods.afl import SENSITIVITY
 from ...methods.parts.privacy import find_smallest_noise_sigma
-from ...panels import JobSteps, PanelState, PlannedRuns, make_caption_with_seeds, make_widget
+from ...panels import (
+    MethodAndArgumentsByName,
+    PanelState,
+    ProgressThenResult,
+    make_caption_of_settings_and_seeds,
+    make_widget,
+)
 from ...plots import Picture, format_mean_percent
 from ...plots.study import draw_accuracy_lines_with_bands
-from ...plots.style import ACCENT, Look, get_method_look
+from ...plots.style import ACCENT, ColourMarkerLine, get_method_look
 from ...plots.words import SettingCaption, join_with_and
 from ...value_types import SettingsByName
 from ..button_view import ButtonView, get_accuracies_by_seed
@@ -48,14 +54,14 @@ class PrivacyBudgetView(ButtonView):
             value=1.0,
         )
 
-    def planned_runs(self, state: PanelState) -> PlannedRuns:
+    def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName:
         changes = {}
         for label, options in get_options_by_feature_kind(state).items():
             for epsilon in (*BUDGETS, NO_NOISE):
                 changes[format_run_name(label, epsilon)] = {"afl.epsilon": epsilon, **options}
         return plan_runs("afl", state.settings, changes)
 
-    def work(self, state: PanelState) -> JobSteps[PrivacyBudgetResults]:
+    def work(self, state: PanelState) -> ProgressThenResult[PrivacyBudgetResults]:
         """Run AFL with each ε and without noise, for both kinds of features."""
         runs = yield from run_planned_runs(self.planned_runs(state))
         by_features: dict[str, dict[float | None, dict[int, float]]] = {}
@@ -67,7 +73,7 @@ class PrivacyBudgetView(ButtonView):
             by_features[label][None] = get_accuracies_by_seed(
                 runs[format_run_name(label, NO_NOISE)]
             )
-        setting = make_caption_with_seeds(state.settings)
+        setting = make_caption_of_settings_and_seeds(state.settings)
         return PrivacyBudgetResults(by_features, setting, state.knobs["delta"])
 
     def draw_result(self, state: PanelState) -> Picture:
@@ -98,7 +104,7 @@ def draw_accuracy_against_budget(
 ) -> Picture:
     """Draw lines of test accuracy against ε for each kind of features; `epsilon` is put into words."""
     lines: dict[str, AccuraciesByBudget] = {}
-    looks: dict[str, Look] = {}
+    looks: dict[str, ColourMarkerLine] = {}
     colours = (get_method_look("afl").colour, ACCENT)
     markers = ("o", "s")
     for (label, by_budget), colour, marker in zip(
@@ -108,8 +114,8 @@ def draw_accuracy_against_budget(
         with_noise = {budget: runs for budget, runs in by_budget.items() if budget is not None}
         lines[label] = with_noise
         lines[label_without_noise] = dict.fromkeys(with_noise, by_budget[None])
-        looks[label] = Look(colour, marker, "-")
-        looks[label_without_noise] = Look(colour, "", ":")
+        looks[label] = ColourMarkerLine(colour, marker, "-")
+        looks[label_without_noise] = ColourMarkerLine(colour, "", ":")
     return draw_accuracy_lines_with_bands(
         lines,
         "ε",

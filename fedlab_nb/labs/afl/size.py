@@ -3,8 +3,13 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...panels import JobSteps, PanelState, PlannedRuns, make_caption_with_seeds
-from ...plots import Picture, Series, format_data_size, format_percent
+from ...panels import (
+    MethodAndArgumentsByName,
+    PanelState,
+    ProgressThenResult,
+    make_caption_of_settings_and_seeds,
+)
+from ...plots import MethodResults, Picture, format_data_size, format_percent
 from ...plots.study import draw_accuracy_lines_with_bands
 from ...plots.words import SettingCaption
 from ..button_view import ButtonView, make_series_of_outcomes
@@ -15,10 +20,10 @@ PIXELS = "pixels"
 
 
 class FeatureCountResults(NamedTuple):
-    """What is drawn: a Series for each kind and number of features, one for pixels, and the setting."""
+    """What is drawn: a `MethodResults` for each kind and number of features, one for pixels, and the setting."""
 
-    series_by_kind_and_count: Mapping[str, Mapping[int, Series]]
-    pixel_series: Series
+    series_by_kind_and_count: Mapping[str, Mapping[int, MethodResults]]
+    pixel_series: MethodResults
     setting: SettingCaption | str
 
 
@@ -29,7 +34,7 @@ class FeatureCountView(ButtonView):
     work_label = "Try 16 to 1024"
     work_help = "Run AFL with 16 to 1024 random features of both kinds."
 
-    def planned_runs(self, state: PanelState) -> PlannedRuns:
+    def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName:
         changes = {}
         for kind in list_random_feature_kinds(state):
             for size in SIZES:
@@ -37,17 +42,19 @@ class FeatureCountView(ButtonView):
         changes[PIXELS] = {"afl.features": PIXELS}
         return plan_runs("afl", state.settings, changes)
 
-    def work(self, state: PanelState) -> JobSteps[FeatureCountResults]:
+    def work(self, state: PanelState) -> ProgressThenResult[FeatureCountResults]:
         """Run AFL with every kind and number of random features, and with pixels."""
         runs = yield from run_planned_runs(self.planned_runs(state))
-        by_kind: dict[str, dict[int, Series]] = {}
+        by_kind: dict[str, dict[int, MethodResults]] = {}
         for kind in list_random_feature_kinds(state):
             by_kind[kind] = {
                 size: make_series_of_outcomes(kind, runs[format_run_name(kind, size)])
                 for size in SIZES
             }
         pixels = make_series_of_outcomes(PIXELS, runs[PIXELS])
-        return FeatureCountResults(by_kind, pixels, make_caption_with_seeds(state.settings))
+        return FeatureCountResults(
+            by_kind, pixels, make_caption_of_settings_and_seeds(state.settings)
+        )
 
     def draw_result(self, state: PanelState) -> Picture:
         by_kind, pixels, setting = state.worked
@@ -66,13 +73,13 @@ def format_run_name(feature_kind: str, feature_count: int) -> str:
 
 
 def draw_accuracy_against_feature_count(
-    series_by_kind_and_count: Mapping[str, Mapping[int, Series]],
-    pixel_series: Series,
+    series_by_kind_and_count: Mapping[str, Mapping[int, MethodResults]],
+    pixel_series: MethodResults,
     setting: SettingCaption | str,
 ) -> Picture:
     """Draw lines of test accuracy against the number of random features, and a level line for pixels.
 
-    series_by_kind_and_count: {kind: {size: Series}}; `up` of a series is the bytes of one client
+    series_by_kind_and_count: {kind: {size: MethodResults}}; `up` of a series is the bytes of one client
     """
     lines: dict[str, dict[int, Mapping[int, float]]] = {}
     descriptions = []

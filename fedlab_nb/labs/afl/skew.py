@@ -4,7 +4,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ...methods import choose_method_label
-from ...panels import JobSteps, PanelState, PlannedRuns, make_caption_with_seeds
+from ...panels import (
+    MethodAndArgumentsByName,
+    PanelState,
+    ProgressThenResult,
+    make_caption_of_settings_and_seeds,
+)
 from ...panels.nearest_results import collect_stored_accuracies
 from ...plots import Picture, format_count_and_noun
 from ...plots.study import draw_accuracy_lines_with_bands
@@ -36,7 +41,7 @@ class SkewView(ButtonView):
         "Run AFL, Gaussian heads, the ensemble and FedAvg with five α. Nothing else changes."
     )
 
-    def planned_runs(self, state: PanelState) -> PlannedRuns:
+    def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName:
         runs = {}
         for method in METHODS:
             for alpha in ALPHAS:
@@ -47,7 +52,7 @@ class SkewView(ButtonView):
                 )
         return runs
 
-    def work(self, state: PanelState) -> JobSteps[SkewResults]:
+    def work(self, state: PanelState) -> ProgressThenResult[SkewResults]:
         """Run each method with each α."""
         runs = yield from run_planned_runs(self.planned_runs(state))
         by_method = {}
@@ -76,7 +81,9 @@ class SkewView(ButtonView):
 
     def draw_result(self, state: PanelState) -> Picture:
         setting, by_method, chance = state.worked
-        return draw_accuracy_lines_with_bands(by_method, "α", setting=setting, chance=chance)
+        return draw_accuracy_lines_with_bands(
+            by_method, "α", setting=setting, chance_accuracy=chance
+        )
 
 
 def format_run_name(method: str, alpha: float) -> str:
@@ -87,7 +94,7 @@ def format_run_name(method: str, alpha: float) -> str:
 def make_caption_with_all_alphas(settings: SettingsByName) -> SettingCaption:
     """Describe the setting, with the range of ALPHAS in place of the α that the controls have."""
     run_settings = {**settings, "partition": "dirichlet"}
-    caption = make_caption_with_seeds(run_settings)
+    caption = make_caption_of_settings_and_seeds(run_settings)
     one_alpha = describe_skew("dirichlet", run_settings)
     words = caption.words.replace(one_alpha, f"α = {ALPHAS[0]:g} to {ALPHAS[-1]:g}")
     return SettingCaption(words, caption.values)

@@ -15,7 +15,7 @@ import numpy as np
 import traitlets
 
 from ...front.vocabulary import describe_classes_for_browser
-from ...panels import JobSteps, LabView, PanelState, make_widget
+from ...panels import LabView, PanelState, ProgressThenResult, make_widget
 from ...panels.stage_data import convert_to_hex_colour
 from ...plots import (
     Picture,
@@ -165,7 +165,7 @@ class WeightsByHandView(LabView):
             if self.judge.value:
                 self._is_spoilt = True
 
-    def take(self, scene_values: Mapping[str, Any]) -> None:
+    def adopt_values_set_in_browser_scene(self, scene_values: Mapping[str, Any]) -> None:
         """Take over the sliders that a person has set in the scene.
 
         scene_values: the `levels` of the sliders, 0 to 1, and a `count` of how often they were set
@@ -176,14 +176,14 @@ class WeightsByHandView(LabView):
             self._given = int(scene_values["count"])
             self.sliders.value = levels
 
-    def prepare(self, state: PanelState) -> JobSteps[Outcome]:
+    def prepare(self, state: PanelState) -> ProgressThenResult[Outcome]:
         """Run the plain ensemble of the same clients; its features are the clients' logits.
 
         This is quick, as the trained clients are cached.
         """
         return (yield from get_or_run_ensemble(state))
 
-    def work(self, state: PanelState) -> JobSteps[ClientWeights]:
+    def work(self, state: PanelState) -> ProgressThenResult[ClientWeights]:
         """Compute the weights `[M]` that Co-Boosting learns from real images."""
         name = "weights from real images"
         outcome = yield from rerun_with_method(state.outcome, "coboosting", REAL_OPTIONS, name)
@@ -402,7 +402,12 @@ class WeightsByHandPicture:
         axes = self.figure.subplots(2, 2, sharex="col", **ratios)
         (weights_ax, scores_ax), (samples_ax, accuracy_ax) = axes
         self._artists = PartitionArtists(
-            weights_ax, samples_ax, client_count, class_count, client_names, inches=(3.9, 2.5)
+            weights_ax,
+            samples_ax,
+            client_count,
+            class_count,
+            client_names,
+            size_of_lower_axes_inches=(3.9, 2.5),
         )
         for bar in self._artists.bars:
             bar.set_color(ACCENT)

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from ipywidgets import Dropdown
 
-from ...panels import JobSteps, PanelState, PlannedRuns, make_widget
-from ...panels.figures import make_caption_with_seeds
+from ...panels import MethodAndArgumentsByName, PanelState, ProgressThenResult, make_widget
+from ...panels.figures import make_caption_of_settings_and_seeds
 from ...plots import (
+    MethodResults,
     Picture,
-    Series,
     build_table,
     describe_picture,
     describe_seeds,
@@ -113,7 +113,7 @@ class IdeaSwitchesView(ButtonView):
             options=list(VARIANT_SETS),
         )
 
-    def planned_runs(self, state: PanelState) -> PlannedRuns:
+    def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName:
         settings = {**state.settings, "coboosting.answer": "server"}
         changes = {}
         for active_ideas in VARIANT_SETS[self.which.value]:
@@ -121,7 +121,7 @@ class IdeaSwitchesView(ButtonView):
             changes[format_idea_combination(active_ideas)] = switches
         return plan_runs("coboosting", settings, changes)
 
-    def work(self, state: PanelState) -> JobSteps[VariantResults]:
+    def work(self, state: PanelState) -> ProgressThenResult[VariantResults]:
         """Run the variants that the menu chooses."""
         chosen_set = self.which.value
         runs = yield from run_planned_runs(self.planned_runs(state))
@@ -133,7 +133,9 @@ class IdeaSwitchesView(ButtonView):
                 teacher[seed] = outcome.report.ensemble_curve[-1]
             student = get_accuracies_by_seed(outcomes)
             variants.append(IdeaVariant(active_ideas, teacher, student))
-        return VariantResults(make_caption_with_seeds(state.settings), variants, chosen_set)
+        return VariantResults(
+            make_caption_of_settings_and_seeds(state.settings), variants, chosen_set
+        )
 
     def make_stored_result(self, state: PanelState) -> VariantResults:
         setting, rows = read_stored_lab_runs("switches")
@@ -164,7 +166,7 @@ def draw_idea_variants(variants: Sequence[IdeaVariant], setting: SettingCaption 
             rows = []
             for variant in variants:
                 accuracies = getattr(variant, model)
-                rows.append(Series(variant.name, accuracies=accuracies, method="coboosting"))
+                rows.append(MethodResults(variant.name, accuracies=accuracies, method="coboosting"))
             AccuracyBars(ax, rows).update(rows, title)
     full_method, *reduced_variants = variants
     columns = (

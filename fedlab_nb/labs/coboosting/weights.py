@@ -19,7 +19,7 @@ from ...plots import (
     format_percent,
 )
 from ...plots.array_types import ClientClassCounts
-from ...plots.kit import draw_stacked_bars
+from ...plots.kit import draw_stacked_bars_and_get_ends
 from ...plots.marks import attach_hover_text
 from ...plots.style import (
     ACCENT,
@@ -149,7 +149,7 @@ def draw_weight_share_lines(
     draw_level_line(ax, equal_share)
     ax.set_xlim(1, max(total_epochs, 2))
     set_percent_axis(ax, highest_share=max(float(weight_shares.max()), equal_share) * 1.1)
-    limit_tick_count(ax, "x", 6, is_whole=True)
+    limit_tick_count(ax, "x", 6, only_whole_numbers=True)
     named_clients = clients_by_weight
     if clients > MAX_CLIENTS:
         named_clients = [k for k in clients_by_weight if k in clients_by_weight[:4] or k == client]
@@ -176,7 +176,7 @@ def draw_sample_bars(
     """
     dress(ax, title="What they hold", x="training samples")
     bars = {label: dict(enumerate(row)) for label, row in zip(client_labels, counts, strict=True)}
-    draw_stacked_bars(
+    draw_stacked_bars_and_get_ends(
         ax, bars, dict(enumerate(list_class_colours(len(class_names)))), bar_height=0.74
     )
     width_for_name = 0.05 * ax.get_xlim()[1]
@@ -192,7 +192,7 @@ def draw_sample_bars(
             attach_hover_text(part, hover_text, client=k, class_index=c)
             if class_index is not None and c != class_index:
                 part.set_alpha(0.3)
-    limit_tick_count(ax, "x", 4, is_whole=True)
+    limit_tick_count(ax, "x", 4, only_whole_numbers=True)
 
 
 def describe_selected_or_heaviest_client(

@@ -6,10 +6,16 @@ from typing import NamedTuple
 import ipywidgets as widgets
 
 from ...methods import choose_method_label
-from ...panels import JobSteps, PanelState, PlannedRuns, make_caption_with_seeds, make_widget
+from ...panels import (
+    MethodAndArgumentsByName,
+    PanelState,
+    ProgressThenResult,
+    make_caption_of_settings_and_seeds,
+    make_widget,
+)
 from ...plots import Picture, format_data_size, format_mean_percent
 from ...plots.study import draw_accuracy_lines_with_bands
-from ...plots.style import INK, Look, get_method_look
+from ...plots.style import INK, ColourMarkerLine, get_method_look
 from ...plots.words import SettingCaption
 from ...studies.outcome import Outcome
 from ..button_view import ButtonView, get_accuracies_by_seed
@@ -59,16 +65,18 @@ class ImagesPerClassView(ButtonView):
             value=3,
         )
 
-    def planned_runs(self, state: PanelState) -> PlannedRuns:
+    def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName:
         changes = {format_run_name(m): {"distilled.per_class": m} for m in PER_CLASS}
         return plan_runs("distilled", state.settings, changes)
 
-    def work(self, state: PanelState) -> JobSteps[ImageBudgetResults]:
+    def work(self, state: PanelState) -> ProgressThenResult[ImageBudgetResults]:
         """Run the method with each m_c."""
         runs = yield from run_planned_runs(self.planned_runs(state))
         budgets = {m: make_image_budget_result(runs[format_run_name(m)]) for m in PER_CLASS}
         kind = IMAGE_KINDS[state.knobs["images"]]
-        return ImageBudgetResults(budgets, f"{make_caption_with_seeds(state.settings)}, {kind}")
+        return ImageBudgetResults(
+            budgets, f"{make_caption_of_settings_and_seeds(state.settings)}, {kind}"
+        )
 
     def draw_result(self, state: PanelState) -> Picture:
         budgets, setting = state.worked
@@ -76,7 +84,7 @@ class ImagesPerClassView(ButtonView):
         shown_rows = state.runs.current_rows
         is_same_setting = (
             bool(shown_rows)
-            and make_caption_with_seeds(shown_rows[0].settings) == state.worked_setting
+            and make_caption_of_settings_and_seeds(shown_rows[0].settings) == state.worked_setting
         )
         for method, outcomes in state.others.items():
             if outcomes and is_same_setting:
@@ -124,12 +132,12 @@ def draw_accuracy_against_image_budget(
         m: budget.validation for m, budget in results_by_image_count.items() if budget.validation
     }
     lines: dict[str, dict[int, dict[int, float]]] = {}
-    looks: dict[str, Look] = {}
+    looks: dict[str, ColourMarkerLine] = {}
     if validation:
         lines["validation images"] = validation
         looks["validation images"] = get_method_look("distilled")
     lines["test images"] = {images_per_class: results_by_image_count[images_per_class].test}
-    looks["test images"] = Look(INK, "*", "-")
+    looks["test images"] = ColourMarkerLine(INK, "*", "-")
     for title, budget in results_by_other_method.items():
         lines[title] = dict.fromkeys(results_by_image_count, budget.test)
     return draw_accuracy_lines_with_bands(

@@ -12,17 +12,23 @@ from matplotlib.axes import Axes
 
 from ...data import DATASETS
 from ...methods.parts.images import OWN_SOURCES
-from ...panels import JobSteps, PanelState, PlannedRuns, make_caption_with_seeds, make_widget
+from ...panels import (
+    MethodAndArgumentsByName,
+    PanelState,
+    ProgressThenResult,
+    make_caption_of_settings_and_seeds,
+    make_widget,
+)
 from ...plots import (
+    MethodResults,
     Picture,
-    Series,
     build_table,
     describe_picture,
     drawing,
     format_count_and_noun,
     format_percent,
 )
-from ...plots.kit import AccuracyBars, exempt_from_dark_theme, render_tile_pixels
+from ...plots.kit import AccuracyBars, keep_image_colours_on_dark_page, render_tile_pixels
 from ...plots.words import SettingCaption, describe_accuracy_difference, format_percent_of_each_seed
 from ...studies import Outcome
 from ...value_types import SettingsByName
@@ -50,7 +56,7 @@ class PublicDataResult(NamedTuple):
     samples: some of the public samples; None for stored runs
     """
 
-    series: Series
+    series: MethodResults
     count: int
     dissent: float
     samples: np.ndarray | None
@@ -81,19 +87,21 @@ class PublicDataView(ButtonView):
             options=[("sources", "source"), ("sizes", "size")],
         )
 
-    def planned_runs(self, state: PanelState) -> PlannedRuns:
+    def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName:
         if self.vary.value == "size":
             changes = make_setting_changes_for_sample_counts(state)
         else:
             changes = make_setting_changes_for_sources(state)
         return plan_runs("fedet", state.settings, changes)
 
-    def work(self, state: PanelState) -> JobSteps[PublicDataResults]:
+    def work(self, state: PanelState) -> ProgressThenResult[PublicDataResults]:
         """Run Fed-ET with each choice of public data."""
         varied = self.vary.value
         runs = yield from run_planned_runs(self.planned_runs(state))
         choices = [make_public_data_result(name, outcomes) for name, outcomes in runs.items()]
-        return PublicDataResults(make_caption_with_seeds(state.settings), choices, varied)
+        return PublicDataResults(
+            make_caption_of_settings_and_seeds(state.settings), choices, varied
+        )
 
     def make_stored_result(self, state: PanelState) -> PublicDataResults:
         setting, rows = read_stored_lab_runs(f"{self.vary.value}s")
@@ -164,10 +172,10 @@ def format_source_name(source: str) -> str:
 
 def make_public_data_series(
     name: str, accuracies: Mapping[int, float], sample_count: int
-) -> Series:
+) -> MethodResults:
     """Make a row of the picture. The number of samples is added if the name does not contain it."""
     detail = "" if "sample" in name else format_count_and_noun(sample_count, "sample")
-    return Series(name, detail, accuracies=accuracies, method="fedet")
+    return MethodResults(name, detail, accuracies=accuracies, method="fedet")
 
 
 def make_public_data_result(name: str, outcomes_by_seed: Mapping[int, Outcome]) -> PublicDataResult:
@@ -232,10 +240,10 @@ def draw_public_sample_strips(ax: Axes, results: list[PublicDataResult]) -> None
         strip = np.hstack([render_tile_pixels(image) for image in choice.samples])
         place = (0, 1, i + height / 2, i - height / 2)
         ax.imshow(strip.squeeze(), cmap="gray", vmin=0, vmax=1, aspect="auto", extent=place)
-    exempt_from_dark_theme(ax)
+    keep_image_colours_on_dark_page(ax)
 
 
-def describe_public_data_of_best_and_worst_student(series: list[Series]) -> str:
+def describe_public_data_of_best_and_worst_student(series: list[MethodResults]) -> str:
     """Say which public data give the best and the worst student, and whether that may be noise."""
     ranking = sorted(series, key=lambda row: row.mean)
     worst = ranking[0]

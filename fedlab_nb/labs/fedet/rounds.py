@@ -18,7 +18,7 @@ from ...plots.style import (
     QUIET,
     SECOND,
     SERIES,
-    average_lines_over_seeds,
+    average_seed_lines_over_common_range,
     draw_level_line,
     is_frame_narrow,
     limit_tick_count,
@@ -118,7 +118,7 @@ def get_curve_points_by_seed(state: PanelState) -> dict[int, HistoryPoints]:
     """Return {seed: points} of the finished seeds; before one has finished, of the running ones."""
     if state.outcomes:
         return {seed: outcome.history for seed, outcome in state.outcomes.items()}
-    row = state.runs.find_row("fedet")
+    row = state.runs.find_current_row("fedet")
     if row is not None and row.live:
         return dict(row.live)
     return {0: []}
@@ -199,7 +199,7 @@ def make_one_shot_curves(
 
     student_points_by_seed: {seed: [(server steps, accuracy)]}
     """
-    steps, accuracies = average_lines_over_seeds(student_points_by_seed)
+    steps, accuracies = average_seed_lines_over_common_range(student_points_by_seed)
     curves = {AFTER: dict(zip(steps, accuracies, strict=True))}
     if reports:
         consensus = mean(report.consensus_accuracy[-1] for report in reports)
@@ -234,7 +234,7 @@ def draw_curves_over_rounds(
             if curves.get(label):
                 draw_curve(ax, label, curves[label], style)
         draw_level_line(ax, described_round, axis="x")
-        limit_tick_count(ax, "x", 8, is_whole=True)
+        limit_tick_count(ax, "x", 8, only_whole_numbers=True)
         set_percent_axis(ax, highest_share=1.02)
         if rounds:
             add_legend(figure, loc="outside lower center", ncols=1 if is_frame_narrow() else 3)

@@ -20,7 +20,7 @@ from ...plots import (
     format_percent,
 )
 from ...plots.array_types import SampleLabels
-from ...plots.kit import draw_stacked_bars
+from ...plots.kit import draw_stacked_bars_and_get_ends
 from ...plots.style import (
     FIFTHS,
     INK,
@@ -156,7 +156,7 @@ def draw_soft_target(
 def draw_consensus_and_dissenters_bar(ax: Axes, label: str, dissenters_share: float) -> None:
     """Draw one bar: how much of the target the consensus gets, and how much the dissenters."""
     parts = {"consensus": 1 - dissenters_share, "dissenters": dissenters_share}
-    draw_stacked_bars(ax, {label: parts}, COLOURS)
+    draw_stacked_bars_and_get_ends(ax, {label: parts}, COLOURS)
     for bars in ax.containers:
         text_style = {"label_type": "center", "color": "white", "fontsize": 9}
         has_room = parts[bars.get_label()] > NARROWEST_NAMED

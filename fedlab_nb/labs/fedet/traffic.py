@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import ipywidgets as widgets
 
-from ...panels import JobSteps, LabView, PanelState, PlannedRuns, make_widget
+from ...panels import LabView, MethodAndArgumentsByName, PanelState, ProgressThenResult, make_widget
 from ...plots import (
     Picture,
     build_table,
@@ -23,7 +23,7 @@ from ...plots.style import (
     choose_distinct_looks,
     draw_end_labels,
     draw_level_line,
-    draw_seed_lines,
+    draw_seed_lines_and_get_mean,
     set_log_axis,
     set_percent_axis,
 )
@@ -75,11 +75,11 @@ class TrafficView(LabView):
             readout_format=".0%",
         )
 
-    def work(self, state: PanelState) -> JobSteps[OutcomesByRun]:
+    def work(self, state: PanelState) -> ProgressThenResult[OutcomesByRun]:
         """Run FedAvg with the server's model, and with the clients' smallest one."""
         return (yield from run_planned_runs(self.planned_runs(state)))
 
-    def planned_runs(self, state: PanelState) -> PlannedRuns:
+    def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName:
         rounds, epochs = choose_fedavg_rounds_and_epochs(state.outcome)
         changes = {}
         for name, model in choose_fedavg_model_by_curve_label(state.outcome).items():
@@ -88,7 +88,7 @@ class TrafficView(LabView):
                 "fedavg_multi.rounds": rounds,
                 "fedavg_multi.local_epochs": epochs,
             }
-        return plan_runs("fedavg_multi", state.runs.find_row("fedet").settings, changes)
+        return plan_runs("fedavg_multi", state.runs.find_current_row("fedet").settings, changes)
 
     def draw(self, state: PanelState) -> Picture:
         outcomes_by_name = {"Fed-ET": state.outcomes, **(state.worked or {})}
@@ -190,7 +190,7 @@ def draw_traffic(
             lines = {}
             for seed, points in runs_by_method[name].items():
                 lines[seed] = [(point.sent, point.accuracy) for point in points]
-            _, y = draw_seed_lines(ax, lines, colour, marker, label=name, ls=dashes)
+            _, y = draw_seed_lines_and_get_mean(ax, lines, colour, marker, label=name, ls=dashes)
             labels.append((y[-1], name.replace(" (", "\n("), colour))
             traffic = measure_traffic_until_goal(runs_by_method[name], accuracy_goal)
             if traffic is not None:
@@ -199,7 +199,7 @@ def draw_traffic(
         draw_level_line(ax, accuracy_goal, format_percent(accuracy_goal), is_text_left=True)
         set_percent_axis(ax, highest_share=1.02)
         set_log_axis(ax, format_value=format_large_number)
-        draw_end_labels(ax, labels, min_gap=0.1)
+        draw_end_labels(ax, labels, min_gap_in_axes_heights=0.1)
     rows = []
     descriptions = []
     for name, by_seed in runs_by_method.items():

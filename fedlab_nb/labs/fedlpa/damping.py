@@ -15,7 +15,7 @@ from ...errors import RunError
 from ...methods.fedlpa.client import LocalPosterior
 from ...methods.fedlpa.server import USES
 from ...methods.parts.kronecker import PI_RULES, DampingSplit
-from ...panels import LabView, PanelState, SilentSteps, make_widget
+from ...panels import LabView, PanelState, PausesThenResult, make_widget
 from ...plots import (
     Picture,
     build_table,
@@ -102,7 +102,7 @@ class DampingView(LabView):
         self.damping.value = find_nearest_offered_damping(options["damping"])
         self.pi.value = options["pi"]
 
-    def prepare(self, state: PanelState) -> SilentSteps["DampingSweep"]:
+    def prepare(self, state: PanelState) -> PausesThenResult["DampingSweep"]:
         return sweep_dampings(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
@@ -147,7 +147,7 @@ class DampingSweep(NamedTuple):
         return [self.layers[i] for i in np.flatnonzero(share_of_clients > 0.5)]
 
 
-def sweep_dampings(outcome: Outcome) -> SilentSteps[DampingSweep]:
+def sweep_dampings(outcome: Outcome) -> PausesThenResult[DampingSweep]:
     """Measure every λ_damp, rule for π and use of the uploads on validation images; then the λ_damp
     that is best there on test images.
 

@@ -225,10 +225,10 @@ def draw_symmetric_matrix(
     """Draw a symmetric matrix in colours, white at 0."""
     top = float(np.abs(matrix).max()) or 1.0
     dress(ax, title=title, x=axis_label)
-    image = draw_heat_map(ax, matrix, largest_value=top, is_signed=True)
+    image = draw_heat_map(ax, matrix, largest_value=top, is_symmetric_around_zero=True)
     ax.set_aspect("equal")
     for axis in "xy":
-        limit_tick_count(ax, axis, 4, is_whole=True)
+        limit_tick_count(ax, axis, 4, only_whole_numbers=True)
         if 0 < len(tick_names) <= 10:
             set_class_ticks(ax, tick_names, axis, max_letters=4)
     bar = draw_colour_bar(image, ax, orientation="horizontal", pad=0.03)

@@ -18,7 +18,7 @@ from ...methods.fedlpa.client import (
 from ...methods.parts.kronecker import compute_mean_kronecker_factors
 from ...models import build
 from ...panels import LabView, PanelState, make_widget
-from ...panels.figures import make_partition_caption
+from ...panels.figures import make_caption_of_first_seed
 from ...plots import (
     Picture,
     build_table,
@@ -60,7 +60,7 @@ class InversionView(LabView):
     def draw(self, state: PanelState) -> Picture:
         client = state.client or 0
         recovered = recover_images(state.federation, client, self.first.value, self.few.value)
-        return draw_recovered(recovered, make_partition_caption(state))
+        return draw_recovered(recovered, make_caption_of_first_seed(state))
 
 
 class RecoveredSamples(NamedTuple):

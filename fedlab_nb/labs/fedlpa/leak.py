@@ -18,7 +18,7 @@ from ...methods.fedlpa.client import (
     guess_client_classes_from_diagonal,
     measure_label_leak,
 )
-from ...panels import LabView, PanelState, SilentSteps, make_widget
+from ...panels import LabView, PanelState, PausesThenResult, make_widget
 from ...plots import (
     Picture,
     build_table,
@@ -38,7 +38,7 @@ from ...plots.style import (
     draw_colour_bar,
     highlight_row_or_column,
     set_class_ticks,
-    set_client_axis,
+    set_client_x_ticks_and_label,
 )
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ...studies import Outcome
@@ -80,7 +80,7 @@ class LabelLeakView(LabView):
             options=[(f"{noise:g}", noise) for noise in NOISES],
         )
 
-    def prepare(self, state: PanelState) -> SilentSteps["NoiseSweep"]:
+    def prepare(self, state: PanelState) -> PausesThenResult["NoiseSweep"]:
         return sweep_noises(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
@@ -124,7 +124,7 @@ class NoiseSweep(NamedTuple):
         return guesses
 
 
-def sweep_noises(outcome: Outcome) -> SilentSteps[NoiseSweep]:
+def sweep_noises(outcome: Outcome) -> PausesThenResult[NoiseSweep]:
     """Measure every noise, on average over its draws. `NoiseSweep.sent` has the numbers of the
     first.
     """
@@ -209,7 +209,7 @@ def draw_leak(
         draw_colour_bar(image, ax, bar_label, format=PERCENT, ticks=HALVES)
         write_axes_title(ax, "What the clients hold (ring: named, cross: named wrongly)")
         set_class_ticks(ax, class_names, "y", max_letters=6)
-        set_client_axis(ax, len(counts), sweep.setting, max_single_ticks=12)
+        set_client_x_ticks_and_label(ax, len(counts), sweep.setting, max_single_ticks=12)
         highlight_row_or_column(ax, client, len(counts), has_frame=True)
         highlight_row_or_column(ax, class_index, len(class_names), "y", has_frame=True)
         draw_right_and_wrong_guesses(ax, counts, guesses)

@@ -20,7 +20,7 @@ from ...plots.style import (
     darken_colour_until_readable,
     get_method_look,
     is_frame_narrow,
-    set_row_axis,
+    set_y_axis_of_named_rows,
 )
 from ...plots.words import format_client_letters
 from .two_weights import TwoWeights, make_two_weights
@@ -128,7 +128,9 @@ def draw_two_client_plane(angle_degrees: float, precision_ratio: float, damping:
             rows.append((answer.label, x, y, round(distance, 3)))
             distance_text = "hits it" if distance < SAME_POINT else f"misses it by {distance:.2f}"
             descriptions[name] = distance_text
-        set_row_axis(right, [answer.label for answer in ANSWERS.values()], font_size=9.5)
+        set_y_axis_of_named_rows(
+            right, [answer.label for answer in ANSWERS.values()], font_size=9.5
+        )
         right.set_xlim(-0.1, max(1.5, right.get_xlim()[1]))
     return describe_picture(
         figure,

@@ -11,7 +11,7 @@ from ipywidgets import Dropdown
 
 from ...errors import RunError
 from ...methods.fedlpa import FedLPA
-from ...panels import JobSteps, LabView, PanelState, make_widget
+from ...panels import LabView, PanelState, ProgressThenResult, make_widget
 from ...plots import (
     Picture,
     add_legend,
@@ -85,7 +85,7 @@ class SolverView(LabView):
             value=1000,
         )
 
-    def work(self, state: PanelState) -> JobSteps["Solutions"]:
+    def work(self, state: PanelState) -> ProgressThenResult["Solutions"]:
         """Solve the systems of the run's uploads with all three solvers."""
         if state.outcome is None:
             raise RunError("There is no finished run yet; press Run first.")
@@ -96,7 +96,7 @@ class SolverView(LabView):
     def draw(self, state: PanelState) -> Picture:
         if state.outcome is None:
             # The settings of the run, as the knob may have been moved since it began.
-            settings = state.runs.find_row("fedlpa").settings
+            settings = state.runs.find_current_row("fedlpa").settings
             name = settings.get("fedlpa.solver", FedLPA.solver)
             solutions = Solutions({name: state.report.curves}, {}, state.setting)
             return draw_solutions(solutions, is_running=True)
@@ -126,7 +126,7 @@ class Solutions(NamedTuple):
 
 def solve_with_three_solvers(
     outcome: Outcome, damping: float, gradient_steps: int
-) -> JobSteps[Solutions]:
+) -> ProgressThenResult[Solutions]:
     """Solve the systems of the run's uploads with all three solvers; gradient descent makes
     `gradient_steps`.
     """

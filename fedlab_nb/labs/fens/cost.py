@@ -13,7 +13,7 @@ from ...methods.fens import Fens
 from ...methods.fens.model import PAPER, PAPER_D, NetworkSize, count_fens_bytes_of_one_client
 from ...models import build_untrained_network_of_first_model, copy_model_state
 from ...panels import LabView, PanelState, make_widget
-from ...panels.figures import make_partition_caption
+from ...panels.figures import make_caption_of_first_seed
 from ...plots import (
     Picture,
     add_legend,
@@ -24,7 +24,7 @@ from ...plots import (
     format_count_and_noun,
     format_data_size,
 )
-from ...plots.kit import draw_stacked_bars
+from ...plots.kit import draw_stacked_bars_and_get_ends
 from ...plots.style import ACCENT, INK, get_method_look
 from ...plots.words import SettingCaption
 
@@ -147,7 +147,7 @@ class ClientCostView(LabView):
             compute_client_bytes_by_bar(NetworkSize(PAPER_D), formula_arguments, rounds),
             size.d,
             clients=clients,
-            setting=make_partition_caption(state),
+            setting=make_caption_of_first_seed(state),
         )
 
 
@@ -184,7 +184,7 @@ def draw_client_cost(
             )
     with drawing() as (figure, ax):
         dress(ax, title="One client, down and up, in multiples of one-shot", grid="x")
-        bar_ends = draw_stacked_bars(ax, multiples, COLOURS)
+        bar_ends = draw_stacked_bars_and_get_ends(ax, multiples, COLOURS)
         for i, (bar_end, row) in enumerate(zip(bar_ends, rows, strict=True)):
             text = f" {bar_end:.3g}× · {format_data_size(row[-2])}"
             ax.text(bar_end, i, text, va="center", fontsize=9.5, color=INK, gid="outside")

@@ -10,10 +10,10 @@ import ipywidgets as widgets
 import numpy as np
 
 from ...panels import (
-    JobSteps,
     LabView,
+    MethodAndArgumentsByName,
     PanelState,
-    PlannedRuns,
+    ProgressThenResult,
     make_widget,
     set_menu_options_and_keep_choice,
 )
@@ -77,7 +77,7 @@ class ForgetClientView(LabView):
             self.who, [("each in turn", self.EACH), *list_client_menu_options(state)]
         )
 
-    def planned_runs(self, state: PanelState) -> PlannedRuns | None:
+    def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName | None:
         clients = len(state.outcome.label_counts)
         if clients < 2:
             return None
@@ -85,7 +85,7 @@ class ForgetClientView(LabView):
         changes = {k: {"fens.without": k} for k in (NOBODY, *removed_clients)}
         return plan_runs("fens", state.outcome.settings.to_keywords(), changes)
 
-    def work(self, state: PanelState) -> JobSteps["Removals"]:
+    def work(self, state: PanelState) -> ProgressThenResult["Removals"]:
         """Run FENS with all clients, and without each of the chosen ones."""
         runs = yield from run_planned_runs(self.planned_runs(state))
         first_outcomes = {k: next(iter(outcomes.values())) for k, outcomes in runs.items()}

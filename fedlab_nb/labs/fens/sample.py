@@ -14,7 +14,7 @@ from scipy.special import softmax
 
 from ...data import load
 from ...methods.base import GlobalModel
-from ...panels import Ink, LabView, PanelState, SilentSteps, make_widget, show_widgets_if
+from ...panels import Ink, LabView, PanelState, PausesThenResult, make_widget, show_widgets_if
 from ...plots import (
     Picture,
     capitalize_first_letter,
@@ -82,7 +82,7 @@ class OneSampleView(LabView):
         show_widgets_if(False, self.pen, self.ink, self.answer_text)
         self.ink.observe(lambda change: self._show_answers_to_drawing(change["new"]), "seen")
 
-    def prepare(self, state: PanelState) -> SilentSteps["PreparedSamples"]:
+    def prepare(self, state: PanelState) -> PausesThenResult["PreparedSamples"]:
         outcome = state.outcome
         data = load(outcome.settings.dataset)
         test_indices = choose_fixed_test_indices_for_pictures(len(data.y_test))
@@ -93,7 +93,7 @@ class OneSampleView(LabView):
             for method, outcomes_by_seed in state.others.items():
                 yield
                 first_outcome = next(iter(outcomes_by_seed.values()))
-                models[shorten_method_title(state.runs.find_row(method).title)] = (
+                models[shorten_method_title(state.runs.find_current_row(method).title)] = (
                     first_outcome.model
                 )
         return PreparedSamples(

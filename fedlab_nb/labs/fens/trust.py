@@ -288,7 +288,13 @@ def draw_counts_and_values(
     largest_count = max(int(counts.max(initial=0)), 1)
     with drawing(1, 2, width_ratios=[1, 1.14]) as (figure, (left, right)):
         draw_client_class_heat_map(
-            left, counts, class_names, "Training samples", largest_count, has_rings=True, **marks
+            left,
+            counts,
+            class_names,
+            "Training samples",
+            largest_count,
+            has_ring_at_class_maximum=True,
+            **marks,
         )
         image = draw_client_class_heat_map(
             right,
@@ -297,8 +303,8 @@ def draw_counts_and_values(
             values_title,
             largest_value,
             number_format=number_format,
-            is_signed=is_signed,
-            has_rings=has_rings,
+            is_symmetric_around_zero=is_signed,
+            has_ring_at_class_maximum=has_rings,
             has_class_names=False,
             **marks,
         )

@@ -16,7 +16,13 @@ from torch import Tensor
 from ...data import Dataset
 from ...data.cues import CUES
 from ...methods import METHODS
-from ...panels import JobSteps, LabView, PanelState, make_widget, set_menu_options_and_keep_choice
+from ...panels import (
+    LabView,
+    PanelState,
+    ProgressThenResult,
+    make_widget,
+    set_menu_options_and_keep_choice,
+)
 from ...plots import (
     Picture,
     TableRows,
@@ -39,7 +45,7 @@ from ...plots.style import (
     SECOND,
     highlight_row_or_column,
     is_frame_narrow,
-    set_client_axis,
+    set_client_x_ticks_and_label,
     set_percent_axis,
 )
 from ...plots.words import SettingCaption, format_client_for_sentence
@@ -85,7 +91,7 @@ class CueAccuracyView(LabView):
             self.test, [(TESTS[name], name) for name in state.prepared.outside], "clean"
         )
 
-    def prepare(self, state: PanelState) -> JobSteps["CueResults"]:
+    def prepare(self, state: PanelState) -> ProgressThenResult["CueResults"]:
         """Measure each client of the plain ensemble, all trained alone, and every method of the
         run.
         """
@@ -264,7 +270,7 @@ def draw_accuracies_with_and_without_cue(
     ax.plot(marked_clients, bare, "D", label="own, cue removed", clip_on=False, **diamonds)
     ax.plot(x, outside, "s", color=ACCENT, ms=size, label="test images", clip_on=False)
     ax.set_xlim(-0.6, clients - 0.4)
-    set_client_axis(ax, clients, results.setting)
+    set_client_x_ticks_and_label(ax, clients, results.setting)
     if marked_clients:
         ax.set_xlabel(f"{ax.get_xlabel()} (shaded: with the cue)")
     set_percent_axis(ax, highest_share=1.1, ticks=QUARTERS)

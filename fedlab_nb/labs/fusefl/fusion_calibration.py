@@ -7,8 +7,15 @@ without fusion (K = 1), for each way of making the classifier.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from ...panels import JobSteps, LabView, PanelState, PlannedRuns
-from ...plots import Picture, Series, build_table, describe_picture, drawing, format_mean_percent
+from ...panels import LabView, MethodAndArgumentsByName, PanelState, ProgressThenResult
+from ...plots import (
+    MethodResults,
+    Picture,
+    build_table,
+    describe_picture,
+    drawing,
+    format_mean_percent,
+)
 from ...plots.kit import AccuracyBars
 from ...plots.words import (
     SettingCaption,
@@ -39,7 +46,7 @@ class FusionCalibrationView(LabView):
         "runs are kept."
     )
 
-    def planned_runs(self, state: PanelState) -> PlannedRuns:
+    def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName:
         """Plan the calibrated run without fusion; for a run without fusion, the one with it. Plan
         the run itself with calibration, too, if it had none.
         """
@@ -48,9 +55,9 @@ class FusionCalibrationView(LabView):
         if options["head"] != "ccvr":
             blocks.append(options["blocks"])
         changes = {f"K = {k}": {"fusefl.blocks": k, "fusefl.head": "ccvr"} for k in blocks}
-        return plan_runs("fusefl", state.runs.find_row("fusefl").settings, changes)
+        return plan_runs("fusefl", state.runs.find_current_row("fusefl").settings, changes)
 
-    def work(self, state: PanelState) -> JobSteps[list[Outcome]]:
+    def work(self, state: PanelState) -> ProgressThenResult[list[Outcome]]:
         """Make the planned runs, and list their outcomes."""
         runs = yield from run_planned_runs(self.planned_runs(state))
         outcomes = []
@@ -104,7 +111,7 @@ def draw_fusion_calibration(
     for head, label in HEADS.items():
         for network, k in (("not fused", 1), ("fused", blocks)):
             rows.append(
-                Series(
+                MethodResults(
                     label,
                     detail=f"{network}, K = {k}",
                     accuracies=accuracies_by_block_count.get(k, {}).get(head, {}),
@@ -114,7 +121,7 @@ def draw_fusion_calibration(
             )
     if ensemble_accuracies:
         rows.append(
-            Series(
+            MethodResults(
                 "Ensemble", detail="full width", accuracies=ensemble_accuracies, method="ensemble"
             )
         )

@@ -43,7 +43,7 @@ from torch.nn import functional as F
 from ...errors import UsageError
 from ...methods.fusefl.network import FusedNetwork
 from ...models.build import make_initialised_layer
-from ...panels import JobSteps, LabView, PanelState, make_widget
+from ...panels import LabView, PanelState, ProgressThenResult, make_widget
 from ...plots import (
     Picture,
     TableRows,
@@ -53,8 +53,8 @@ from ...plots import (
     dress,
     format_percent,
 )
-from ...plots.identity import Look
-from ...plots.kit import draw_lines_with_bands
+from ...plots.identity import ColourMarkerLine
+from ...plots.kit import draw_lines_with_bands_and_make_labels
 from ...plots.style import ACCENT, SECOND, draw_end_labels, limit_tick_count, set_percent_axis
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ...rng import make_torch_generator
@@ -179,7 +179,7 @@ class ProbesView(LabView):
             options=[(measure.name, key) for key, measure in MEASURES.items()],
         )
 
-    def prepare(self, state: PanelState) -> JobSteps["ProbeResults"]:
+    def prepare(self, state: PanelState) -> ProgressThenResult["ProbeResults"]:
         """Compute the `ProbeResults` of the run and of the same federation without fusing."""
         outcome = state.outcome
         isolated = outcome
@@ -453,7 +453,7 @@ def draw_probe_curves(
     shown_measure = MEASURES[measure]
     layers = list(range(1, len(results.isolated) + 1))
     curves: dict[str, ProbeCurve] = {}
-    looks: dict[str, Look] = {}
+    looks: dict[str, ColourMarkerLine] = {}
     for kind, readings, reading_layers, colour in (
         ("isolated", results.isolated, layers, ACCENT),
         ("fused", results.fused, results.last_layers, SECOND),
@@ -461,18 +461,22 @@ def draw_probe_curves(
         kind_curves = make_probe_curves(readings, reading_layers, measure, client, results.setting)
         for curve_name, curve in kind_curves.items():
             curves[f"{kind}, {curve_name}"] = curve
-            looks[f"{kind}, {curve_name}"] = Look(colour, *MARKERS.get(curve_name, SELECTED_MARKER))
+            looks[f"{kind}, {curve_name}"] = ColourMarkerLine(
+                colour, *MARKERS.get(curve_name, SELECTED_MARKER)
+            )
     with drawing() as (figure, ax):
         dress(ax, title=shown_measure.title, x="layer, from the image upwards", grid="y")
         ax.set_xlim(0.7, len(layers) + 0.3)
-        ends_of_lines = draw_lines_with_bands(ax, curves, looks, None if shown_measure.unit else 1)
+        ends_of_lines = draw_lines_with_bands_and_make_labels(
+            ax, curves, looks, None if shown_measure.unit else 1
+        )
         if shown_measure.unit:
             ax.set(ylabel=shown_measure.unit, ylim=(0, ax.get_ylim()[1]))
         else:
             set_percent_axis(ax, highest_share=1.01, lowest_share=max(0, ax.get_ylim()[0] - 0.02))
-        limit_tick_count(ax, "x", min(len(layers), 13), is_whole=True)
+        limit_tick_count(ax, "x", min(len(layers), 13), only_whole_numbers=True)
         labels = [(y, name.replace(", ", ",\n"), colour) for y, name, colour in ends_of_lines]
-        draw_end_labels(ax, labels, min_gap=0.1)
+        draw_end_labels(ax, labels, min_gap_in_axes_heights=0.1)
 
     values: dict[str, dict[int, float]] = {}
     for name, curve in curves.items():

@@ -23,7 +23,7 @@ from ...plots.array_types import CountPerClass
 from ...plots.kit import draw_heat_map, draw_image_rows
 from ...plots.style import (
     draw_colour_bar,
-    get_default_figure_size,
+    get_default_figure_size_inches,
     limit_tick_count,
     set_class_ticks,
 )
@@ -126,7 +126,7 @@ def draw_class_statistics(
 
 def count_rows_of_draws_that_fit_in_frame(class_count: int) -> int:
     """Count the rows of draws that fit into the frame."""
-    width, height = get_default_figure_size()
+    width, height = get_default_figure_size_inches()
     if width <= height:
         return MIN_DRAWS
     rows = 0.9 * height / width * min(class_count, MAX_CLASSES)
@@ -153,10 +153,10 @@ def draw_class_means(ax: Axes, means: ClassMeans, class_names: Sequence[str]) ->
     """Draw the means `[C, d]` as a table of colours."""
     dress(ax, x="feature", y="class")
     image = draw_heat_map(
-        ax, means, largest_value=float(np.abs(means).max()) or 1.0, is_signed=True
+        ax, means, largest_value=float(np.abs(means).max()) or 1.0, is_symmetric_around_zero=True
     )
     set_class_ticks(ax, class_names, "y")
-    limit_tick_count(ax, "x", 6, is_whole=True)
+    limit_tick_count(ax, "x", 6, only_whole_numbers=True)
     draw_colour_bar(image, ax, "mean")
 
 

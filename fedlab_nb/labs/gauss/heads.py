@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...methods.gauss import HEADS, TRAINED
-from ...panels import JobSteps, PanelState, PlannedRuns, make_caption_with_seeds
+from ...panels import (
+    MethodAndArgumentsByName,
+    PanelState,
+    ProgressThenResult,
+    make_caption_of_settings_and_seeds,
+)
 from ...plots import (
+    MethodResults,
     Picture,
-    Series,
     build_table,
     describe_picture,
     drawing,
@@ -17,7 +22,7 @@ from ...plots import (
     format_data_size,
     format_percent,
 )
-from ...plots.kit import draw_cost_points
+from ...plots.kit import draw_accuracy_against_bytes_points
 from ...plots.words import SettingCaption, format_percent_of_each_seed
 from ...value_types import SettingsByName, SettingValue
 from ..button_view import ButtonView, make_series_of_outcomes
@@ -38,9 +43,9 @@ OTHER_KNOBS = ("head", "shrinkage")  # the knob that is varied, and one that Fed
 
 
 class HeadResults(NamedTuple):
-    """What is drawn: a Series for each head, and the setting in words."""
+    """What is drawn: a `MethodResults` for each head, and the setting in words."""
 
-    series: list[Series]
+    series: list[MethodResults]
     setting: SettingCaption | str
 
 
@@ -56,7 +61,7 @@ class HeadsView(ButtonView):
         "the controls describe."
     )
 
-    def planned_runs(self, state: PanelState) -> PlannedRuns:
+    def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName:
         heads = {HEAD_NAMES[head]: {"gauss.head": head} for head in (*HEADS, *TRAINED)}
         mixtures = {name: {"fedpft.covariance": kind} for kind, name in MIXTURES.items()}
         return {
@@ -68,7 +73,7 @@ class HeadsView(ButtonView):
             ),
         }
 
-    def work(self, state: PanelState) -> JobSteps[HeadResults]:
+    def work(self, state: PanelState) -> ProgressThenResult[HeadResults]:
         """Run every head, and FedPFT with every kind of covariance."""
         planned = self.planned_runs(state)
         runs = yield from run_planned_runs(planned)
@@ -76,7 +81,7 @@ class HeadsView(ButtonView):
         for name, outcomes in runs.items():
             method, _ = planned[name]
             series.append(make_series_of_outcomes(name, outcomes, method))
-        return HeadResults(series, make_caption_with_seeds(state.settings))
+        return HeadResults(series, make_caption_of_settings_and_seeds(state.settings))
 
     def draw_result(self, state: PanelState) -> Picture:
         series, setting = state.worked
@@ -99,12 +104,12 @@ def select_settings_without_head_knobs(
     return shared
 
 
-def draw_head_accuracies(series: Sequence[Series], setting: SettingCaption | str) -> Picture:
+def draw_head_accuracies(series: Sequence[MethodResults], setting: SettingCaption | str) -> Picture:
     """Draw a point for each classifier. `up` of a series is the mean number of bytes of a client."""
     lowest = min(min(row.accuracies.values()) for row in series)
     with drawing() as (figure, ax):
         dress(ax, x="bytes that a client sends", y="accuracy", grid="y")
-        draw_cost_points(ax, series, accuracy_axis_start=max(0.0, 0.9 * lowest))
+        draw_accuracy_against_bytes_points(ax, series, accuracy_axis_start=max(0.0, 0.9 * lowest))
     ranking = sorted(series, key=lambda row: row.mean)
     worst = ranking[0]
     best = ranking[-1]

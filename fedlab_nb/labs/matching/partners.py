@@ -60,7 +60,9 @@ def draw_unit_matches(pair: MatchedPair, layer_index: int) -> Picture:
     with drawing(1, 2) as (figure, (left, right)):
         for ax, title, table in ((left, "As they stand", before), (right, "Matched", matched)):
             dress(ax, title=title, x=f"units of client {b}")
-            image = draw_heat_map(ax, table, largest_value=COLOUR_LIMIT, is_signed=True)
+            image = draw_heat_map(
+                ax, table, largest_value=COLOUR_LIMIT, is_symmetric_around_zero=True
+            )
             ax.set(xticks=[], yticks=[], aspect="equal")
         left.set_ylabel(f"units of client {a}, best pair first", fontsize=10, color=QUIET)
         draw_colour_bar(image, (left, right), "cosine of the incoming weights", shrink=0.75)

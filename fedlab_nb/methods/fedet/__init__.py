@@ -300,7 +300,8 @@ class FedET(Method):
                 states = [clients.state(j) for j in range(len(chosen))]
                 if heads_up:
                     load_state(
-                        server, copy_model_state(server) | consensus.average_heads_unweighted(states)
+                        server,
+                        copy_model_state(server) | consensus.average_heads_unweighted(states),
                     )
                     if has_point:
                         student = Student(server, report)

@@ -29,6 +29,7 @@ from ...training import (
     run_in_chunks_with_cache,
     train_clients_in_place_to_end,
 )
+from ...value_types import Accuracy0To1
 
 CLASSES = ("blue", "orange", "red")  # the first colours of `list_class_colours`
 CENTRES = ((0, 3), (1, 4), (2, 5))  # of each class, in sixths of a turn
@@ -47,7 +48,7 @@ ToyStart = Literal["common", "own"]
 
 @lru_cache(1)
 def make_toy_dataset() -> Dataset:
-    """The points, always the same: islands on a ring, the same number of points in each."""
+    """Make the points, always the same: islands on a ring, the same number of points in each."""
     island_labels = torch.tensor(list_class_of_each_island())
     x = {}
     y = {}
@@ -72,7 +73,7 @@ def make_toy_dataset() -> Dataset:
 
 
 def list_class_of_each_island() -> list[int]:
-    """The class of each island, class by class."""
+    """List the class of each island, class by class."""
     labels: list[int] = []
     for c, places in enumerate(CENTRES):
         labels += [c] * len(places)
@@ -80,7 +81,7 @@ def list_class_of_each_island() -> list[int]:
 
 
 def compute_island_centres() -> PlanePoints:
-    """The centres of the islands `[I, 2]`, class by class."""
+    """Compute the centres of the islands `[I, 2]`, class by class."""
     places = torch.tensor(CENTRES).flatten()
     angles = places / len(places) * 2 * math.pi
     return RADIUS * torch.stack([angles.cos(), angles.sin()], 1)
@@ -117,7 +118,7 @@ class ToyFederation:
         )
 
     def _make_untrained_network(self, client: int) -> Network:
-        """An untrained network, from the common start or the client's own."""
+        """Make an untrained network, from the common start or the client's own."""
         if self.start == "common":
             stream = make_torch_generator(self.seed, "plane", "init")
         else:
@@ -125,35 +126,35 @@ class ToyFederation:
         return build("mlp1", (2,), len(CLASSES), width=WIDTH, generator=stream)
 
     @property
-    def points_per_client(self) -> list[int]:
+    def training_points_per_client(self) -> list[int]:
         """Points that each network is trained on."""
         return [len(y) for _, y in self.shards]
 
-    def count_samples_by_class(self, client: int) -> list[int]:
-        """How many points of each class the client trains on, `[C]`."""
+    def count_training_points_of_each_class(self, client: int) -> list[int]:
+        """Count the points of each class that the client trains on, `[C]`."""
         return torch.bincount(self.shards[client][1], minlength=len(CLASSES)).tolist()
 
     @cached_property
     def averaged_network(self) -> Network:
         """The network with the mean of the weights, by sizes: one round of FedAvg."""
         network = self._make_untrained_network(0)
-        load_state(network, weighted_mean(self.clients.states(), self.points_per_client))
+        load_state(network, weighted_mean(self.clients.states(), self.training_points_per_client))
         return network.eval()
 
     # ----------------------------------------------------------------------------------- predictors
     def make_client_predictor(self, client: int) -> Predictor:
-        """The predictor that is the client's own network."""
+        """Make the predictor that is the client's own network."""
         return lambda points: self.clients.logits(points)[client]
 
     def predict_with_mean_logits(self, points: PlanePoints) -> Logits:
-        """The mean of the clients' logits."""
+        """Predict the mean of the clients' logits, `[N, C]`."""
         return average_logits_or_log_mean_probabilities(self.clients.logits(points), "logits")
 
     def predict_with_averaged_weights(self, points: PlanePoints) -> Logits:
-        """The logits of the network with the mean of the clients' weights."""
+        """Predict the logits of the network with the mean of the clients' weights, `[N, C]`."""
         return run_in_chunks_with_cache(self.averaged_network, points)
 
-    def measure_test_accuracy(self, predictor: Predictor) -> float:
-        """Share of the test points whose class is named."""
+    def measure_test_accuracy(self, predictor: Predictor) -> Accuracy0To1:
+        """Measure the share of the test points whose class is predicted right, 0–1."""
         data = self.federation.dataset
         return compute_accuracy(predictor(data.x_test).argmax(1), data.y_test)

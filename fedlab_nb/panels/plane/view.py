@@ -11,7 +11,12 @@ import ipywidgets as widgets
 import torch
 
 from ...plots import Picture
-from ...plots.plane import IslandCircle, Plane, Square, draw_decision_regions
+from ...plots.plane import (
+    DecisionSquare,
+    IslandCircle,
+    PlaneExtentAndCircles,
+    draw_decision_regions,
+)
 from ...plots.words import (
     format_client_letters,
     format_count_and_noun,
@@ -40,31 +45,31 @@ WORDS = {"common": "common start", "own": "each its own start"}
 
 
 @lru_cache(1)
-def make_plane_grid() -> PlanePoints:
-    """The places where the networks are asked, `[GRID², 2]`, row by row from below."""
+def make_grid_points_of_plane() -> PlanePoints:
+    """Make the points at which the networks predict, `[GRID², 2]`, row by row from below."""
     coordinates = torch.linspace(-EDGE, EDGE, GRID)
     y, x = torch.meshgrid(coordinates, coordinates, indexing="ij")
     return torch.stack([x, y], -1).flatten(0, 1)
 
 
 def draw_toy_federation(toy: ToyFederation) -> Picture:
-    """All squares, with their words and numbers."""
-    clients = [make_client_plane_square(toy, k) for k in range(CLIENTS)]
+    """Draw all squares, with their texts and numbers."""
+    clients = [make_square_of_client(toy, k) for k in range(CLIENTS)]
     averages = [
-        make_plane_square(toy, "Average of weights", toy.predict_with_averaged_weights),
-        make_plane_square(toy, "Average of predictions", toy.predict_with_mean_logits),
+        make_square_of_predictor(toy, "Average of weights", toy.predict_with_averaged_weights),
+        make_square_of_predictor(toy, "Average of predictions", toy.predict_with_mean_logits),
     ]
     table = []
     for k, client in enumerate(clients):
-        row: dict[str, object] = {**make_square_table_row(client)}
-        for name, count in zip(CLASSES, toy.count_samples_by_class(k), strict=True):
+        row: dict[str, object] = {**make_table_row_of_square(client)}
+        for name, count in zip(CLASSES, toy.count_training_points_of_each_class(k), strict=True):
             row[f"points {name}"] = count
         table.append(row)
-    table += [make_square_table_row(average) for average in averages]
+    table += [make_table_row_of_square(average) for average in averages]
     start = "own starts" if toy.start == "own" else f"{toy.start} start"
     return draw_decision_regions(
         [*clients, *averages],
-        Plane(CLASSES, EDGE, list_island_circles()),
+        PlaneExtentAndCircles(CLASSES, EDGE, list_island_circles()),
         setting=f"α = {toy.alpha:g}, seed {toy.seed}, {start}; {format_count_and_noun(CLIENTS, 'client')}, "
         f"classes {join_with_and(CLASSES)}",
         sentence=describe_toy_accuracies(toy, averages),
@@ -73,7 +78,7 @@ def draw_toy_federation(toy: ToyFederation) -> Picture:
 
 
 def list_island_circles() -> list[IslandCircle]:
-    """Circles of two standard deviations around the islands: x, y, radius and class."""
+    """List circles of two standard deviations around the islands."""
     circles = []
     centres = compute_island_centres().tolist()
     for (x, y), label in zip(centres, list_class_of_each_island(), strict=True):
@@ -81,21 +86,21 @@ def list_island_circles() -> list[IslandCircle]:
     return circles
 
 
-def make_square_table_row(square: Square) -> dict[str, str]:
-    """The square's row of the table."""
+def make_table_row_of_square(square: DecisionSquare) -> dict[str, str]:
+    """Make the square's row of the table."""
     return {"picture": square.title, "right": square.foot.removesuffix(" right")}
 
 
-def make_client_plane_square(toy: ToyFederation, client: int) -> Square:
-    """The square of a client, with the points that it trains on."""
+def make_square_of_client(toy: ToyFederation, client: int) -> DecisionSquare:
+    """Make the square of a client, with the points that it trains on."""
     x, y = toy.shards[client]
     held = []
-    for name, count in zip(CLASSES, toy.count_samples_by_class(client), strict=True):
+    for name, count in zip(CLASSES, toy.count_training_points_of_each_class(client), strict=True):
         if count:
             held.append(f"{count} {name}")
     dots = {"points": x.numpy(), "labels": y.numpy()}
     remark = f"\nhas {join_with_and(held)}"
-    return make_plane_square(
+    return make_square_of_predictor(
         toy,
         f"Client {format_client_letters(client)}",
         toy.make_client_predictor(client),
@@ -104,23 +109,30 @@ def make_client_plane_square(toy: ToyFederation, client: int) -> Square:
     )
 
 
-def make_plane_square(
-    toy: ToyFederation, title: str, predictor: Predictor, remark: str = "", **dot_fields: object
-) -> Square:
-    """What a predictor says at each place of the grid."""
+def make_square_of_predictor(
+    toy: ToyFederation,
+    title: str,
+    predictor: Predictor,
+    remark: str = "",
+    **points_and_labels: object,
+) -> DecisionSquare:
+    """Make the square of a predictor, with its scores at each point of the grid.
+
+    points_and_labels: `points [n, 2]` and `labels [n]` of the dots, as for `DecisionSquare`
+    """
     right = f"{format_percent(toy.measure_test_accuracy(predictor))} right"
-    scores = predictor(make_plane_grid()).unflatten(0, (GRID, GRID))
+    scores = predictor(make_grid_points_of_plane()).unflatten(0, (GRID, GRID))
     words = f"{title}\n{right} of the test points{remark}"
-    return Square(title, right, words, scores.numpy(), **dot_fields)
+    return DecisionSquare(title, right, words, scores.numpy(), **points_and_labels)
 
 
-def describe_toy_accuracies(toy: ToyFederation, averages: Sequence[Square]) -> str:
-    """Who holds how many classes, and how often each predictor is right."""
+def describe_toy_accuracies(toy: ToyFederation, averages: Sequence[DecisionSquare]) -> str:
+    """Say how many classes each client trains on, and how often each predictor is right."""
     names = [format_client_letters(k) for k in range(CLIENTS)]
     classes = []
     accuracies = []
     for k in range(CLIENTS):
-        classes.append(str(sum(count > 0 for count in toy.count_samples_by_class(k))))
+        classes.append(str(sum(count > 0 for count in toy.count_training_points_of_each_class(k))))
         accuracies.append(toy.measure_test_accuracy(toy.make_client_predictor(k)))
     right = [f"mean client {format_percent(sum(accuracies) / CLIENTS)}"]
     for average in averages:

@@ -14,7 +14,7 @@ from fedlab_nb.labs.afl.forget import (
     draw_accuracy_after_removal,
 )
 from fedlab_nb.labs.afl.size import draw_accuracy_against_feature_count
-from fedlab_nb.plots import Series, render_picture_png
+from fedlab_nb.plots import MethodResults, render_picture_png
 from fedlab_nb.plots.words import format_data_size
 from fedlab_nb.studies import run
 
@@ -126,10 +126,10 @@ def test_budgets_in_words():
 
 def test_sizes_in_words():
     by_size = {
-        16: Series("relu", accuracies={0: 0.7}, up=1000),
-        64: Series("relu", accuracies={0: 0.9}, up=9000),
+        16: MethodResults("relu", accuracies={0: 0.7}, up=1000),
+        64: MethodResults("relu", accuracies={0: 0.9}, up=9000),
     }
-    pixels = Series("pixels", accuracies={0: 0.94}, up=2000)
+    pixels = MethodResults("pixels", accuracies={0: 0.94}, up=2000)
     picture = draw_accuracy_against_feature_count({"relu": by_size}, pixels, "a")
     assert "16 relu features 70 % for 1 kB" in picture.sentence
     assert "64 relu features 90 % for 9 kB" in picture.sentence

@@ -56,7 +56,9 @@ VIEWS = ("hand", "weights", "images")
 
 def drag_sliders(view, levels):
     """Set the sliders, as a person does in the browser."""
-    view.take({"count": view._given + 1, "levels": [float(level) for level in levels]})
+    view.adopt_values_set_in_browser_scene(
+        {"count": view._given + 1, "levels": [float(level) for level in levels]}
+    )
 
 
 @pytest.mark.slow
@@ -72,7 +74,7 @@ def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(finished_lab
     show_sentence(finished_lab, "hand")
     view = finished_lab.lab_views["hand"]
     state = finished_lab.state("hand")
-    fedens = state.runs.find_row("ensemble").outcomes[0]
+    fedens = state.runs.find_current_row("ensemble").outcomes[0]
     assert state.prepared is fedens
     equal_classes = predict_by_weighted_logits(compute_client_logits(fedens), np.ones(3))
     np.testing.assert_array_equal(equal_classes, fedens.test_predictions)
@@ -195,7 +197,7 @@ def test_weights_that_no_slider_allows_are_ignored():
     view.sliders.set_weights([1, 2])
     before = view.sliders.value
     for levels in ([1.0], [0.5, 1.1], [float("nan"), 0.5], []):
-        view.take({"count": 1, "levels": levels})
+        view.adopt_values_set_in_browser_scene({"count": 1, "levels": levels})
         assert view.sliders.value == before
 
 
@@ -244,7 +246,7 @@ def test_scores_of_weights_computed_by_hand(finished_lab):
     """The first client alone against equal weights, on the run's own ensemble: accuracy on each
     half, and the paired difference.
     """
-    ensemble = finished_lab.state("hand").runs.find_row("ensemble").outcomes[0]
+    ensemble = finished_lab.state("hand").runs.find_current_row("ensemble").outcomes[0]
     weights = {EQUAL: np.ones(3), YOURS: [1.0, 0.0, 0.0]}
     scores_without_judge = compute_weight_scores(ensemble, weights, includes_judge_half=False)
     scores_with_judge = compute_weight_scores(ensemble, weights, includes_judge_half=True)

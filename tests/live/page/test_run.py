@@ -15,7 +15,7 @@ from fedlab_nb.methods.fens.aggregators import make_trainable_aggregator
 from fedlab_nb.methods.fens.model import FensModel, quantise_experts
 from fedlab_nb.methods.fens.training import ProxySamples
 from fedlab_nb.models import build, copy_model_state
-from fedlab_nb.panels.arithmetic import explain_answer_as_sum, explain_mean_of_client_logits
+from fedlab_nb.panels.arithmetic import explain_answer_as_client_sum, explain_mean_of_client_logits
 from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.studies.settings import make_recipe_for_classroom
 from fedlab_nb.training import ClientModels, Recipe, train_clients_in_place_to_end
@@ -178,7 +178,7 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
     image = digits.x_test[:1]
     model = FensModel(experts, rule)
     expected = {
-        "fens": explain_answer_as_sum(model, image),
+        "fens": explain_answer_as_client_sum(model, image),
         "logits": explain_mean_of_client_logits(ClientModels(models), image),
     }
     code = (

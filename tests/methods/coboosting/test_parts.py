@@ -222,7 +222,13 @@ def test_a_pass_reads_every_sample_once_and_steps_limit_it(monkeypatch):
     batches.clear()
     list(
         boosting.iterate_sign_steps_of_one_pass(
-            w, z, labels(), 0.1, batch_size=8, shuffle_stream=make_torch_generator(), maximum_steps=2
+            w,
+            z,
+            labels(),
+            0.1,
+            batch_size=8,
+            shuffle_stream=make_torch_generator(),
+            maximum_steps=2,
         )
     )
     assert [len(part) for part in batches] == [8, 8]

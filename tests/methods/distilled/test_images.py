@@ -26,9 +26,7 @@ def test_samples_are_grouped_by_class_and_drawn_without_repeats():
         rows = making.draw_sample_indices_per_class(groups, 2, make_torch_generator(seed))
         assert labels[rows].tolist() == [0, 0, 2, 2, 4] and len(set(rows.tolist())) == 5
     assert {
-        tuple(
-            making.draw_sample_indices_per_class(groups, 1, make_torch_generator(seed)).tolist()
-        )
+        tuple(making.draw_sample_indices_per_class(groups, 1, make_torch_generator(seed)).tolist())
         for seed in range(60)
     } == {(a, b, 4) for a in (1, 5) for b in (0, 2, 3)}
 

@@ -91,7 +91,9 @@ def test_random_crops_equal_a_plain_loop(flip):
     x = torch.rand(
         9, 3, 6, 5, generator=make_torch_generator(), dtype=torch.float64
     ).requires_grad_()
-    crops = shift_and_mirror_randomly(x, make_torch_generator(4), maximum_shift_pixels=2, should_mirror_half=flip)
+    crops = shift_and_mirror_randomly(
+        x, make_torch_generator(4), maximum_shift_pixels=2, should_mirror_half=flip
+    )
     draws = make_torch_generator(4)
     top, left = torch.randint(5, (2, 9, 1), generator=draws)
     mirrored = (
