@@ -118,10 +118,10 @@ class ButtonView(LabView):
         return present_runs != drop_settings_without_effect(state.worked_runs)
 
 
-def drop_settings_without_effect(planned: PlannedRuns) -> list[PlannedRun]:
-    """List the planned runs without the settings that change no result."""
+def drop_settings_without_effect(planned_runs: PlannedRuns) -> list[PlannedRun]:
+    """List the planned runs without the settings `device` and `cache`, which change no result."""
     runs = []
-    for name, (method, arguments) in planned.items():
+    for name, (method, arguments) in planned_runs.items():
         settings = {key: value for key, value in arguments.items() if key not in WITHOUT_EFFECT}
         runs.append(PlannedRun(name, method, settings))
     return runs
@@ -138,9 +138,11 @@ def read_stored_lab_runs(run_set_name: str) -> StoredLabRuns:
     return StoredLabRuns(caption, rows)
 
 
-def get_row_values_by_seed(stored_row: StoredRow, column: str = "accuracy") -> dict[int, float]:
-    """Return {seed: value} of a column of a stored row."""
-    return dict(zip(stored_row["seeds"], stored_row[column], strict=True))
+def get_row_values_by_seed(
+    stored_row: StoredRow, column_name: str = "accuracy"
+) -> dict[int, float]:
+    """Return {seed: value} of one column of a stored row. KeyError if there is no such column."""
+    return dict(zip(stored_row["seeds"], stored_row[column_name], strict=True))
 
 
 def get_accuracies_by_seed(outcomes_by_seed: Mapping[int, Outcome]) -> dict[int, float]:
@@ -149,11 +151,14 @@ def get_accuracies_by_seed(outcomes_by_seed: Mapping[int, Outcome]) -> dict[int,
 
 
 def make_series_of_outcomes(
-    label: str, outcomes_by_seed: Mapping[int, Outcome], method: str = ""
+    row_label: str, outcomes_by_seed: Mapping[int, Outcome], method_name: str = ""
 ) -> Series:
-    """Make a row of a picture: test accuracies, and as `up` the mean bytes that one client sends."""
+    """Make a row of a picture: test accuracies by seed, and as `up` the mean bytes that one client sends.
+
+    method_name: gives the row its colour, "" for none
+    """
     bytes_per_client = []
     for outcome in outcomes_by_seed.values():
         bytes_per_client.append(outcome.bytes_up / len(outcome.label_counts))
     accuracies = get_accuracies_by_seed(outcomes_by_seed)
-    return Series(label, method=method, accuracies=accuracies, up=mean(bytes_per_client))
+    return Series(row_label, method=method_name, accuracies=accuracies, up=mean(bytes_per_client))

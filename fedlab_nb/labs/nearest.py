@@ -95,7 +95,7 @@ def find_nearest_own_images(
     sent_labels: SentLabels,
     own_images: Images,
     own_labels: SampleLabels,
-    client: int,
+    client_index: int,
     source_image_counts: CountPerSentImage,
 ) -> NearestImages:
     """Attack one client: find its own image nearest to each image that it sent.
@@ -117,7 +117,7 @@ def find_nearest_own_images(
         )
         typical = float(distances_to_other_images.amin(1).median())
     return NearestImages(
-        client,
+        client_index,
         sent_images,
         sent_labels,
         source_image_counts,
@@ -155,23 +155,23 @@ class PairTexts(NamedTuple):
 
 def find_nearest_images_of_clients(
     outcome: Outcome,
-    get_sent_images: Callable[[int], SentImages],
-    clients: Sequence[int] | None = None,
+    get_sent_images_of_client: Callable[[int], SentImages],
+    client_indices: Sequence[int] | None = None,
 ) -> list[NearestImages]:
-    """Attack `clients` of a run, by default all of them: find the nearest of the images they trained on.
+    """Attack `client_indices` of a run, by default all of them: find the nearest of the images they trained on.
 
-    get_sent_images: returns what the client of this index sent
+    get_sent_images_of_client: returns what the client of this index sent
     """
     federation = outcome.federation()
     x = federation.dataset.x_train.numpy()
     y = federation.dataset.y_train.numpy()
     shards = federation.split(outcome.plan.share_held_out_of_local_training)
-    if clients is None:
-        clients = range(len(shards))
+    if client_indices is None:
+        client_indices = range(len(shards))
     results = []
-    for k in clients:
+    for k in client_indices:
         rows, _ = shards[k]
-        sent = get_sent_images(k)
+        sent = get_sent_images_of_client(k)
         images = sent.images.reshape(-1, *x.shape[1:])
         results.append(
             find_nearest_own_images(
@@ -189,14 +189,14 @@ def draw_sent_and_nearest_images(
     sentence: str,
     *,
     setting: SettingCaption | str,
-    class_index: int | None = None,
+    selected_class: int | None = None,
     detail: str = "",
 ) -> Picture:
     """Draw at most MAX_PAIRS of the images sent, each above the client's own image nearest to it.
 
-    class_index: if the client sent images of this class, only these
+    selected_class: if the client sent images of this class, only these
     """
-    rows = choose_pair_indices(nearest_images, class_index)
+    rows = choose_pair_indices(nearest_images, selected_class)
     columns, distances = make_pair_texts(nearest_images, rows, class_names)
     is_made_of_many = bool((nearest_images.counts > 1).any())
     if is_made_of_many:
@@ -224,9 +224,9 @@ def draw_sent_and_nearest_images(
     )
 
 
-def choose_pair_indices(nearest_images: NearestImages, class_index: int | None) -> PairIndices:
+def choose_pair_indices(nearest_images: NearestImages, selected_class: int | None) -> PairIndices:
     """Choose the pairs that are drawn: copies first, then images made from the fewest own images."""
-    rows = np.flatnonzero(nearest_images.labels == class_index)
+    rows = np.flatnonzero(nearest_images.labels == selected_class)
     if not len(rows):
         rows = np.arange(len(nearest_images.labels))
     order = np.lexsort((nearest_images.counts[rows], ~nearest_images.is_copy[rows]))

@@ -135,23 +135,23 @@ def get_or_run_ensemble(state: PanelState) -> JobSteps[Outcome]:
 def plan_runs(
     method: str,
     settings: SettingsByName,
-    changed_settings_by_name: Mapping[Any, SettingsByName],
+    changed_settings_by_run_name: Mapping[Any, SettingsByName],
 ) -> PlannedRuns:
     """Plan the runs of `method` that a view's button makes.
 
-    changed_settings_by_name: for each run, the settings in which it differs from `settings`
+    changed_settings_by_run_name: for each run, the settings in which it differs from `settings`
     """
     planned = {}
-    for name, changes in changed_settings_by_name.items():
+    for name, changes in changed_settings_by_run_name.items():
         planned[name] = (method, select_settings_of_method(method, {**settings, **changes}))
     return planned
 
 
-def run_planned_runs(planned: PlannedRuns) -> JobSteps[OutcomesByRun]:
-    """Make the `planned` runs, one after the other; returns {name: {seed: Outcome}}."""
+def run_planned_runs(planned_runs: PlannedRuns) -> JobSteps[OutcomesByRun]:
+    """Make the `planned_runs` runs, one after the other; returns {name: {seed: Outcome}}."""
     outcomes: dict[Any, dict[int, Any]] = {}
-    for part, (name, (method, settings)) in enumerate(planned.items()):
+    for part, (name, (method, settings)) in enumerate(planned_runs.items()):
         outcomes[name] = yield from run_method_on_all_seeds(
-            method, settings, str(name), part, len(planned)
+            method, settings, str(name), part, len(planned_runs)
         )
     return outcomes

@@ -75,7 +75,7 @@ def test_pairs_of_many_images_few_images_and_feature_rows():
             "class": "0", "images": 25, "class of the nearest": "0", "distance": 0, "its own": "yes",
         }  # fmt: skip
         of_class = draw_sent_and_nearest_images(
-            attack, names, "Sent", "Words.", setting="here", class_index=3
+            attack, names, "Sent", "Words.", setting="here", selected_class=3
         )
         assert "3 pairs" in of_class.alt
         assert render_picture_png(whole).startswith(b"\x89PNG")

@@ -84,25 +84,28 @@ def get_options_by_feature_kind(state: PanelState) -> dict[str, SettingsByName]:
     }
 
 
-def format_run_name(feature_kind: str, epsilon: float) -> str:
+def format_run_name(feature_label: str, epsilon: float) -> str:
     """Format the name of a run, such as "pixels, ε = 1"."""
-    return f"{feature_kind}, ε = {epsilon:g}"
+    return f"{feature_label}, ε = {epsilon:g}"
 
 
 def draw_accuracy_against_budget(
-    accuracies_by_feature_kind: Mapping[str, AccuraciesByBudget],
-    epsilon: float,
+    accuracies_by_feature_label: Mapping[str, AccuraciesByBudget],
+    described_epsilon: float,
     delta: float,
     *,
     setting: SettingCaption | str,
 ) -> Picture:
-    """Draw lines of test accuracy against ε for each kind of features; `epsilon` is put into words."""
+    """Draw lines of test accuracy against ε for each kind of features.
+
+    described_epsilon: the ε that the sentence and the detail describe, one of BUDGETS
+    """
     lines: dict[str, AccuraciesByBudget] = {}
     looks: dict[str, Look] = {}
     colours = (get_method_look("afl").colour, ACCENT)
     markers = ("o", "s")
     for (label, by_budget), colour, marker in zip(
-        accuracies_by_feature_kind.items(), colours, markers, strict=False
+        accuracies_by_feature_label.items(), colours, markers, strict=False
     ):
         label_without_noise = f"{label}, no noise"
         with_noise = {budget: runs for budget, runs in by_budget.items() if budget is not None}
@@ -116,22 +119,22 @@ def draw_accuracy_against_budget(
         "ε (smaller: more private)",
         setting=f"{setting}, δ = {delta:g}",
         method_or_look_by_line=looks,
-        sentence=describe_budget_cost(accuracies_by_feature_kind, epsilon),
-        detail=describe_privacy_promise(epsilon, delta),
+        sentence=describe_budget_cost(accuracies_by_feature_label, described_epsilon),
+        detail=describe_privacy_promise(described_epsilon, delta),
     )
 
 
 def describe_budget_cost(
-    accuracies_by_feature_kind: Mapping[str, AccuraciesByBudget], epsilon: float
+    accuracies_by_feature_label: Mapping[str, AccuraciesByBudget], described_epsilon: float
 ) -> str:
     """Say what a budget costs in accuracy."""
     accuracies = []
-    for label, by_budget in accuracies_by_feature_kind.items():
+    for label, by_budget in accuracies_by_feature_label.items():
         without_noise = format_mean_percent(by_budget[None])
         accuracies.append(
-            f"{label} {format_mean_percent(by_budget[epsilon])} in place of {without_noise}"
+            f"{label} {format_mean_percent(by_budget[described_epsilon])} in place of {without_noise}"
         )
-    return f"With a privacy budget of ε = {epsilon:g} the noise leaves {join_with_and(accuracies)}."
+    return f"With a privacy budget of ε = {described_epsilon:g} the noise leaves {join_with_and(accuracies)}."
 
 
 def describe_privacy_promise(epsilon: float, delta: float) -> str:

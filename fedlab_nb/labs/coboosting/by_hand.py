@@ -203,18 +203,18 @@ class WeightsByHandView(LabView):
             scores,
             state.class_names,
             setting=describe_setting(state.outcome),
-            client=state.client,
-            class_index=state.class_index,
-            is_spoilt=self._is_spoilt,
+            selected_client=state.client,
+            selected_class=state.class_index,
+            is_judge_half_spoilt=self._is_spoilt,
         )
         scene = make_weights_by_hand_scene(state.prepared, scores, state.class_names)
         sliders = {"levels": list(self.sliders.value), "count": self._given}
         return replace(picture, scene={**scene, **sliders})
 
 
-def drop_missing_weights(weights_by_name: Mapping[str, Any]) -> dict[str, Any]:
+def drop_missing_weights(weights_or_none_by_name: Mapping[str, Any]) -> dict[str, Any]:
     """Return the weights without those that are None."""
-    return {name: values for name, values in weights_by_name.items() if values is not None}
+    return {name: values for name, values in weights_or_none_by_name.items() if values is not None}
 
 
 # ------------------------------------------------------------------------------------------ sliders
@@ -277,9 +277,9 @@ def compute_weight_scores(
 ) -> WeightScores:
     """Compute the scores of several sets of weights.
 
-    ensemble_outcome: of the method `ensemble`, with the models of the same clients
-    weights_by_name:  {name: `[M]`}; only the ratios of weights count
-    shows_judge:      whether the judge half is shown
+    ensemble_outcome:    of the method `ensemble`, with the models of the same clients
+    weights_by_name:     {name: `[M]`}; only the ratios of weights count
+    includes_judge_half: whether the judge half is scored, too
     """
     labels = ensemble_outcome.test_labels
     counts = ensemble_outcome.label_counts
@@ -311,7 +311,7 @@ def compute_weight_scores(
 
 # ------------------------------------------------------------------------------------------ scene
 def make_weights_by_hand_scene(
-    ensemble_outcome: Outcome, scores: WeightScores, class_names: Sequence[str]
+    ensemble_outcome: Outcome, weight_scores: WeightScores, class_names: Sequence[str]
 ) -> dict[str, Any]:
     """Make what the browser needs to weight the logits by itself (`front/hand.js`), with these
     entries:
@@ -329,13 +329,13 @@ def make_weights_by_hand_scene(
     labels = ensemble_outcome.test_labels
     tune, judge = shuffle_into_tune_and_judge_rows(len(labels))
     setting = describe_setting(ensemble_outcome)
-    clients = [format_client_for_sentence(k, setting) for k in range(len(scores.counts))]
+    clients = [format_client_for_sentence(k, setting) for k in range(len(weight_scores.counts))]
     names = [str(name) for name in class_names]
     colours = [convert_to_hex_colour(colour) for colour in list_class_colours(len(names))]
     other_scores = []
-    for name, accuracy in scores.tune.items():
+    for name, accuracy in weight_scores.tune.items():
         if name != YOURS:
-            judge_accuracy = None if scores.judge is None else scores.judge[name]
+            judge_accuracy = None if weight_scores.judge is None else weight_scores.judge[name]
             other_scores.append(
                 {"name": SCORE_NAMES[name], "tune": accuracy, "judge": judge_accuracy}
             )
@@ -343,13 +343,13 @@ def make_weights_by_hand_scene(
         "kind": "hand",
         "clients": clients,
         "classes": describe_classes_for_browser(names, colours),
-        "counts": scores.counts.tolist(),
+        "counts": weight_scores.counts.tolist(),
         "logits": b64encode(compute_client_logits(ensemble_outcome).tobytes()).decode(),
         "labels": labels.tolist(),
         "tune": tune.tolist(),
         "judge": judge.tolist(),
         "others": other_scores,
-        "showsJudge": scores.judge is not None,
+        "showsJudge": weight_scores.judge is not None,
     }
 
 
@@ -365,32 +365,32 @@ class WeightsByHandPicture:
         class_names: Sequence[str],
         *,
         setting: SettingCaption | str,
-        client: int | None = None,
-        class_index: int | None = None,
-        is_spoilt: bool = False,
+        selected_client: int | None = None,
+        selected_class: int | None = None,
+        is_judge_half_spoilt: bool = False,
     ) -> Picture:
         """Update the picture, and return it.
 
-        is_spoilt: whether weights changed while the judge half was shown
+        is_judge_half_spoilt: whether weights changed while the judge half was shown
         """
         shape = (*scores.counts.shape, tuple(class_names))
         with LOCK:
             if shape != self._shape:
                 self._build_axes(*shape)
                 self._shape = shape
-            self._artists.update(scores.counts, client, class_index, setting=setting)
-            self._redraw_scores(scores, class_index)
+            self._artists.update(scores.counts, selected_client, selected_class, setting=setting)
+            self._redraw_scores(scores, selected_class)
         return describe_picture(
             self.figure,
             "Weights of the clients above the training samples that they hold, and accuracy",
             setting,
-            describe_weight_scores(scores, is_spoilt),
+            describe_weight_scores(scores, is_judge_half_spoilt),
             make_weight_table(scores, setting),
             detail=describe_gap_with_band(scores),
         )
 
     def _build_axes(
-        self, client_count: int, class_count: int, client_names: tuple[str, ...]
+        self, client_count: int, class_count: int, class_names: tuple[str, ...]
     ) -> None:
         """Build the axes: weights and scores at the top, samples and accuracy by class at the
         bottom.
@@ -402,7 +402,7 @@ class WeightsByHandPicture:
         axes = self.figure.subplots(2, 2, sharex="col", **ratios)
         (weights_ax, scores_ax), (samples_ax, accuracy_ax) = axes
         self._artists = PartitionArtists(
-            weights_ax, samples_ax, client_count, class_count, client_names, inches=(3.9, 2.5)
+            weights_ax, samples_ax, client_count, class_count, class_names, inches=(3.9, 2.5)
         )
         for bar in self._artists.bars:
             bar.set_color(ACCENT)
@@ -436,7 +436,7 @@ class WeightsByHandPicture:
             [0] * class_count, rows - 0.38, rows + 0.38, color=INK, lw=2
         )
 
-    def _redraw_scores(self, scores: WeightScores, class_index: int | None) -> None:
+    def _redraw_scores(self, scores: WeightScores, selected_class: int | None) -> None:
         for bar, share in zip(self._artists.bars, scores.shares[YOURS], strict=True):
             bar.set_height(share)
         weights_ax = self._artists.upper
@@ -455,8 +455,8 @@ class WeightsByHandPicture:
             lines.append(f"{name}: {accuracies}")
         self._scores_text.set_text("\n".join(lines))
 
-        has_class = class_index is not None and class_index < len(self._accuracy_bars)
-        self._class_band.set(visible=has_class, y=(class_index or 0) - 0.5)
+        has_class = selected_class is not None and selected_class < len(self._accuracy_bars)
+        self._class_band.set(visible=has_class, y=(selected_class or 0) - 0.5)
         your_accuracies = np.nan_to_num(scores.by_class[YOURS])
         equal_weight_accuracies = np.nan_to_num(scores.by_class[EQUAL])
         for bar, accuracy in zip(self._accuracy_bars, your_accuracies, strict=True):
@@ -482,7 +482,7 @@ def make_weight_table(scores: WeightScores, setting: SettingCaption | str) -> Ta
     return build_table(["weights", *halves, *clients], rows)
 
 
-def describe_weight_scores(scores: WeightScores, is_spoilt: bool) -> str:
+def describe_weight_scores(scores: WeightScores, is_judge_half_spoilt: bool) -> str:
     """Compare your weights with equal ones, on the judge half if it is shown, else on the tune
     half.
     """
@@ -499,7 +499,7 @@ def describe_weight_scores(scores: WeightScores, is_spoilt: bool) -> str:
     ]
     if reference_texts:
         parts.append(f"Beside them: {join_with_and(reference_texts)}.")
-    if is_spoilt:
+    if is_judge_half_spoilt:
         parts.append("You changed weights after you had seen this, so it no longer judges fairly.")
     else:
         parts.append(
@@ -508,7 +508,9 @@ def describe_weight_scores(scores: WeightScores, is_spoilt: bool) -> str:
     return " ".join(parts)
 
 
-def compare_own_with_equal_weights(scores: WeightScores, accuracies: Mapping[str, float]) -> str:
+def compare_own_with_equal_weights(
+    scores: WeightScores, accuracy_by_weights_name: Mapping[str, float]
+) -> str:
     """Compare your weights with equal ones: 'Your weights get 61 % right, equal ones 54 %: more
     than chance.'
     """
@@ -519,8 +521,8 @@ def compare_own_with_equal_weights(scores: WeightScores, accuracies: Mapping[str
         one_seed_words="too few images to tell",
     )
     return (
-        f"Your weights get {format_percent(accuracies[YOURS])} right, equal ones "
-        f"{format_percent(accuracies[EQUAL])}: {verdict}."
+        f"Your weights get {format_percent(accuracy_by_weights_name[YOURS])} right, equal ones "
+        f"{format_percent(accuracy_by_weights_name[EQUAL])}: {verdict}."
     )
 
 

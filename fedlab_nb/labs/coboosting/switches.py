@@ -183,7 +183,7 @@ def draw_idea_variants(variants: Sequence[IdeaVariant], setting: SettingCaption 
     )
 
 
-def make_variant_table_row(variant: IdeaVariant, full_method: IdeaVariant) -> list[str]:
+def make_variant_table_row(variant: IdeaVariant, full_variant: IdeaVariant) -> list[str]:
     """Make a variant's row of the table."""
     row = [variant.name]
     row += ["on" if idea in variant.active_ideas else "off" for idea in IDEAS]
@@ -191,15 +191,15 @@ def make_variant_table_row(variant: IdeaVariant, full_method: IdeaVariant) -> li
         accuracies = getattr(variant, model)
         row.append(format_mean_percent(accuracies) if accuracies else "not run yet")
         gap = ""
-        if accuracies and variant is not full_method:
-            reference = getattr(full_method, model)
+        if accuracies and variant is not full_variant:
+            reference = getattr(full_variant, model)
             gap = describe_accuracy_difference(accuracies, reference, one_seed_words="one seed")
         row.append(gap)
     return row
 
 
 def describe_largest_idea_losses(
-    full_method: IdeaVariant, reduced_variants: Sequence[IdeaVariant]
+    full_variant: IdeaVariant, reduced_variants: Sequence[IdeaVariant]
 ) -> str:
     """Say with which variant the teacher and the student lose most. Differences within the noise
     are left out.
@@ -208,7 +208,7 @@ def describe_largest_idea_losses(
     for model, name in (("ensemble", "teacher"), ("server", "student")):
         losses = {}
         for variant in reduced_variants:
-            gap = difference(getattr(variant, model), getattr(full_method, model))
+            gap = difference(getattr(variant, model), getattr(full_variant, model))
             if not gap.is_noise and round(-100 * gap.mean) > 0:
                 losses[variant.name_in_sentence] = -gap.mean
         if losses:
@@ -217,12 +217,12 @@ def describe_largest_idea_losses(
             parts.append(f"the {name} loses most with {worst}, {points}")
         else:
             parts.append(f"the {name} is as good without any of them")
-    seeds = describe_seeds(full_method.ensemble)
+    seeds = describe_seeds(full_variant.ensemble)
     return f"Against all three ideas ({seeds}) {'; '.join(parts)}."
 
 
 def describe_variant_differences(
-    full_method: IdeaVariant, reduced_variants: Sequence[IdeaVariant]
+    full_variant: IdeaVariant, reduced_variants: Sequence[IdeaVariant]
 ) -> str:
     """Say how much the teacher and the student lose with each variant. Differences within the noise
     are left out.
@@ -231,7 +231,7 @@ def describe_variant_differences(
     for model, name in (("ensemble", "teacher"), ("server", "student")):
         losses = []
         for variant in reduced_variants:
-            gap = difference(getattr(variant, model), getattr(full_method, model))
+            gap = difference(getattr(variant, model), getattr(full_variant, model))
             if not gap.is_noise and round(100 * gap.mean) != 0:
                 sign = "" if gap.mean < 0 else "+"
                 losses.append(
@@ -241,5 +241,5 @@ def describe_variant_differences(
             parts.append(f"the {name} loses {join_with_and(losses)}")
         else:
             parts.append(f"the {name} is as good without any of them")
-    seeds = describe_seeds(full_method.ensemble)
+    seeds = describe_seeds(full_variant.ensemble)
     return f"Against all three ideas ({seeds}) {'; '.join(parts)}."

@@ -66,13 +66,13 @@ def sum_weighted_logits(
 
 
 def compute_accuracy_by_class(
-    is_answer_right: BooleanPerSample, labels: SampleLabels, class_count: int
+    is_answer_right: BooleanPerSample, true_labels: SampleLabels, class_count: int
 ) -> AccuracyPerClass:
-    """Compute the accuracy of each class `[C]` from `is_answer_right [N]` and `labels [N]`; nan for
+    """Compute the accuracy of each class `[C]` from `is_answer_right [N]` and `true_labels [N]`; nan for
     a class without images.
     """
-    images = np.bincount(labels, minlength=class_count)
-    right_answers = np.bincount(labels, is_answer_right, minlength=class_count)
+    images = np.bincount(true_labels, minlength=class_count)
+    right_answers = np.bincount(true_labels, is_answer_right, minlength=class_count)
     return np.where(images > 0, right_answers / np.maximum(images, 1), np.nan)
 
 

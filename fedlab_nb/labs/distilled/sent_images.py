@@ -47,16 +47,16 @@ class SentImagesView(LabView):
             f"{capitalize_first_letter(format_client_for_title(client, setting))} sends {kind}",
             describe_own_images_among_sent(neighbours, state.class_names, setting),
             setting=setting,
-            class_index=state.class_index,
+            selected_class=state.class_index,
             detail=describe_labels_and_distances(neighbours, state.class_names),
         )
 
 
-def find_nearest_images_of_all_clients(outcome: Outcome) -> list[NearestImages]:
+def find_nearest_images_of_all_clients(distilled_outcome: Outcome) -> list[NearestImages]:
     """Find for every image that a client sent the nearest of the images that this client trained
     on.
     """
-    report = outcome.report
+    report = distilled_outcome.report
 
     def get_sent_images(client: int) -> SentImages:
         is_sent = report.client == client
@@ -64,7 +64,7 @@ def find_nearest_images_of_all_clients(outcome: Outcome) -> list[NearestImages]:
         counts = np.ones(len(images), dtype=int)
         return SentImages(images, report.labels[is_sent], counts)
 
-    return find_nearest_images_of_clients(outcome, get_sent_images)
+    return find_nearest_images_of_clients(distilled_outcome, get_sent_images)
 
 
 def describe_own_images_among_sent(

@@ -71,18 +71,18 @@ class DissentView(LabView):
 
 # ------------------------------------------------------------------------------------------ numbers
 def measure_dissent_on_test_samples(
-    outcome: Outcome, class_index: int | None = None
+    fedet_outcome: Outcome, selected_class: int | None = None
 ) -> DissentSamples:
-    """Measure dissent and right answers on the test samples: on all, or on those of `class_index`
+    """Measure dissent and right answers on the test samples: on all, or on those of `selected_class`
     if there are any.
     """
     vote, truth = compute_consensus_on_test_samples(
-        outcome, *get_weighting_and_temperature(outcome.options)
+        fedet_outcome, *get_weighting_and_temperature(fedet_outcome.options)
     )
     is_selected = torch.ones_like(truth, dtype=torch.bool)
-    if class_index is not None and (truth == class_index).any():
-        is_selected = truth == class_index
-    server_labels = torch.as_tensor(outcome.report.test_student).argmax(1)
+    if selected_class is not None and (truth == selected_class).any():
+        is_selected = truth == selected_class
+    server_labels = torch.as_tensor(fedet_outcome.report.test_student).argmax(1)
     return DissentSamples(
         dissent=vote.mass[is_selected].numpy(),
         consensus_right=(vote.labels == truth)[is_selected].numpy(),
@@ -136,17 +136,17 @@ def average_accuracy_by_dissent_thirds(
 def draw_accuracy_by_dissent(
     samples_by_seed: Mapping[int, DissentSamples],
     setting: SettingCaption | str,
-    threshold: float,
-    sample_words: str = "all test samples",
+    largest_answered_dissent: float,
+    samples_in_words: str = "all test samples",
 ) -> Picture:
     """Draw bars of right answers on test samples, whose labels no part of the method knows.
 
     samples_by_seed: {seed: the samples of its run}
-    threshold: an answer is given only where the dissent is at most this
-    sample_words: which test samples these are, in words
+    largest_answered_dissent: an answer is given only where the dissent is at most this
+    samples_in_words: which test samples these are, in words
     """
     dissent = np.concatenate([run.dissent for run in samples_by_seed.values()])
-    has_answer = dissent <= threshold
+    has_answer = dissent <= largest_answered_dissent
     shares = {}
     for name in BARS:
         column = f"{name}_right"
@@ -156,7 +156,7 @@ def draw_accuracy_by_dissent(
             *average_accuracy_by_dissent_thirds(samples_by_seed, column),
             accuracy_if_answered,
         ]
-    columns = [*THIRDS, f"dissent ≤ {threshold:.2f}"]
+    columns = [*THIRDS, f"dissent ≤ {largest_answered_dissent:.2f}"]
     with drawing() as (figure, ax):
         dress(ax, title="Right answers, by thirds of the dissent", grid="y")
         places = np.arange(len(columns))
@@ -186,9 +186,9 @@ def draw_accuracy_by_dissent(
             "most."
         )
     detail = (
-        f"With answers only at a dissent ≤ {threshold:.2f}, {format_percent(has_answer.mean())} of "
+        f"With answers only at a dissent ≤ {largest_answered_dissent:.2f}, {format_percent(has_answer.mean())} of "
         f"the samples get an answer, {format_percent(accuracy_if_answered)} of these a right one "
-        f"({sample_words}, {len(dissent)} in {describe_seeds(samples_by_seed)}{area_text})."
+        f"({samples_in_words}, {len(dissent)} in {describe_seeds(samples_by_seed)}{area_text})."
     )
     rows = []
     for name, consensus, server in zip(columns, shares["consensus"], shares["server"], strict=True):

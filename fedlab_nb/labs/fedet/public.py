@@ -153,21 +153,21 @@ def make_setting_changes_for_sources(state: PanelState) -> dict[str, SettingsByN
     }
 
 
-def format_source_name(source: str) -> str:
-    """Name a source of public data in words."""
-    if source in SOURCE_NAMES:
-        return SOURCE_NAMES[source]
-    if source in DATASETS:
-        return DATASETS[source].title.lower()
-    return source
+def format_source_name(source_setting: str) -> str:
+    """Name a source of public data in words; it is a value of the setting `fedet.public`."""
+    if source_setting in SOURCE_NAMES:
+        return SOURCE_NAMES[source_setting]
+    if source_setting in DATASETS:
+        return DATASETS[source_setting].title.lower()
+    return source_setting
 
 
 def make_public_data_series(
-    name: str, accuracies: Mapping[int, float], sample_count: int
+    name: str, accuracy_by_seed: Mapping[int, float], public_sample_count: int
 ) -> Series:
     """Make a row of the picture. The number of samples is added if the name does not contain it."""
-    detail = "" if "sample" in name else format_count_and_noun(sample_count, "sample")
-    return Series(name, detail, accuracies=accuracies, method="fedet")
+    detail = "" if "sample" in name else format_count_and_noun(public_sample_count, "sample")
+    return Series(name, detail, accuracies=accuracy_by_seed, method="fedet")
 
 
 def make_public_data_result(name: str, outcomes_by_seed: Mapping[int, Outcome]) -> PublicDataResult:
@@ -186,18 +186,18 @@ def make_public_data_result(name: str, outcomes_by_seed: Mapping[int, Outcome]) 
 
 # ------------------------------------------------------------------------------------------ picture
 def draw_public_sources(
-    results: list[PublicDataResult], setting: SettingCaption | str, chance: float
+    results: list[PublicDataResult], setting: SettingCaption | str, chance_accuracy: float
 ) -> Picture:
     """Draw bars of the students' accuracies, with a few public samples beside them if there are
     any.
 
-    chance: accuracy of guessing
+    chance_accuracy: accuracy of guessing
     """
     series = [choice.series for choice in results]
     has_samples = results[0].samples is not None
     left_width = 0.72 if has_samples else 0.01
     with drawing(1, 2, width_ratios=[left_width, 1]) as (figure, (left, right)):
-        AccuracyBars(right, series, chance).update(series, "Test accuracy of the student")
+        AccuracyBars(right, series, chance_accuracy).update(series, "Test accuracy of the student")
         draw_public_sample_strips(left, results)
         left.set(xlim=(0, 1), ylim=right.get_ylim())
         left.set_axis_off()
@@ -235,12 +235,12 @@ def draw_public_sample_strips(ax: Axes, results: list[PublicDataResult]) -> None
     exempt_from_dark_theme(ax)
 
 
-def describe_public_data_of_best_and_worst_student(series: list[Series]) -> str:
+def describe_public_data_of_best_and_worst_student(student_series: list[Series]) -> str:
     """Say which public data give the best and the worst student, and whether that may be noise."""
-    ranking = sorted(series, key=lambda row: row.mean)
+    ranking = sorted(student_series, key=lambda row: row.mean)
     worst = ranking[0]
     best = ranking[-1]
-    if len(series) == 1:
+    if len(student_series) == 1:
         return f"With {best.label} the student gets {format_percent(best.mean)} right."
     one_seed = "one seed: part of that may be noise"
     difference = describe_accuracy_difference(

@@ -125,14 +125,14 @@ def get_curve_points_by_seed(state: PanelState) -> dict[int, HistoryPoints]:
 
 
 def draw_one_shot_student(
-    state: PanelState, points_by_seed: Mapping[int, HistoryPoints], step_count: int
+    state: PanelState, history_by_seed: Mapping[int, HistoryPoints], server_step_count: int
 ) -> Picture:
     """Draw the student's accuracy over the server's steps. The sentence describes the last step
     that all seeds have.
     """
     student = {
-        seed: list_steps_and_student_accuracies(points, step_count)
-        for seed, points in points_by_seed.items()
+        seed: list_steps_and_student_accuracies(points, server_step_count)
+        for seed, points in history_by_seed.items()
     }
     reports = [outcome.report for outcome in state.outcomes.values()]
     curves = make_one_shot_curves(student, reports)
@@ -144,16 +144,16 @@ def draw_one_shot_student(
 
 # ------------------------------------------------------------------------------------------ numbers
 def make_curves_of_rounds(
-    report: FedETReport, points: HistoryPoints, total_rounds: int
+    report: FedETReport, history_points: HistoryPoints, total_rounds: int
 ) -> AccuracyByRoundByCurve:
     """Make the curves of a run of `total_rounds` rounds, as far as they are known.
 
-    Those of the server before and after distillation come from `points`, the others from the
+    Those of the server before and after distillation come from `history_points`, the others from the
     report.
     """
     before = {}
     after = {}
-    for point in points:
+    for point in history_points:
         rounds_done = point["progress"] * total_rounds
         if point["phase"] == "heads averaged":
             before[int(rounds_done) + 1] = point["accuracy"]
@@ -175,16 +175,16 @@ def make_curves_of_rounds(
 
 
 def list_steps_and_student_accuracies(
-    points: HistoryPoints, step_count: int
+    history_points: HistoryPoints, server_step_count: int
 ) -> list[tuple[int, float]]:
     """List (server steps, accuracy) of a one-shot run. The first half of its progress is local
     training.
     """
     student = []
-    for point in points:
+    for point in history_points:
         if point["phase"] == "distillation":
             share_of_steps = 2 * point["progress"] - 1
-            student.append((round(step_count * share_of_steps), point["accuracy"]))
+            student.append((round(server_step_count * share_of_steps), point["accuracy"]))
     return student or [(0, 0.0)]
 
 
@@ -214,14 +214,14 @@ def draw_curves_over_rounds(
     curves: AccuracyByRoundByCurve,
     setting: SettingCaption | str,
     described_round: int,
-    round_words: str,
+    round_in_words: str,
     x_unit: str = "round",
 ) -> Picture:
     """Draw `curves` over rounds or steps (the `x_unit`). Curves may lack points that are not known
     yet.
 
     described_round: the round that the sentence describes
-    round_words: this round in words
+    round_in_words: this round in words
     """
     numbers: set[int] = set()
     for curve in curves.values():
@@ -253,7 +253,7 @@ def draw_curves_over_rounds(
         figure,
         f"Accuracy of the large model and of the small ones by {x_unit}",
         setting,
-        f"{round_words}: {', '.join(descriptions) or 'not measured'}.",
+        f"{round_in_words}: {', '.join(descriptions) or 'not measured'}.",
         table,
     )
 

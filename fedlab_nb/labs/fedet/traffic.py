@@ -99,16 +99,16 @@ class TrafficView(LabView):
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def choose_fedavg_rounds_and_epochs(outcome: Outcome) -> tuple[int, int]:
+def choose_fedavg_rounds_and_epochs(fedet_outcome: Outcome) -> tuple[int, int]:
     """Choose rounds and local epochs of FedAvg that make about as many local steps as a run of
     Fed-ET.
     """
-    options = outcome.options
+    options = fedet_outcome.options
     if options["rounds"] == 1:
         return ONE_SHOT_ROUNDS, ONE_SHOT_EPOCHS
-    counts = outcome.label_counts
-    samples = (1 - outcome.plan.share_held_out_of_local_training) * counts.sum() / len(counts)
-    epochs = options["local_steps"] * outcome.recipe.batch_size / samples
+    counts = fedet_outcome.label_counts
+    samples = (1 - fedet_outcome.plan.share_held_out_of_local_training) * counts.sum() / len(counts)
+    epochs = options["local_steps"] * fedet_outcome.recipe.batch_size / samples
     return options["rounds"], max(1, round(epochs))
 
 
@@ -175,24 +175,26 @@ def measure_traffic_until_goal(
 
 # ------------------------------------------------------------------------------------------ picture
 def draw_traffic(
-    runs_by_method: Mapping[str, RunsBySeed], setting: SettingCaption | str, accuracy_goal: float
+    round_ends_by_method: Mapping[str, RunsBySeed],
+    setting: SettingCaption | str,
+    accuracy_goal: float,
 ) -> Picture:
     """Draw accuracy against numbers sent, a line for each method, and the goal.
 
     The numbers are model parameters, sent and received by all clients.
 
-    runs_by_method: {method: {seed: round ends}}, the lab's method first
+    round_ends_by_method: {method: {seed: round ends}}, the lab's method first
     """
     labels = []
     with drawing() as (figure, ax):
         dress(ax, title="Accuracy against numbers sent", x="numbers, up and down (log)", grid="y")
-        for name, (colour, marker, dashes) in choose_distinct_looks(runs_by_method).items():
+        for name, (colour, marker, dashes) in choose_distinct_looks(round_ends_by_method).items():
             lines = {}
-            for seed, points in runs_by_method[name].items():
+            for seed, points in round_ends_by_method[name].items():
                 lines[seed] = [(point.sent, point.accuracy) for point in points]
             _, y = draw_seed_lines(ax, lines, colour, marker, label=name, ls=dashes)
             labels.append((y[-1], name.replace(" (", "\n("), colour))
-            traffic = measure_traffic_until_goal(runs_by_method[name], accuracy_goal)
+            traffic = measure_traffic_until_goal(round_ends_by_method[name], accuracy_goal)
             if traffic is not None:
                 style = {"ms": 11, "color": colour, "mec": INK, "mew": 1.4, "zorder": 5}
                 ax.plot([traffic.sent], [accuracy_goal], marker, **style)
@@ -202,7 +204,7 @@ def draw_traffic(
         draw_end_labels(ax, labels, min_gap=0.1)
     rows = []
     descriptions = []
-    for name, by_seed in runs_by_method.items():
+    for name, by_seed in round_ends_by_method.items():
         numbers, rounds = format_traffic_until_goal(by_seed, accuracy_goal)
         rows.append(
             (
@@ -218,7 +220,7 @@ def draw_traffic(
             descriptions.append(f"{name} {numbers} numbers in {rounds} {unit}")
         else:
             descriptions.append(f"{name} {numbers}")
-    seeds = describe_seeds(next(iter(runs_by_method.values())))
+    seeds = describe_seeds(next(iter(round_ends_by_method.values())))
     sentence = f"To reach {format_percent(accuracy_goal)} ({seeds}): {'; '.join(descriptions)}."
     columns = f"method | numbers to {format_percent(accuracy_goal)} | rounds | best accuracy | numbers in all"
     return describe_picture(

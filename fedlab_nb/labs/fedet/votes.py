@@ -30,17 +30,17 @@ class WeightingAndTemperature(NamedTuple):
 
 
 def compute_consensus_of_logits(
-    logits: ClientLogits, weighting: Weighting = "softmax", temperature: float = 1.0
+    client_logits: ClientLogits, weighting: Weighting = "softmax", temperature: float = 1.0
 ) -> Consensus:
-    """Compute the consensus that the server makes of the clients' logits `[m, B, C]`."""
-    return compute_consensus(torch.as_tensor(logits), weighting, temperature)
+    """Compute the consensus that the server makes of `client_logits [m, B, C]`."""
+    return compute_consensus(torch.as_tensor(client_logits), weighting, temperature)
 
 
 def compute_consensus_on_test_samples(
-    outcome: Outcome, weighting: Weighting = "softmax", temperature: float = 1.0
+    fedet_outcome: Outcome, weighting: Weighting = "softmax", temperature: float = 1.0
 ) -> ConsensusAndLabels:
     """Compute the consensus of the last round's clients on the report's test samples."""
-    report = outcome.report
+    report = fedet_outcome.report
     vote = compute_consensus_of_logits(report.test_logits, weighting, temperature)
     return ConsensusAndLabels(vote, torch.as_tensor(report.test_truth))
 

@@ -84,17 +84,19 @@ class RecoveredSamples(NamedTuple):
 
 
 def recover_images(
-    federation: Federation, client: int, first_sample: int, sample_count: int
+    federation: Federation, client_index: int, first_sample_of_client: int, sample_count: int
 ) -> RecoveredSamples:
     """Recover images and classes from one gradient of an untrained perceptron, and from its
     factors.
 
-    Gradient and factors are computed from `sample_count` samples of a client, beginning with number
-    `first_sample`; from all its samples, if it has fewer.
+    Gradient and factors are computed from `sample_count` samples of a client, or from all its samples
+    if it has fewer.
+
+    first_sample_of_client: the place of the first sample among the client's, from 0
     """
     dataset = federation.dataset
-    shard = federation.shards[min(client, federation.clients - 1)]
-    start = min(first_sample, max(0, len(shard) - sample_count))
+    shard = federation.shards[min(client_index, federation.clients - 1)]
+    start = min(first_sample_of_client, max(0, len(shard) - sample_count))
     rows = shard[start : start + sample_count]
     x = dataset.x_train[rows]
     y = dataset.y_train[rows]

@@ -124,15 +124,15 @@ class NoiseSweep(NamedTuple):
         return guesses
 
 
-def sweep_noises(outcome: Outcome) -> SilentSteps[NoiseSweep]:
+def sweep_noises(fedlpa_outcome: Outcome) -> SilentSteps[NoiseSweep]:
     """Measure every noise, on average over its draws. `NoiseSweep.sent` has the numbers of the
     first.
     """
-    server = make_server_replay(outcome)
-    damping = outcome.options["damping"]
-    pi = outcome.options["pi"]
-    counts = torch.as_tensor(outcome.report.train_counts)
-    readers = make_readers_of_leaked_numbers(outcome, server.posteriors[0])
+    server = make_server_replay(fedlpa_outcome)
+    damping = fedlpa_outcome.options["damping"]
+    pi = fedlpa_outcome.options["pi"]
+    counts = torch.as_tensor(fedlpa_outcome.report.train_counts)
+    readers = make_readers_of_leaked_numbers(fedlpa_outcome, server.posteriors[0])
     sent: dict[str, list[np.ndarray]] = {source: [] for source in readers}
     precision: dict[str, list[float]] = {source: [] for source in readers}
     accuracy = []
@@ -160,7 +160,7 @@ def sweep_noises(outcome: Outcome) -> SilentSteps[NoiseSweep]:
         precision=precision,
         accuracy=accuracy,
         chance=float((counts > 0).double().mean()),
-        setting=describe_setting(outcome),
+        setting=describe_setting(fedlpa_outcome),
     )
 
 
@@ -191,8 +191,8 @@ def draw_leak(
     source: LeakSource,
     noise_index: int,
     class_names: Sequence[str],
-    client: int | None = None,
-    class_index: int | None = None,
+    selected_client: int | None = None,
+    selected_class: int | None = None,
 ) -> Picture:
     """Draw what the clients hold, and the classes that an attacker names.
 
@@ -210,8 +210,8 @@ def draw_leak(
         write_axes_title(ax, "What the clients hold (ring: named, cross: named wrongly)")
         set_class_ticks(ax, class_names, "y", max_letters=6)
         set_client_axis(ax, len(counts), sweep.setting, max_single_ticks=12)
-        highlight_row_or_column(ax, client, len(counts), has_frame=True)
-        highlight_row_or_column(ax, class_index, len(class_names), "y", has_frame=True)
+        highlight_row_or_column(ax, selected_client, len(counts), has_frame=True)
+        highlight_row_or_column(ax, selected_class, len(class_names), "y", has_frame=True)
         draw_right_and_wrong_guesses(ax, counts, guesses)
 
     rows = []
@@ -225,7 +225,7 @@ def draw_leak(
         figure,
         "What the clients hold, and the classes that are read off their uploads",
         sweep.setting,
-        describe_leak(sweep, source, noise_index, guesses, class_names, client),
+        describe_leak(sweep, source, noise_index, guesses, class_names, selected_client),
         build_table("client | holds | guessed | largest", rows),
         detail=(
             "The reader is told how many classes a client has. FedLPA has an accuracy of "
@@ -260,16 +260,20 @@ def describe_leak(
     noise_index: int,
     guessed_classes_by_client: Sequence[Sequence[int]],
     class_names: Sequence[str],
-    client: int | None,
+    selected_client: int | None,
 ) -> str:
     """Say how often an attacker is right; if a client is selected, first what is guessed for it."""
     noise = sweep.noises[noise_index]
     opening = f"At noise {noise:g}" if noise else "Without noise"
-    if client is not None and client < len(guessed_classes_by_client):
-        held_classes = join_with_and([class_names[c] for c in np.flatnonzero(sweep.counts[client])])
-        guessed_classes = join_with_and([class_names[c] for c in guessed_classes_by_client[client]])
+    if selected_client is not None and selected_client < len(guessed_classes_by_client):
+        held_classes = join_with_and(
+            [class_names[c] for c in np.flatnonzero(sweep.counts[selected_client])]
+        )
+        guessed_classes = join_with_and(
+            [class_names[c] for c in guessed_classes_by_client[selected_client]]
+        )
         opening = (
-            f"Client {format_client_for_sentence(client, sweep.setting)} holds {held_classes}; a "
+            f"Client {format_client_for_sentence(selected_client, sweep.setting)} holds {held_classes}; a "
             f"reader of its upload names {guessed_classes}. {opening}"
         )
     return (

@@ -145,9 +145,9 @@ def draw_two_client_plane(angle_degrees: float, precision_ratio: float, damping:
     )
 
 
-def draw_gaussians(ax: Axes, weights: TwoWeights) -> None:
+def draw_gaussians(ax: Axes, example: TwoWeights) -> None:
     """Draw each client as ellipses of one and two standard deviations round its mean."""
-    for k, (mean, precision) in enumerate(zip(weights.means, weights.precisions, strict=True)):
+    for k, (mean, precision) in enumerate(zip(example.means, example.precisions, strict=True)):
         colour = SERIES[k]
         values, vectors = np.linalg.eigh(precision)
         angle = np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0]))

@@ -55,11 +55,11 @@ PAPER_RATIO = formulas.compute_fens_bytes_relative_to_one_shot(
 CostBars = Mapping[str, Mapping[str, float]]
 
 
-def count_bytes_by_part(ledger: Ledger, client: int) -> dict[str, int]:
+def count_bytes_by_part(ledger: Ledger, client_index: int) -> dict[str, int]:
     """Count one client's bytes, up and down together: {OWN, ENSEMBLE, ROUNDS or OTHER: bytes}."""
     parts: Counter[str] = Counter()
     for row in ledger.rows():
-        if row["client"] == client:
+        if row["client"] == client_index:
             part = PART_OF_PHASE.get(row["phase"], OTHER)
             parts[part] += row["bytes"]
     return parts
@@ -142,7 +142,7 @@ class ClientCostView(LabView):
             compute_client_bytes_by_bar(size, formula_arguments, rounds),
             compute_client_bytes_by_bar(NetworkSize(PAPER_D), formula_arguments, rounds),
             size.d,
-            clients=clients,
+            client_count=clients,
             setting=make_partition_caption(state),
         )
 
@@ -150,19 +150,20 @@ class ClientCostView(LabView):
 def draw_client_cost(
     our_bars: CostBars,
     paper_bars: CostBars,
-    client_parameters: int,
+    network_parameter_count: int,
     *,
-    clients: int,
+    client_count: int,
     setting: SettingCaption | str,
 ) -> Picture:
     """Draw one client's bytes in multiples of one-shot learning, with this network and with the
     paper's.
 
-    client_parameters: number of parameters of this network
-    clients: number of clients
+    our_bars, paper_bars:    bytes of one client with this network, and with one of the paper's size
+    network_parameter_count: of this network
+    client_count:            with which both were computed
     """
     bars_by_network = {
-        f"{client_parameters:,} numbers".replace(",", "\u202f"): our_bars,
+        f"{network_parameter_count:,} numbers".replace(",", "\u202f"): our_bars,
         "4.9 million": paper_bars,
     }
     rows: list[tuple] = []
@@ -192,7 +193,7 @@ def draw_client_cost(
         f"{compute_total_ratio_to_first_bar(our_bars, fedavg_name):.0f} times."
     )
     detail = (
-        f"With {format_count_and_noun(clients, 'client')}: "
+        f"With {format_count_and_noun(client_count, 'client')}: "
         f"{compute_total_ratio_to_first_bar(our_bars, 'FENS'):g}× here, "
         f"{compute_total_ratio_to_first_bar(paper_bars, 'FENS'):g}× with the paper's network, "
         f"{PAPER_RATIO:.3g}× in the paper's own setting."

@@ -112,8 +112,8 @@ def draw_removals(
     removals: Removals,
     class_names: Sequence[str],
     setting: SettingCaption | str,
-    client: int | None = None,
-    class_index: int | None = None,
+    selected_client: int | None = None,
+    selected_class: int | None = None,
 ) -> Picture:
     """Draw how the removal of each client changes the accuracy of each class, beside the samples."""
     change = removals.accuracy_change
@@ -124,11 +124,11 @@ def draw_removals(
         setting,
         values_title="Change without the client",
         values_unit="accuracy of the class, points",
-        largest_value=100,
-        is_signed=True,
-        client=client,
-        class_index=class_index,
-        has_rings=False,
+        colour_scale_end=100,
+        can_be_negative=True,
+        selected_client=selected_client,
+        selected_class=selected_class,
+        has_rings_at_largest_values=False,
     )
     accuracy_with_all = format_percent(removals.whole.accuracy)
     accuracies_with_all = compute_class_accuracies(removals.whole)

@@ -205,9 +205,9 @@ def accepts_drawing(state: PanelState) -> bool:
     return state.outcome is not None and state.outcome.settings.dataset == "digits"
 
 
-def get_models_by_name(outcome: Outcome) -> dict[str, GlobalModel]:
+def get_models_by_name(fens_outcome: Outcome) -> dict[str, GlobalModel]:
     """Return {name: model}: FENS, and the student if the run has distilled one."""
-    model = outcome.model
+    model = fens_outcome.model
     if hasattr(model, "teacher"):
         return {"FENS": model.teacher, "student": model}
     return {"FENS": model}
@@ -328,31 +328,33 @@ def describe_client_answers(state: PanelState, client_logits: ClientOutputs) -> 
     return ", ".join(parts)
 
 
-def describe_sample_and_model_answers(sample: SampleOutputs) -> str:
+def describe_sample_and_model_answers(sample_outputs: SampleOutputs) -> str:
     """Say which class the sample has, and what the models predict."""
     answers = []
-    for name, shares in sample.answers.items():
+    for name, shares in sample_outputs.answers.items():
         answers.append(
-            f"{name} says {sample.format_top_class(shares)} ({format_percent(shares.max())} sure)"
+            f"{name} says {sample_outputs.format_top_class(shares)} ({format_percent(shares.max())} sure)"
         )
-    return f"{capitalize_first_letter(sample.name)} is a “{sample.names[sample.truth]}”: {join_with_and(answers)}."
+    true_class_name = sample_outputs.names[sample_outputs.truth]
+    sample_name = capitalize_first_letter(sample_outputs.name)
+    return f"{sample_name} is a “{true_class_name}”: {join_with_and(answers)}."
 
 
-def describe_wrong_clients_and_selected_one(sample: SampleOutputs) -> str:
+def describe_wrong_clients_and_selected_one(sample_outputs: SampleOutputs) -> str:
     """Say how many clients are wrong, and what the selected one predicts; without one, the client
     with the largest logit.
     """
-    truth = sample.names[sample.truth]
-    largest_logits = sample.outputs.max(1)
-    row = sample.row_of_selected_client
+    truth = sample_outputs.names[sample_outputs.truth]
+    largest_logits = sample_outputs.outputs.max(1)
+    row = sample_outputs.row_of_selected_client
     if row is None:
         row = int(largest_logits.argmax())
-    client = format_client_for_sentence(sample.members[row], sample.setting)
-    (sample_counts,) = sample.client_numbers.values()
+    client = format_client_for_sentence(sample_outputs.members[row], sample_outputs.setting)
+    (sample_counts,) = sample_outputs.client_numbers.values()
     return (
-        f"{sample.disagrees.sum()} of "
-        f"{format_count_and_noun(len(sample.outputs), 'client')} say something other than "
-        f"“{truth}”. Client {client} says {sample.format_top_class(sample.outputs[row])} "
+        f"{sample_outputs.disagrees.sum()} of "
+        f"{format_count_and_noun(len(sample_outputs.outputs), 'client')} say something other than "
+        f"“{truth}”. Client {client} says {sample_outputs.format_top_class(sample_outputs.outputs[row])} "
         "with a logit of "
         f"{largest_logits[row]:.0f} after training on "
         f"{format_count_and_noun(int(sample_counts[row]), 'sample')} of "
@@ -360,13 +362,13 @@ def describe_wrong_clients_and_selected_one(sample: SampleOutputs) -> str:
     )
 
 
-def describe_distilled_student_if_any(outcome: Outcome) -> str:
+def describe_distilled_student_if_any(fens_outcome: Outcome) -> str:
     """Say how good the student of a run with `distil` is beside its teacher; else nothing."""
-    report = outcome.report
+    report = fens_outcome.report
     if report.agreement is None:
         return ""
     return (
-        f" On all test samples the student has {format_percent(outcome.accuracy)}, the whole "
+        f" On all test samples the student has {format_percent(fens_outcome.accuracy)}, the whole "
         f"FENS model {format_percent(report.teacher_accuracy)}; on unlabelled images they "
         f"agree in {format_percent(report.agreement)}."
     )

@@ -94,7 +94,7 @@ class RunStepsView(LabView):
 
     def draw(self, state: PanelState) -> Picture:
         index = None if state.outcome is None else self.step.value - 1
-        return draw_fusion_step(make_run_replay(state), index, client=state.client)
+        return draw_fusion_step(make_run_replay(state), index, selected_client=state.client)
 
 
 # The clients' accuracies on their own samples, and on test samples.
@@ -197,7 +197,7 @@ def list_fusion_steps(replay: RunReplay) -> list[FusionStep]:
     steps = StepList(replay.phases)
     clients = replay.clients
     text = f"The server sends the same first weights to all {clients} clients"
-    steps.add_step(START, 1, "Start", text, phase="initial model")
+    steps.add_step(START, 1, "Start", text, ledger_phase="initial model")
     for block in range(1, replay.block_count + 1):
         add_block_steps(steps, replay, block)
     add_classifier_steps(steps, replay)
@@ -216,22 +216,22 @@ class StepList:
     def add_step(
         self,
         step_kind: str,
-        block: int,
+        block_number: int,
         title: str,
         text: str,
         *,
-        phase: str = "",
+        ledger_phase: str = "",
         accuracies: Sequence[float] = (),
     ) -> None:
-        """Add a step, with the bytes of a `phase` of the ledger."""
-        up, down = self._phases.get(phase, (0, 0))
+        """Add a step, with the bytes of a `ledger_phase` of the ledger."""
+        up, down = self._phases.get(ledger_phase, (0, 0))
         self._up += up
         self._down += down
         text += format_step_accuracies(accuracies)
         if up or down:
             text += f" ({format_data_size(up)} up, {format_data_size(down)} down)"
         self.steps.append(
-            FusionStep(step_kind, block, title, f"{text}.", self._up, self._down, accuracies)
+            FusionStep(step_kind, block_number, title, f"{text}.", self._up, self._down, accuracies)
         )
 
 
@@ -248,43 +248,49 @@ def format_step_accuracies(accuracies: Sequence[float]) -> str:
     return ""
 
 
-def add_block_steps(steps: StepList, replay: RunReplay, block: int) -> None:
-    """Train a block, send it, freeze it, and adapt the next one."""
+def add_block_steps(steps: StepList, replay: RunReplay, block_number: int) -> None:
+    """Add the steps of one block, counted from 1: train it, send it, freeze it, adapt the next one."""
     clients = replay.clients
     adaptor = "its adaptor, " if replay.has_adaptor else ""
-    if block == 1:
+    if block_number == 1:
         text = "Each client trains its whole network alone, on its own samples"
     else:
         text = (
-            f"On everybody's frozen blocks, each client trains {adaptor}its blocks from {block} on "
+            f"On everybody's frozen blocks, each client trains {adaptor}its blocks from {block_number} on "
             "and its classifier"
         )
     accuracies = ()
     if replay.accuracies_by_round:
-        home, outside = replay.accuracies_by_round[block - 1]
+        home, outside = replay.accuracies_by_round[block_number - 1]
         accuracies = (mean(home), mean(outside))
-    steps.add_step(TRAIN, block, f"Train for block {block}", text, accuracies=accuracies)
+    steps.add_step(
+        TRAIN, block_number, f"Train for block {block_number}", text, accuracies=accuracies
+    )
     text = (
-        f"Block {block} of every client goes up, and comes down to all other clients that still "
+        f"Block {block_number} of every client goes up, and comes down to all other clients that still "
         "need it"
     )
-    steps.add_step(SEND, block, f"Send block {block}", text, phase=f"block {block}")
+    steps.add_step(
+        SEND, block_number, f"Send block {block_number}", text, ledger_phase=f"block {block_number}"
+    )
     text = (
-        f"All {clients} copies of block {block} now stand side by side at every client, and never "
+        f"All {clients} copies of block {block_number} now stand side by side at every client, and never "
         "change again"
     )
-    steps.add_step(FREEZE, block, f"Fuse and freeze block {block}", text)
-    if block == replay.block_count:
+    steps.add_step(FREEZE, block_number, f"Fuse and freeze block {block_number}", text)
+    if block_number == replay.block_count:
         return
     if replay.has_adaptor:
-        text = f"A new adaptor in front of block {block + 1} reads all {clients} outputs below"
+        text = (
+            f"A new adaptor in front of block {block_number + 1} reads all {clients} outputs below"
+        )
     else:
-        text = f"Block {block + 1} reads the mean of all {clients} outputs below"
-    steps.add_step(ADAPT, block, f"Adapt block {block + 1}", text)
+        text = f"Block {block_number + 1} reads the mean of all {clients} outputs below"
+    steps.add_step(ADAPT, block_number, f"Adapt block {block_number + 1}", text)
 
 
 def add_classifier_steps(steps: StepList, replay: RunReplay) -> None:
-    """Fuse the classifiers, and calibrate the result if the run does."""
+    """Add the steps of the classifiers: fuse them, and calibrate the result if the run does."""
     heads = replay.report.heads or {}
     if replay.keeps_client_heads:
         text = "The classifiers go up and are kept, each with its own branch"
@@ -298,7 +304,7 @@ def add_classifier_steps(steps: StepList, replay: RunReplay) -> None:
         replay.block_count,
         "Fuse the classifiers",
         text,
-        phase="classifiers",
+        ledger_phase="classifiers",
         accuracies=accuracies,
     )
     if replay.options["head"] == "ccvr":
@@ -312,7 +318,7 @@ def add_classifier_steps(steps: StepList, replay: RunReplay) -> None:
             replay.block_count,
             "Calibrate",
             text,
-            phase="class statistics",
+            ledger_phase="class statistics",
             accuracies=accuracies,
         )
 
@@ -334,7 +340,7 @@ def find_index_of_running_step(
 
 # -------------------------------------------------------------------------------------- the picture
 def draw_fusion_step(
-    replay: RunReplay, step_index: int | None = None, *, client: int | None = None
+    replay: RunReplay, step_index: int | None = None, *, selected_client: int | None = None
 ) -> Picture:
     """Draw the networks at one step, with the bytes and the accuracies so far.
 
@@ -349,9 +355,9 @@ def draw_fusion_step(
     step_index = min(step_index, len(steps) - 1)
     step = steps[step_index]
     with drawing() as (figure, ax):
-        draw_client_networks(ax, replay, step, client)
+        draw_client_networks(ax, replay, step, selected_client)
     sentence = f"Step {step_index + 1} of {len(steps)}, {step.title.lower()}. {step.text}"
-    sentence += describe_client_accuracies_at_step(replay, step, client)
+    sentence += describe_client_accuracies_at_step(replay, step, selected_client)
     rows = []
     for number, listed_step in enumerate(steps, 1):
         accuracies = ", ".join(format_percent(share) for share in listed_step.accuracies)
@@ -377,58 +383,60 @@ def draw_fusion_step(
 
 
 def describe_client_accuracies_at_step(
-    replay: RunReplay, step: FusionStep, client: int | None
+    replay: RunReplay, step: FusionStep, selected_client: int | None
 ) -> str:
     """Say how accurate the selected client is after the last round up to this step."""
-    if client is None or client >= replay.clients or step.kind == START:
+    if selected_client is None or selected_client >= replay.clients or step.kind == START:
         return ""
     rounds = replay.accuracies_by_round[: step.block]
     if not rounds:
         return ""
     home, outside = rounds[-1]
     return (
-        f" Client {format_client_for_sentence(client, replay.setting)} after round {len(rounds)}: "
-        f"{format_percent(home[client])} at home, {format_percent(outside[client])} on test "
+        f" Client {format_client_for_sentence(selected_client, replay.setting)} after round {len(rounds)}: "
+        f"{format_percent(home[selected_client])} at home, {format_percent(outside[selected_client])} on test "
         "samples."
     )
 
 
-def choose_clients_to_draw(client_count: int, client: int | None) -> list[int]:
+def choose_clients_to_draw(client_count: int, selected_client: int | None) -> list[int]:
     """Choose which clients are drawn: up to MAX_COLUMNS all; of more the first ones, and the
     selected or the last one.
     """
     if client_count <= MAX_COLUMNS:
         return list(range(client_count))
     shown_clients = list(range(MAX_COLUMNS - 1))
-    if client is None:
+    if selected_client is None:
         return [*shown_clients, client_count - 1]
-    if client in shown_clients:
+    if selected_client in shown_clients:
         return [*shown_clients, MAX_COLUMNS - 1]
-    return [*shown_clients, client]
+    return [*shown_clients, selected_client]
 
 
-def choose_block_state(step: FusionStep, block: int, block_count: int) -> str:
+def choose_block_state(step: FusionStep, block_number: int, block_count: int) -> str:
     """Choose the state of a block at a step, a key of STATES.
 
-    block: counted from 1; K + 1 is the classifier
+    block_number: from 1; K + 1 is the classifier
     """
-    is_classifier = block == block_count + 1
-    if block <= step.last_frozen_block:
+    is_classifier = block_number == block_count + 1
+    if block_number <= step.last_frozen_block:
         return "frozen"
     if step.kind == TRAIN or (step.kind == CALIBRATE and is_classifier):
         return "training"
-    if step.kind == SEND and block == step.block:
+    if step.kind == SEND and block_number == step.block:
         return "being sent"
     if step.kind == AVERAGE and is_classifier:
         return "being sent"
     return "waiting"
 
 
-def draw_client_networks(ax: Axes, replay: RunReplay, step: FusionStep, client: int | None) -> None:
+def draw_client_networks(
+    ax: Axes, replay: RunReplay, step: FusionStep, selected_client: int | None
+) -> None:
     """Draw the clients' networks, with the images at the bottom. Thin lines show which client reads
     which other one, small squares are adaptors.
     """
-    shown_clients = choose_clients_to_draw(replay.clients, client)
+    shown_clients = choose_clients_to_draw(replay.clients, selected_client)
     blocks = replay.block_count
     places = list(range(len(shown_clients)))
     middle = (len(shown_clients) - 1) / 2
@@ -460,7 +468,9 @@ def draw_client_networks(ax: Axes, replay: RunReplay, step: FusionStep, client: 
         ax.bar(columns, 0.56, 0.62, top, ec=INK, lw=0.9, zorder=3, clip_on=False, **style)
     ax.add_collection(LineCollection(lines, colors=QUIET, linewidths=0.7, alpha=0.55, zorder=1))
     highlight_row_or_column(
-        ax, shown_clients.index(client) if client in shown_clients else None, len(shown_clients)
+        ax,
+        shown_clients.index(selected_client) if selected_client in shown_clients else None,
+        len(shown_clients),
     )
     names = [format_client_for_sentence(k, replay.setting) for k in shown_clients]
     ax.set_xticks(places, names)

@@ -69,10 +69,10 @@ class ClassStatisticsView(LabView):
             state.report,
             state.outcome.options["head"],
             state.class_names,
-            image_shape=find_image_shape_of_pixel_features(state),
+            pixel_image_shape=find_image_shape_of_pixel_features(state),
             setting=describe_setting(state),
-            class_index=state.class_index,
-            seed=self.draws.value,
+            selected_class=state.class_index,
+            draws_seed=self.draws.value,
         )
 
 
@@ -90,25 +90,29 @@ def draw_class_statistics(
     head_name: str,
     class_names: Sequence[str],
     *,
-    image_shape: tuple[int, ...] | None,
+    pixel_image_shape: tuple[int, ...] | None,
     setting: SettingCaption | str,
-    class_index: int | None = None,
-    seed: int = 0,
+    selected_class: int | None = None,
+    draws_seed: int = 0,
 ) -> Picture:
     """Draw the summed statistics, class by class.
 
-    image_shape: of an image, if features are pixels; None if the means are to be a table of colours
-    seed:        of the draws
+    pixel_image_shape: the shape of an image, if features are pixels; None: the means are drawn as a
+        heat map
+    draws_seed:        of the rows of draws
     """
     counts = report.counts.sum(0)
     rows = []
-    if image_shape:
+    if pixel_image_shape:
         rows = make_labelled_image_rows(
-            report, image_shape, seed, count_rows_of_draws_that_fit_in_frame(len(class_names))
+            report,
+            pixel_image_shape,
+            draws_seed,
+            count_rows_of_draws_that_fit_in_frame(len(class_names)),
         )
     with drawing() as (figure, ax):
         if rows:
-            draw_class_tiles(ax, rows, class_names, counts, class_index)
+            draw_class_tiles(ax, rows, class_names, counts, selected_class)
         else:
             draw_class_means(ax, report.means, class_names)
     if rows:
@@ -139,14 +143,14 @@ def draw_class_tiles(
     rows: LabelledImageRows,
     class_names: Sequence[str],
     counts: CountPerClass,
-    class_index: int | None,
+    selected_class: int | None,
 ) -> None:
     """Draw a column for each class, with its name and its number of samples below."""
     columns = []
     for name, count in zip(shorten_labels(class_names[:MAX_CLASSES], 9), counts, strict=False):
         columns.append(f"{name}\n{count}")
     shown = [(label, images[:MAX_CLASSES]) for label, images in rows]
-    draw_image_rows(ax, shown, column_names=columns, selected_column=class_index)
+    draw_image_rows(ax, shown, column_names=columns, selected_column=selected_class)
 
 
 def draw_class_means(ax: Axes, means: ClassMeans, class_names: Sequence[str]) -> None:
@@ -162,7 +166,7 @@ def draw_class_means(ax: Axes, means: ClassMeans, class_names: Sequence[str]) ->
 
 # ------------------------------------------------------------------------------------------ numbers
 def make_labelled_image_rows(
-    report: GaussReport, image_shape: tuple[int, ...], seed: int, draw_count: int
+    report: GaussReport, pixel_image_shape: tuple[int, ...], draws_seed: int, draw_count: int
 ) -> LabelledImageRows:
     """Make rows of images: the mean, the deviation, scaled so that the largest is 1, and
     `draw_count` rows of draws. Classes that nobody holds are nan.
@@ -174,19 +178,19 @@ def make_labelled_image_rows(
         deviations = np.broadcast_to(report.deviations, means.shape)
         brightness = deviations / max(deviations.max(), 1e-12)
         rows.append(("deviation", np.where(is_held, brightness, np.nan)))
-        for i, noise in enumerate(sample_gaussian_deviations(report, seed, draw_count)):
+        for i, noise in enumerate(sample_gaussian_deviations(report, draws_seed, draw_count)):
             rows.append(("draws" if i == 0 else "", means + noise))
-    return [(label, values.reshape(len(values), *image_shape)) for label, values in rows]
+    return [(label, values.reshape(len(values), *pixel_image_shape)) for label, values in rows]
 
 
 def sample_gaussian_deviations(
-    report: GaussReport, seed: int, draw_count: int
+    report: GaussReport, draws_seed: int, draw_count: int
 ) -> GaussianDeviations:
     """Draw from the classes' Gaussians, and return the deviations from their means, `[count, C,
     d]`.
     """
     classes, d = report.means.shape
-    noise = np.random.default_rng(seed).standard_normal((draw_count, classes, d))
+    noise = np.random.default_rng(draws_seed).standard_normal((draw_count, classes, d))
     if report.covariances is None:
         return noise * report.deviations
     values, axes = np.linalg.eigh(report.covariances.astype(np.float64))

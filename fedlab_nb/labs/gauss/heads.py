@@ -84,13 +84,13 @@ class HeadsView(ButtonView):
 
 
 def select_settings_without_head_knobs(
-    settings: SettingsByName, method: str
+    gauss_settings: SettingsByName, method: str
 ) -> dict[str, SettingValue]:
-    """Select the panel's settings for a run of `method`: without the knobs of Gaussian heads, but
-    with the same features.
+    """Copy the settings of the lab of Gaussian heads for a run of `method`: without the knobs of
+    Gaussian heads, but with the same features.
     """
     shared = {}
-    for name, value in settings.items():
+    for name, value in gauss_settings.items():
         knob = name.removeprefix("gauss.")
         if knob in FEATURE_KNOBS:
             shared[f"{method}.{knob}"] = value
@@ -99,24 +99,24 @@ def select_settings_without_head_knobs(
     return shared
 
 
-def draw_head_accuracies(series: Sequence[Series], setting: SettingCaption | str) -> Picture:
-    """Draw a point for each classifier. `up` of a series is the mean number of bytes of a client."""
-    lowest = min(min(row.accuracies.values()) for row in series)
+def draw_head_accuracies(head_series: Sequence[Series], setting: SettingCaption | str) -> Picture:
+    """Draw a point for each classifier. `up` of a series is the mean number of bytes that a client sends."""
+    lowest = min(min(row.accuracies.values()) for row in head_series)
     with drawing() as (figure, ax):
         dress(ax, x="bytes that a client sends", y="accuracy", grid="y")
-        draw_cost_points(ax, series, accuracy_axis_start=max(0.0, 0.9 * lowest))
-    ranking = sorted(series, key=lambda row: row.mean)
+        draw_cost_points(ax, head_series, accuracy_axis_start=max(0.0, 0.9 * lowest))
+    ranking = sorted(head_series, key=lambda row: row.mean)
     worst = ranking[0]
     best = ranking[-1]
     sentence = (
         f"{best.name} is the most accurate with {format_percent(best.mean)} for "
         f"{format_data_size(best.up)} a client, {worst.name} the least with "
         f"{format_percent(worst.mean)} for {format_data_size(worst.up)} a client "
-        f"({series[0].seeds_text})."
+        f"({head_series[0].seeds_text})."
     )
     rows = [
         (row.name, format_percent_of_each_seed(row.accuracies), format_data_size(row.up))
-        for row in series
+        for row in head_series
     ]
     return describe_picture(
         figure,

@@ -50,11 +50,13 @@ class BarrierView(TwoClientsView):
         return draw_barrier(self.match_selected_clients(state), self.measure.value, chance)
 
 
-def draw_barrier(pair: MatchedPair, measure: Literal["loss", "accuracy"], chance: float) -> Picture:
+def draw_barrier(
+    pair: MatchedPair, measure: Literal["loss", "accuracy"], chance_accuracy: float
+) -> Picture:
     """Draw loss or accuracy on the line between two clients, before and after matching.
 
     measure: "loss" or "accuracy"
-    chance: accuracy of guessing, drawn beside accuracies
+    chance_accuracy: accuracy of guessing, drawn beside accuracies
     """
     a, b = pair.client_names
     title = f"From client {a} to client {b}"
@@ -72,7 +74,7 @@ def draw_barrier(pair: MatchedPair, measure: Literal["loss", "accuracy"], chance
             labels.append((values[-1], name, style["color"]))
         if measure == "accuracy":
             set_percent_axis(ax)
-            draw_level_line(ax, chance, "guessing")
+            draw_level_line(ax, chance_accuracy, "guessing")
         limit_tick_count(ax, "x", 5, format_value="{:g}".format)
         ax.set_xlim(0, 1)
         draw_end_labels(ax, labels)

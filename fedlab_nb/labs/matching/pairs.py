@@ -45,13 +45,13 @@ RULES = {"rebasin": "Git Re-Basin", "greedy": "OT-Fusion", "activations": "activ
 UnitCosines = Tensor  # [units of the first network, units of the second]
 
 
-def get_client_models(outcome: Outcome) -> ClientModels:
+def get_client_models(matching_outcome: Outcome) -> ClientModels:
     """Return the clients' networks of a run. Raises RunError if they were too large to store."""
-    if outcome.model.clients is None:
+    if matching_outcome.model.clients is None:
         raise RunError(
             "These networks are too large to be stored with the run: choose fewer or smaller ones."
         )
-    return outcome.model.clients
+    return matching_outcome.model.clients
 
 
 # ----------------------------------------------------------------------------------------- the line
@@ -135,13 +135,13 @@ class MatchedPair(NamedTuple):
 
 
 def match_networks_of_two_clients(
-    outcome: Outcome, first_client: int, second_client: int, rule: MatchingRule
+    matching_outcome: Outcome, first_client: int, second_client: int, rule: MatchingRule
 ) -> MatchedPair:
     """Match two clients of a run by `rule` (a key of RULES), and measure the line on its test
     images.
     """
-    clients = get_client_models(outcome)
-    data = load(outcome.settings.dataset)
+    clients = get_client_models(matching_outcome)
+    data = load(matching_outcome.settings.dataset)
     first_network = clients.module(first_client)
     second_network = clients.module(second_client)
     weight = next(first_network.parameters())
@@ -154,14 +154,14 @@ def match_networks_of_two_clients(
         rule,
         x,
         y,
-        describe_setting(outcome),
+        describe_setting(matching_outcome),
     )
 
 
 def match_networks(
     first: Network,
     second: Network,
-    clients: tuple[int, int],
+    client_pair: tuple[int, int],
     rule: MatchingRule,
     samples: Samples,
     labels: Labels,
@@ -169,7 +169,7 @@ def match_networks(
 ) -> MatchedPair:
     """Match two networks by `rule` (a key of RULES), and measure the line between them.
 
-    clients: their numbers
+    client_pair: their numbers
     samples, labels: `[N, ...]` and `[N]`, on which the line is measured
     """
     wiring = find_unit_wiring(first)
@@ -179,7 +179,7 @@ def match_networks(
     if rule == "greedy":
         orders = rules.find_unit_orders_greedily(start_on_cpu, end_on_cpu, wiring)
     elif rule == "rebasin":
-        stream = generator(0, "matching", *clients)
+        stream = generator(0, "matching", *client_pair)
         identity = wiring.make_unchanged_orders()
         orders = rules.find_unit_orders_by_rebasin(
             start_on_cpu, end_on_cpu, wiring, stream, identity, lambda value: None
@@ -191,7 +191,7 @@ def match_networks(
     for group in range(len(wiring.units)):
         cosines = compute_unit_cosines(start_on_cpu, end_on_cpu, wiring, orders, group)
         similarity.append(cosines.numpy())
-    a, b = clients
+    a, b = client_pair
     return MatchedPair(
         a=a,
         b=b,

@@ -92,7 +92,7 @@ def test_a_forgotten_client_in_words():
     samples = np.zeros(10, dtype=int)
     samples[3] = 40
     removal = ClientRemoval(None, 2, before, after, (0.9, 0.83), samples, 2e-9)
-    picture = draw_accuracy_after_removal(removal, DIGITS, setting="here", class_index=3)
+    picture = draw_accuracy_after_removal(removal, DIGITS, setting="here", selected_class=3)
     for number in ("40 samples", "83 %", "90 %", "; “3” loses 10 points or more."):
         assert number in picture.sentence
     assert "2e-09" in picture.detail
@@ -105,10 +105,10 @@ def test_a_forgotten_client_in_words():
     assert render_picture_png(picture)
     after[8] = 0.7
     removal = ClientRemoval(None, 2, before, after, (0.9, 0.81), samples, 2e-9)
-    picture = draw_accuracy_after_removal(removal, DIGITS, setting="here", class_index=3)
+    picture = draw_accuracy_after_removal(removal, DIGITS, setting="here", selected_class=3)
     assert "; “3” and “8” lose 10 points or more." in picture.sentence
     removal = ClientRemoval(None, 2, before, before, (0.9, 0.9), samples, 2e-9)
-    picture = draw_accuracy_after_removal(removal, DIGITS, setting="here", class_index=3)
+    picture = draw_accuracy_after_removal(removal, DIGITS, setting="here", selected_class=3)
     assert "; no class loses 10 points or more." in picture.sentence
 
 

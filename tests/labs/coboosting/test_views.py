@@ -317,12 +317,12 @@ def test_by_hand_draws_shares():
 @pytest.mark.slow
 def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
     redrawn = WeightsByHandPicture()
-    for options in ({}, {"shows_judge": True, "client": 1, "class_index": 2}, {}):
+    for options in ({}, {"shows_judge": True, "selected_client": 1, "selected_class": 2}, {}):
         assert render_picture_png(draw_by_hand(redrawn, **options)) == render_picture_png(
             draw_by_hand(**options)
         )
     picture_of_many_clients = draw_by_hand(
-        clients=50, classes=40, shows_judge=True, client=49, class_index=39
+        clients=50, classes=40, shows_judge=True, selected_client=49, selected_class=39
     )
     check_picture(picture_of_many_clients, SETTING)
 
@@ -348,7 +348,7 @@ def test_trajectories_rank_the_clients_and_say_what_they_hold():
 
 
 def test_trajectories_tell_of_the_selected_client():
-    selected = {"client": 1, "class_index": 2}
+    selected = {"selected_client": 1, "selected_class": 2}
     picture = draw_weight_share_lines_and_class_bars(
         PATH, HELD, ["a", "b", "c"], SETTING, **selected
     )
@@ -359,7 +359,7 @@ def test_trajectories_tell_of_the_selected_client():
 def test_trajectories_draw_shares_over_the_epochs_of_the_whole_run():
     counts = draw_random_counts(4, 3)
     figure = draw_weight_share_lines_and_class_bars(
-        PATH, counts, list_class_names(3), SETTING, total_epochs=20
+        PATH, counts, list_class_names(3), SETTING, planned_epochs=20
     ).figure
     line_axes = figure.axes[0]
     lines = [line.get_ydata() for line in line_axes.lines if len(line.get_xdata()) == 3]
@@ -371,7 +371,7 @@ def test_trajectories_draw_shares_over_the_epochs_of_the_whole_run():
 def test_trajectories_of_many_clients_one_of_whom_holds_nothing():
     counts = np.append(draw_random_counts(49, 40), np.zeros((1, 40), dtype=int), 0)
     path = np.random.default_rng(0).uniform(0, 1, (500, 50))
-    selected = {"client": 49, "class_index": 1}
+    selected = {"selected_client": 49, "selected_class": 1}
     check_picture(
         draw_weight_share_lines_and_class_bars(
             path, counts, list_class_names(40), SETTING, **selected

@@ -87,7 +87,7 @@ def test_bytes_and_accuracy_of_each_number_of_images():
         points,
         3,
         setting="here",
-        results_by_other_method={"FENS": ImageBudgetResult(26280, {}, {0: 0.87})},
+        results_by_other_method_title={"FENS": ImageBudgetResult(26280, {}, {0: 0.87})},
     )
     assert "FENS: 87 %, 26.3 kB" in picture.sentence and "correct on 91 %" in picture.sentence
     assert "at most 3 kB a client" in picture.sentence
@@ -96,7 +96,10 @@ def test_bytes_and_accuracy_of_each_number_of_images():
     assert [rows["validation images"][f"m_c = {m}"].split()[0] for m in (1, 3)] == ["80.0", "90.0"]
     assert rows["test images"]["m_c = 3"].startswith("91") and "m_c = 1" not in rows["test images"]
     unknown = draw_accuracy_against_image_budget(
-        {2: ImageBudgetResult(10, {}, {0: 0.5})}, 2, setting="here", results_by_other_method={}
+        {2: ImageBudgetResult(10, {}, {0: 0.5})},
+        2,
+        setting="here",
+        results_by_other_method_title={},
     )
     assert [row["method"] for row in unknown.table] == ["test images"]
 

@@ -84,7 +84,7 @@ def draw_one_target(label, voice, strength, class_index=None):
         diversity_strength=strength,
         sample_index=0,
         setting=SETTING,
-        class_index=class_index,
+        selected_class=class_index,
     )
 
 
@@ -105,7 +105,7 @@ def test_target_of_many_classes():
         diversity_strength=4,
         sample_index=3,
         setting=SETTING,
-        class_index=1,
+        selected_class=1,
     )
     check(picture)
 

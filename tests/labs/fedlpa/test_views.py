@@ -186,7 +186,7 @@ def test_factors_of_a_client_with_two_images():
         True,
         "toy",
     )
-    picture = check_picture(draw_factors(layer, list("abc"), class_index=2), "toy")
+    picture = check_picture(draw_factors(layer, list("abc"), selected_class=2), "toy")
     assert layer.mean_input.flatten().tolist() == [0.5, 0, 0.5, 0.5]
     patch_at_four_positions = layer._replace(a=4 * layer.a)
     assert patch_at_four_positions.mean_input.tolist() == layer.mean_input.tolist()
@@ -208,7 +208,7 @@ def test_factors_of_images_in_colour_and_of_many_classes():
         assert (
             "holds mostly 1 (100 %)"
             in check_picture(
-                draw_factors(layer, list(map(str, range(100))), class_index=1), "toy"
+                draw_factors(layer, list(map(str, range(100))), selected_class=1), "toy"
             ).sentence
         )
 
@@ -302,7 +302,7 @@ def test_leak_counts_right_guesses_and_describes_the_client():
     assert "names 50 % of a client's classes correctly (a blind guess 50 %)" in picture.sentence
     assert "an accuracy of 80 %" in picture.detail
     assert picture.table[1] == {"client": "B", "holds": "c", "guessed": "a", "largest": "a, c, b"}
-    noisy = draw_leak(sweep, "bias", 1, list("abc"), client=0, class_index=2)
+    noisy = draw_leak(sweep, "bias", 1, list("abc"), selected_client=0, selected_class=2)
     assert noisy.sentence.startswith(
         "Client A holds a and b; a reader of its upload names a and b. At noise 0.1"
     )
@@ -311,6 +311,8 @@ def test_leak_counts_right_guesses_and_describes_the_client():
         [0], np.ones((50, 60), int), {"w": [np.zeros((50, 60))]}, {"w": [1.0]}, [0.1], 1.0, "toy"
     )
     check_picture(
-        draw_leak(sweep_of_many, "w", 0, [str(c) for c in range(60)], client=0, class_index=1),
+        draw_leak(
+            sweep_of_many, "w", 0, [str(c) for c in range(60)], selected_client=0, selected_class=1
+        ),
         "toy",
     )

@@ -27,7 +27,7 @@ def test_every_rule_has_its_words():
     assert set(KINDS) == {*AGGREGATORS, "added"}
     for rule in KINDS:
         picture = draw_counts_and_weights(
-            COUNTS, np.eye(3), ABC, SETTING, aggregation_rule=rule, when_text="round 2 of 5"
+            COUNTS, np.eye(3), ABC, SETTING, aggregation_rule=rule, round_in_words="round 2 of 5"
         )
         assert "round 2 of 5" in read_checked_texts(picture)
 
@@ -47,7 +47,9 @@ def test_weights_that_are_the_shares_are_like_them_and_others_are_not():
 
 def test_a_forgotten_client_has_no_weight_to_speak_of():
     weights = np.array([[0.9, 0.2, 0.1], [np.nan] * 3, [0.1, 0.3, 0.8]])
-    picture = draw_counts_and_weights(COUNTS, weights, ABC, SETTING, client=1, class_index=0)
+    picture = draw_counts_and_weights(
+        COUNTS, weights, ABC, SETTING, selected_client=1, selected_class=0
+    )
     assert "client A counts most for class a (weight 0.90, 9 samples)" in read_checked_texts(
         picture
     )
@@ -60,7 +62,7 @@ def test_trust_and_forgetting_at_their_extremes(clients, classes):
     counts = rng.integers(0, 9, (clients, classes))
     weights = rng.normal(size=(clients, classes))
     names = [f"class number {c}" for c in range(classes)]
-    selected = {"client": clients - 1, "class_index": classes - 1}
+    selected = {"selected_client": clients - 1, "selected_class": classes - 1}
     read_checked_texts(draw_counts_and_weights(counts, weights, names, SETTING, **selected))
     after = dict(enumerate(0.5 + weights / 9))
     removals = make_removals(np.full(classes, 0.5), after, counts)
@@ -142,7 +144,9 @@ def make_bars(d):
 
 
 def test_bytes_are_compared_at_both_sizes():
-    picture = draw_client_cost(make_bars(100), make_bars(10_000), 100, clients=7, setting=SETTING)
+    picture = draw_client_cost(
+        make_bars(100), make_bars(10_000), 100, client_count=7, setting=SETTING
+    )
     assert "FENS costs a client 2.5 times as much as one-shot learning, and" in read_checked_texts(
         picture
     )

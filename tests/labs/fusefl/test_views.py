@@ -170,7 +170,7 @@ def test_networks_of_any_size_at_every_step(clients, blocks, adaptor):
     assert clients - 1 in choose_clients_to_draw(clients, clients - 1)
     assert len(choose_clients_to_draw(clients, None)) == min(clients, 8)
     for i in (2, 5, 10**6):
-        picture = check(draw_fusion_step(data, i, client=clients - 1))
+        picture = check(draw_fusion_step(data, i, selected_client=clients - 1))
         assert len(picture.table) == len(list_fusion_steps(data))
     assert picture.table[-1]["at home, on test samples; fused"] == "90 %"
     assert (
@@ -184,7 +184,7 @@ def test_a_run_that_goes_on_is_drawn_without_accuracies():
         5, SETTING, {"blocks": 2, "adaptor": "conv", "head": "ccvr"}, {}, FuseFLReport()
     )
     running = [bare._replace(report=FuseFLReport(block=k, sent=(1500, 3000))) for k in (2, 3)]
-    now = check(draw_fusion_step(running[0], client=1))
+    now = check(draw_fusion_step(running[0], selected_client=1))
     assert "train for block 2" in now.sentence
     assert now.table[5]["up so far"] == "1.5 kB"
     assert "calibrate" in draw_fusion_step(running[1]).sentence
@@ -213,7 +213,9 @@ def test_cue_says_how_good_clients_are_at_home_and_outside():
     for words in ("2 clients", "100 %", "25 %", "40 %", "Ensemble 60 %", "FuseFL 80 %"):
         assert words in sentence
     assert "FuseFL 50 %" in draw_cue_results(make_cue_results(), "untied").detail
-    assert draw_cue_results(make_cue_results(), client=3).sentence.startswith("Client D: correct")
+    assert draw_cue_results(make_cue_results(), selected_client=3).sentence.startswith(
+        "Client D: correct"
+    )
     assert draw_cue_results(make_cue_results(marked=())).sentence.startswith(
         "5 clients without a cue: correct"
     )
@@ -223,7 +225,9 @@ def test_cue_says_how_good_clients_are_at_home_and_outside():
         (50, "clean", (9, 1, 8, 8)),
     ):
         picture = check(
-            draw_cue_results(make_cue_results(clients, (0,), shape), test, client=clients - 1)
+            draw_cue_results(
+                make_cue_results(clients, (0,), shape), test, selected_client=clients - 1
+            )
         )
         assert picture.table[-1]["who"] == "FuseFL"
         assert len(picture.table) == clients + 2
@@ -242,7 +246,11 @@ ALONE = {
 
 
 def test_halves_tell_noise_from_more():
-    options = {"setting": SETTING, "ensemble_accuracies": {0: 0.6, 1: 0.5, 2: 0.55}, "chance": 0.1}
+    options = {
+        "setting": SETTING,
+        "ensemble_accuracies": {0: 0.6, 1: 0.5, 2: 0.55},
+        "chance_accuracy": 0.1,
+    }
     picture = check(draw_fusion_calibration({2: FUSED, 1: ALONE}, **options))
     assert len(picture.table) == 7
     assert picture.table[4]["accuracy"] == "91 %"
@@ -277,7 +285,7 @@ def test_probes_compare_like_with_like():
     fused = [make_layer_readings([0.98, 0.96], 0.98), make_layer_readings([0.8, 0.68], 0.9)]
     data = ProbeResults(ISOLATED, fused, [1, 2], SETTING, 60)
     pictures = [
-        check(draw_probe_curves(data, client=1, measure=measure))
+        check(draw_probe_curves(data, selected_client=1, measure=measure))
         for measure in ("accuracy", "labels", "images")
     ]
     top_accuracies = {
