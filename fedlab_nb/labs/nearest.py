@@ -51,7 +51,8 @@ MIN_HEIGHT = 0.7  # share of the picture's height that two rows of tiles fill at
 BARS_HEIGHT = 0.2  # share of the picture's height for the bars of distances below the tiles
 MIN_BAR_HEIGHT = 0.11  # inches, so that the names of neighbouring bars do not touch
 
-PixelRows = Tensor  # [N, pixels]
+PixelRowTensor = Tensor  # [N, pixels]
+SubplotArguments = dict[str, Any]  # of `drawing`
 
 
 class NearestImages(NamedTuple):
@@ -104,8 +105,8 @@ def find_nearest_own_images(
     own_images, own_labels:   `[n, ...]` and `[n]`, its own images, of the same shape
     source_image_counts:      `[S]`, number of own images that each sent one was made from
     """
-    sent_pixels = flatten_images_to_rows(sent_images)
-    own_pixels = flatten_images_to_rows(own_images)
+    sent_pixels = flatten_images_to_float64_tensor(sent_images)
+    own_pixels = flatten_images_to_float64_tensor(own_images)
     scale = own_pixels.shape[1] ** 0.5  # from a Euclidean distance to the root mean square
     # Computed without matrix products, the distance of two equal images is exactly 0.
     distances = torch.cdist(sent_pixels, own_pixels, compute_mode="donot_use_mm_for_euclid_dist")
@@ -128,7 +129,7 @@ def find_nearest_own_images(
     )
 
 
-def flatten_images_to_rows(images: Images) -> PixelRows:
+def flatten_images_to_float64_tensor(images: Images) -> PixelRowTensor:
     """Flatten images `[N, ...]` into rows of pixels `[N, D]`."""
     return torch.from_numpy(np.ascontiguousarray(images)).flatten(1).double()
 
@@ -196,7 +197,7 @@ def draw_sent_and_nearest_images(
 
     selected_class: if the client sent images of this class, only these
     """
-    rows = choose_pair_indices(nearest_images, selected_class)
+    rows = choose_pairs_to_draw(nearest_images, selected_class)
     columns, distances = make_pair_texts(nearest_images, rows, class_names)
     is_made_of_many = bool((nearest_images.counts > 1).any())
     if is_made_of_many:
@@ -224,7 +225,7 @@ def draw_sent_and_nearest_images(
     )
 
 
-def choose_pair_indices(nearest_images: NearestImages, selected_class: int | None) -> PairIndices:
+def choose_pairs_to_draw(nearest_images: NearestImages, selected_class: int | None) -> PairIndices:
     """Choose the pairs that are drawn: copies first, then images made from the fewest own images."""
     rows = np.flatnonzero(nearest_images.labels == selected_class)
     if not len(rows):
@@ -248,7 +249,7 @@ def make_pair_texts(
     return PairTexts(columns, distances)
 
 
-def choose_subplot_arguments(pair_count: int) -> dict[str, Any]:
+def choose_subplot_arguments(pair_count: int) -> SubplotArguments:
     """Choose the arguments of `drawing` by the number of pairs.
 
     Bars of the distances stand to the right of a few pairs, or below a long row of pairs if there is

@@ -79,7 +79,7 @@ class SampleOutputs(NamedTuple):
         return clients <= MAX_CLIENTS_WITH_NUMBERS and classes <= MAX_CLASSES_WITH_NUMBERS
 
     @property
-    def colour_limit(self) -> float:
+    def largest_absolute_output_or_1(self) -> float:
         """The output at the end of the colour scale: 1 for probabilities."""
         return max(1.0, float(np.abs(self.outputs).max()))
 
@@ -95,7 +95,7 @@ class SampleOutputs(NamedTuple):
             return None
         return self.members.index(self.client)
 
-    def format_top_class(self, class_scores: ScorePerClass) -> str:
+    def quote_top_class_name(self, class_scores: ScorePerClass) -> str:
         """Return the name of the class with the largest of `class_scores [C]`, in quotes."""
         return f"“{self.names[int(class_scores.argmax())]}”"
 
@@ -107,15 +107,15 @@ class SampleOutputs(NamedTuple):
         for i, (k, scores) in enumerate(zip(self.members, self.outputs, strict=True)):
             row = {
                 "who": f"client {format_client_for_sentence(k, self.setting)}",
-                "says": self.format_top_class(scores),
+                "says": self.quote_top_class_name(scores),
             }
             for title, values in self.client_numbers.items():
-                row[title] = format_client_number(values[i])
+                row[title] = format_count_or_rounded_number(values[i])
             for column, score in zip(columns, scores, strict=True):
                 row[column] = f"{score:.2g}"
             rows.append(row)
         for name, answer in self.answers.items():
-            row = {"who": name, "says": self.format_top_class(answer)}
+            row = {"who": name, "says": self.quote_top_class_name(answer)}
             for column, share in zip(columns, answer, strict=True):
                 row[column] = format_percent(share)
             rows.append(row)
@@ -141,7 +141,7 @@ NARROW_LAYOUT = PartsLayout(
 )
 
 
-def draw_sample_and_outputs(
+def draw_sample_with_outputs_and_answers(
     sample_outputs: SampleOutputs, title: str, sentence: str, detail: str = ""
 ) -> Picture:
     """Draw a row for each client, and below them the answers. A dot marks the top class of each row, a
@@ -156,11 +156,11 @@ def draw_sample_and_outputs(
             layout.numbers,
         )
         left = figure.add_axes((outputs_left, layout.bottom, outputs_width, layout.height))
-        draw_client_outputs(left, sample_outputs, title)
+        draw_heat_map_of_outputs_and_answers(left, sample_outputs, title)
         right = figure.add_axes(
             (numbers_left, layout.bottom, numbers_width, layout.height), sharey=left
         )
-        draw_client_numbers(right, sample_outputs)
+        draw_bars_of_client_numbers(right, sample_outputs)
     return describe_picture(
         figure,
         f"{title}: {sample_outputs.name}",
@@ -186,12 +186,16 @@ def draw_sample_image(figure: Figure, sample_outputs: SampleOutputs, layout: Par
     figure.text(*layout.text, text, fontsize=9, color=INK, va="top", linespacing=1.5)
 
 
-def draw_client_outputs(ax: Axes, sample_outputs: SampleOutputs, title: str) -> None:
+def draw_heat_map_of_outputs_and_answers(
+    ax: Axes, sample_outputs: SampleOutputs, title: str
+) -> None:
     """Draw the heat-map of the clients' outputs, and below a line the answers in per cent."""
     clients, classes = sample_outputs.outputs.shape
     answers = np.array(list(sample_outputs.answers.values()))
-    values = np.concatenate([sample_outputs.outputs / sample_outputs.colour_limit, answers])
-    are_probabilities = sample_outputs.colour_limit == 1
+    values = np.concatenate(
+        [sample_outputs.outputs / sample_outputs.largest_absolute_output_or_1, answers]
+    )
+    are_probabilities = sample_outputs.largest_absolute_output_or_1 == 1
     unit = 100 if are_probabilities else 1
     draw_heat_map(
         ax,
@@ -221,7 +225,7 @@ def draw_client_outputs(ax: Axes, sample_outputs: SampleOutputs, title: str) -> 
         tick.set_color(darken_colour_until_readable(colours[row]))
     named_clients = [row for row in named_rows if row < clients]
     texts = [
-        f"{names[row]} says {sample_outputs.format_top_class(sample_outputs.outputs[row])}"
+        f"{names[row]} says {sample_outputs.quote_top_class_name(sample_outputs.outputs[row])}"
         for row in named_clients
     ]
     attach_tick_hover_texts(
@@ -232,7 +236,7 @@ def draw_client_outputs(ax: Axes, sample_outputs: SampleOutputs, title: str) -> 
     highlight_row_or_column(ax, sample_outputs.class_index, classes, has_frame=True, line_width=1.2)
 
 
-def draw_client_numbers(ax: Axes, sample_outputs: SampleOutputs) -> None:
+def draw_bars_of_client_numbers(ax: Axes, sample_outputs: SampleOutputs) -> None:
     """Draw the first of the client numbers as bars, hatched where a client disagrees, and write the
     other numbers beside them if there is room.
     """
@@ -262,18 +266,18 @@ def draw_client_numbers(ax: Axes, sample_outputs: SampleOutputs) -> None:
     if clients <= MAX_CLIENTS_WITH_NUMBERS:
         for i in range(clients):
             labels[i] = " | ".join(
-                format_client_number(sample_outputs.client_numbers[title][i])
+                format_count_or_rounded_number(sample_outputs.client_numbers[title][i])
                 for title in written_titles
             )
     ax.bar_label(bars, labels, fontsize=8.5, padding=3, color=INK)
     for i, (bar, k) in enumerate(zip(bars, sample_outputs.members, strict=True)):
         lines = [format_client_for_row(k, sample_outputs.setting)]
         for title, values in sample_outputs.client_numbers.items():
-            lines.append(f"{title}: {format_client_number(values[i])}")
+            lines.append(f"{title}: {format_count_or_rounded_number(values[i])}")
         attach_hover_text(bar, "\n".join(lines), client=k)
 
 
-def format_client_number(value: np.number) -> str:
+def format_count_or_rounded_number(value: np.number) -> str:
     """Format a count with all its digits, any other number with three."""
     if isinstance(value, np.integer):
         return str(value)

@@ -28,6 +28,8 @@ from ..value_types import SettingsByName, SettingValue
 
 OutcomesBySeed = dict[int, Outcome]
 OutcomesByRun = dict[Any, OutcomesBySeed]  # by the name of the planned run
+ClientTitle = str
+ClientIndex = int  # from 0
 NAMED_CLASSES = 3  # how many classes `describe_commonest_classes` names
 
 
@@ -45,8 +47,8 @@ def describe_setting(outcome_or_state: Outcome | PanelState, *extra_words: str) 
     return make_setting_caption(settings, f"seed {settings['seed']}", *extra_words)
 
 
-def list_client_menu_options(state: PanelState) -> list[tuple[str, int]]:
-    """List the clients of the run as options of a menu: (name, index) pairs."""
+def list_client_menu_options(state: PanelState) -> list[tuple[ClientTitle, ClientIndex]]:
+    """List the clients of the run's first outcome as options of a menu: [("client A", 0), …]."""
     setting = describe_setting(state)
     clients = len(state.outcome.label_counts)
     return [(f"client {format_client_for_sentence(k, setting)}", k) for k in range(clients)]

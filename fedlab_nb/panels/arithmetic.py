@@ -111,13 +111,17 @@ def explain_answer_as_sum(model: GlobalModel, sample: OneSample) -> AnswerSum | 
     if isinstance(model, RuledEnsemble):
         return explain_ensemble(model, sample)
     if isinstance(model, FensStudent):
-        return add_network_answer_to_sum(explain_fens(model.teacher, sample), model, sample)
+        return record_class_predicted_by_trained_network(
+            explain_fens(model.teacher, sample), model, sample
+        )
     if isinstance(model, FensModel):
         return explain_fens(model, sample)
     if isinstance(model, LargeModel):
-        return add_network_answer_to_sum(explain_consensus(model, sample), model, sample)
+        return record_class_predicted_by_trained_network(
+            explain_consensus(model, sample), model, sample
+        )
     if isinstance(model, BoostedModel):
-        return add_network_answer_to_sum(
+        return record_class_predicted_by_trained_network(
             explain_weighted_vote(model.ensemble, sample), model, sample
         )
     return explain_weighted_vote(model, sample)
@@ -197,11 +201,14 @@ def explain_weighted_vote(model: WeightedEnsemble, sample: OneSample) -> AnswerS
     return make_answer_sum(values, weights[:, None], model.logits(sample)[0], LOGITS, BOOSTED)
 
 
-def add_network_answer_to_sum(
-    answer_sum: AnswerSum, model: GlobalModel, sample: OneSample
+def record_class_predicted_by_trained_network(
+    answer_sum: AnswerSum, trained_network: GlobalModel, sample: OneSample
 ) -> AnswerSum:
-    """The sum, and what the network says that has learnt from such sums."""
-    return replace(answer_sum, own=int(model.logits(sample)[0].argmax()))
+    """Copy `answer_sum`, with the class that the network predicts which has learnt from such sums.
+
+    sample: x `[1, …]`
+    """
+    return replace(answer_sum, own=int(trained_network.logits(sample)[0].argmax()))
 
 
 def make_answer_sum(

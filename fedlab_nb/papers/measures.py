@@ -35,15 +35,17 @@ def measure_linear_probe_accuracies(fusefl_outcome: Outcome) -> NumbersByName:
     first: on one client's first layer or block, mean over the clients
     """
     from ..labs.fusefl.probes import (
-        compute_block_outputs,
-        compute_layer_outputs,
+        compute_block_outputs_of_each_client,
+        compute_layer_outputs_of_each_client,
         probe_features_of_layers,
     )
 
     data = fusefl_outcome.settings.data()
     network = cast("NetworkModel", fusefl_outcome.model).module
     compute_outputs = (
-        compute_block_outputs if fusefl_outcome.options["blocks"] > 1 else compute_layer_outputs
+        compute_block_outputs_of_each_client
+        if fusefl_outcome.options["blocks"] > 1
+        else compute_layer_outputs_of_each_client
     )
     train = (data.x_train, data.y_train)
     test = (data.x_test, data.y_test)

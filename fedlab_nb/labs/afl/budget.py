@@ -14,19 +14,19 @@ from ...plots.study import draw_accuracy_lines_with_bands
 from ...plots.style import ACCENT, Look, get_method_look
 from ...plots.words import SettingCaption, join_with_and
 from ...value_types import SettingsByName
-from ..button_view import ButtonView, get_accuracies_by_seed
+from ..button_view import AccuracyBySeed, ButtonView, get_accuracies_by_seed
 from ..runs import plan_runs, run_planned_runs
 
 BUDGETS = (0.3, 1.0, 3.0, 10.0, 30.0)
 NO_NOISE = 0.0  # value of the knob `epsilon`
 # {ε: {seed: accuracy}}; the ε of runs without noise is None.
-AccuraciesByBudget = Mapping[float | None, Mapping[int, float]]
+SeedAccuraciesByEpsilonOrNone = Mapping[float | None, AccuracyBySeed]
 
 
 class PrivacyBudgetResults(NamedTuple):
     """What is drawn: accuracies for each kind of features and each ε, the setting in words, and δ."""
 
-    accuracies_by_feature_kind: Mapping[str, AccuraciesByBudget]
+    accuracies_by_feature_kind: Mapping[str, SeedAccuraciesByEpsilonOrNone]
     setting: SettingCaption | str
     delta: float
 
@@ -50,7 +50,7 @@ class PrivacyBudgetView(ButtonView):
 
     def planned_runs(self, state: PanelState) -> PlannedRuns:
         changes = {}
-        for label, options in get_options_by_feature_kind(state).items():
+        for label, options in make_settings_by_feature_label(state).items():
             for epsilon in (*BUDGETS, NO_NOISE):
                 changes[format_run_name(label, epsilon)] = {"afl.epsilon": epsilon, **options}
         return plan_runs("afl", state.settings, changes)
@@ -58,8 +58,8 @@ class PrivacyBudgetView(ButtonView):
     def work(self, state: PanelState) -> JobSteps[PrivacyBudgetResults]:
         """Run AFL with each ε and without noise, for both kinds of features."""
         runs = yield from run_planned_runs(self.planned_runs(state))
-        by_features: dict[str, dict[float | None, dict[int, float]]] = {}
-        for label in get_options_by_feature_kind(state):
+        by_features: dict[str, dict[float | None, AccuracyBySeed]] = {}
+        for label in make_settings_by_feature_label(state):
             by_features[label] = {}
             for epsilon in BUDGETS:
                 outcomes = runs[format_run_name(label, epsilon)]
@@ -75,7 +75,7 @@ class PrivacyBudgetView(ButtonView):
         return draw_accuracy_against_budget(by_features, self.epsilon.value, delta, setting=setting)
 
 
-def get_options_by_feature_kind(state: PanelState) -> dict[str, SettingsByName]:
+def make_settings_by_feature_label(state: PanelState) -> dict[str, SettingsByName]:
     """Return {label: options} for the two kinds of features that are compared."""
     size = state.knobs["size"]
     return {
@@ -90,7 +90,7 @@ def format_run_name(feature_label: str, epsilon: float) -> str:
 
 
 def draw_accuracy_against_budget(
-    accuracies_by_feature_label: Mapping[str, AccuraciesByBudget],
+    accuracies_by_feature_label: Mapping[str, SeedAccuraciesByEpsilonOrNone],
     described_epsilon: float,
     delta: float,
     *,
@@ -100,7 +100,7 @@ def draw_accuracy_against_budget(
 
     described_epsilon: the ε that the sentence and the detail describe, one of BUDGETS
     """
-    lines: dict[str, AccuraciesByBudget] = {}
+    lines: dict[str, SeedAccuraciesByEpsilonOrNone] = {}
     looks: dict[str, Look] = {}
     colours = (get_method_look("afl").colour, ACCENT)
     markers = ("o", "s")
@@ -119,13 +119,14 @@ def draw_accuracy_against_budget(
         "ε (smaller: more private)",
         setting=f"{setting}, δ = {delta:g}",
         method_or_look_by_line=looks,
-        sentence=describe_budget_cost(accuracies_by_feature_label, described_epsilon),
-        detail=describe_privacy_promise(described_epsilon, delta),
+        sentence=describe_accuracy_cost_of_budget(accuracies_by_feature_label, described_epsilon),
+        detail=describe_privacy_guarantee(described_epsilon, delta),
     )
 
 
-def describe_budget_cost(
-    accuracies_by_feature_label: Mapping[str, AccuraciesByBudget], described_epsilon: float
+def describe_accuracy_cost_of_budget(
+    accuracies_by_feature_label: Mapping[str, SeedAccuraciesByEpsilonOrNone],
+    described_epsilon: float,
 ) -> str:
     """Say what a budget costs in accuracy."""
     accuracies = []
@@ -137,7 +138,7 @@ def describe_budget_cost(
     return f"With a privacy budget of ε = {described_epsilon:g} the noise leaves {join_with_and(accuracies)}."
 
 
-def describe_privacy_promise(epsilon: float, delta: float) -> str:
+def describe_privacy_guarantee(epsilon: float, delta: float) -> str:
     """Say what a budget promises, and what it does not cover."""
     sigma = find_smallest_noise_sigma(epsilon, delta, sensitivity=SENSITIVITY)
     return (

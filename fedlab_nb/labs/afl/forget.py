@@ -35,7 +35,7 @@ from ...plots.style import (
 )
 from ...plots.words import SettingCaption, format_client_for_title
 from ...studies.outcome import Outcome
-from ..array_types import AccuracyPerClass, ClassifierWeights
+from ..array_types import AccuracyOrNanPerClass, ClassifierWeightsWithBiasRow
 from ..runs import describe_setting, list_client_menu_options
 
 LARGE_LOSS = 0.1  # a class that loses this share of accuracy or more is named
@@ -46,7 +46,7 @@ class ForgetClientView(LabView):
 
     name, title = "forget", "Forget a client"
     summary = "Then this shows what the server forgets with a client."
-    _removal: "ClientRemoval | None" = None  # what the last drawing showed
+    _removal: "ClientRemovalEffect | None" = None  # what the last drawing showed
 
     def __init__(self) -> None:
         self.who = make_widget(
@@ -70,17 +70,17 @@ class ForgetClientView(LabView):
         )
         if not is_known:
             try:
-                removal = compute_removal_of_client(state.outcome, self.who.value)
+                removal = measure_effect_of_client_removal(state.outcome, self.who.value)
             except UsageError as error:
                 return make_blank_picture(str(error), setting=setting)
             self._removal = removal
-        return draw_accuracy_after_removal(
+        return draw_class_accuracies_before_and_after_removal(
             removal, state.class_names, setting=setting, selected_class=state.class_index
         )
 
 
 # ------------------------------------------------------------------------------------------ numbers
-class ClientRemoval(NamedTuple):
+class ClientRemovalEffect(NamedTuple):
     """A client that was taken out of the run `outcome`.
 
     before, after: `[C]`, test accuracy of each class (nan: no test samples)
@@ -99,18 +99,20 @@ class ClientRemoval(NamedTuple):
     distance: float
 
 
-def compute_removal_of_client(afl_outcome: Outcome, client_index: int) -> ClientRemoval:
+def measure_effect_of_client_removal(
+    afl_outcome: Outcome, client_index: int
+) -> ClientRemovalEffect:
     """Measure what changes when a client's sums are subtracted from the total. The run stays as it is.
 
     Raises UsageError where the sums do not allow it (see `solve_classifier_weights_without_client`).
     """
     report = afl_outcome.report
     weights = solve_classifier_weights_without_client(report, client_index)
-    right_before = find_right_answers(afl_outcome, report.weights)
-    right_after = find_right_answers(afl_outcome, weights)
-    refitted = fit_without_client(afl_outcome, client_index)
+    right_before = mark_right_test_answers(afl_outcome, report.weights)
+    right_after = mark_right_test_answers(afl_outcome, weights)
+    refitted = fit_classifier_without_client(afl_outcome, client_index)
     distance = np.abs(weights - refitted).max() / np.abs(refitted).max()
-    return ClientRemoval(
+    return ClientRemovalEffect(
         outcome=afl_outcome,
         client=client_index,
         before=compute_test_accuracy_by_class(afl_outcome, right_before),
@@ -121,8 +123,8 @@ def compute_removal_of_client(afl_outcome: Outcome, client_index: int) -> Client
     )
 
 
-def find_right_answers(
-    afl_outcome: Outcome, classifier_weights: ClassifierWeights
+def mark_right_test_answers(
+    afl_outcome: Outcome, classifier_weights: ClassifierWeightsWithBiasRow
 ) -> BooleanPerSample:
     """Find for each test sample whether it is classified correctly.
 
@@ -135,7 +137,7 @@ def find_right_answers(
 
 def compute_test_accuracy_by_class(
     outcome: Outcome, is_test_answer_right: BooleanPerSample
-) -> AccuracyPerClass:
+) -> AccuracyOrNanPerClass:
     """Return the accuracy of each class, `[C]`; nan for a class without test samples."""
     classes = outcome.report.weights.shape[1]
     accuracies = np.full(classes, np.nan)
@@ -146,7 +148,9 @@ def compute_test_accuracy_by_class(
     return accuracies
 
 
-def fit_without_client(afl_outcome: Outcome, client_index: int) -> ClassifierWeights:
+def fit_classifier_without_client(
+    afl_outcome: Outcome, client_index: int
+) -> ClassifierWeightsWithBiasRow:
     """Fit the weights `[d + 1, C]` from scratch to the pooled training samples of all clients but one."""
     federation = afl_outcome.federation()
     report = afl_outcome.report
@@ -167,8 +171,8 @@ def fit_without_client(afl_outcome: Outcome, client_index: int) -> ClassifierWei
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_accuracy_after_removal(
-    removal: ClientRemoval,
+def draw_class_accuracies_before_and_after_removal(
+    removal: ClientRemovalEffect,
     class_names: Sequence[str],
     *,
     setting: SettingCaption | str,
@@ -195,13 +199,15 @@ def draw_accuracy_after_removal(
         figure,
         f"{title}: bars of each class's test accuracy",
         setting,
-        describe_removal(removal, class_names, client_title),
+        describe_accuracy_loss_by_removal(removal, class_names, client_title),
         build_table("class | samples of the client | with it | without it", rows),
-        detail=describe_fit_from_scratch(removal),
+        detail=describe_distance_to_fit_from_scratch(removal),
     )
 
 
-def describe_removal(removal: ClientRemoval, class_names: Sequence[str], client_title: str) -> str:
+def describe_accuracy_loss_by_removal(
+    removal: ClientRemovalEffect, class_names: Sequence[str], client_title: str
+) -> str:
     """Say how much accuracy the removal costs, and which classes lose most."""
     before, after = removal.accuracy
     losing_classes = np.flatnonzero(removal.before - removal.after >= LARGE_LOSS)
@@ -218,7 +224,7 @@ def describe_removal(removal: ClientRemoval, class_names: Sequence[str], client_
     )
 
 
-def describe_fit_from_scratch(removal: ClientRemoval) -> str:
+def describe_distance_to_fit_from_scratch(removal: ClientRemovalEffect) -> str:
     """Say how close a fit from scratch comes to the weights after the removal."""
     comparison = "the same weights, identical to the last bit"
     if removal.distance > 0:

@@ -43,18 +43,18 @@ class RecoveredImagesView(LabView):
         means = recover_class_means_and_nearest_images(state.outcome)
         client = state.client
         if client is None or client >= len(means):
-            client = find_client_with_single_image_class_or_0(means)
+            client = find_first_client_with_single_image_class_or_0(means)
         client_title = format_client_for_title(client, setting)
         return draw_sent_and_nearest_images(
             means[client],
             state.class_names,
             f"What the class sums of {client_title} show",
-            describe_recovered_means(
+            describe_recovered_single_images(
                 means[client], format_client_for_sentence(client, setting), state.class_names
             ),
             setting=setting,
             selected_class=state.class_index,
-            detail=describe_recovered_counts(means[client]),
+            detail=describe_revealed_class_counts(means[client]),
         )
 
 
@@ -74,7 +74,7 @@ def recover_class_means_and_nearest_images(afl_outcome: Outcome) -> list[Nearest
     return find_nearest_images_of_clients(afl_outcome, compute_class_means)
 
 
-def find_client_with_single_image_class_or_0(
+def find_first_client_with_single_image_class_or_0(
     recovered_means_by_client: Sequence[NearestImages],
 ) -> int:
     """Return the first client that has a class with a single image; client 0 if there is none."""
@@ -84,7 +84,7 @@ def find_client_with_single_image_class_or_0(
     return 0
 
 
-def describe_recovered_means(
+def describe_recovered_single_images(
     recovered_means_of_client: NearestImages, client_name: str, class_names: Sequence[str]
 ) -> str:
     """Say which images the sums give away."""
@@ -106,7 +106,7 @@ def describe_recovered_means(
     )
 
 
-def describe_recovered_counts(recovered_means_of_client: NearestImages) -> str:
+def describe_revealed_class_counts(recovered_means_of_client: NearestImages) -> str:
     """Say what the sums reveal about the labels."""
     classes = format_count_and_noun(len(recovered_means_of_client.labels), "class")
     return f"The counts of all {classes} are in the last row of the sums, too."

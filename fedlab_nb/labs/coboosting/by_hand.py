@@ -50,14 +50,15 @@ from ...plots.words import (
 )
 from ...studies import Outcome
 from ...studies.statistics import Band, compute_band
+from ...value_types import JsonObject
 from ..array_types import ClientWeights
 from ..runs import describe_setting, get_or_run_ensemble, rerun_with_method
 from .votes import (
     compute_accuracy_by_class,
-    compute_client_logits,
-    normalise_weights,
+    get_client_logits_on_test_images,
+    normalise_weights_to_shares,
     predict_by_weighted_logits,
-    shuffle_into_tune_and_judge_rows,
+    split_image_indices_into_fixed_halves,
 )
 
 # The names of weights.
@@ -71,6 +72,7 @@ SCORE_NAMES = {EQUAL: "equal weights", LEARNT: "Co-Boosting's", REAL: "from real
 OWN = "own"  # the menu's value when no preset is chosen
 
 START_LEVEL = 0.5  # of all sliders
+SliderLevels0To1 = tuple[float, ...]  # one for each client
 # Weights from real images need neither synthetic images nor a student, so the run makes few of them.
 REAL_OPTIONS = {
     "coboosting.ee": True,
@@ -145,7 +147,7 @@ class WeightsByHandView(LabView):
             LEARNT: np.asarray(state.report.ensemble_weights),
             REAL: state.worked,
         }
-        self._presets = drop_missing_weights(weights)
+        self._presets = select_known_weights(weights)
         self.start.options = [("…", OWN), *((name, name) for name in self._presets)]
 
     def _apply_preset(self, change: Mapping[str, Any]) -> None:
@@ -197,9 +199,9 @@ class WeightsByHandView(LabView):
             REAL: state.worked,
         }
         scores = compute_weight_scores(
-            state.prepared, drop_missing_weights(weights), self.judge.value
+            state.prepared, select_known_weights(weights), self.judge.value
         )
-        picture = self._picture.show(
+        picture = self._picture.redraw(
             scores,
             state.class_names,
             setting=describe_setting(state.outcome),
@@ -212,13 +214,13 @@ class WeightsByHandView(LabView):
         return replace(picture, scene={**scene, **sliders})
 
 
-def drop_missing_weights(weights_or_none_by_name: Mapping[str, Any]) -> dict[str, Any]:
+def select_known_weights(weights_or_none_by_name: Mapping[str, Any]) -> dict[str, Any]:
     """Return the weights without those that are None."""
     return {name: values for name, values in weights_or_none_by_name.items() if values is not None}
 
 
 # ------------------------------------------------------------------------------------------ sliders
-def compute_slider_levels(client_weights: Sequence[float] | ClientWeights) -> tuple[float, ...]:
+def compute_slider_levels(client_weights: Sequence[float] | ClientWeights) -> SliderLevels0To1:
     """Compute the levels of the sliders for weights `[M]`.
 
     The largest level is 1. If all weights are equal, all levels are START_LEVEL.
@@ -284,11 +286,11 @@ def compute_weight_scores(
     labels = ensemble_outcome.test_labels
     counts = ensemble_outcome.label_counts
     classes = counts.shape[1]
-    logits = compute_client_logits(ensemble_outcome)
+    logits = get_client_logits_on_test_images(ensemble_outcome)
     is_right = {
         name: predict_by_weighted_logits(logits, w) == labels for name, w in weights_by_name.items()
     }
-    tune, judge = shuffle_into_tune_and_judge_rows(len(labels))
+    tune, judge = split_image_indices_into_fixed_halves(len(labels))
     judge_scores = None
     gap_half = tune
     if includes_judge_half and len(judge):
@@ -297,7 +299,7 @@ def compute_weight_scores(
     gaps = is_right[YOURS][gap_half].astype(float) - is_right[EQUAL][gap_half]
     return WeightScores(
         counts=counts,
-        shares={name: normalise_weights(w) for name, w in weights_by_name.items()},
+        shares={name: normalise_weights_to_shares(w) for name, w in weights_by_name.items()},
         by_class={
             name: compute_accuracy_by_class(is_right[name][tune], labels[tune], classes)
             for name in (EQUAL, YOURS)
@@ -312,7 +314,7 @@ def compute_weight_scores(
 # ------------------------------------------------------------------------------------------ scene
 def make_weights_by_hand_scene(
     ensemble_outcome: Outcome, weight_scores: WeightScores, class_names: Sequence[str]
-) -> dict[str, Any]:
+) -> JsonObject:
     """Make what the browser needs to weight the logits by itself (`front/hand.js`), with these
     entries:
 
@@ -327,7 +329,7 @@ def make_weights_by_hand_scene(
     showsJudge: whether the judge half is shown
     """
     labels = ensemble_outcome.test_labels
-    tune, judge = shuffle_into_tune_and_judge_rows(len(labels))
+    tune, judge = split_image_indices_into_fixed_halves(len(labels))
     setting = describe_setting(ensemble_outcome)
     clients = [format_client_for_sentence(k, setting) for k in range(len(weight_scores.counts))]
     names = [str(name) for name in class_names]
@@ -344,7 +346,7 @@ def make_weights_by_hand_scene(
         "clients": clients,
         "classes": describe_classes_for_browser(names, colours),
         "counts": weight_scores.counts.tolist(),
-        "logits": b64encode(compute_client_logits(ensemble_outcome).tobytes()).decode(),
+        "logits": b64encode(get_client_logits_on_test_images(ensemble_outcome).tobytes()).decode(),
         "labels": labels.tolist(),
         "tune": tune.tolist(),
         "judge": judge.tolist(),
@@ -359,7 +361,7 @@ class WeightsByHandPicture:
 
     _shape: tuple | None = None  # clients, classes and names that the figure was built for
 
-    def show(
+    def redraw(
         self,
         scores: WeightScores,
         class_names: Sequence[str],
@@ -386,7 +388,7 @@ class WeightsByHandPicture:
             setting,
             describe_weight_scores(scores, is_judge_half_spoilt),
             make_weight_table(scores, setting),
-            detail=describe_gap_with_band(scores),
+            detail=describe_gap_of_own_to_equal_weights(scores),
         )
 
     def _build_axes(
@@ -488,10 +490,10 @@ def describe_weight_scores(scores: WeightScores, is_judge_half_spoilt: bool) -> 
     """
     if scores.judge is None:
         return (
-            f"{compare_own_with_equal_weights(scores, scores.tune)} You chose your weights on "
+            f"{describe_own_against_equal_weights(scores, scores.tune)} You chose your weights on "
             f"these {scores.sizes[0]} images: the other half judges them."
         )
-    parts = [f"On new images: {compare_own_with_equal_weights(scores, scores.judge)}"]
+    parts = [f"On new images: {describe_own_against_equal_weights(scores, scores.judge)}"]
     reference_texts = [
         f"{name} {format_percent(scores.judge[name])}"
         for name in (LEARNT, REAL)
@@ -508,7 +510,7 @@ def describe_weight_scores(scores: WeightScores, is_judge_half_spoilt: bool) -> 
     return " ".join(parts)
 
 
-def compare_own_with_equal_weights(
+def describe_own_against_equal_weights(
     scores: WeightScores, accuracy_by_weights_name: Mapping[str, float]
 ) -> str:
     """Compare your weights with equal ones: 'Your weights get 61 % right, equal ones 54 %: more
@@ -526,7 +528,7 @@ def compare_own_with_equal_weights(
     )
 
 
-def describe_gap_with_band(scores: WeightScores) -> str:
+def describe_gap_of_own_to_equal_weights(scores: WeightScores) -> str:
     """Describe the difference between your weights and equal ones, with its band over the images."""
     half = "tune" if scores.judge is None else "judge"
     gap = format_difference_in_points(scores.gap)

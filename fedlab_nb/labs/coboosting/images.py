@@ -77,7 +77,7 @@ class SyntheticImagesView(LabView):
             state.class_names,
             setting=describe_setting(state),
             stored_epoch_index=min(self.epoch.value, len(report.synthetic_epochs) - 1),
-            planned_epochs=count_epochs_of_running_run_or_zero(state),
+            planned_epochs=get_planned_epochs_of_running_run_or_0(state),
             real_image_per_class=find_first_test_image_of_each_class(dataset)
             if has_same_shape
             else None,
@@ -85,7 +85,7 @@ class SyntheticImagesView(LabView):
         )
 
 
-def count_epochs_of_running_run_or_zero(state: PanelState) -> int:
+def get_planned_epochs_of_running_run_or_0(state: PanelState) -> int:
     """Return the number of epochs of a run in progress; 0 when it has ended."""
     return state.knobs["epochs"] if state.outcome is None else 0
 

@@ -81,7 +81,7 @@ def format_idea_combination(active_ideas: IdeaNames) -> str:
     return "none"
 
 
-def get_knob_of_idea(idea_name: str) -> str:
+def make_knob_name_of_idea(idea_name: str) -> str:
     """Return the knob that switches an idea on and off."""
     return f"coboosting.{idea_name.lower()}"
 
@@ -117,7 +117,7 @@ class IdeaSwitchesView(ButtonView):
         settings = {**state.settings, "coboosting.answer": "server"}
         changes = {}
         for active_ideas in VARIANT_SETS[self.which.value]:
-            switches = {get_knob_of_idea(idea): idea in active_ideas for idea in IDEAS}
+            switches = {make_knob_name_of_idea(idea): idea in active_ideas for idea in IDEAS}
             changes[format_idea_combination(active_ideas)] = switches
         return plan_runs("coboosting", settings, changes)
 
@@ -139,7 +139,7 @@ class IdeaSwitchesView(ButtonView):
         setting, rows = read_stored_lab_runs("switches")
         row_by_ideas = {}
         for row in rows:
-            active_ideas = tuple(idea for idea in IDEAS if row["at"][get_knob_of_idea(idea)])
+            active_ideas = tuple(idea for idea in IDEAS if row["at"][make_knob_name_of_idea(idea)])
             row_by_ideas[active_ideas] = row
         variants = []
         for active_ideas in VARIANT_SETS[self.which.value]:
@@ -175,11 +175,11 @@ def draw_idea_variants(variants: Sequence[IdeaVariant], setting: SettingCaption 
         figure,
         "Bars of the accuracy of ensemble and server model with ideas switched off",
         setting,
-        describe_largest_idea_losses(full_method, reduced_variants),
+        describe_largest_clear_losses(full_method, reduced_variants),
         build_table(
             columns, [make_variant_table_row(variant, full_method) for variant in variants]
         ),
-        detail=describe_variant_differences(full_method, reduced_variants),
+        detail=describe_all_clear_differences(full_method, reduced_variants),
     )
 
 
@@ -198,7 +198,7 @@ def make_variant_table_row(variant: IdeaVariant, full_variant: IdeaVariant) -> l
     return row
 
 
-def describe_largest_idea_losses(
+def describe_largest_clear_losses(
     full_variant: IdeaVariant, reduced_variants: Sequence[IdeaVariant]
 ) -> str:
     """Say with which variant the teacher and the student lose most. Differences within the noise
@@ -221,7 +221,7 @@ def describe_largest_idea_losses(
     return f"Against all three ideas ({seeds}) {'; '.join(parts)}."
 
 
-def describe_variant_differences(
+def describe_all_clear_differences(
     full_variant: IdeaVariant, reduced_variants: Sequence[IdeaVariant]
 ) -> str:
     """Say how much the teacher and the student lose with each variant. Differences within the noise

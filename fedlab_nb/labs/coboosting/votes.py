@@ -10,7 +10,7 @@ import numpy as np
 from ...plots.array_types import BooleanPerSample, SampleIndices, SampleLabels
 from ...studies import Outcome
 from ..array_types import (
-    AccuracyPerClass,
+    AccuracyOrNanPerClass,
     ClassScores,
     ClientLogitsBySample,
     ClientShares,
@@ -18,14 +18,14 @@ from ..array_types import (
 )
 
 
-class TuneAndJudgeRows(NamedTuple):
+class TuneAndJudgeIndices(NamedTuple):
     """Indices of images: those to tune weights on, and those to judge the weights by."""
 
     tune: SampleIndices
     judge: SampleIndices
 
 
-def compute_client_logits(ensemble_outcome: Outcome) -> ClientLogitsBySample:
+def get_client_logits_on_test_images(ensemble_outcome: Outcome) -> ClientLogitsBySample:
     """Return every client's logits `[N, M, C]` for the test images of `ensemble_outcome`.
 
     An outcome of the method `ensemble` keeps them as its features.
@@ -35,12 +35,12 @@ def compute_client_logits(ensemble_outcome: Outcome) -> ClientLogitsBySample:
     return ensemble_outcome.test_features.astype(np.float32).reshape(images, clients, -1)
 
 
-def shuffle_into_tune_and_judge_rows(image_count: int) -> TuneAndJudgeRows:
-    """Shuffle the indices of the images, always in the same way, and return one half to tune
-    weights on and one half to judge them.
+def split_image_indices_into_fixed_halves(image_count: int) -> TuneAndJudgeIndices:
+    """Shuffle the indices of the images, always in the same way, and split them into one half to
+    tune weights on and one half to judge them by.
     """
     order = np.random.default_rng(0).permutation(image_count)
-    return order[::2], order[1::2]
+    return TuneAndJudgeIndices(tune=order[::2], judge=order[1::2])
 
 
 def predict_by_weighted_logits(
@@ -67,7 +67,7 @@ def sum_weighted_logits(
 
 def compute_accuracy_by_class(
     is_answer_right: BooleanPerSample, true_labels: SampleLabels, class_count: int
-) -> AccuracyPerClass:
+) -> AccuracyOrNanPerClass:
     """Compute the accuracy of each class `[C]` from `is_answer_right [N]` and `true_labels [N]`; nan for
     a class without images.
     """
@@ -76,7 +76,7 @@ def compute_accuracy_by_class(
     return np.where(images > 0, right_answers / np.maximum(images, 1), np.nan)
 
 
-def normalise_weights(weights: Sequence[float]) -> ClientShares:
+def normalise_weights_to_shares(weights: Sequence[float]) -> ClientShares:
     """Return w / Σ w `[M]`; equal shares if Σ w = 0."""
     weights = np.asarray(weights, dtype=float)
     if weights.sum() <= 0:

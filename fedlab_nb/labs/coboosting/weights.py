@@ -41,7 +41,7 @@ from ...plots.words import (
 )
 from ..array_types import WeightsByEpoch, WeightSharesByEpoch
 from ..runs import describe_commonest_classes, describe_setting
-from .images import count_epochs_of_running_run_or_zero
+from .images import get_planned_epochs_of_running_run_or_0
 
 # The clients whose samples are drawn; of more, half come from each end of the ranking by weight.
 MAX_CLIENTS = 16
@@ -68,7 +68,7 @@ class WeightTrajectoriesView(LabView):
             counts,
             state.class_names,
             describe_setting(state),
-            planned_epochs=count_epochs_of_running_run_or_zero(state),
+            planned_epochs=get_planned_epochs_of_running_run_or_0(state),
             selected_client=state.client,
             selected_class=state.class_index,
         )
@@ -105,7 +105,9 @@ def draw_weight_share_lines_and_class_bars(
         labels = [
             f"{format_client_for_row(k, setting)}  {format_percent(last_shares[k])}" for k in rows
         ]
-        draw_sample_bars(right, labels, rows, label_counts[rows], class_names, selected_class)
+        draw_class_bars_of_clients(
+            right, labels, rows, label_counts[rows], class_names, selected_class
+        )
     return describe_picture(
         figure,
         "Lines of each client's share of the ensemble weight, beside bars of the classes that it "
@@ -113,7 +115,7 @@ def draw_weight_share_lines_and_class_bars(
         setting,
         describe_selected_or_heaviest_client(shares, setting, ranking, selected_client),
         make_weight_share_table(shares, label_counts, class_names, setting, ranking),
-        detail=describe_classes_of_client(
+        detail=describe_samples_of_selected_or_heaviest_client(
             shares, label_counts, class_names, setting, ranking, selected_client
         ),
     )
@@ -165,7 +167,7 @@ def draw_weight_share_lines(
     draw_end_labels(ax, labels, font_size=9)
 
 
-def draw_sample_bars(
+def draw_class_bars_of_clients(
     ax: Axes,
     bar_labels: Sequence[str],
     client_of_each_bar: Sequence[int],
@@ -221,7 +223,7 @@ def describe_selected_or_heaviest_client(
     )
 
 
-def describe_classes_of_client(
+def describe_samples_of_selected_or_heaviest_client(
     weight_shares: WeightSharesByEpoch,
     counts: ClientClassCounts,
     class_names: Sequence[str],

@@ -45,10 +45,10 @@ class SentImagesView(LabView):
             neighbours,
             state.class_names,
             f"{capitalize_first_letter(format_client_for_title(client, setting))} sends {kind}",
-            describe_own_images_among_sent(neighbours, state.class_names, setting),
+            describe_exact_copies_among_sent(neighbours, setting),
             setting=setting,
             selected_class=state.class_index,
-            detail=describe_labels_and_distances(neighbours, state.class_names),
+            detail=describe_sent_classes_and_distance(neighbours, state.class_names),
         )
 
 
@@ -67,8 +67,8 @@ def find_nearest_images_of_all_clients(distilled_outcome: Outcome) -> list[Neare
     return find_nearest_images_of_clients(distilled_outcome, get_sent_images)
 
 
-def describe_own_images_among_sent(
-    nearest_images: NearestImages, class_names: Sequence[str], setting: SettingCaption | str
+def describe_exact_copies_among_sent(
+    nearest_images: NearestImages, setting: SettingCaption | str
 ) -> str:
     """Say how many of the images sent are exact copies of the client's own."""
     classes = {int(label) for label in nearest_images.labels}
@@ -84,7 +84,9 @@ def describe_own_images_among_sent(
     )
 
 
-def describe_labels_and_distances(nearest_images: NearestImages, class_names: Sequence[str]) -> str:
+def describe_sent_classes_and_distance(
+    nearest_images: NearestImages, class_names: Sequence[str]
+) -> str:
     """Say what the labels show, and how near the images are to the client's own."""
     classes = [class_names[c] for c in sorted(set(nearest_images.labels.tolist()))]
     limit_text = ""

@@ -24,10 +24,12 @@ from ...plots.array_types import BooleanPerSample
 from ...plots.style import ACCENT, FIFTHS, INK, set_percent_axis
 from ...plots.words import SettingCaption
 from ...studies import Outcome
+from ...value_types import Accuracy0To1
 from ..array_types import DissentPerSample
 from .votes import compute_consensus_on_test_samples, get_weighting_and_temperature
 
 THIRDS = ("least dissent", "middle", "most dissent")
+AccuracyPerDissentThird = list[Accuracy0To1]  # in the order of THIRDS
 BARS = {"consensus": (-0.19, ACCENT), "server": (0.19, "#9aa4ae")}  # offset from the tick, colour
 
 
@@ -92,7 +94,7 @@ def measure_dissent_on_test_samples(
 
 def compute_accuracy_by_dissent_thirds(
     dissent: DissentPerSample, is_answer_right: BooleanPerSample
-) -> list[float]:
+) -> AccuracyPerDissentThird:
     """Compute the share of right answers in the thirds with the least, middle and most dissent. An
     empty third gets the share of the one before it.
     """
@@ -103,7 +105,7 @@ def compute_accuracy_by_dissent_thirds(
     return shares
 
 
-def compute_dissent_auc(
+def compute_auc_of_dissent_predicting_errors(
     dissent: DissentPerSample, is_answer_right: BooleanPerSample
 ) -> float | None:
     """Compute the AUC of dissent as a predictor of errors: how often a wrong answer has more
@@ -120,10 +122,10 @@ def compute_dissent_auc(
 def average_accuracy_by_dissent_thirds(
     samples_by_seed: Mapping[int, DissentSamples],
     answer_field: Literal["consensus_right", "server_right"],
-) -> list[float]:
-    """Average the results of `compute_accuracy_by_dissent_thirds` over the runs.
+) -> AccuracyPerDissentThird:
+    """Average the results of `compute_accuracy_by_dissent_thirds` over the runs of all seeds.
 
-    answer_field: "consensus_right" or "server_right"
+    answer_field: whether the answers of the consensus or of the server are counted
     """
     shares = [
         compute_accuracy_by_dissent_thirds(run.dissent, getattr(run, answer_field))
@@ -169,7 +171,8 @@ def draw_accuracy_by_dissent(
         add_legend(ax, loc="upper right", ncols=2)
 
     areas = [
-        compute_dissent_auc(run.dissent, run.consensus_right) for run in samples_by_seed.values()
+        compute_auc_of_dissent_predicting_errors(run.dissent, run.consensus_right)
+        for run in samples_by_seed.values()
     ]
     known_areas = [area for area in areas if area is not None]
     area_text = f"; AUC {np.mean(known_areas):.2f}" if known_areas else ""

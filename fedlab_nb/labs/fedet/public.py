@@ -25,8 +25,9 @@ from ...plots import (
 from ...plots.kit import AccuracyBars, exempt_from_dark_theme, render_tile_pixels
 from ...plots.words import SettingCaption, describe_accuracy_difference, format_percent_of_each_seed
 from ...studies import Outcome
-from ...value_types import SettingsByName
+from ...value_types import Accuracy0To1, SettingsByName
 from ..button_view import (
+    AccuracyBySeed,
     ButtonView,
     get_accuracies_by_seed,
     get_row_values_by_seed,
@@ -83,9 +84,9 @@ class PublicDataView(ButtonView):
 
     def planned_runs(self, state: PanelState) -> PlannedRuns:
         if self.vary.value == "size":
-            changes = make_setting_changes_for_sample_counts(state)
+            changes = make_setting_changes_for_public_sample_counts(state)
         else:
-            changes = make_setting_changes_for_sources(state)
+            changes = make_setting_changes_for_public_sources(state)
         return plan_runs("fedet", state.settings, changes)
 
     def work(self, state: PanelState) -> JobSteps[PublicDataResults]:
@@ -100,27 +101,29 @@ class PublicDataView(ButtonView):
         choices = []
         for row in rows:
             count = row["report.public_samples"][0]
-            name = format_source_name(row["at"].get("fedet.public", f"{count} samples"))
+            name = format_public_source_name(row["at"].get("fedet.public", f"{count} samples"))
             series = make_public_data_series(name, get_row_values_by_seed(row), count)
             choices.append(PublicDataResult(series, count, mean(row["report.dissent"]), None))
         return PublicDataResults(setting, choices)
 
     def draw_result(self, state: PanelState) -> Picture:
         setting, choices, _ = state.worked
-        return draw_public_sources(choices, setting, 1 / len(state.class_names))
+        return draw_student_accuracies_and_public_samples(
+            choices, setting, 1 / len(state.class_names)
+        )
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def has_public_samples(state: PanelState) -> bool:
+def has_dataset_public_samples(state: PanelState) -> bool:
     """Whether the data set has public samples of its own."""
     x_public = state.federation.dataset.x_public
     return x_public is not None and len(x_public) > 0
 
 
-def make_setting_changes_for_sample_counts(state: PanelState) -> dict[str, SettingsByName]:
+def make_setting_changes_for_public_sample_counts(state: PanelState) -> dict[str, SettingsByName]:
     """Make {name: changed settings} for several numbers of public samples."""
     changes = {}
-    if not has_public_samples(state):
+    if not has_dataset_public_samples(state):
         for size in NOISE_SIZES:
             changes[f"{size} samples of noise"] = {
                 "fedet.public_size": size,
@@ -137,10 +140,10 @@ def make_setting_changes_for_sample_counts(state: PanelState) -> dict[str, Setti
     return changes
 
 
-def make_setting_changes_for_sources(state: PanelState) -> dict[str, SettingsByName]:
+def make_setting_changes_for_public_sources(state: PanelState) -> dict[str, SettingsByName]:
     """Make {name: changed settings} for several sources of public samples."""
     sources = []
-    if has_public_samples(state):
+    if has_dataset_public_samples(state):
         sources += OWN_SOURCES
     has_images = state.federation.dataset.x_train.dim() == 4
     if has_images:
@@ -148,12 +151,12 @@ def make_setting_changes_for_sources(state: PanelState) -> dict[str, SettingsByN
         sources += [dataset for dataset in FOREIGN if dataset != present_dataset]
     sources.append("noise")
     return {
-        format_source_name(source): {"fedet.public": source, "fedet.public_size": 0}
+        format_public_source_name(source): {"fedet.public": source, "fedet.public_size": 0}
         for source in sources
     }
 
 
-def format_source_name(source_setting: str) -> str:
+def format_public_source_name(source_setting: str) -> str:
     """Name a source of public data in words; it is a value of the setting `fedet.public`."""
     if source_setting in SOURCE_NAMES:
         return SOURCE_NAMES[source_setting]
@@ -163,7 +166,7 @@ def format_source_name(source_setting: str) -> str:
 
 
 def make_public_data_series(
-    name: str, accuracy_by_seed: Mapping[int, float], public_sample_count: int
+    name: str, accuracy_by_seed: AccuracyBySeed, public_sample_count: int
 ) -> Series:
     """Make a row of the picture. The number of samples is added if the name does not contain it."""
     detail = "" if "sample" in name else format_count_and_noun(public_sample_count, "sample")
@@ -185,8 +188,8 @@ def make_public_data_result(name: str, outcomes_by_seed: Mapping[int, Outcome]) 
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_public_sources(
-    results: list[PublicDataResult], setting: SettingCaption | str, chance_accuracy: float
+def draw_student_accuracies_and_public_samples(
+    results: list[PublicDataResult], setting: SettingCaption | str, chance_accuracy: Accuracy0To1
 ) -> Picture:
     """Draw bars of the students' accuracies, with a few public samples beside them if there are
     any.

@@ -4,7 +4,7 @@ small models. In one shot: the student's accuracy during distillation, beside th
 
 from collections.abc import Mapping, Sequence
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
@@ -103,9 +103,9 @@ class DistillationRoundsView(LabView):
     def draw(self, state: PanelState) -> Picture:
         options = get_method_options_of_run(state)
         total = options["rounds"]
-        histories = get_curve_points_by_seed(state)
+        histories = get_histories_of_finished_or_running_seeds(state)
         if total == 1:
-            return draw_one_shot_student(state, histories, options["one_shot_steps"])
+            return draw_accuracy_of_one_shot_student(state, histories, options["one_shot_steps"])
         first_history = next(iter(histories.values()))
         curves = make_curves_of_rounds(state.report, first_history, total)
         marked_round = min(self.round.value, total)
@@ -114,7 +114,7 @@ class DistillationRoundsView(LabView):
         )
 
 
-def get_curve_points_by_seed(state: PanelState) -> dict[int, HistoryPoints]:
+def get_histories_of_finished_or_running_seeds(state: PanelState) -> dict[int, HistoryPoints]:
     """Return {seed: points} of the finished seeds; before one has finished, of the running ones."""
     if state.outcomes:
         return {seed: outcome.history for seed, outcome in state.outcomes.items()}
@@ -124,7 +124,7 @@ def get_curve_points_by_seed(state: PanelState) -> dict[int, HistoryPoints]:
     return {0: []}
 
 
-def draw_one_shot_student(
+def draw_accuracy_of_one_shot_student(
     state: PanelState, history_by_seed: Mapping[int, HistoryPoints], server_step_count: int
 ) -> Picture:
     """Draw the student's accuracy over the server's steps. The sentence describes the last step
@@ -215,7 +215,7 @@ def draw_curves_over_rounds(
     setting: SettingCaption | str,
     described_round: int,
     round_in_words: str,
-    x_unit: str = "round",
+    x_unit: Literal["round", "step"] = "round",
 ) -> Picture:
     """Draw `curves` over rounds or steps (the `x_unit`). Curves may lack points that are not known
     yet.
@@ -229,7 +229,7 @@ def draw_curves_over_rounds(
     rounds = sorted(numbers)
     with drawing() as (figure, ax):
         dress(ax, title="Accuracy on test samples", x=x_unit, grid="y")
-        draw_before_and_after_line(ax, curves)
+        draw_line_through_large_model_accuracies(ax, curves)
         for label, style in STYLES.items():
             if curves.get(label):
                 draw_curve(ax, label, curves[label], style)
@@ -258,7 +258,7 @@ def draw_curves_over_rounds(
     )
 
 
-def draw_before_and_after_line(ax: Axes, curves: AccuracyByRoundByCurve) -> None:
+def draw_line_through_large_model_accuracies(ax: Axes, curves: AccuracyByRoundByCurve) -> None:
     """Draw a thin line through the accuracies of the large model before and after each
     distillation.
     """

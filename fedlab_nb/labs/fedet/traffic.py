@@ -29,6 +29,7 @@ from ...plots.style import (
 )
 from ...plots.words import SettingCaption
 from ...studies import Outcome
+from ...value_types import Accuracy0To1
 from ..runs import OutcomesByRun, plan_runs, run_planned_runs
 
 # FedAvg beside a one-shot run.
@@ -47,7 +48,7 @@ class RoundEnd(NamedTuple):
     accuracy: float
 
 
-RunsBySeed = Mapping[int, Sequence[RoundEnd]]
+RoundEndsBySeed = Mapping[int, Sequence[RoundEnd]]
 
 
 class TrafficView(LabView):
@@ -135,7 +136,7 @@ def list_round_ends(outcome: Outcome) -> list[RoundEnd]:
 
 
 def find_first_round_reaching_goal(
-    round_ends: Sequence[RoundEnd], accuracy_goal: float
+    round_ends: Sequence[RoundEnd], accuracy_goal: Accuracy0To1
 ) -> RoundEnd | None:
     """Find the end of the first round with an accuracy of at least `accuracy_goal`; None if there
     is none.
@@ -153,8 +154,8 @@ class TrafficUntilGoal(NamedTuple):
     sent: float
 
 
-def measure_traffic_until_goal(
-    round_ends_by_seed: RunsBySeed, accuracy_goal: float
+def compute_mean_traffic_until_goal(
+    round_ends_by_seed: RoundEndsBySeed, accuracy_goal: Accuracy0To1
 ) -> TrafficUntilGoal | None:
     """Measure the traffic until an accuracy of `accuracy_goal` is first reached; None unless every
     seed reaches it.
@@ -175,9 +176,9 @@ def measure_traffic_until_goal(
 
 # ------------------------------------------------------------------------------------------ picture
 def draw_traffic(
-    round_ends_by_method: Mapping[str, RunsBySeed],
+    round_ends_by_method: Mapping[str, RoundEndsBySeed],
     setting: SettingCaption | str,
-    accuracy_goal: float,
+    accuracy_goal: Accuracy0To1,
 ) -> Picture:
     """Draw accuracy against numbers sent, a line for each method, and the goal.
 
@@ -194,7 +195,7 @@ def draw_traffic(
                 lines[seed] = [(point.sent, point.accuracy) for point in points]
             _, y = draw_seed_lines(ax, lines, colour, marker, label=name, ls=dashes)
             labels.append((y[-1], name.replace(" (", "\n("), colour))
-            traffic = measure_traffic_until_goal(round_ends_by_method[name], accuracy_goal)
+            traffic = compute_mean_traffic_until_goal(round_ends_by_method[name], accuracy_goal)
             if traffic is not None:
                 style = {"ms": 11, "color": colour, "mec": INK, "mew": 1.4, "zorder": 5}
                 ax.plot([traffic.sent], [accuracy_goal], marker, **style)
@@ -211,8 +212,8 @@ def draw_traffic(
                 name,
                 numbers,
                 rounds,
-                format_best_accuracy(by_seed),
-                format_mean_numbers_sent(by_seed),
+                format_best_accuracy_of_any_seed(by_seed),
+                format_mean_count_of_numbers_sent(by_seed),
             )
         )
         if rounds:
@@ -235,12 +236,14 @@ class TrafficTexts(NamedTuple):
     rounds: str
 
 
-def format_traffic_until_goal(round_ends_by_seed: RunsBySeed, accuracy_goal: float) -> TrafficTexts:
+def format_traffic_until_goal(
+    round_ends_by_seed: RoundEndsBySeed, accuracy_goal: Accuracy0To1
+) -> TrafficTexts:
     """Format the numbers sent and the rounds until the goal is reached.
 
     If not every seed reaches it: how many do, or "never", and no rounds.
     """
-    traffic = measure_traffic_until_goal(round_ends_by_seed, accuracy_goal)
+    traffic = compute_mean_traffic_until_goal(round_ends_by_seed, accuracy_goal)
     if traffic is None:
         seeds_at_goal = 0
         for round_ends in round_ends_by_seed.values():
@@ -253,7 +256,7 @@ def format_traffic_until_goal(round_ends_by_seed: RunsBySeed, accuracy_goal: flo
     return TrafficTexts(format_large_number(sent), f"{rounds:.1f}".removesuffix(".0"))
 
 
-def format_best_accuracy(round_ends_by_seed: RunsBySeed) -> str:
+def format_best_accuracy_of_any_seed(round_ends_by_seed: RoundEndsBySeed) -> str:
     """Format the best accuracy after any round of any seed."""
     best = 0.0
     for round_ends in round_ends_by_seed.values():
@@ -261,7 +264,7 @@ def format_best_accuracy(round_ends_by_seed: RunsBySeed) -> str:
     return format_percent(best)
 
 
-def format_mean_numbers_sent(round_ends_by_seed: RunsBySeed) -> str:
+def format_mean_count_of_numbers_sent(round_ends_by_seed: RoundEndsBySeed) -> str:
     """Format how many numbers a whole run sends, on average over the seeds."""
     return format_large_number(mean(points[-1].sent for points in round_ends_by_seed.values()))
 

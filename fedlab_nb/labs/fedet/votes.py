@@ -12,6 +12,7 @@ from ...methods.fedet.consensus import Consensus, Weighting, compute_consensus
 from ...panels import PanelState
 from ...studies import Outcome
 from ...tensor_types import Labels
+from ...value_types import Accuracy0To1
 from ..array_types import ClientLogits
 
 
@@ -55,6 +56,6 @@ def get_method_options_of_run(state: PanelState) -> Mapping[str, Any]:
     return state.knobs if state.outcome is None else state.outcome.options
 
 
-def compute_consensus_accuracy(consensus: Consensus, true_labels: Labels) -> float:
+def compute_consensus_accuracy(consensus: Consensus, true_labels: Labels) -> Accuracy0To1:
     """Compute the share of samples on which the consensus is right, 0–1."""
     return float((consensus.labels == true_labels).double().mean())

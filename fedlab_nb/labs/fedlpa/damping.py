@@ -44,9 +44,9 @@ from ..runs import describe_setting
 from .replay import (
     DAMPINGS,
     find_nearest_offered_damping,
+    format_positive_number_briefly,
     format_power_of_ten,
-    format_small_number,
-    make_damping_control_traits,
+    make_options_and_value_of_damping_menu,
     make_server_replay,
 )
 
@@ -83,7 +83,7 @@ class DampingView(LabView):
             help="The λ_damp that is marked in the picture",
             width=366,
             label_width=56,
-            **make_damping_control_traits(),
+            **make_options_and_value_of_damping_menu(),
         )
         self.pi = make_widget(
             Dropdown,
@@ -103,10 +103,10 @@ class DampingView(LabView):
         self.pi.value = options["pi"]
 
     def prepare(self, state: PanelState) -> SilentSteps["DampingSweep"]:
-        return sweep_dampings(state.outcome)
+        return measure_accuracies_at_all_dampings(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
-        return draw_damping(state.prepared, self.pi.value, self.damping.index)
+        return draw_accuracy_against_damping(state.prepared, self.pi.value, self.damping.index)
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -147,7 +147,7 @@ class DampingSweep(NamedTuple):
         return [self.layers[i] for i in np.flatnonzero(share_of_clients > 0.5)]
 
 
-def sweep_dampings(fedlpa_outcome: Outcome) -> SilentSteps[DampingSweep]:
+def measure_accuracies_at_all_dampings(fedlpa_outcome: Outcome) -> SilentSteps[DampingSweep]:
     """Measure every λ_damp, rule for π and use of the uploads on validation images; then the λ_damp
     that is best there on test images.
 
@@ -181,7 +181,7 @@ def sweep_dampings(fedlpa_outcome: Outcome) -> SilentSteps[DampingSweep]:
         dampings=DAMPINGS,
         accuracies=accuracies,
         measured=np.array(
-            [compute_mean_diagonal_of_each_layer(posterior) for posterior in posteriors]
+            [compute_mean_diagonal_of_b_per_layer(posterior) for posterior in posteriors]
         ),
         damping_ratios=damping_ratios,
         layers=[f"layer {i + 1}" for i in range(len(fedlpa_outcome.report.layers))],
@@ -189,16 +189,16 @@ def sweep_dampings(fedlpa_outcome: Outcome) -> SilentSteps[DampingSweep]:
         judged_on=judged_on,
     )
     return sweep._replace(
-        test_accuracies=measure_accuracies_at_best_dampings(fedlpa_outcome, sweep)
+        test_accuracies=measure_test_accuracies_at_best_dampings(fedlpa_outcome, sweep)
     )
 
 
-def compute_mean_diagonal_of_each_layer(posterior: LocalPosterior) -> list[float]:
+def compute_mean_diagonal_of_b_per_layer(posterior: LocalPosterior) -> list[float]:
     """Compute the mean of the diagonal of B for each layer of one client."""
     return [factors.b.diagonal().mean().item() for factors in posterior.factors.values()]
 
 
-def measure_accuracies_at_best_dampings(
+def measure_test_accuracies_at_best_dampings(
     fedlpa_outcome: Outcome, sweep: DampingSweep
 ) -> dict[str, float]:
     """Measure {rule for π: test accuracy with the λ_damp that is best on validation images}."""
@@ -213,7 +213,9 @@ def measure_accuracies_at_best_dampings(
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_damping(sweep: DampingSweep, pi_rule: DampingSplit, marked_damping_index: int) -> Picture:
+def draw_accuracy_against_damping(
+    sweep: DampingSweep, pi_rule: DampingSplit, marked_damping_index: int
+) -> Picture:
     """Draw validation accuracy against λ_damp: a curve for each use of the uploads, under one rule for π.
 
     marked_damping_index: which of `sweep.dampings` is marked
@@ -241,35 +243,37 @@ def draw_damping(sweep: DampingSweep, pi_rule: DampingSplit, marked_damping_inde
     rows = []
     for i, damping in enumerate(dampings):
         cells = [format_percent(curve[i]) for curve in accuracies.values()]
-        rows.append((format_small_number(damping), *cells))
+        rows.append((format_positive_number_briefly(damping), *cells))
     columns = ["λ_damp", *(CURVES[use].label for use in accuracies)]
     return describe_picture(
         figure,
         "Validation accuracy against λ_damp for each use of the uploads",
         f"{sweep.setting}, rule π = {rule_text}",
-        describe_damping(sweep, pi_rule, marked_damping_index),
+        describe_accuracy_at_marked_and_best_damping(sweep, pi_rule, marked_damping_index),
         build_table(columns, rows),
-        detail=describe_accuracies_of_all_rules(sweep, pi_rule, marked_damping_index),
+        detail=describe_all_uses_and_overdamped_layers(sweep, pi_rule, marked_damping_index),
     )
 
 
-def describe_damping(sweep: DampingSweep, pi_rule: DampingSplit, marked_damping_index: int) -> str:
+def describe_accuracy_at_marked_and_best_damping(
+    sweep: DampingSweep, pi_rule: DampingSplit, marked_damping_index: int
+) -> str:
     """Say how accurate FedLPA is at the marked λ_damp, and which λ_damp is best."""
     accuracies = sweep.accuracies[pi_rule]["exact"]
     best = sweep.find_index_of_best_damping(pi_rule)
     text = (
-        f"At λ_damp = {format_small_number(sweep.dampings[marked_damping_index])} FedLPA gets "
+        f"At λ_damp = {format_positive_number_briefly(sweep.dampings[marked_damping_index])} FedLPA gets "
         f"{format_percent(accuracies[marked_damping_index])} right"
     )
     if marked_damping_index == best:
         return f"{text}, and no other λ_damp more."
     return (
-        f"{text}; at {format_small_number(sweep.dampings[best])}, the best λ_damp, it gets "
+        f"{text}; at {format_positive_number_briefly(sweep.dampings[best])}, the best λ_damp, it gets "
         f"{format_percent(accuracies[best])}."
     )
 
 
-def describe_accuracies_of_all_rules(
+def describe_all_uses_and_overdamped_layers(
     sweep: DampingSweep, pi_rule: DampingSplit, marked_damping_index: int
 ) -> str:
     """List the accuracies of all uses of the uploads at the marked λ_damp, and the layers in which

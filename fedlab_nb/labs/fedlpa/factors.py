@@ -27,7 +27,7 @@ from ...rng import generator
 from ...studies import Outcome
 from ..array_types import MeanImage, SymmetricMatrix
 from ..runs import describe_commonest_classes, describe_setting
-from .replay import format_small_number, get_posteriors
+from .replay import format_positive_number_briefly, get_stored_posteriors
 
 MAX_ROWS = 100  # of the table
 TINY = 1e-300  # in place of 0 in a denominator
@@ -65,20 +65,20 @@ class FactorsView(LabView):
         set_menu_options_and_keep_choice(self.layer, options, last_index)
 
     def prepare(self, state: PanelState) -> list[LocalPosterior]:
-        return get_posteriors(state.outcome)
+        return get_stored_posteriors(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
         client = state.client
         if client is None or client >= len(state.prepared):
             client = 0
-        layer = read_layer_factors(
+        layer = collect_layer_factors(
             state.outcome,
             state.prepared[client],
             client,
             self.layer.value,
             includes_sent_factors=self.what.value == "sent",
         )
-        return draw_factors(layer, state.class_names, state.class_index)
+        return draw_factors_and_mean_input(layer, state.class_names, state.class_index)
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -125,7 +125,7 @@ class LayerFactors(NamedTuple):
         return (self.a[:-1, -1] / self.a[-1, -1]).reshape(self.input_shape)
 
 
-def read_layer_factors(
+def collect_layer_factors(
     fedlpa_outcome: Outcome,
     posterior: LocalPosterior,
     client_index: int,
@@ -143,7 +143,7 @@ def read_layer_factors(
     input_shape: tuple[int, ...] = ()
     if layer_index == 0 and f"{name}.bias" in posterior.state:
         weight = posterior.state[f"{name}.weight"]
-        input_shape = find_input_image_shape_or_empty(
+        input_shape = find_first_layer_image_shape_or_empty(
             fedlpa_outcome.settings.dataset, tuple(weight.shape)
         )
         if input_shape:
@@ -159,13 +159,13 @@ def read_layer_factors(
         input_shape=input_shape,
         has_class_outputs=is_last and len(factors.b) == len(fedlpa_outcome.per_class),
         setting=describe_setting(fedlpa_outcome),
-        sent=read_sent_factors(fedlpa_outcome, posterior, client_index, name)
+        sent=recompute_sent_factors(fedlpa_outcome, posterior, client_index, name)
         if includes_sent_factors
         else None,
     )
 
 
-def read_sent_factors(
+def recompute_sent_factors(
     fedlpa_outcome: Outcome, posterior: LocalPosterior, client_index: int, layer_name: str
 ) -> SentFactors:
     """Compute A and B of a layer as the client sent them, with the noise that the run drew."""
@@ -178,7 +178,7 @@ def read_sent_factors(
     return SentFactors(a, b)
 
 
-def find_input_image_shape_or_empty(
+def find_first_layer_image_shape_or_empty(
     dataset_name: str, first_weight_shape: tuple[int, ...]
 ) -> tuple[int, ...]:
     """Return channels, height and width of what the first layer reads: the image, or the patch of a
@@ -192,14 +192,14 @@ def find_input_image_shape_or_empty(
     return ()
 
 
-def compute_rank(matrix: SymmetricMatrix) -> int:
+def compute_numerical_rank(matrix: SymmetricMatrix) -> int:
     """Compute the numerical rank: the number of eigenvalues above a millionth of the largest."""
     values = np.linalg.eigvalsh(matrix.astype(np.float64))
     return int((values > 1e-6 * max(values[-1], TINY)).sum())
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_factors(
+def draw_factors_and_mean_input(
     layer_factors: LayerFactors, class_names: Sequence[str], selected_class: int | None = None
 ) -> Picture:
     """Draw A, B and, if the layer reads images, the mean image. The selected class is marked in B.
@@ -225,7 +225,7 @@ def draw_factors(
         f"Factors A and B of {layer_factors.layer} of client "
         f"{format_client_for_sentence(layer_factors.client, layer_factors.setting)}",
         layer_factors.setting,
-        describe_factors(layer_factors, class_names),
+        describe_client_data_shown_by_factors(layer_factors, class_names),
         build_table("output | diagonal of B", rows[:MAX_ROWS]),
         detail=describe_factor_ranks(layer_factors),
     )
@@ -245,7 +245,12 @@ def draw_symmetric_matrix(
             set_class_ticks(ax, tick_names, axis, max_letters=4)
     bar = draw_colour_bar(image, ax, orientation="horizontal", pad=0.03)
     bar.set_ticks(
-        ticks=[-top, 0, top], labels=[f"−{format_small_number(top)}", "0", format_small_number(top)]
+        ticks=[-top, 0, top],
+        labels=[
+            f"−{format_positive_number_briefly(top)}",
+            "0",
+            format_positive_number_briefly(top),
+        ],
     )
 
 
@@ -258,9 +263,11 @@ def draw_mean_input(ax: Axes, layer_factors: LayerFactors) -> None:
     ax.imshow(np.moveaxis(image, 0, -1).clip(0), cmap="gray_r")
 
 
-def describe_factors(layer_factors: LayerFactors, class_names: Sequence[str]) -> str:
+def describe_client_data_shown_by_factors(
+    layer_factors: LayerFactors, class_names: Sequence[str]
+) -> str:
     """Say what the client holds, and how much of it the factors show."""
-    evidence = f"they vary in {compute_rank(layer_factors.a)} of {len(layer_factors.a)} directions"
+    evidence = f"they vary in {compute_numerical_rank(layer_factors.a)} of {len(layer_factors.a)} directions"
     if layer_factors.input_name:
         evidence = f"the last column of A is its mean {layer_factors.input_name}"
     return (
@@ -276,7 +283,9 @@ def describe_factor_ranks(layer_factors: LayerFactors) -> str:
         version = "before damping, as they are not sent"
     else:
         version = "as sent, with λ_damp on the diagonals"
+    a = layer_factors.a
+    b = layer_factors.b
     return (
-        f"Its inputs to {layer_factors.layer} vary in {compute_rank(layer_factors.a)} of {len(layer_factors.a)} "
-        f"directions, its errors in {compute_rank(layer_factors.b)} of {len(layer_factors.b)}. Shown {version}."
+        f"Its inputs to {layer_factors.layer} vary in {compute_numerical_rank(a)} of {len(a)} "
+        f"directions, its errors in {compute_numerical_rank(b)} of {len(b)}. Shown {version}."
     )

@@ -59,8 +59,10 @@ class InversionView(LabView):
 
     def draw(self, state: PanelState) -> Picture:
         client = state.client or 0
-        recovered = recover_images(state.federation, client, self.first.value, self.few.value)
-        return draw_recovered(recovered, make_partition_caption(state))
+        recovered = recover_images_and_classes_of_client(
+            state.federation, client, self.first.value, self.few.value
+        )
+        return draw_samples_and_recovered_images(recovered, make_partition_caption(state))
 
 
 class RecoveredSamples(NamedTuple):
@@ -83,7 +85,7 @@ class RecoveredSamples(NamedTuple):
     factors_distance: float
 
 
-def recover_images(
+def recover_images_and_classes_of_client(
     federation: Federation, client_index: int, first_sample_of_client: int, sample_count: int
 ) -> RecoveredSamples:
     """Recover images and classes from one gradient of an untrained perceptron, and from its
@@ -130,7 +132,9 @@ def recover_images(
     )
 
 
-def draw_recovered(recovered: RecoveredSamples, setting: SettingCaption | str) -> Picture:
+def draw_samples_and_recovered_images(
+    recovered: RecoveredSamples, setting: SettingCaption | str
+) -> Picture:
     """Draw a row of images: the samples, then the images recovered from gradient and factors."""
     images = [*recovered.images, recovered.gradient_image, recovered.factors_image]
     columns = ["sample"] * len(recovered.labels) + ["gradient", "factors"]
@@ -148,13 +152,13 @@ def draw_recovered(recovered: RecoveredSamples, setting: SettingCaption | str) -
         figure,
         "Samples, and what comes back",
         setting,
-        describe_recovered(recovered),
+        describe_recovered_images_and_classes(recovered),
         build_table("read | classes | distance", rows),
-        detail=describe_distances(recovered),
+        detail=describe_distances_to_nearest_sample(recovered),
     )
 
 
-def describe_recovered(recovered: RecoveredSamples) -> str:
+def describe_recovered_images_and_classes(recovered: RecoveredSamples) -> str:
     """Say what was recovered of the images and of the labels."""
     count = len(recovered.labels)
     if count == 1:
@@ -170,7 +174,7 @@ def describe_recovered(recovered: RecoveredSamples) -> str:
     )
 
 
-def describe_distances(recovered: RecoveredSamples) -> str:
+def describe_distances_to_nearest_sample(recovered: RecoveredSamples) -> str:
     """Say how near the recovered images are to a sample, and from which numbers they were read."""
     return (
         "Read with an untrained network. The quotient of the first layer's gradients is "

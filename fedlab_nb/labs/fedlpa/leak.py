@@ -48,6 +48,7 @@ from .replay import make_server_replay
 
 NOISES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
 NOISY_DRAWS = 3  # draws of the noise, over which results are averaged
+ClassIndices = list[int]
 LeakSource = Literal["diagonal of the last B", "bias of the last layer"]
 DIAGONAL: LeakSource = "diagonal of the last B"
 BIAS: LeakSource = "bias of the last layer"
@@ -81,7 +82,7 @@ class LabelLeakView(LabView):
         )
 
     def prepare(self, state: PanelState) -> SilentSteps["NoiseSweep"]:
-        return sweep_noises(state.outcome)
+        return measure_leak_at_all_noises(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
         sweep = state.prepared
@@ -89,7 +90,9 @@ class LabelLeakView(LabView):
         if source not in sweep.sent:
             source = DIAGONAL
         index = sweep.noises.index(self.noise.value)
-        return draw_leak(sweep, source, index, state.class_names, state.client, state.class_index)
+        return draw_held_and_guessed_classes(
+            sweep, source, index, state.class_names, state.client, state.class_index
+        )
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -113,7 +116,7 @@ class NoiseSweep(NamedTuple):
     chance: float
     setting: SettingCaption | str
 
-    def guess_classes_of_clients(self, source: LeakSource, noise_index: int) -> list[list[int]]:
+    def guess_classes_of_clients(self, source: LeakSource, noise_index: int) -> list[ClassIndices]:
         """Guess each client's classes at one of the noises, as an attacker does who knows how many
         classes the client has.
         """
@@ -124,7 +127,7 @@ class NoiseSweep(NamedTuple):
         return guesses
 
 
-def sweep_noises(fedlpa_outcome: Outcome) -> SilentSteps[NoiseSweep]:
+def measure_leak_at_all_noises(fedlpa_outcome: Outcome) -> SilentSteps[NoiseSweep]:
     """Measure every noise, on average over its draws. `NoiseSweep.sent` has the numbers of the
     first.
     """
@@ -186,7 +189,7 @@ def make_readers_of_leaked_numbers(
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_leak(
+def draw_held_and_guessed_classes(
     sweep: NoiseSweep,
     source: LeakSource,
     noise_index: int,
@@ -225,7 +228,9 @@ def draw_leak(
         figure,
         "What the clients hold, and the classes that are read off their uploads",
         sweep.setting,
-        describe_leak(sweep, source, noise_index, guesses, class_names, selected_client),
+        describe_guesses_and_precision(
+            sweep, source, noise_index, guesses, class_names, selected_client
+        ),
         build_table("client | holds | guessed | largest", rows),
         detail=(
             "The reader is told how many classes a client has. FedLPA has an accuracy of "
@@ -254,7 +259,7 @@ def draw_right_and_wrong_guesses(
         ax.plot(x, y, marker, ms=size, mfc="none", mec=colour, mew=1.6, path_effects=halo)
 
 
-def describe_leak(
+def describe_guesses_and_precision(
     sweep: NoiseSweep,
     source: LeakSource,
     noise_index: int,

@@ -17,10 +17,11 @@ SamplesAndLabels = tuple[torch.Tensor, torch.Tensor]
 LARGE_POSTERIOR = 400_000  # bytes of one client; above this only FEW_IMAGES are used
 FEW_IMAGES = 1000
 DAMPINGS = [10.0**exponent for exponent in range(-6, 3)]  # the values of λ_damp on offer
+WidgetTraits = dict[str, Any]  # arguments of a widget
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def get_posteriors(fedlpa_outcome: Outcome) -> list[LocalPosterior]:
+def get_stored_posteriors(fedlpa_outcome: Outcome) -> list[LocalPosterior]:
     """Return what the clients of a run had measured. Raises RunError if it was too large to store."""
     if not fedlpa_outcome.model.posteriors:
         raise RunError(
@@ -37,7 +38,7 @@ def make_server_replay(
 
     evaluation_samples: x and y on which accuracies are reported; the default is the test images
     """
-    posterior = get_posteriors(fedlpa_outcome)[0]
+    posterior = get_stored_posteriors(fedlpa_outcome)[0]
     if evaluation_samples is None:
         dataset = load(fedlpa_outcome.settings.dataset)
         evaluation_samples = (dataset.x_test, dataset.y_test)
@@ -56,18 +57,18 @@ def find_nearest_offered_damping(damping: float) -> float:
     return min(DAMPINGS, key=lambda value: abs(math.log(value / damping)))
 
 
-def make_damping_control_traits(preferred_damping: float = 1e-3) -> dict[str, Any]:
+def make_options_and_value_of_damping_menu(preferred_damping: float = 1e-3) -> WidgetTraits:
     """Make the options and the value of a control that offers DAMPINGS."""
     options = [(f"{value:.1g}", value) for value in DAMPINGS]
     return {"options": options, "value": find_nearest_offered_damping(preferred_damping)}
 
 
-def format_power_of_ten(value: float) -> str:
-    """Format a power of ten, such as 10⁻³."""
-    return "10" + str(round(math.log10(value))).translate(SUPERSCRIPT)
+def format_power_of_ten(power_of_ten: float) -> str:
+    """Format a power of ten: 0.001 becomes 10⁻³."""
+    return "10" + str(round(math.log10(power_of_ten))).translate(SUPERSCRIPT)
 
 
-def format_small_number(positive_value: float) -> str:
+def format_positive_number_briefly(positive_value: float) -> str:
     """Format a positive number briefly: 16, 0.25, 120, 8.6·10⁻⁶, 10⁻³."""
     if 0.01 <= positive_value < 100:
         return f"{positive_value:.2g}"

@@ -27,9 +27,9 @@ from ...plots.words import SettingCaption, TableRows
 from ...studies import Outcome
 from ..runs import describe_setting
 from .replay import (
+    format_positive_number_briefly,
     format_power_of_ten,
-    format_small_number,
-    make_damping_control_traits,
+    make_options_and_value_of_damping_menu,
     make_server_replay,
 )
 
@@ -74,7 +74,7 @@ class SolverView(LabView):
             label="λ_damp",
             help="The damping of all three solvers",
             width=140,
-            **make_damping_control_traits(),
+            **make_options_and_value_of_damping_menu(),
         )
         self.steps = make_widget(
             Dropdown,
@@ -85,7 +85,7 @@ class SolverView(LabView):
             value=1000,
         )
 
-    def work(self, state: PanelState) -> JobSteps["Solutions"]:
+    def work(self, state: PanelState) -> JobSteps["SolverCurves"]:
         """Solve the systems of the run's uploads with all three solvers."""
         if state.outcome is None:
             raise RunError("There is no finished run yet; press Run first.")
@@ -98,13 +98,13 @@ class SolverView(LabView):
             # The settings of the run, as the knob may have been moved since it began.
             settings = state.runs.find_row("fedlpa").settings
             name = settings.get("fedlpa.solver", FedLPA.solver)
-            solutions = Solutions({name: state.report.curves}, {}, state.setting)
-            return draw_solutions(solutions, is_running=True)
-        return draw_solutions(state.worked or read_solution_of_run(state.outcome))
+            solutions = SolverCurves({name: state.report.curves}, {}, state.setting)
+            return draw_residuals_of_solvers(solutions, is_running=True)
+        return draw_residuals_of_solvers(state.worked or read_solver_curves_of_run(state.outcome))
 
 
 # ------------------------------------------------------------------------------------------ numbers
-class Solutions(NamedTuple):
+class SolverCurves(NamedTuple):
     """How one or more solvers did on the same uploads.
 
     curves:  {solver: {layer: relative residual after 0, 1, 2, … steps}}
@@ -126,7 +126,7 @@ class Solutions(NamedTuple):
 
 def solve_with_three_solvers(
     fedlpa_outcome: Outcome, damping: float, gradient_steps: int
-) -> JobSteps[Solutions]:
+) -> JobSteps[SolverCurves]:
     """Solve the systems of the run's uploads with all three solvers; gradient descent makes
     `gradient_steps`.
     """
@@ -148,10 +148,10 @@ def solve_with_three_solvers(
                 yield min(step, gradient_steps), gradient_steps, f"{name}, step {step}"
         curves[name] = {layer: torch.stack(curve).tolist() for layer, curve in residuals.items()}
         points[name] = list(accuracies.items())
-    return Solutions(curves, points, describe_setting(fedlpa_outcome, f"λ_damp = {damping:g}"))
+    return SolverCurves(curves, points, describe_setting(fedlpa_outcome, f"λ_damp = {damping:g}"))
 
 
-def read_solution_of_run(fedlpa_outcome: Outcome) -> Solutions:
+def read_solver_curves_of_run(fedlpa_outcome: Outcome) -> SolverCurves:
     """Read how the run's own solver did; its accuracy is known at MARKED_STEPS and at the end."""
     options = fedlpa_outcome.options
     report = fedlpa_outcome.report
@@ -163,11 +163,11 @@ def read_solution_of_run(fedlpa_outcome: Outcome) -> Solutions:
         points[max(report.iterations.values())] = fedlpa_outcome.accuracy
     name = options["solver"]
     setting = describe_setting(fedlpa_outcome, f"λ_damp = {options['damping']:g}")
-    return Solutions({name: report.curves}, {name: sorted(points.items())}, setting)
+    return SolverCurves({name: report.curves}, {name: sorted(points.items())}, setting)
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_solutions(solver_curves: Solutions, *, is_running: bool = False) -> Picture:
+def draw_residuals_of_solvers(solver_curves: SolverCurves, *, is_running: bool = False) -> Picture:
     """Draw the residuals of every solver, a line for each layer, and say how far it came."""
     longest_steps = max(9, solver_curves.count_steps_of_longest_curve())
     with drawing() as (figure, ax):
@@ -219,7 +219,7 @@ def draw_solutions(solver_curves: Solutions, *, is_running: bool = False) -> Pic
     return describe_picture(figure, title, setting, sentence, table)
 
 
-def make_solver_table_rows(solver_curves: Solutions, solver_name: str) -> TableRows:
+def make_solver_table_rows(solver_curves: SolverCurves, solver_name: str) -> TableRows:
     """Make the table's rows for one solver, after 0, 1, 2, 4, … steps and at its end: the largest
     residual of all layers, and the latest accuracy known at that step.
     """
@@ -234,7 +234,7 @@ def make_solver_table_rows(solver_curves: Solutions, solver_name: str) -> TableR
         row = {
             "solver": SOLVERS[solver_name].label,
             "steps": step,
-            "residual": format_small_number(largest),
+            "residual": format_positive_number_briefly(largest),
         }
         if points:
             known_accuracies = [accuracy for point, accuracy in points if point <= step]
@@ -244,7 +244,7 @@ def make_solver_table_rows(solver_curves: Solutions, solver_name: str) -> TableR
 
 
 def describe_end_of_solver(
-    solver_curves: Solutions, solver_name: str, last_table_row: Mapping[str, Any]
+    solver_curves: SolverCurves, solver_name: str, last_table_row: Mapping[str, Any]
 ) -> str:
     """Say how far a solver came, and how accurate the model is then.
 

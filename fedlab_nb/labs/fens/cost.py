@@ -55,7 +55,7 @@ PAPER_RATIO = formulas.compute_fens_bytes_relative_to_one_shot(
 CostBars = Mapping[str, Mapping[str, float]]
 
 
-def count_bytes_by_part(ledger: Ledger, client_index: int) -> dict[str, int]:
+def count_client_bytes_by_part(ledger: Ledger, client_index: int) -> dict[str, int]:
     """Count one client's bytes, up and down together: {OWN, ENSEMBLE, ROUNDS or OTHER: bytes}."""
     parts: Counter[str] = Counter()
     for row in ledger.rows():

@@ -29,7 +29,7 @@ from ...studies import Outcome
 from ...studies.experiment import choose_test_indices_for_pictures
 from ...tensor_types import Samples
 from ..array_types import ClientOutputs, ProbabilityPerClass, ScorePerClass
-from ..one_sample import SampleOutputs, draw_sample_and_outputs
+from ..one_sample import SampleOutputs, draw_sample_with_outputs_and_answers
 from ..runs import describe_setting
 
 DIGIT_SHAPE = (1, 8, 8)  # of the image that is made from a drawing
@@ -87,9 +87,11 @@ class OneSampleView(LabView):
         data = load(outcome.settings.dataset)
         test_indices = choose_test_indices_for_pictures(len(data.y_test))
         samples = data.x_test[test_indices]
-        models = get_models_by_name(outcome)
-        computed = compute_logits_and_scores(models, samples.to(outcome.settings.device))
-        if accepts_drawing(state):
+        models = get_fens_and_student_models(outcome)
+        computed = compute_client_logits_and_model_scores(
+            models, samples.to(outcome.settings.device)
+        )
+        if has_samples_of_drawing_shape(state):
             for method, outcomes_by_seed in state.others.items():
                 yield
                 first_outcome = next(iter(outcomes_by_seed.values()))
@@ -131,14 +133,14 @@ class OneSampleView(LabView):
         return np.flatnonzero(is_selected)
 
     def adapt(self, state: PanelState) -> None:
-        can_draw = accepts_drawing(state)
+        can_draw = has_samples_of_drawing_shape(state)
         show_widgets_if(can_draw, self.pen)
         show_widgets_if(can_draw and self.pen.value, self.ink, self.answer_text)
         self._state = state
         self.at.max = len(self._select_sample_indices(state)) - 1
 
     def draw(self, state: PanelState) -> Picture:
-        if accepts_drawing(state) and self.pen.value and self.ink.value:
+        if has_samples_of_drawing_shape(state) and self.pen.value and self.ink.value:
             return self._draw_answers_to_drawing(state)
         return self._draw_answers_to_test_sample(state)
 
@@ -157,7 +159,7 @@ class OneSampleView(LabView):
         models = describe_predictions_of_models(answers, state.class_names)
         clients = describe_client_answers(state, logits)
         sentence = f"Your drawing: {models}."
-        return draw_sample_and_outputs(
+        return draw_sample_with_outputs_and_answers(
             sample, "Logits of the clients", sentence, f"Clients: {clients}."
         )
 
@@ -168,7 +170,7 @@ class OneSampleView(LabView):
         truth = int(prepared.labels[row])
         probabilities = {}
         for name, scores in prepared.scores_by_model.items():
-            probabilities[name] = compute_probabilities(scores[row])
+            probabilities[name] = compute_softmax_with_excluded_classes(scores[row])
         sample = make_sample_outputs(
             state,
             sample_values=prepared.samples[row],
@@ -182,7 +184,7 @@ class OneSampleView(LabView):
         clients_text = describe_wrong_clients_and_selected_one(sample)
         student_text = describe_distilled_student_if_any(state.outcome)
         detail = f"Sample {place}. {clients_text}{student_text}"
-        return draw_sample_and_outputs(
+        return draw_sample_with_outputs_and_answers(
             sample, "Logits of the clients", describe_sample_and_model_answers(sample), detail
         )
 
@@ -200,12 +202,12 @@ class OneSampleView(LabView):
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def accepts_drawing(state: PanelState) -> bool:
-    """Whether a drawing has the shape of the run's samples."""
+def has_samples_of_drawing_shape(state: PanelState) -> bool:
+    """Whether the run's samples have the shape of a drawing; False without a finished run."""
     return state.outcome is not None and state.outcome.settings.dataset == "digits"
 
 
-def get_models_by_name(fens_outcome: Outcome) -> dict[str, GlobalModel]:
+def get_fens_and_student_models(fens_outcome: Outcome) -> dict[str, GlobalModel]:
     """Return {name: model}: FENS, and the student if the run has distilled one."""
     model = fens_outcome.model
     if hasattr(model, "teacher"):
@@ -232,15 +234,20 @@ class PreparedSamples(NamedTuple):
 
 
 class LogitsAndScores(NamedTuple):
-    """The clients' logits, and {name of a model: its scores}; for a drawing, probabilities in place
-    of scores.
-    """
+    """The clients' logits `[N, M, C]`, and {name of a model: its scores `[N, C]`}."""
 
     client_logits: np.ndarray
     scores_by_model: dict[str, np.ndarray]
 
 
-def compute_logits_and_scores(
+class DrawingAnswers(NamedTuple):
+    """The clients' logits `[M, C]` for a drawing, and {name of a model: its probabilities `[C]`}."""
+
+    client_logits: np.ndarray
+    probabilities_by_model: dict[str, np.ndarray]
+
+
+def compute_client_logits_and_model_scores(
     models_by_name: Mapping[str, GlobalModel], samples: Samples
 ) -> LogitsAndScores:
     """Compute for `samples [N, ...]` the clients' logits `[N, M, C]`, and the scores `[N, C]` of
@@ -253,19 +260,22 @@ def compute_logits_and_scores(
     return LogitsAndScores(logits.cpu().numpy(), scores)
 
 
-def predict_drawing(state: PanelState, ink_pixels: Sequence[float]) -> LogitsAndScores:
-    """Compute the clients' logits `[M, C]` for a drawing, and the probabilities `[C]` of every
-    model.
+def predict_drawing(state: PanelState, ink_pixels: Sequence[float]) -> DrawingAnswers:
+    """Compute the clients' logits for a drawing, and the probabilities of every model.
+
+    ink_pixels: 64 numbers 0–1, row by row
     """
     x = torch.tensor(ink_pixels, dtype=torch.float32).view(1, *DIGIT_SHAPE)
-    logits, scores = compute_logits_and_scores(
+    logits, scores = compute_client_logits_and_model_scores(
         state.prepared.models_by_name, x.to(state.outcome.settings.device)
     )
-    shares = {name: compute_probabilities(values[0]) for name, values in scores.items()}
-    return LogitsAndScores(logits[0], shares)
+    shares = {
+        name: compute_softmax_with_excluded_classes(values[0]) for name, values in scores.items()
+    }
+    return DrawingAnswers(logits[0], shares)
 
 
-def compute_probabilities(scores: ScorePerClass) -> ProbabilityPerClass:
+def compute_softmax_with_excluded_classes(scores: ScorePerClass) -> ProbabilityPerClass:
     """Compute the softmax of scores `[C]`. A rule may exclude classes by minus infinity, even all."""
     return softmax(np.nan_to_num(scores.astype(float), neginf=-1e300))
 
@@ -333,7 +343,7 @@ def describe_sample_and_model_answers(sample_outputs: SampleOutputs) -> str:
     answers = []
     for name, shares in sample_outputs.answers.items():
         answers.append(
-            f"{name} says {sample_outputs.format_top_class(shares)} ({format_percent(shares.max())} sure)"
+            f"{name} says {sample_outputs.quote_top_class_name(shares)} ({format_percent(shares.max())} sure)"
         )
     true_class_name = sample_outputs.names[sample_outputs.truth]
     sample_name = capitalize_first_letter(sample_outputs.name)
@@ -354,7 +364,7 @@ def describe_wrong_clients_and_selected_one(sample_outputs: SampleOutputs) -> st
     return (
         f"{sample_outputs.disagrees.sum()} of "
         f"{format_count_and_noun(len(sample_outputs.outputs), 'client')} say something other than "
-        f"“{truth}”. Client {client} says {sample_outputs.format_top_class(sample_outputs.outputs[row])} "
+        f"“{truth}”. Client {client} says {sample_outputs.quote_top_class_name(sample_outputs.outputs[row])} "
         "with a logit of "
         f"{largest_logits[row]:.0f} after training on "
         f"{format_count_and_noun(int(sample_counts[row]), 'sample')} of "

@@ -67,7 +67,7 @@ def compare_weights_with_counts(
     is_member = np.isfinite(weights).all(1)
     weights = weights[is_member]
     counts = np.asarray(counts, dtype=float)[is_member]
-    shares = compute_class_shares(counts)
+    shares = compute_client_shares_of_each_class(counts)
     correlation = 0.0
     if np.ptp(shares) >= MIN_SPREAD and np.ptp(weights) >= MIN_SPREAD:
         correlation = float(np.corrcoef(shares.ravel(), weights.ravel())[0, 1])
@@ -83,12 +83,12 @@ def compare_weights_with_counts(
     )
 
 
-def compute_class_shares(counts: ClientClassCounts) -> ClientClassValues:
+def compute_client_shares_of_each_class(counts: ClientClassCounts) -> ClientClassValues:
     """Compute each client's share of the samples of a class, `[M, C]`."""
     return counts / np.maximum(counts.sum(0), 1)
 
 
-def add_rows_of_absent_clients(
+def add_nan_rows_of_absent_clients(
     member_rows: MemberRows, member_clients: MemberClients, client_count: int
 ) -> ClientClassValues:
     """Expand a table of the members `[members, C]` to all clients `[client_count, C]`. Clients that
@@ -168,10 +168,10 @@ class AggregatorWeightsView(LabView):
             counts = state.federation.label_counts.numpy()
         else:
             counts = state.outcome.label_counts
-        shown = self._select_weights(state)
+        shown = self._select_shown_weights(state)
         return draw_counts_and_weights(
             counts,
-            add_rows_of_absent_clients(shown.table, state.report.members, len(counts)),
+            add_nan_rows_of_absent_clients(shown.table, state.report.members, len(counts)),
             state.class_names,
             describe_setting(state),
             aggregation_rule=shown.rule,
@@ -181,7 +181,7 @@ class AggregatorWeightsView(LabView):
             selected_class=state.class_index,
         )
 
-    def _select_weights(self, state: PanelState) -> AggregatorWeights:
+    def _select_shown_weights(self, state: PanelState) -> AggregatorWeights:
         """Select the weights that the controls choose; while phase 2 runs, those of the last round."""
         outcome = state.outcome
         report = state.report
@@ -244,7 +244,7 @@ def draw_counts_and_weights(
         rows.append((client_name, kind.unit, *cells))
     columns = ["client", "what", *(f"class {name}" for name in class_names)]
     opening = f"After {round_in_words}," if round_in_words else "Here"
-    description = describe_weights(
+    description = describe_likeness_and_selected_weights(
         counts, weights, class_names, setting, selected_client, selected_class
     )
     return describe_picture(
@@ -306,7 +306,7 @@ def draw_counts_and_values(
     return figure
 
 
-def describe_weights(
+def describe_likeness_and_selected_weights(
     counts: ClientClassCounts,
     weights: ClientClassValues,
     class_names: Sequence[str],

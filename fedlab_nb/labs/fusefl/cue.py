@@ -116,7 +116,7 @@ class CueAccuracyView(LabView):
             for source, accuracies in ((data, home), (plain_data, bare)):
                 x = source.x_train[rows[:MAX_SAMPLES]].to(settings.device)
                 accuracies.append(compute_accuracy(clients.logits(x)[m].argmax(1), y))
-            shown_rows = choose_few_rows_of_many_classes(rows, data.y_train)
+            shown_rows = choose_few_samples_of_many_classes(rows, data.y_train)
             images.append(
                 (plain_data.x_train[shown_rows].numpy(), data.x_train[shown_rows].numpy())
             )
@@ -139,7 +139,9 @@ class CueAccuracyView(LabView):
         )
 
     def draw(self, state: PanelState) -> Picture:
-        return draw_cue_results(state.prepared, self.test.value, selected_client=state.client)
+        return draw_images_and_accuracies_with_cue(
+            state.prepared, self.test.value, selected_client=state.client
+        )
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -172,7 +174,7 @@ class CueResults(NamedTuple):
 
 def make_test_sets_by_cue(
     dataset: Dataset, cue_strength: float, seed: int, cue_name: str = "tint"
-) -> dict[str, Samples]:
+) -> dict[CueTest, Samples]:
     """Make {key of TESTS: test samples}: as they are and, if they are images, with the cue of their
     own class and with a random cue.
     """
@@ -191,7 +193,7 @@ def make_test_sets_by_cue(
     return {"clean": x, "tied": add_cue_to_images(1), "untied": add_cue_to_images(0)}
 
 
-def choose_few_rows_of_many_classes(
+def choose_few_samples_of_many_classes(
     sample_indices: SampleIndices, labels_of_all_samples: Labels
 ) -> SampleIndices:
     """Choose a few of the samples `sample_indices`, from as many classes as possible."""
@@ -206,7 +208,7 @@ def choose_few_rows_of_many_classes(
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_cue_results(
+def draw_images_and_accuracies_with_cue(
     results: CueResults, cue_test: CueTest = "clean", *, selected_client: int | None = None
 ) -> Picture:
     """Draw a strip of a client's images, and the accuracies of all clients.
@@ -232,9 +234,9 @@ def draw_cue_results(
         f"Accuracy of each client at home and on test images {TESTS[cue_test]}, and of all "
         "together",
         results.setting,
-        describe_cue(results, cue_test, selected_client),
-        make_cue_table(results),
-        detail=describe_all_clients_together(results, cue_test),
+        describe_accuracies_of_chosen_clients(results, cue_test, selected_client),
+        make_cue_accuracy_table(results),
+        detail=describe_accuracies_of_methods(results, cue_test),
     )
 
 
@@ -274,7 +276,9 @@ def draw_accuracies_with_and_without_cue(
     add_legend(ax, handlelength=1.3, columnspacing=1.1, **legend_style).set_in_layout(False)
 
 
-def describe_cue(results: CueResults, cue_test: CueTest, selected_client: int | None) -> str:
+def describe_accuracies_of_chosen_clients(
+    results: CueResults, cue_test: CueTest, selected_client: int | None
+) -> str:
     """Say how often the selected client is correct on its own images and on test images; without
     one, the clients with the cue; if there are none, all clients.
     """
@@ -297,7 +301,7 @@ def describe_cue(results: CueResults, cue_test: CueTest, selected_client: int | 
     )
 
 
-def describe_all_clients_together(results: CueResults, cue_test: CueTest) -> str:
+def describe_accuracies_of_methods(results: CueResults, cue_test: CueTest) -> str:
     """Say how often all clients together are correct."""
     system_texts = [
         f"{name} {format_percent(shares[cue_test])}" for name, shares in results.systems.items()
@@ -305,7 +309,7 @@ def describe_all_clients_together(results: CueResults, cue_test: CueTest) -> str
     return f"All together, on the test images {TESTS[cue_test]}: {', '.join(system_texts)}."
 
 
-def make_cue_table(results: CueResults) -> TableRows:
+def make_cue_accuracy_table(results: CueResults) -> TableRows:
     """Make the table with a row for each client, then one for each method."""
     columns = ["who", "cue", "own images", "own, cue removed"]
     columns += [f"test, {TESTS[name]}" for name in results.outside]

@@ -17,6 +17,8 @@ from ...plots.words import (
     format_percent_of_each_seed,
 )
 from ...studies import Outcome
+from ...value_types import Accuracy0To1
+from ..button_view import AccuracyBySeed
 from ..runs import plan_runs, run_planned_runs
 
 HEADS = {
@@ -24,7 +26,6 @@ HEADS = {
     "own": "everyone's own",
     "ccvr": "averaged and calibrated",
 }
-AccuracyBySeed = Mapping[int, float]  # seed -> share of the test samples
 AccuraciesByHead = Mapping[str, AccuracyBySeed]  # a key of HEADS -> accuracies
 
 
@@ -91,7 +92,7 @@ def draw_fusion_calibration(
     *,
     setting: SettingCaption | str,
     ensemble_accuracies: AccuracyBySeed,
-    chance_accuracy: float,
+    chance_accuracy: Accuracy0To1,
 ) -> Picture:
     """Draw bars, a pair for each head.
 
@@ -132,14 +133,14 @@ def draw_fusion_calibration(
         figure,
         "Bars of test accuracy, fused or not, by classifier",
         setting,
-        describe_gain_of_each_half(
+        describe_gains_of_calibration_and_fusion(
             accuracies_by_block_count.get(blocks, {}), accuracies_by_block_count.get(1, {})
         ),
         build_table("classifier | network | accuracy | ± 95 % band | seeds", cells),
     )
 
 
-def describe_gain_of_each_half(
+def describe_gains_of_calibration_and_fusion(
     fused_accuracies: AccuraciesByHead, unfused_accuracies: AccuraciesByHead
 ) -> str:
     """Say what each half adds, over the seeds that both sides have."""

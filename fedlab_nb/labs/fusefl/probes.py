@@ -1,8 +1,8 @@
 """Measures how much of the labels and images a layer's features hold, by linear decoders (FuseFL,
 section 3.3, appendices D.3 and D.4).
 
-    outputs = compute_layer_outputs(isolated, x)    # without fusing
-    outputs = compute_block_outputs(fused, x)       # fused blocks
+    outputs = compute_layer_outputs_of_each_client(isolated, x)    # without fusing
+    outputs = compute_block_outputs_of_each_client(fused, x)       # fused blocks
     for clients, mean in probe_features_of_layers(outputs, test_outputs, (x, y), (x_test, y_test)):
         ...
 
@@ -199,8 +199,8 @@ class ProbesView(LabView):
         fused_network = outcome.model.module
         readings_of_networks = []
         for compute_outputs, network in (
-            (compute_layer_outputs, isolated_network),
-            (compute_block_outputs, fused_network),
+            (compute_layer_outputs_of_each_client, isolated_network),
+            (compute_block_outputs_of_each_client, fused_network),
         ):
             features = compute_outputs(network, x)
             features_test = compute_outputs(network, x_test)
@@ -233,7 +233,7 @@ def probe_features(
     train_features: Features,
     test_features: Features,
     train_samples: SamplesAndLabels,
-    test_samples: Samples,
+    test_samples: SamplesAndLabels,
 ) -> DecoderReading:
     """Fit both decoders to the features of training samples, and judge them on test samples.
 
@@ -249,12 +249,12 @@ def probe_features(
     test_features = (test_features - centre) / scale
     x, y = train_samples
     x_test, y_test = test_samples
-    label_reading = probe_labels(train_features, test_features, y, y_test)
+    label_reading = fit_label_probe(train_features, test_features, y, y_test)
     image_bits = measure_bits_about_images(train_features, test_features, x, x_test)
     return DecoderReading(label_reading.accuracy, label_reading.bits, image_bits)
 
 
-def probe_labels(
+def fit_label_probe(
     train_features: Features, test_features: Features, train_labels: Labels, test_labels: Labels
 ) -> LabelReading:
     """Fit a linear classifier to features `[N, D]`, and measure on test samples its accuracy, 0–1,
@@ -342,7 +342,7 @@ def probe_features_of_layers(
 
 # ----------------------------------------------------------------------------------------- features
 @torch.no_grad()
-def compute_layer_outputs(
+def compute_layer_outputs_of_each_client(
     isolated_network: FusedNetwork, samples: Samples
 ) -> OutputsByLayerAndClient:
     """Compute the output of every layer of every client's own network, from the bottom to the top.
@@ -371,7 +371,9 @@ def compute_layer_outputs(
 
 
 @torch.no_grad()
-def compute_block_outputs(fused_network: FusedNetwork, samples: Samples) -> OutputsByLayerAndClient:
+def compute_block_outputs_of_each_client(
+    fused_network: FusedNetwork, samples: Samples
+) -> OutputsByLayerAndClient:
     """Compute the M outputs of every fused block, each `[N, D]`, from the bottom to the top."""
     fused_network.eval()
 

@@ -8,7 +8,7 @@ their own and on test samples are in the sentence and in the table.
 import itertools
 from collections.abc import Mapping, Sequence
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from ipywidgets import Button, HBox, IntSlider
@@ -50,7 +50,8 @@ AVERAGE = "average"
 CALIBRATE = "calibrate"
 
 MAX_COLUMNS = 8  # more clients than this are not all drawn
-STATES = {
+BlockState = Literal["training", "being sent", "frozen", "waiting"]
+STATES: dict[BlockState, dict[str, str]] = {
     "training": {"color": SECOND},
     "being sent": {"color": ACCENT},
     "frozen": {"color": "#c3cad1", "hatch": "////"},
@@ -98,7 +99,7 @@ class RunStepsView(LabView):
 
 
 # The clients' accuracies on their own samples, and on test samples.
-HomeAndOutside = tuple[Sequence[float], Sequence[float]]
+OwnAndTestAccuracies = tuple[Sequence[float], Sequence[float]]
 
 
 # ---------------------------------------------------------------------------------------- the steps
@@ -132,7 +133,7 @@ class RunReplay(NamedTuple):
         return self.options["head"] == "own"
 
     @property
-    def accuracies_by_round(self) -> list[HomeAndOutside]:
+    def accuracies_by_round(self) -> list[OwnAndTestAccuracies]:
         """The clients' accuracies `[M]` on their own samples and on test samples after each round.
 
         Empty if they are not known.
@@ -164,13 +165,13 @@ class FusionStep(NamedTuple):
     accuracies: Sequence[float] = ()
 
     @property
-    def last_frozen_block(self) -> int:
+    def last_frozen_block_number(self) -> int:
         """The number of the last frozen block; all blocks up to it are frozen."""
         is_in_training = self.kind in (START, TRAIN, SEND)
         return self.block - 1 if is_in_training else self.block
 
     @property
-    def last_adapted_block(self) -> int:
+    def last_adapted_block_number(self) -> int:
         """The number of the last block with an adaptor; all blocks from 2 up to it have one."""
         return self.block + 1 if self.kind == ADAPT else self.block
 
@@ -373,7 +374,7 @@ def draw_fusion_step(
     return describe_picture(
         figure,
         f"The networks of {replay.clients} clients as columns of {replay.block_count} blocks, "
-        f"{step.last_frozen_block} of them frozen",
+        f"{step.last_frozen_block_number} of them frozen",
         replay.setting,
         sentence,
         build_table(
@@ -413,13 +414,13 @@ def choose_clients_to_draw(client_count: int, selected_client: int | None) -> li
     return [*shown_clients, selected_client]
 
 
-def choose_block_state(step: FusionStep, block_number: int, block_count: int) -> str:
+def choose_block_state(step: FusionStep, block_number: int, block_count: int) -> BlockState:
     """Choose the state of a block at a step, a key of STATES.
 
     block_number: from 1; K + 1 is the classifier
     """
     is_classifier = block_number == block_count + 1
-    if block_number <= step.last_frozen_block:
+    if block_number <= step.last_frozen_block_number:
         return "frozen"
     if step.kind == TRAIN or (step.kind == CALIBRATE and is_classifier):
         return "training"
@@ -455,7 +456,9 @@ def draw_client_networks(
         is_joined = is_fused and row == blocks + 1  # one classifier for all
         columns = [middle] if is_joined else places
         # From here on all outputs below go to every client.
-        is_shared = 1 < row <= min(step.last_adapted_block, step.last_frozen_block + 1)
+        is_shared = (
+            1 < row <= min(step.last_adapted_block_number, step.last_frozen_block_number + 1)
+        )
         if row > 1:
             if is_joined or is_shared:
                 pairs = itertools.product(places, columns)

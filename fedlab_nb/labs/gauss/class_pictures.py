@@ -28,6 +28,7 @@ from ...plots.style import (
     set_class_ticks,
 )
 from ...plots.words import SettingCaption, shorten_labels
+from ...value_types import SampleShape
 from ..array_types import ClassMeans, GaussianDeviations
 from ..runs import describe_setting
 
@@ -44,7 +45,7 @@ SPREADS = {
         TRAINED, "a head is trained on draws, for which each class has a covariance of its own"
     ),
 }
-LabelledImageRows = list[tuple[str, np.ndarray]]  # (label, images [C, ...])
+LabelledRowsOfClassImages = list[tuple[str, np.ndarray]]  # (label, images [C, ...])
 
 
 class ClassStatisticsView(LabView):
@@ -76,7 +77,7 @@ class ClassStatisticsView(LabView):
         )
 
 
-def find_image_shape_of_pixel_features(state: PanelState) -> tuple[int, ...] | None:
+def find_image_shape_of_pixel_features(state: PanelState) -> SampleShape | None:
     """Return the shape of an image if the run's features are its pixels, else None."""
     shape = tuple(state.outcome.federation().dataset.input_shape)
     if state.outcome.options["features"] == "pixels" and len(shape) > 1:
@@ -104,7 +105,7 @@ def draw_class_statistics(
     counts = report.counts.sum(0)
     rows = []
     if pixel_image_shape:
-        rows = make_labelled_image_rows(
+        rows = make_rows_of_means_and_draws(
             report,
             pixel_image_shape,
             draws_seed,
@@ -114,7 +115,7 @@ def draw_class_statistics(
         if rows:
             draw_class_tiles(ax, rows, class_names, counts, selected_class)
         else:
-            draw_class_means(ax, report.means, class_names)
+            draw_heat_map_of_class_means(ax, report.means, class_names)
     if rows:
         content = join_with_and([label for label, _ in rows if label])
     else:
@@ -140,7 +141,7 @@ def count_rows_of_draws_that_fit_in_frame(class_count: int) -> int:
 
 def draw_class_tiles(
     ax: Axes,
-    rows: LabelledImageRows,
+    rows: LabelledRowsOfClassImages,
     class_names: Sequence[str],
     counts: CountPerClass,
     selected_class: int | None,
@@ -153,7 +154,7 @@ def draw_class_tiles(
     draw_image_rows(ax, shown, column_names=columns, selected_column=selected_class)
 
 
-def draw_class_means(ax: Axes, means: ClassMeans, class_names: Sequence[str]) -> None:
+def draw_heat_map_of_class_means(ax: Axes, means: ClassMeans, class_names: Sequence[str]) -> None:
     """Draw the means `[C, d]` as a table of colours."""
     dress(ax, x="feature", y="class")
     image = draw_heat_map(
@@ -165,9 +166,9 @@ def draw_class_means(ax: Axes, means: ClassMeans, class_names: Sequence[str]) ->
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def make_labelled_image_rows(
+def make_rows_of_means_and_draws(
     report: GaussReport, pixel_image_shape: tuple[int, ...], draws_seed: int, draw_count: int
-) -> LabelledImageRows:
+) -> LabelledRowsOfClassImages:
     """Make rows of images: the mean, the deviation, scaled so that the largest is 1, and
     `draw_count` rows of draws. Classes that nobody holds are nan.
     """

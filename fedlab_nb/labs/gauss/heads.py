@@ -20,7 +20,7 @@ from ...plots import (
 from ...plots.kit import draw_cost_points
 from ...plots.words import SettingCaption, format_percent_of_each_seed
 from ...value_types import SettingsByName, SettingValue
-from ..button_view import ButtonView, make_series_of_outcomes
+from ..button_view import ButtonView, make_accuracy_and_upload_series
 from ..runs import plan_runs, run_planned_runs
 
 HEAD_NAMES = {
@@ -61,10 +61,10 @@ class HeadsView(ButtonView):
         mixtures = {name: {"fedpft.covariance": kind} for kind, name in MIXTURES.items()}
         return {
             **plan_runs(
-                "gauss", select_settings_without_head_knobs(state.settings, "gauss"), heads
+                "gauss", copy_gauss_settings_without_head_knobs(state.settings, "gauss"), heads
             ),
             **plan_runs(
-                "fedpft", select_settings_without_head_knobs(state.settings, "fedpft"), mixtures
+                "fedpft", copy_gauss_settings_without_head_knobs(state.settings, "fedpft"), mixtures
             ),
         }
 
@@ -75,15 +75,15 @@ class HeadsView(ButtonView):
         series = []
         for name, outcomes in runs.items():
             method, _ = planned[name]
-            series.append(make_series_of_outcomes(name, outcomes, method))
+            series.append(make_accuracy_and_upload_series(name, outcomes, method))
         return HeadResults(series, make_caption_with_seeds(state.settings))
 
     def draw_result(self, state: PanelState) -> Picture:
         series, setting = state.worked
-        return draw_head_accuracies(series, setting)
+        return draw_accuracy_against_upload_of_heads(series, setting)
 
 
-def select_settings_without_head_knobs(
+def copy_gauss_settings_without_head_knobs(
     gauss_settings: SettingsByName, method: str
 ) -> dict[str, SettingValue]:
     """Copy the settings of the lab of Gaussian heads for a run of `method`: without the knobs of
@@ -99,7 +99,9 @@ def select_settings_without_head_knobs(
     return shared
 
 
-def draw_head_accuracies(head_series: Sequence[Series], setting: SettingCaption | str) -> Picture:
+def draw_accuracy_against_upload_of_heads(
+    head_series: Sequence[Series], setting: SettingCaption | str
+) -> Picture:
     """Draw a point for each classifier. `up` of a series is the mean number of bytes that a client sends."""
     lowest = min(min(row.accuracies.values()) for row in head_series)
     with drawing() as (figure, ax):

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from ...panels import LabView, PanelState, make_widget
 from ...plots import Picture, add_legend, build_table, describe_picture, drawing, dress
 from ...plots.style import ACCENT, INK, QUIET, SECOND, is_frame_narrow
-from ..array_types import LossPerPoint, NetworkOutputs, Networks, UnitNumbers, UnitOutputs
+from ..array_types import LossPerPoint, NetworkOutputs, TinyNetworks, UnitNumbers, UnitOutputs
 
 UNITS = 4
 NOISE = 0.06
@@ -42,18 +42,18 @@ class MatchingPuzzle(NamedTuple):
         """
         t = np.linspace(0, 1, LINE_POINTS)[:, None, None]
         between = (1 - t) * self.a + t * self.b[list(b_unit_of_each_a_unit)]
-        errors = compute_network_outputs(between) - compute_network_outputs(self.a[None])
+        errors = compute_tiny_network_outputs(between) - compute_tiny_network_outputs(self.a[None])
         return (errors**2).mean(1)
 
-    def compute_barrier(self, b_unit_of_each_a_unit: Sequence[int]) -> float:
+    def compute_loss_barrier(self, b_unit_of_each_a_unit: Sequence[int]) -> float:
         """Compute how far the loss rises, at most, above the straight line between its ends."""
         loss = self.compute_losses_on_line(b_unit_of_each_a_unit)
         straight = np.linspace(loss[0], loss[-1], LINE_POINTS)
         return float(max(0.0, (loss - straight).max()))
 
-    def find_best_order(self) -> tuple[int, ...]:
+    def find_order_with_lowest_barrier(self) -> tuple[int, ...]:
         """Find the order with the lowest barrier, of all 24."""
-        return min(itertools.permutations(range(UNITS)), key=self.compute_barrier)
+        return min(itertools.permutations(range(UNITS)), key=self.compute_loss_barrier)
 
 
 def make_matching_puzzle(puzzle_index: int) -> MatchingPuzzle:
@@ -72,20 +72,22 @@ def make_matching_puzzle(puzzle_index: int) -> MatchingPuzzle:
     return MatchingPuzzle(network_a, network_b)
 
 
-def compute_network_outputs(networks: Networks) -> NetworkOutputs:
+def compute_tiny_network_outputs(networks: TinyNetworks) -> NetworkOutputs:
     """Compute the outputs `[T, X]` of networks `[T, units, 3]` for INPUTS."""
     w, b, v = np.moveaxis(networks[..., None], 2, 0)
-    return compute_unit_outputs(w, b, v).sum(1)
+    return compute_tiny_unit_outputs(w, b, v).sum(1)
 
 
-def compute_unit_outputs(
+def compute_tiny_unit_outputs(
     weights: np.ndarray, biases: np.ndarray, output_weights: np.ndarray
 ) -> UnitOutputs:
     """Compute output_weights · max(0, weights x + biases) at each x of INPUTS."""
     return output_weights * np.maximum(0, weights * INPUTS + biases)
 
 
-def swap_units(b_unit_of_each_a_unit: Sequence[int], a_unit: int, b_unit: int) -> tuple[int, ...]:
+def pair_units_by_swapping(
+    b_unit_of_each_a_unit: Sequence[int], a_unit: int, b_unit: int
+) -> tuple[int, ...]:
     """Pair unit `b_unit` of B with unit `a_unit` of A, both counted from 0.
 
     Returns the new pairing; the unit of B that stood there takes the old place of `b_unit`.
@@ -110,9 +112,13 @@ def draw_matching_game(
         for i, j in enumerate(b_unit_of_each_a_unit):
             ax = axes[str(i)]
             dress(ax, title=f"A {i + 1} with B {j + 1}")
-            ax.plot(INPUTS, compute_unit_outputs(*puzzle.a[i]), color=INK, lw=1.8)
+            ax.plot(INPUTS, compute_tiny_unit_outputs(*puzzle.a[i]), color=INK, lw=1.8)
             ax.plot(
-                INPUTS, compute_unit_outputs(*puzzle.b[j]), color=ACCENT, ls=(0, (3, 1.5)), lw=1.8
+                INPUTS,
+                compute_tiny_unit_outputs(*puzzle.b[j]),
+                color=ACCENT,
+                ls=(0, (3, 1.5)),
+                lw=1.8,
             )
             ax.set(xlim=(-2, 2), ylim=(-6.5, 6.5))
             if i < 2:  # the axes below have the same x
@@ -133,7 +139,7 @@ def draw_matching_game(
         f"Puzzle {puzzle_index + 1}: units of networks A and B side by side, and the loss on the "
         "line from A to B",
         "",
-        describe_game(puzzle, b_unit_of_each_a_unit),
+        describe_barrier_of_order(puzzle, b_unit_of_each_a_unit),
         build_table("unit of A | its w, b, v | unit of B beside it | its w, b, v of B", rows),
     )
 
@@ -153,14 +159,14 @@ def draw_loss_on_line(
     add_legend(ax, loc="upper right")
 
 
-def describe_game(puzzle: MatchingPuzzle, b_unit_of_each_a_unit: Sequence[int]) -> str:
+def describe_barrier_of_order(puzzle: MatchingPuzzle, b_unit_of_each_a_unit: Sequence[int]) -> str:
     """Say how high the barrier of this order is, beside that of B's own order and of the best one."""
     pairs = [f"A {i + 1} with B {j + 1}" for i, j in enumerate(b_unit_of_each_a_unit)]
-    barrier = puzzle.compute_barrier(b_unit_of_each_a_unit)
-    best = puzzle.compute_barrier(puzzle.find_best_order())
+    barrier = puzzle.compute_loss_barrier(b_unit_of_each_a_unit)
+    best = puzzle.compute_loss_barrier(puzzle.find_order_with_lowest_barrier())
     sentence = (
         f"With {', '.join(pairs)} the barrier is {barrier:.2f}; in B's own order it is "
-        f"{puzzle.compute_barrier(range(UNITS)):.2f}, in the best of all 24 orders {best:.2f}."
+        f"{puzzle.compute_loss_barrier(range(UNITS)):.2f}, in the best of all 24 orders {best:.2f}."
     )
     if barrier < best + 1e-9:
         sentence += " You have found it."
@@ -186,10 +192,10 @@ class MatchingGameView(LabView):
             width=150,
             options=[(f"puzzle {i + 1}", i) for i in range(len(STREAMS))],
         )
-        self.place1 = make_unit_menu(0)
-        self.place2 = make_unit_menu(1)
-        self.place3 = make_unit_menu(2)
-        self.place4 = make_unit_menu(3)
+        self.place1 = make_menu_of_paired_unit(0)
+        self.place2 = make_menu_of_paired_unit(1)
+        self.place3 = make_menu_of_paired_unit(2)
+        self.place4 = make_menu_of_paired_unit(3)
         self.places = [self.place1, self.place2, self.place3, self.place4]
         self.controls = [self.puzzle, *self.places]
         self.number = 0  # the index of the puzzle that is shown
@@ -205,7 +211,7 @@ class MatchingGameView(LabView):
         else:
             for place, menu in enumerate(self.places):
                 if menu.value != self.order[place]:
-                    self.order = swap_units(self.order, place, menu.value)
+                    self.order = pair_units_by_swapping(self.order, place, menu.value)
                     break
         for menu, unit in zip(self.places, self.order, strict=True):
             menu.value = unit
@@ -214,7 +220,7 @@ class MatchingGameView(LabView):
         return draw_matching_game(make_matching_puzzle(self.number), self.order, self.number)
 
 
-def make_unit_menu(a_unit: int) -> widgets.Dropdown:
+def make_menu_of_paired_unit(a_unit: int) -> widgets.Dropdown:
     """Make the menu for the unit of B that stands beside unit `a_unit` of A, from 0."""
     return make_widget(
         widgets.Dropdown,

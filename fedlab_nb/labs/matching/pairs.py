@@ -45,7 +45,7 @@ RULES = {"rebasin": "Git Re-Basin", "greedy": "OT-Fusion", "activations": "activ
 UnitCosines = Tensor  # [units of the first network, units of the second]
 
 
-def get_client_models(matching_outcome: Outcome) -> ClientModels:
+def get_stored_client_models(matching_outcome: Outcome) -> ClientModels:
     """Return the clients' networks of a run. Raises RunError if they were too large to store."""
     if matching_outcome.model.clients is None:
         raise RunError(
@@ -71,13 +71,13 @@ class InterpolationLine(NamedTuple):
         return np.linspace(0, 1, len(self.loss))
 
     @property
-    def barrier(self) -> float:
+    def loss_barrier(self) -> float:
         """The largest rise of the loss above the straight line between its two ends, at least 0."""
         straight = (1 - self.positions) * self.loss[0] + self.positions * self.loss[-1]
         return float(max(0.0, (self.loss - straight).max()))
 
     @property
-    def average_accuracy(self) -> float:
+    def accuracy_of_average(self) -> float:
         """Accuracy of the plain average of the two networks, 0–1."""
         return float(self.accuracy[len(self.accuracy) // 2])
 
@@ -140,7 +140,7 @@ def match_networks_of_two_clients(
     """Match two clients of a run by `rule` (a key of RULES), and measure the line on its test
     images.
     """
-    clients = get_client_models(matching_outcome)
+    clients = get_stored_client_models(matching_outcome)
     data = load(matching_outcome.settings.dataset)
     first_network = clients.module(first_client)
     second_network = clients.module(second_client)
@@ -281,7 +281,7 @@ class TwoClientsView(LabView):
         set_menu_options_and_keep_choice(self.b, clients, min(1, len(clients) - 1))
 
     def prepare(self, state: PanelState) -> ClientModels:
-        return get_client_models(state.outcome)
+        return get_stored_client_models(state.outcome)
 
     def match_selected_clients(self, state: PanelState) -> MatchedPair:
         """Match the two clients that are chosen."""

@@ -30,10 +30,10 @@ from fedlab_nb.labs.coboosting.images import DATA_FREE
 from fedlab_nb.labs.coboosting.switches import IDEAS, IdeaVariant, draw_idea_variants
 from fedlab_nb.labs.coboosting.votes import (
     compute_accuracy_by_class,
-    compute_client_logits,
-    normalise_weights,
+    get_client_logits_on_test_images,
+    normalise_weights_to_shares,
     predict_by_weighted_logits,
-    shuffle_into_tune_and_judge_rows,
+    split_image_indices_into_fixed_halves,
     sum_weighted_logits,
 )
 from fedlab_nb.labs.coboosting.weights import (
@@ -74,7 +74,7 @@ def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(finished_lab
     state = finished_lab.state("hand")
     fedens = state.runs.find_row("ensemble").outcomes[0]
     assert state.prepared is fedens
-    equal_classes = predict_by_weighted_logits(compute_client_logits(fedens), np.ones(3))
+    equal_classes = predict_by_weighted_logits(get_client_logits_on_test_images(fedens), np.ones(3))
     np.testing.assert_array_equal(equal_classes, fedens.test_predictions)
     for i in range(3):
         for value in (1, 0):
@@ -207,7 +207,7 @@ def test_the_browser_adds_up_as_python_does(seed, shape):
     rng = np.random.default_rng(seed)
     logits = rng.normal(0, 5, shape).astype(np.float32)
     labels = rng.integers(0, classes, images)
-    tune, _ = shuffle_into_tune_and_judge_rows(images)
+    tune, _ = split_image_indices_into_fixed_halves(images)
     for weights in (rng.uniform(0, 1, clients), np.zeros(clients)):
         sums, share, scores = run_javascript(
             "hand_sums",
@@ -222,7 +222,7 @@ def test_the_browser_adds_up_as_python_does(seed, shape):
         )
         expected = sum_weighted_logits(logits, weights)
         np.testing.assert_allclose(np.reshape(sums, expected.shape), expected, rtol=0, atol=1e-6)
-        np.testing.assert_allclose(share, normalise_weights(weights), atol=1e-12)
+        np.testing.assert_allclose(share, normalise_weights_to_shares(weights), atol=1e-12)
         is_right = predict_by_weighted_logits(logits, weights) == labels
         assert scores["all"] == is_right[tune].mean()
         by_class = compute_accuracy_by_class(is_right[tune], labels[tune], classes)
@@ -233,7 +233,7 @@ def test_the_browser_adds_up_as_python_does(seed, shape):
 
 
 def test_halves_and_accuracy_by_class():
-    tune, judge = shuffle_into_tune_and_judge_rows(361)
+    tune, judge = split_image_indices_into_fixed_halves(361)
     assert sorted([*tune, *judge]) == list(range(361))
     assert abs(len(tune) - len(judge)) <= 1
     accuracy = compute_accuracy_by_class(np.array([True, False, True]), np.array([0, 0, 2]), 4)
@@ -248,9 +248,11 @@ def test_scores_of_weights_computed_by_hand(finished_lab):
     weights = {EQUAL: np.ones(3), YOURS: [1.0, 0.0, 0.0]}
     scores_without_judge = compute_weight_scores(ensemble, weights, includes_judge_half=False)
     scores_with_judge = compute_weight_scores(ensemble, weights, includes_judge_half=True)
-    is_yours_right = compute_client_logits(ensemble)[:, 0].argmax(1) == ensemble.test_labels
+    is_yours_right = (
+        get_client_logits_on_test_images(ensemble)[:, 0].argmax(1) == ensemble.test_labels
+    )
     is_equal_right = ensemble.test_predictions == ensemble.test_labels
-    tune, judge = shuffle_into_tune_and_judge_rows(len(is_yours_right))
+    tune, judge = split_image_indices_into_fixed_halves(len(is_yours_right))
     for half, accuracy in ((tune, scores_with_judge.tune), (judge, scores_with_judge.judge)):
         assert accuracy == {EQUAL: is_equal_right[half].mean(), YOURS: is_yours_right[half].mean()}
     assert scores_without_judge.judge is None
@@ -288,7 +290,7 @@ def draw_by_hand(picture=None, clients=4, classes=10, shows_judge=False, **marks
         judge = {EQUAL: 0.5, YOURS: 0.55, LEARNT: 0.6}
     scores = WeightScores(
         counts=draw_random_counts(clients, classes),
-        shares={name: normalise_weights(w) for name, w in weights.items()},
+        shares={name: normalise_weights_to_shares(w) for name, w in weights.items()},
         by_class={
             name: np.append(rng.uniform(0, 1, classes - 1), np.nan) for name in (EQUAL, YOURS)
         },
@@ -298,7 +300,7 @@ def draw_by_hand(picture=None, clients=4, classes=10, shows_judge=False, **marks
         sizes=(180, 180),
     )
     picture = picture or WeightsByHandPicture()
-    return picture.show(scores, list_class_names(classes), setting=SETTING, **marks)
+    return picture.redraw(scores, list_class_names(classes), setting=SETTING, **marks)
 
 
 def test_by_hand_draws_shares():
@@ -310,8 +312,8 @@ def test_by_hand_draws_shares():
     assert yours["tune half"] == "61 %"
     assert yours["judge half"] == "55 %"
     assert yours["client A"] == "50 %"
-    assert normalise_weights([0, 0, 0, 0]).tolist() == [0.25] * 4
-    assert normalise_weights([3, 1]).tolist() == [0.75, 0.25]
+    assert normalise_weights_to_shares([0, 0, 0, 0]).tolist() == [0.25] * 4
+    assert normalise_weights_to_shares([3, 1]).tolist() == [0.75, 0.25]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from fedlab_nb.labs.distilled.budget import (
     ImageBudgetResult,
     draw_accuracy_against_image_budget,
 )
-from fedlab_nb.labs.distilled.sent_images import describe_own_images_among_sent
+from fedlab_nb.labs.distilled.sent_images import describe_exact_copies_among_sent
 from fedlab_nb.plots import format_count_and_noun, render_picture_png
 
 SYSTEM = "distilled"
@@ -110,6 +110,6 @@ def test_bytes_and_accuracy_of_each_number_of_images():
 def test_how_many_images_are_the_clients_own(copies, says):
     is_copy = np.arange(3) < copies
     attack = SimpleNamespace(client=0, labels=np.array([4, 4, 7]), is_copy=is_copy)
-    sentence = describe_own_images_among_sent(attack, [str(c) for c in range(10)], "")
+    sentence = describe_exact_copies_among_sent(attack, "")
     end = f"sends 3 images of 2 classes, and {says} its own, pixel by pixel."
     assert sentence == f"Client A {end}"

@@ -11,7 +11,10 @@ from fedlab_nb.labs.fedet.dissent import (
     compute_accuracy_by_dissent_thirds,
     draw_accuracy_by_dissent,
 )
-from fedlab_nb.labs.fedet.public import draw_public_sources, make_public_data_result
+from fedlab_nb.labs.fedet.public import (
+    draw_student_accuracies_and_public_samples,
+    make_public_data_result,
+)
 from fedlab_nb.labs.fedet.rounds import (
     AFTER,
     AVERAGED,
@@ -24,9 +27,9 @@ from fedlab_nb.labs.fedet.rounds import (
 from fedlab_nb.labs.fedet.target import draw_soft_target
 from fedlab_nb.labs.fedet.traffic import (
     RoundEnd,
+    compute_mean_traffic_until_goal,
     draw_traffic,
     format_large_number,
-    measure_traffic_until_goal,
 )
 from fedlab_nb.plots import render_picture_png
 
@@ -126,15 +129,18 @@ def make_choices(has_images=True, **accuracies):
 
 def test_public_compares_over_seeds():
     choices = make_choices(held=[0.7, 0.8, 0.75], noise=[0.3, 0.2, 0.25])
-    picture = draw_public_sources(choices, SETTING, 0.1)
+    picture = draw_student_accuracies_and_public_samples(choices, SETTING, 0.1)
     check(picture, "best with held (75 %), worst with noise (25 %): +50 points, clear")
     assert [row["accuracy"][:2] for row in picture.table] == ["75", "25"]
     close = make_choices(a=[0.7, 0.5, 0.6], b=[0.5, 0.7, 0.55])
-    check(draw_public_sources(close, SETTING, 0.1), "within the noise")
+    check(draw_student_accuracies_and_public_samples(close, SETTING, 0.1), "within the noise")
     one_seed = make_choices(has_images=False, a=[0.7], b=[0.5])
-    check(draw_public_sources(one_seed, SETTING, 0.1), "one seed")
+    check(draw_student_accuracies_and_public_samples(one_seed, SETTING, 0.1), "one seed")
     one_choice = make_choices(only=[0.02])
-    check(draw_public_sources(one_choice, SETTING, 0.1), "With only the student gets 2 % right.")
+    check(
+        draw_student_accuracies_and_public_samples(one_choice, SETTING, 0.1),
+        "With only the student gets 2 % right.",
+    )
 
 
 def test_rounds_describes_the_marked_round():
@@ -181,8 +187,8 @@ LARGE = {0: [RoundEnd(1, 1000.0, 0.9)], 1: [RoundEnd(1, 1000.0, 0.9)]}
 
 
 def test_traffic_finds_where_the_goal_is_first_reached():
-    assert measure_traffic_until_goal(SMALL, 0.6) == (1.5, 150)
-    assert measure_traffic_until_goal(SMALL, 0.8) is None
+    assert compute_mean_traffic_until_goal(SMALL, 0.6) == (1.5, 150)
+    assert compute_mean_traffic_until_goal(SMALL, 0.8) is None
     picture = draw_traffic({"Fed-ET": SMALL, "FedAvg": LARGE}, SETTING, 0.6)
     check(picture, "Fed-ET 150 numbers in 1.5 rounds; FedAvg 1 k numbers in 1 round.")
     reached = [(row["numbers to 60 %"], row["rounds"]) for row in picture.table]

@@ -6,9 +6,12 @@ from lab_views import check_picture, read_texts
 from toy_outcomes import toy
 
 from fedlab_nb.labs.fens.cost import ENSEMBLE, FEDAVG, OWN, ROUNDS, draw_client_cost
-from fedlab_nb.labs.fens.forget import Removals, draw_removals
+from fedlab_nb.labs.fens.forget import (
+    OutcomesWithAndWithoutClients,
+    draw_accuracy_changes_by_removal,
+)
 from fedlab_nb.labs.fens.trust import KINDS, compare_weights_with_counts, draw_counts_and_weights
-from fedlab_nb.labs.one_sample import SampleOutputs, draw_sample_and_outputs
+from fedlab_nb.labs.one_sample import SampleOutputs, draw_sample_with_outputs_and_answers
 from fedlab_nb.methods.fens.aggregators import AGGREGATORS
 from fedlab_nb.plots.style import use_figure_size
 
@@ -66,7 +69,7 @@ def test_trust_and_forgetting_at_their_extremes(clients, classes):
     read_checked_texts(draw_counts_and_weights(counts, weights, names, SETTING, **selected))
     after = dict(enumerate(0.5 + weights / 9))
     removals = make_removals(np.full(classes, 0.5), after, counts)
-    read_checked_texts(draw_removals(removals, names, SETTING, **selected))
+    read_checked_texts(draw_accuracy_changes_by_removal(removals, names, SETTING, **selected))
 
 
 # ------------------------------------------------------------------------------------------------ one sample
@@ -99,7 +102,7 @@ def test_a_sample_of_every_kind_and_crowds(x, clients, classes):
         client=3,
         class_index=1,
     )
-    picture = draw_sample_and_outputs(sample, "Logits", "Words.")
+    picture = draw_sample_with_outputs_and_answers(sample, "Logits", "Words.")
     assert read_checked_texts(picture) == "Words."
     assert len(picture.table) == clients + 1
     first_row = picture.table[0]
@@ -124,7 +127,7 @@ def test_the_numbers_beside_a_sample_stay_within_the_picture(size, title):
         setting=SETTING,
     )
     with use_figure_size(size):
-        figure = draw_sample_and_outputs(sample, "Logits", "Words.").figure
+        figure = draw_sample_with_outputs_and_answers(sample, "Logits", "Words.").figure
     *_, outputs, numbers = figure.axes
     assert numbers.get_title(loc="left") == title
     assert numbers.get_tightbbox().x1 <= figure.bbox.x1
@@ -160,7 +163,7 @@ def make_removals(before, after, counts=COUNTS):
     """
     whole = toy("fens", 0.85, per_class=before, label_counts=counts)
     without = {k: toy("fens", 0.46, per_class=shares) for k, shares in after.items()}
-    return Removals(whole, without)
+    return OutcomesWithAndWithoutClients(whole, without)
 
 
 @pytest.mark.slow
@@ -170,7 +173,7 @@ def test_forgetting_names_the_largest_loss_within_the_selection():
         1: [0.9, 0.4, 1.0],
         2: [0.9, 0.9, 0.6],
     }
-    picture = draw_removals(make_removals([0.9, 0.9, 0.9], after), ABC, SETTING)
+    picture = draw_accuracy_changes_by_removal(make_removals([0.9, 0.9, 0.9], after), ABC, SETTING)
     sentence = read_checked_texts(picture)
     assert "Class a loses most, 80 points without client A, which holds 90 % of it." in sentence
     assert "3 of 8 cells lose more than 20 points, 3 of them" in sentence
@@ -178,5 +181,5 @@ def test_forgetting_names_the_largest_loss_within_the_selection():
     assert changes == ["90 %", "+2 points", "-50 points", "+0 points"]
 
     one_removal = make_removals([0.9] * 3, {2: [0.9, 0.9, 0.6]})  # the others are not known
-    sentence = read_checked_texts(draw_removals(one_removal, ABC, SETTING))
+    sentence = read_checked_texts(draw_accuracy_changes_by_removal(one_removal, ABC, SETTING))
     assert "Without client C, accuracy goes from 85 % to 46 %" in sentence

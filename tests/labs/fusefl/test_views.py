@@ -11,7 +11,11 @@ from lab_views import (
 )
 
 from fedlab_nb.data import federate
-from fedlab_nb.labs.fusefl.cue import CueResults, draw_cue_results, make_test_sets_by_cue
+from fedlab_nb.labs.fusefl.cue import (
+    CueResults,
+    draw_images_and_accuracies_with_cue,
+    make_test_sets_by_cue,
+)
 from fedlab_nb.labs.fusefl.fusion_calibration import draw_fusion_calibration
 from fedlab_nb.labs.fusefl.probes import DecoderReading, ProbeResults, draw_probe_curves
 from fedlab_nb.labs.fusefl.steps import (
@@ -155,10 +159,10 @@ def test_steps_are_the_algorithm_and_bytes_add_up():
         ("start", 1), ("train", 1), ("send", 1), ("freeze", 1), ("adapt", 1), ("train", 2), ("send", 2), ("freeze", 2),
         ("average", 2), ("calibrate", 2),
     ]  # fmt: skip
-    assert [s.last_frozen_block for s in every] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2]
+    assert [s.last_frozen_block_number for s in every] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2]
     assert [s.up for s in every] == [0, 0, 10, 10, 10, 10, 30, 30, 35, 42]
     assert [s.down for s in every] == [100, 100, 140, 140, 140, 140, 220, 220, 220, 220]
-    assert [s.last_adapted_block for s in every][3:6] == [1, 2, 2]
+    assert [s.last_adapted_block_number for s in every][3:6] == [1, 2, 2]
 
 
 @pytest.mark.slow
@@ -209,14 +213,14 @@ def make_cue_results(clients=5, marked=(0, 1), shape=(6, 1, 8, 8)):
 
 
 def test_cue_says_how_good_clients_are_at_home_and_outside():
-    sentence = read_texts(check(draw_cue_results(make_cue_results())))
+    sentence = read_texts(check(draw_images_and_accuracies_with_cue(make_cue_results())))
     for words in ("2 clients", "100 %", "25 %", "40 %", "Ensemble 60 %", "FuseFL 80 %"):
         assert words in sentence
-    assert "FuseFL 50 %" in draw_cue_results(make_cue_results(), "untied").detail
-    assert draw_cue_results(make_cue_results(), selected_client=3).sentence.startswith(
-        "Client D: correct"
-    )
-    assert draw_cue_results(make_cue_results(marked=())).sentence.startswith(
+    assert "FuseFL 50 %" in draw_images_and_accuracies_with_cue(make_cue_results(), "untied").detail
+    assert draw_images_and_accuracies_with_cue(
+        make_cue_results(), selected_client=3
+    ).sentence.startswith("Client D: correct")
+    assert draw_images_and_accuracies_with_cue(make_cue_results(marked=())).sentence.startswith(
         "5 clients without a cue: correct"
     )
     for clients, test, shape in (
@@ -225,7 +229,7 @@ def test_cue_says_how_good_clients_are_at_home_and_outside():
         (50, "clean", (9, 1, 8, 8)),
     ):
         picture = check(
-            draw_cue_results(
+            draw_images_and_accuracies_with_cue(
                 make_cue_results(clients, (0,), shape), test, selected_client=clients - 1
             )
         )
