@@ -58,18 +58,21 @@ def choose_words_for_clients_and_samples(dataset_name: str, sample_kind: str) ->
 
 
 def choose_words_of_post_office_story(dataset_name: str, sample_kind: str) -> dict[str, str]:
-    """The same where the story of the post offices is told: whoever holds digits is an office."""
+    """Choose the same words where the story of the post offices is told: whoever holds digits is an office."""
     if dataset_name == "digits":
         return OFFICES
     return choose_words_for_clients_and_samples(dataset_name, sample_kind)
 
 
 def describe_classes_for_browser(
-    class_names: list[str], colours: list[str]
+    class_names: list[str], class_colours: list[str]
 ) -> list[dict[str, str]]:
-    """Each class's name and colour, and for a digit what several of it are called."""
+    """Describe each class by `name` and `colour`; a digit also by `plural`, what several of it are called.
+
+    class_colours: CSS colours, one for each class
+    """
     classes = []
-    for name, colour in zip(class_names, colours, strict=True):
+    for name, colour in zip(class_names, class_colours, strict=True):
         about = {"name": name, "colour": colour}
         if name in PLURALS:
             about["plural"] = PLURALS[name]

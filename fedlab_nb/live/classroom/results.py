@@ -1,7 +1,7 @@
 """The results of the messages that a class has at one moment.
 
 Every way to combine them, what each message adds, and the votes on a digit. The room makes a new
-`Results` whenever a message comes or is removed, and when tiny rounds begin or are discarded. Each
+`ClassResults` whenever a message comes or is removed, and when tiny rounds begin or are discarded. Each
 number is computed once, when it is first requested. A thread of the server requests it first, so
 that no phone waits for a table.
 """
@@ -28,8 +28,8 @@ from .worth import (
     collect_test_drawings,
     count_right_answers_with_and_without_message,
     measure_relative_logit_sizes,
-    predict_by_all_combinations,
-    project_class_means,
+    predict_classes_by_all_combinations,
+    project_class_means_into_plane,
 )
 
 
@@ -99,7 +99,7 @@ class TestSet(NamedTuple):
     drawings: int
 
 
-class Results:
+class ClassResults:
     """The results of the messages of one moment.
 
     messages: in the order in which they came
@@ -122,16 +122,16 @@ class Results:
         self._computed: dict[Hashable, Any] = {}
         self._lock = threading.RLock()
 
-    def _compute_once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+    def _compute_once(self, cache_key: Hashable, compute: Callable[[], Any]) -> Any:
         """Return what `compute()` returned the first time. Threads that ask at the same time share it."""
-        if key in self._computed:  # without the lock, which another thread may hold for long
-            return self._computed[key]
+        if cache_key in self._computed:  # without the lock, which another thread may hold for long
+            return self._computed[cache_key]
         with self._lock:
-            if key not in self._computed:
-                self._computed[key] = compute()
-            return self._computed[key]
+            if cache_key not in self._computed:
+                self._computed[cache_key] = compute()
+            return self._computed[cache_key]
 
-    def find_message(self, seat: int) -> Message | None:
+    def find_message_of_seat(self, seat: int) -> Message | None:
         return next((message for message in self.messages if message.seat == seat), None)
 
     # ------------------------------------------------------------------------------------ every way
@@ -190,7 +190,7 @@ class Results:
         def predict() -> PredictionByTitle:
             images, _, _ = self._load_test_set()
             with cache_forward_passes():
-                return predict_by_all_combinations(self.messages, images)
+                return predict_classes_by_all_combinations(self.messages, images)
 
         return self._compute_once("predictions", predict)
 
@@ -272,7 +272,7 @@ class Results:
 
         def predict() -> PredictionByTitle:
             with cache_forward_passes():
-                return predict_by_all_combinations(self.messages, x)
+                return predict_classes_by_all_combinations(self.messages, x)
 
         predictions = dict(self._compute_once(("digit", image), predict))
         if self.rounds:
@@ -298,9 +298,9 @@ class Results:
 
         return self._compute_once("loudness", measure)
 
-    def project_class_means(self) -> ClassMeanMap:
-        """Project all mean digits into a plane: `project_class_means` of worth.py."""
-        return self._compute_once("plane", lambda: project_class_means(self.messages))
+    def project_class_means_into_plane(self) -> ClassMeanMap:
+        """Project all mean digits into a plane: `project_class_means_into_plane` of worth.py."""
+        return self._compute_once("plane", lambda: project_class_means_into_plane(self.messages))
 
     def explain_result_of_fens_rounds(self) -> str:
         """Explain the result of the tiny rounds in a sentence; "" before their end."""

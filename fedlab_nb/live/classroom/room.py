@@ -26,6 +26,7 @@ from ...data.edits import format_client_letters
 from ...data.partition import draw_symmetric_dirichlet
 from ...errors import UsageError, check_number, check_whole_number
 from ...rng import make_numpy_generator
+from ...value_types import JsonObject
 from .conductor import BY_NAME, AccuracyByTitle, Conductor, MessageLoss, StepDescription
 from .journal import Journal
 from .messages import (
@@ -33,18 +34,18 @@ from .messages import (
     MAX_DRAWINGS,
     MAX_SEATS,
     SIDE,
-    JsonObject,
     Message,
     MessageDescription,
-    Seconds,
+    MonotonicSeconds,
+    UncheckedJsonObject,
     parse_message,
 )
-from .results import DigitVotes, Results, ShownContribution
+from .results import ClassResults, DigitVotes, ShownContribution
 from .rounds import (
     STAYING_SECONDS,
+    PhonesNeededForRounds,
     RoundReply,
     Rounds,
-    RoundsNeed,
     describe_phones_needed_for_rounds,
 )
 from .worth import LogitSizeBySeat, collect_test_drawings, draw_samples_with_same_sums
@@ -221,7 +222,7 @@ class Room:
         # Some seats were assigned to phones that have not sent yet; these seats are not assigned again.
         self.joined = max(self.messages, default=-1) + MOST
 
-    def _restore_from_journal_object(self, stored_object: JsonObject) -> None:
+    def _restore_from_journal_object(self, stored_object: UncheckedJsonObject) -> None:
         """Apply a line of the file after the first: a message, progress, a guess, or a simulated
         student."""
         if "progress" in stored_object:
@@ -235,7 +236,7 @@ class Room:
             message = parse_message(json.dumps(stored_object, separators=(",", ":")))
             self.messages[message.seat] = message
 
-    def _restore_progress(self, progress: JsonObject) -> None:
+    def _restore_progress(self, progress: UncheckedJsonObject) -> None:
         """Restore the class's progress from what `_describe_progress` returned, or from {}."""
         if not progress:
             return
@@ -269,7 +270,7 @@ class Room:
     def _reset_results(self) -> None:
         """Start new results, because messages or the tiny rounds have changed."""
         self.version += 1
-        self.results = Results(self.messages.values(), self.rounds, self.before, self.effect)
+        self.results = ClassResults(self.messages.values(), self.rounds, self.before, self.effect)
 
     def rewrite_class_file(self) -> None:
         """Rewrite the class's file, if it has one, without what is no longer in the class."""
@@ -277,7 +278,7 @@ class Room:
             return
         head = self.about | {"progress": self._describe_progress()}
         texts = [message.text for message in self.messages.values()]
-        self.journal.rewrite([json.dumps(head), *texts])
+        self.journal.replace_all_lines([json.dumps(head), *texts])
 
     def _append_line_to_file(self, line: str) -> None:
         """Append a line to the class's file, if it has one. UsageError if it cannot be written."""
@@ -285,9 +286,9 @@ class Room:
             return
         if not self.journal.exists():  # somebody has removed it
             self.rewrite_class_file()
-        self.journal.append(line)
+        self.journal.append_line(line)
 
-    def store_progress(self) -> None:
+    def append_progress_to_file(self) -> None:
         """Store in the file which step it is, what is shown, and who is simulated."""
         self._append_line_to_file(json.dumps({"progress": self._describe_progress()}))
 
@@ -302,7 +303,7 @@ class Room:
         if self.journal:
             self.journal.sync_file_to_disk()
 
-    def store_port(self, port: int) -> None:
+    def store_port_in_file(self, port: int) -> None:
         """Store the port in the file, so that a restarted class listens there again."""
         if self.about.get("port") != port:
             self.about["port"] = port
@@ -459,7 +460,7 @@ class Room:
         self.forget_message(self.joker)
         self.effect = None
         self._reset_results()
-        self.store_progress()
+        self.append_progress_to_file()
 
     def add_malicious_message(self, message_text: str, seat: int) -> None:
         """Accept the message of the teacher's joker at this seat."""
@@ -470,7 +471,7 @@ class Room:
         self.joker_answer = None
         self.simulated.add(seat)
         self._reset_results()
-        self.store_progress()
+        self.append_progress_to_file()
 
     def store_guess(self, seat: int, step_name: str, option_index: int) -> None:
         """Store a seat's guess, in the file as well."""
@@ -500,7 +501,7 @@ class Room:
         return [seat for seat, seen in self.staying.items() if now - seen < STAYING_SECONDS]
 
     def handle_round_request(
-        self, seat: int, request_text: str | bytes, now: Seconds
+        self, seat: int, request_text: str | bytes, now: MonotonicSeconds
     ) -> RoundReply:
         """Take the answer of a phone that stays, and return what it needs for the next round.
 
@@ -517,17 +518,17 @@ class Room:
             return {}
         previous_round = self.rounds.round
         reply = self.rounds.handle_round_request(self.messages[seat], request_text, now)
-        self._announce_new_results_if_round_ended(previous_round)
+        self._increment_version_if_round_ended(previous_round)
         return reply
 
-    def end_round_if_due(self, now: Seconds) -> None:
+    def end_round_if_due(self, now: MonotonicSeconds) -> None:
         """End the present round if it has waited long enough."""
         if self.rounds:
             previous_round = self.rounds.round
             self.rounds.end_round_if_due(now)
-            self._announce_new_results_if_round_ended(previous_round)
+            self._increment_version_if_round_ended(previous_round)
 
-    def _announce_new_results_if_round_ended(self, previous_round: int) -> None:
+    def _increment_version_if_round_ended(self, previous_round: int) -> None:
         """Announce new results if a round has ended since `previous_round`.
 
         Computing them delays the phones of the next round, so this happens after each round only
@@ -544,11 +545,11 @@ class Room:
         return not self.messages.keys() <= self.simulated
 
     # ---------------------------------------------------------------------------- for the projector
-    def describe_messages(self) -> list[MessageDescription]:
+    def describe_messages_for_projector(self) -> list[MessageDescription]:
         """Describe all messages for the projector, in the order in which they came."""
         return [message.projector_description for message in self.messages.values()]
 
-    def describe_seats(self) -> list[SeatDescription]:
+    def describe_seats_for_projector(self) -> list[SeatDescription]:
         """Describe all seats for the projector: letters, drawings so far, asleep or staying."""
         now = self.clock()
         staying = set(self.list_seats_of_staying_phones())
@@ -575,7 +576,9 @@ class Room:
             )
         return descriptions
 
-    def describe_phones_needed_for_rounds(self, logit_size_by_seat: LogitSizeBySeat) -> RoundsNeed:
+    def describe_phones_needed_for_rounds(
+        self, logit_size_by_seat: LogitSizeBySeat
+    ) -> PhonesNeededForRounds:
         """Describe who has to stay for the tiny rounds.
 
         logit_size_by_seat: {seat: size of its network's logits, relative to the median network's}
@@ -605,7 +608,7 @@ class Room:
         self.conductor.hide_result_and_discard_guesses("digit")
         self.version += 1
 
-    def collect_votes_on_teacher_digit(self, results: Results) -> TeacherDigitVotes | None:
+    def collect_votes_on_teacher_digit(self, results: ClassResults) -> TeacherDigitVotes | None:
         """Collect everybody's votes on the teacher's digit, with its `image` and `label`.
 
         None if there is no digit, or if these results have no votes on it yet.
@@ -617,7 +620,7 @@ class Room:
             return None
         return {**results.collect_votes_on_image(image), **self.drawing}
 
-    def find_right_option_index_of_present_step(self, results: Results) -> int | None:
+    def find_right_option_index_of_present_step(self, results: ClassResults) -> int | None:
         """Find which option of the present step's question is right; None if that is not known.
 
         The answer on the joker stays the same after the joker, or a student, has been removed.
@@ -631,14 +634,14 @@ class Room:
         return results.find_right_option_index(step_name)
 
     # -------------------------------------------------------------------------------- for one phone
-    def describe_for_phone(self, seat: int, results: Results) -> PhoneDescription:
+    def describe_for_phone(self, seat: int, results: ClassResults) -> PhoneDescription:
         """Describe the class for the phone of a seat.
 
         The step with its question, what the seat's message adds, and its vote on the teacher's digit.
         Results are included only if the teacher has shown them and they have been computed.
         """
         conductor = self.conductor
-        description: PhoneDescription = {**conductor.describe_step(self.clock(), seat)}
+        description: PhoneDescription = {**conductor.describe_present_step(self.clock(), seat)}
         description["sent"] = seat in self.messages
         description["messages"] = len(self.messages)
         if "question" in description and description["is_shown"] and results is self.results:

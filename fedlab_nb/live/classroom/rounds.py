@@ -22,16 +22,17 @@ from ...methods.parts.averages import (
 )
 from ...tensor_types import Predictions
 from ...training import ClientModels
+from ...value_types import Seconds
 from .messages import (
     CLASSES,
     SIDE,
     FlatDigits,
     Message,
-    Seconds,
+    MonotonicSeconds,
     decode_base64_array,
     encode_tensor_in_base64,
     parse_json_object,
-    raise_unless_valid,
+    raise_usage_error_unless_valid,
 )
 from .worth import SHOUTING_FACTOR, LogitSizeBySeat
 
@@ -61,7 +62,7 @@ MAX_NETWORK_SENDS = 5  # how often one phone gets the networks, which are large
 MAX_SUGGESTED_OFFICES = 4  # that the projector asks by name to stay
 
 
-class RoundsNeed(TypedDict):
+class PhonesNeededForRounds(TypedDict):
     """Who has to stay for the tiny rounds to go well.
 
     phones:    number of phones that stay
@@ -171,7 +172,7 @@ class Rounds:
         return (logits * self.table[:, None]).sum(0).argmax(1)
 
     def handle_round_request(
-        self, message: Message, request_text: str | bytes, now: Seconds
+        self, message: Message, request_text: str | bytes, now: MonotonicSeconds
     ) -> RoundReply:
         """Take a phone's answer to a round, and return what the phone needs next.
 
@@ -187,7 +188,7 @@ class Rounds:
             self.expected.add(message.seat)  # the answer is late
         if is_answer and answered_round == self.round and not self.is_over:
             values = decode_base64_array(given, "weights", "<f4", -MAX_WEIGHT, MAX_WEIGHT)
-            raise_unless_valid(values.size == self.table.numel(), "its size")
+            raise_usage_error_unless_valid(values.size == self.table.numel(), "its size")
             table = torch.from_numpy(values.copy()).view_as(self.table)
             self.begun = min(self.begun, now)
             self.received[message.seat] = sum(message.counts), table
@@ -204,7 +205,7 @@ class Rounds:
             reply["networks"] = self.networks
         return reply
 
-    def end_round_if_due(self, now: Seconds) -> None:
+    def end_round_if_due(self, now: MonotonicSeconds) -> None:
         """Make the server's step if every expected phone has answered or its time is over."""
         if not self.received:
             return
@@ -281,7 +282,7 @@ def describe_phones_needed_for_rounds(
     message_by_seat: dict[int, Message],
     staying_seats: Iterable[int],
     logit_size_by_seat: LogitSizeBySeat,
-) -> RoundsNeed:
+) -> PhonesNeededForRounds:
     """Describe who has to stay for the rounds to go well.
 
     The phones that stay must have drawn every digit that a network was trained on.
@@ -303,7 +304,7 @@ def describe_phones_needed_for_rounds(
         ask.append(best.seat)
         lacking -= brought
         others.remove(best)
-    loud = list_shouting_seats(logit_size_by_seat)
+    loud = list_seats_of_shouting_networks(logit_size_by_seat)
     if not networks:
         sentence = "No network has come yet: the rounds weigh networks."
     elif not stay:
@@ -347,7 +348,7 @@ def explain_fens_result(
     drawings_by_class:  drawings by class of each phone with a network
     logit_size_by_seat: {seat: size of its network's logits, relative to the median network's}
     """
-    loud = list_shouting_seats(logit_size_by_seat)
+    loud = list_seats_of_shouting_networks(logit_size_by_seat)
     missing = list_trained_classes_nobody_staying_drew(
         drawings_by_class, list(rounds.taught.values())
     )
@@ -365,7 +366,7 @@ def explain_fens_result(
     return "The same networks: only who is believed for which digit has changed."
 
 
-def list_shouting_seats(logit_size_by_seat: LogitSizeBySeat) -> list[int]:
+def list_seats_of_shouting_networks(logit_size_by_seat: LogitSizeBySeat) -> list[int]:
     """List the seats whose network outshouts all others."""
     return [seat for seat, times in logit_size_by_seat.items() if times > SHOUTING_FACTOR]
 

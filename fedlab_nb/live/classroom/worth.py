@@ -23,7 +23,7 @@ from .messages import (
     FlatDigits,
     LabelledDrawings,
     Message,
-    build_network,
+    build_untrained_class_network,
     convert_class_sums_to_ridge_sums,
 )
 
@@ -120,14 +120,14 @@ def collect_test_drawings(messages: Iterable[Message]) -> LabelledDrawings:
     return LabelledDrawings(torch.cat(images), torch.cat(labels))
 
 
-def predict_by_all_combinations(
+def predict_classes_by_all_combinations(
     messages: Sequence[Message], images: FlatDigits
 ) -> PredictionByTitle:
     """Predict the class of each image `images [N, 64]` in every way that the messages allow, by title."""
     predictions: PredictionByTitle = {}
     senders = [m for m in messages if m.network is not None]
     if senders:
-        for title, classes in predict_by_networks(senders, images).items():
+        for title, classes in predict_classes_by_networks(senders, images).items():
             predictions[title] = Prediction(len(senders), classes)
     sums = [m.sums for m in messages if m.sums is not None]
     if sums:
@@ -139,21 +139,23 @@ def predict_by_all_combinations(
     return predictions
 
 
-def predict_by_networks(senders: Sequence[Message], images: FlatDigits) -> ClassesByTitle:
+def predict_classes_by_networks(
+    messages_with_network: Sequence[Message], images: FlatDigits
+) -> ClassesByTitle:
     """Predict the class of each image `images [N, 64]` by the networks: each alone, averaged, and by vote.
 
     The predictions `[N]` are by title; those of "Local only" are `[M, N]`, one row a network.
     """
     images = images.view(-1, 1, SIDE, SIDE)
-    clients = ClientModels([m.network for m in senders])
-    sizes = [sum(m.counts) for m in senders]
+    clients = ClientModels([m.network for m in messages_with_network])
+    sizes = [sum(m.counts) for m in messages_with_network]
     predictions = {"Local only": clients.logits(images).argmax(-1)}
     for title, rule in AVERAGES.items():
-        average = build_network()
+        average = build_untrained_class_network()
         load_state(average, average_states(clients.states(), sizes, rule, 0))
         predictions[title] = ClientModels([average]).logits(images)[0].argmax(1)
     for title, rule in VOTES.items():
-        ensemble = RuledEnsemble(clients, rule, cut=(len(senders) - 1) // 2)
+        ensemble = RuledEnsemble(clients, rule, cut=(len(messages_with_network) - 1) // 2)
         predictions[title] = ensemble.logits(images).argmax(1)
     return predictions
 
@@ -168,17 +170,22 @@ def predict_classes_by_afl(
     return afl.compute_linear_scores(images.double(), weights).argmax(1)
 
 
-def measure_relative_logit_sizes(senders: Sequence[Message], images: FlatDigits) -> LogitSizeBySeat:
+def measure_relative_logit_sizes(
+    messages_with_network: Sequence[Message], images: FlatDigits
+) -> LogitSizeBySeat:
     """Measure how large each network's logits are on images `images [N, 64]`: {seat: relative size}.
 
     The relative size is the size of a network's logits divided by that of the median network.
     """
-    if not senders:
+    if not messages_with_network:
         return {}
-    clients = ClientModels([m.network for m in senders])
+    clients = ClientModels([m.network for m in messages_with_network])
     sizes = clients.logits(images.view(-1, 1, SIDE, SIDE)).abs().amax(-1).median(1).values
     median_size = float(sizes.median().clamp(min=1e-9))
-    return {m.seat: float(size) / median_size for m, size in zip(senders, sizes, strict=True)}
+    return {
+        m.seat: float(size) / median_size
+        for m, size in zip(messages_with_network, sizes, strict=True)
+    }
 
 
 def count_right_answers_with_and_without_message(
@@ -241,7 +248,7 @@ def predict_classes_by_ensemble_if_any_network(
     return ensemble.logits(images.view(-1, 1, SIDE, SIDE)).argmax(1)
 
 
-def project_class_means(messages: Iterable[Message]) -> ClassMeanMap:
+def project_class_means_into_plane(messages: Iterable[Message]) -> ClassMeanMap:
     """Project the mean of each student's drawings of each digit into a plane.
 
     The axes of the plane are the first two principal axes of all drawings. They follow from the added

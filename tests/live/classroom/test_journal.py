@@ -39,7 +39,7 @@ def test_a_killed_class_goes_on_with_all_that_happened(file):
         room.accept_message(make_message(seat), seat)
     room.store_that_seat_is_simulated(3)
     room.conductor.begin_step("reveal", 0.0)
-    room.store_progress()
+    room.append_progress_to_file()
     room.store_guess(0, "reveal", 1)
     room.store_guess(0, "reveal", 3)
     room.store_guess(2, "reveal", 0)
@@ -47,7 +47,7 @@ def test_a_killed_class_goes_on_with_all_that_happened(file):
     room.conductor.begin_step("joker", 0.0)
     room.add_malicious_message(text, seat)
     room.conductor.show_result()
-    room.store_progress()
+    room.append_progress_to_file()
     again = make_room(file)
     assert [m.text for m in again.messages.values()] == [m.text for m in room.messages.values()]
     assert [m.size for m in again.messages.values()] == [m.size for m in room.messages.values()]
