@@ -32,6 +32,7 @@ NOTES = "notes"
 ADD = "sums"
 MAKE = "images"
 RETURN = "rounds"
+ServerGesture = str  # one of GESTURES
 GESTURES = (BLEND, KEEP, NOTES, ADD, MAKE, RETURN)
 
 
@@ -207,7 +208,7 @@ def find_cargo_of_phase(method_name: str, ledger_phase: str) -> Cargo:
     return CARGO.get(re.sub(r" \d+$", "", ledger_phase), Cargo(NOTE))
 
 
-def choose_server_gesture(legs: Iterable[Leg], method_info: Info) -> str:
+def choose_server_gesture(legs: Iterable[Leg], method_info: Info) -> ServerGesture:
     """Choose the gesture for what has travelled.
 
     If only networks have come, once, it shows what the method does with them.

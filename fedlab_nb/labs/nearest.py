@@ -78,12 +78,12 @@ class NearestImages(NamedTuple):
     typical: float
 
     @property
-    def is_copy(self) -> BooleanPerSentImage:
+    def are_exact_copies(self) -> BooleanPerSentImage:
         """`[S]`: whether what was sent is one of the client's own images."""
         return self.distance < COPY_DISTANCE
 
     @property
-    def close_image_count(self) -> int:
+    def nearer_than_own_images_count(self) -> int:
         """How many of the images sent are nearer to one of the client's own images than these are
         to each other.
         """
@@ -190,14 +190,14 @@ def draw_sent_and_nearest_images(
     sentence: str,
     *,
     setting: SettingCaption | str,
-    selected_class: int | None = None,
+    only_class_if_sent: int | None = None,
     detail: str = "",
 ) -> Picture:
     """Draw at most MAX_PAIRS of the images sent, each above the client's own image nearest to it.
 
-    selected_class: if the client sent images of this class, only these
+    only_class_if_sent: if the client sent images of this class, only these
     """
-    rows = choose_pairs_to_draw(nearest_images, selected_class)
+    rows = choose_pairs_to_draw(nearest_images, only_class_if_sent)
     columns, distances = make_pair_texts(nearest_images, rows, class_names)
     is_made_of_many = bool((nearest_images.counts > 1).any())
     if is_made_of_many:
@@ -225,12 +225,14 @@ def draw_sent_and_nearest_images(
     )
 
 
-def choose_pairs_to_draw(nearest_images: NearestImages, selected_class: int | None) -> PairIndices:
+def choose_pairs_to_draw(
+    nearest_images: NearestImages, only_class_if_sent: int | None
+) -> PairIndices:
     """Choose the pairs that are drawn: copies first, then images made from the fewest own images."""
-    rows = np.flatnonzero(nearest_images.labels == selected_class)
+    rows = np.flatnonzero(nearest_images.labels == only_class_if_sent)
     if not len(rows):
         rows = np.arange(len(nearest_images.labels))
-    order = np.lexsort((nearest_images.counts[rows], ~nearest_images.is_copy[rows]))
+    order = np.lexsort((nearest_images.counts[rows], ~nearest_images.are_exact_copies[rows]))
     return rows[order][:MAX_PAIRS]
 
 
@@ -242,7 +244,7 @@ def make_pair_texts(
     distances: dict[RowAndColumn, WordAndColour] = {}
     for i, row in enumerate(pair_indices):
         columns.append(shorten_labels([class_names[nearest_images.labels[row]]], 7)[0])
-        if nearest_images.is_copy[row]:
+        if nearest_images.are_exact_copies[row]:
             distances[0, i] = ("same", darken_colour_until_readable(SECOND))
         else:
             distances[0, i] = (f"{nearest_images.distance[row]:.3f}", QUIET)
@@ -273,6 +275,6 @@ def make_nearest_image_table(
     for i, label in enumerate(nearest_images.labels):
         nearest = class_names[nearest_images.nearest_labels[i]]
         distance = round(float(nearest_images.distance[i]), 4)
-        is_own = "yes" if nearest_images.is_copy[i] else "no"
+        is_own = "yes" if nearest_images.are_exact_copies[i] else "no"
         rows.append((class_names[label], int(nearest_images.counts[i]), nearest, distance, is_own))
     return build_table("class | images | class of the nearest | distance | its own", rows)

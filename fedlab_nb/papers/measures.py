@@ -292,9 +292,11 @@ def measure_shares_of_copied_images(outcome_of_sent_images: Outcome) -> NumbersB
 
     attacks = find_nearest_images_of_all_clients(outcome_of_sent_images)
     sent = sum(len(neighbours.labels) for neighbours in attacks)
-    copies = sum(int(neighbours.is_copy.sum()) for neighbours in attacks)
-    close_image_count = sum(neighbours.close_image_count for neighbours in attacks)
-    return {"own": copies / sent, "near": close_image_count / sent}
+    copies = sum(int(neighbours.are_exact_copies.sum()) for neighbours in attacks)
+    nearer_than_own_images_count = sum(
+        neighbours.nearer_than_own_images_count for neighbours in attacks
+    )
+    return {"own": copies / sent, "near": nearer_than_own_images_count / sent}
 
 
 def measure_memorised_share(outcome: Outcome) -> NumbersByName:

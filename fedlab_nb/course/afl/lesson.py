@@ -114,7 +114,7 @@ def find_right_option_on_single_image_sum(outcomes: Iterable[Outcome]) -> GuessO
     """
     are_copies = []
     for means in recover_class_means_and_nearest_images(get_afl_outcome_of_first_seed(outcomes)):
-        are_copies.append(means.is_copy[means.counts == 1])
+        are_copies.append(means.are_exact_copies[means.counts == 1])
     if np.concatenate(are_copies).all():
         return SHOWN[0]
     return SHOWN[1]

@@ -53,7 +53,7 @@ class RecoveredImagesView(LabView):
                 means[client], format_client_for_sentence(client, setting), state.class_names
             ),
             setting=setting,
-            selected_class=state.class_index,
+            only_class_if_sent=state.class_index,
             detail=describe_revealed_class_counts(means[client]),
         )
 

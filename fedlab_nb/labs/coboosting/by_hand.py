@@ -119,7 +119,7 @@ class WeightsByHandView(LabView):
         )
         # A control in a box does not redraw the view: the menu sets the sliders, and they redraw it.
         self.controls = [self.sliders, widgets.HBox([self.start]), self.learnt, self.judge]
-        self.start.observe(self._apply_preset, "value")
+        self.start.observe(self._set_sliders_to_chosen_preset, "value")
         self.sliders.observe(self._unselect_preset_if_sliders_differ, "value")
         self._picture = WeightsByHandPicture()
         self._outcome = None  # the outcome that was drawn last
@@ -150,19 +150,19 @@ class WeightsByHandView(LabView):
         self._presets = select_known_weights(weights)
         self.start.options = [("…", OWN), *((name, name) for name in self._presets)]
 
-    def _apply_preset(self, change: Mapping[str, Any]) -> None:
-        name = change["new"]
+    def _set_sliders_to_chosen_preset(self, menu_change: Mapping[str, Any]) -> None:
+        name = menu_change["new"]
         if name in self._presets:
             self.sliders.set_weights(self._presets[name])
 
-    def _unselect_preset_if_sliders_differ(self, change: Mapping[str, Any]) -> None:
+    def _unselect_preset_if_sliders_differ(self, slider_change: Mapping[str, Any]) -> None:
         """Choose no preset in the menu when the sliders have other weights than the preset.
 
         If the judge half is shown at that moment, the weights are tuned on it, and it no longer
         judges fairly.
         """
         preset = self._presets.get(self.start.value)
-        if preset is None or change["new"] != compute_slider_levels(preset):
+        if preset is None or slider_change["new"] != compute_slider_levels(preset):
             self.start.value = OWN
             if self.judge.value:
                 self._is_spoilt = True

@@ -77,7 +77,7 @@ class SyntheticImagesView(LabView):
             state.class_names,
             setting=describe_setting(state),
             stored_epoch_index=min(self.epoch.value, len(report.synthetic_epochs) - 1),
-            planned_epochs=get_planned_epochs_of_running_run_or_0(state),
+            planned_epochs_or_0_if_ended=get_planned_epochs_of_running_run_or_0(state),
             real_image_per_class=find_first_test_image_of_each_class(dataset)
             if has_same_shape
             else None,
@@ -124,20 +124,20 @@ def draw_synthetic_images(
     *,
     setting: SettingCaption | str,
     stored_epoch_index: int = -1,
-    planned_epochs: int = 0,
+    planned_epochs_or_0_if_ended: int = 0,
     real_image_per_class: ImagePerClass | None = None,
     selected_class: int | None = None,
 ) -> Picture:
     """Draw the synthetic samples of one epoch by intended class: images, or features as strips.
 
     stored_epoch_index:   which of the epochs that the report has, -1 for the last
-    planned_epochs:       number of epochs of the whole run, while it is in progress; else 0
+    planned_epochs_or_0_if_ended:       number of epochs of the whole run, while it is in progress; else 0
     real_image_per_class: one real image of each class `[C, c, H, W]`, for comparison
     """
     images = report.synthetic_images[stored_epoch_index]
     labels = report.synthetic_labels[stored_epoch_index]
     epoch = int(report.synthetic_epochs[stored_epoch_index])
-    planned_epochs = max(planned_epochs, len(report.difficulty))
+    planned_epochs_or_0_if_ended = max(planned_epochs_or_0_if_ended, len(report.difficulty))
     pixels = images.astype(float)
     if images.ndim == 4:
         pixels /= 255
@@ -148,7 +148,7 @@ def draw_synthetic_images(
             draw_image_columns_by_class(
                 ax, pixels, labels, class_names, real_image_per_class, selected_class
             )
-        write_axes_title(ax, f"Epoch {epoch} of {planned_epochs}", 6)
+        write_axes_title(ax, f"Epoch {epoch} of {planned_epochs_or_0_if_ended}", 6)
     difficulty = float(report.difficulty[epoch - 1])
     disagreement = float(report.disagreement[epoch - 1])
     sentence = (
@@ -163,7 +163,7 @@ def draw_synthetic_images(
     count = format_count_and_noun(len(images), "synthetic image")
     return describe_picture(
         figure,
-        f"{count} of server epoch {epoch} of {planned_epochs} by intended class",
+        f"{count} of server epoch {epoch} of {planned_epochs_or_0_if_ended} by intended class",
         setting,
         sentence,
         build_table("epoch | difficulty | disagreement", rows),

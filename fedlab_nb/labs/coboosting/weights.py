@@ -68,7 +68,7 @@ class WeightTrajectoriesView(LabView):
             counts,
             state.class_names,
             describe_setting(state),
-            planned_epochs=get_planned_epochs_of_running_run_or_0(state),
+            planned_epochs_or_0_if_ended=get_planned_epochs_of_running_run_or_0(state),
             selected_client=state.client,
             selected_class=state.class_index,
         )
@@ -80,14 +80,14 @@ def draw_weight_share_lines_and_class_bars(
     class_names: Sequence[str],
     setting: SettingCaption | str,
     *,
-    planned_epochs: int = 0,
+    planned_epochs_or_0_if_ended: int = 0,
     selected_client: int | None = None,
     selected_class: int | None = None,
 ) -> Picture:
     """Draw lines of w_k / Σ w, and bars of `label_counts [M, C]` in the order of the last weights.
 
     weights_by_epoch: `[T, M]`, after each epoch
-    planned_epochs:   number of epochs of the whole run, while only T of them are done; else 0
+    planned_epochs_or_0_if_ended:   number of epochs of the whole run, while only T of them are done; else 0
     """
     weights_by_epoch = weights_by_epoch.astype(float)
     shares = weights_by_epoch / np.maximum(weights_by_epoch.sum(1, keepdims=True), 1e-12)
@@ -100,7 +100,12 @@ def draw_weight_share_lines_and_class_bars(
     rows = [k for k in ranking if k in drawn_clients]
     with drawing(1, 2, width_ratios=[1, 1.25]) as (figure, (left, right)):
         draw_weight_share_lines(
-            left, shares, rows, max(planned_epochs, len(shares)), selected_client, setting
+            left,
+            shares,
+            rows,
+            max(planned_epochs_or_0_if_ended, len(shares)),
+            selected_client,
+            setting,
         )
         labels = [
             f"{format_client_for_row(k, setting)}  {format_percent(last_shares[k])}" for k in rows

@@ -47,8 +47,8 @@ class SentImagesView(LabView):
             f"{capitalize_first_letter(format_client_for_title(client, setting))} sends {kind}",
             describe_exact_copies_among_sent(neighbours, setting),
             setting=setting,
-            selected_class=state.class_index,
-            detail=describe_sent_classes_and_distance(neighbours, state.class_names),
+            only_class_if_sent=state.class_index,
+            detail=describe_sent_classes_and_median_distance(neighbours, state.class_names),
         )
 
 
@@ -72,7 +72,7 @@ def describe_exact_copies_among_sent(
 ) -> str:
     """Say how many of the images sent are exact copies of the client's own."""
     classes = {int(label) for label in nearest_images.labels}
-    copies = int(nearest_images.is_copy.sum())
+    copies = int(nearest_images.are_exact_copies.sum())
     copies_text = f"{copies} of them are"
     if copies < 2:
         copies_text = f"{'one' if copies else 'none'} of them is"
@@ -84,7 +84,7 @@ def describe_exact_copies_among_sent(
     )
 
 
-def describe_sent_classes_and_distance(
+def describe_sent_classes_and_median_distance(
     nearest_images: NearestImages, class_names: Sequence[str]
 ) -> str:
     """Say what the labels show, and how near the images are to the client's own."""

@@ -73,17 +73,17 @@ class DissentView(LabView):
 
 # ------------------------------------------------------------------------------------------ numbers
 def measure_dissent_on_test_samples(
-    fedet_outcome: Outcome, selected_class: int | None = None
+    fedet_outcome: Outcome, only_class_if_present: int | None = None
 ) -> DissentSamples:
-    """Measure dissent and right answers on the test samples: on all, or on those of `selected_class`
+    """Measure dissent and right answers on the test samples: on all, or on those of `only_class_if_present`
     if there are any.
     """
     vote, truth = compute_consensus_on_test_samples(
         fedet_outcome, *get_weighting_and_temperature(fedet_outcome.options)
     )
     is_selected = torch.ones_like(truth, dtype=torch.bool)
-    if selected_class is not None and (truth == selected_class).any():
-        is_selected = truth == selected_class
+    if only_class_if_present is not None and (truth == only_class_if_present).any():
+        is_selected = truth == only_class_if_present
     server_labels = torch.as_tensor(fedet_outcome.report.test_student).argmax(1)
     return DissentSamples(
         dissent=vote.mass[is_selected].numpy(),

@@ -31,7 +31,7 @@ from .votes import get_method_options_of_run
 HistoryPoints = Sequence[
     Mapping[str, Any]
 ]  # a run's history: dicts with phase, progress, accuracy, bytes
-AccuracyByRoundByCurve = dict[
+AccuracyByCurveAndRound = dict[
     str, dict[int, float]
 ]  # {one of the labels below: {round from 1: share 0–1}}
 
@@ -145,7 +145,7 @@ def draw_accuracy_of_one_shot_student(
 # ------------------------------------------------------------------------------------------ numbers
 def make_curves_of_rounds(
     report: FedETReport, history_points: HistoryPoints, total_rounds: int
-) -> AccuracyByRoundByCurve:
+) -> AccuracyByCurveAndRound:
     """Make the curves of a run of `total_rounds` rounds, as far as they are known.
 
     Those of the server before and after distillation come from `history_points`, the others from the
@@ -191,7 +191,7 @@ def list_steps_and_student_accuracies(
 def make_one_shot_curves(
     student_points_by_seed: Mapping[int, Sequence[tuple[int, float]]],
     reports: Sequence[FedETReport],
-) -> AccuracyByRoundByCurve:
+) -> AccuracyByCurveAndRound:
     """Make the curves of a one-shot run, as means over the seeds.
 
     The student has a curve. Flat lines show, for the finished seeds, the consensus of its teachers
@@ -211,7 +211,7 @@ def make_one_shot_curves(
 
 # ------------------------------------------------------------------------------------------ picture
 def draw_curves_over_rounds(
-    curves: AccuracyByRoundByCurve,
+    curves: AccuracyByCurveAndRound,
     setting: SettingCaption | str,
     described_round: int,
     round_in_words: str,
@@ -258,7 +258,7 @@ def draw_curves_over_rounds(
     )
 
 
-def draw_line_through_large_model_accuracies(ax: Axes, curves: AccuracyByRoundByCurve) -> None:
+def draw_line_through_large_model_accuracies(ax: Axes, curves: AccuracyByCurveAndRound) -> None:
     """Draw a thin line through the accuracies of the large model before and after each
     distillation.
     """

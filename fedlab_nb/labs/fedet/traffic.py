@@ -40,7 +40,7 @@ CurveLabel = str
 ModelName = str  # as the setting `model` takes it
 
 
-class RoundEnd(NamedTuple):
+class AccuracyAndTrafficAtRoundEnd(NamedTuple):
     """The end of a round: its number, how many numbers were sent so far, and the accuracy 0–1."""
 
     round: int
@@ -48,7 +48,7 @@ class RoundEnd(NamedTuple):
     accuracy: float
 
 
-RoundEndsBySeed = Mapping[int, Sequence[RoundEnd]]
+RoundEndsBySeed = Mapping[int, Sequence[AccuracyAndTrafficAtRoundEnd]]
 
 
 class TrafficView(LabView):
@@ -122,22 +122,28 @@ def choose_fedavg_model_by_curve_label(fedet_outcome: Outcome) -> dict[CurveLabe
     return {"FedAvg, large": report.server, "FedAvg, smallest": smallest}
 
 
-def list_round_ends(outcome: Outcome) -> list[RoundEnd]:
+def list_round_ends(outcome: Outcome) -> list[AccuracyAndTrafficAtRoundEnd]:
     """List the end of each round in the run's history."""
     rounds = outcome.options["rounds"]
     if rounds == 1:
-        return [RoundEnd(1, outcome.ledger.total / BYTES_A_NUMBER, outcome.accuracy)]
+        return [
+            AccuracyAndTrafficAtRoundEnd(1, outcome.ledger.total / BYTES_A_NUMBER, outcome.accuracy)
+        ]
     points = []
     for point in outcome.history:
         if point["phase"] == "rounds":
             number = round(point["progress"] * rounds)
-            points.append(RoundEnd(number, point["bytes"] / BYTES_A_NUMBER, point["accuracy"]))
+            points.append(
+                AccuracyAndTrafficAtRoundEnd(
+                    number, point["bytes"] / BYTES_A_NUMBER, point["accuracy"]
+                )
+            )
     return points
 
 
 def find_first_round_reaching_goal(
-    round_ends: Sequence[RoundEnd], accuracy_goal: Accuracy0To1
-) -> RoundEnd | None:
+    round_ends: Sequence[AccuracyAndTrafficAtRoundEnd], accuracy_goal: Accuracy0To1
+) -> AccuracyAndTrafficAtRoundEnd | None:
     """Find the end of the first round with an accuracy of at least `accuracy_goal`; None if there
     is none.
     """
@@ -201,7 +207,7 @@ def draw_traffic(
                 ax.plot([traffic.sent], [accuracy_goal], marker, **style)
         draw_level_line(ax, accuracy_goal, format_percent(accuracy_goal), is_text_left=True)
         set_percent_axis(ax, highest_share=1.02)
-        set_log_axis(ax, format_value=format_large_number)
+        set_log_axis(ax, format_value=format_number_with_unit_prefix)
         draw_end_labels(ax, labels, min_gap=0.1)
     rows = []
     descriptions = []
@@ -253,7 +259,7 @@ def format_traffic_until_goal(
             return TrafficTexts("never", "")
         return TrafficTexts(f"only {seeds_at_goal} of {len(round_ends_by_seed)} seeds", "")
     rounds, sent = traffic
-    return TrafficTexts(format_large_number(sent), f"{rounds:.1f}".removesuffix(".0"))
+    return TrafficTexts(format_number_with_unit_prefix(sent), f"{rounds:.1f}".removesuffix(".0"))
 
 
 def format_best_accuracy_of_any_seed(round_ends_by_seed: RoundEndsBySeed) -> str:
@@ -266,10 +272,12 @@ def format_best_accuracy_of_any_seed(round_ends_by_seed: RoundEndsBySeed) -> str
 
 def format_mean_count_of_numbers_sent(round_ends_by_seed: RoundEndsBySeed) -> str:
     """Format how many numbers a whole run sends, on average over the seeds."""
-    return format_large_number(mean(points[-1].sent for points in round_ends_by_seed.values()))
+    return format_number_with_unit_prefix(
+        mean(points[-1].sent for points in round_ends_by_seed.values())
+    )
 
 
-def format_large_number(number: float) -> str:
+def format_number_with_unit_prefix(number: float) -> str:
     """Format a number in three digits: 1234567 becomes '1.23 M'."""
     for unit in ("", " k", " M"):
         if abs(number) < 999.5:

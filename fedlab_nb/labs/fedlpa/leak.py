@@ -116,7 +116,9 @@ class NoiseSweep(NamedTuple):
     chance: float
     setting: SettingCaption | str
 
-    def guess_classes_of_clients(self, source: LeakSource, noise_index: int) -> list[ClassIndices]:
+    def guess_classes_of_each_client(
+        self, source: LeakSource, noise_index: int
+    ) -> list[ClassIndices]:
         """Guess each client's classes at one of the noises, as an attacker does who knows how many
         classes the client has.
         """
@@ -203,7 +205,7 @@ def draw_held_and_guessed_classes(
     noise_index: which of the noises is on the uploads
     """
     counts = sweep.counts
-    guesses = sweep.guess_classes_of_clients(source, noise_index)
+    guesses = sweep.guess_classes_of_each_client(source, noise_index)
     with drawing() as (figure, ax):
         # Each client has its own scale, so that small clients can be read too.
         shares = counts / np.maximum(counts.max(1, keepdims=True), 1)

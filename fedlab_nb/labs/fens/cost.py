@@ -52,7 +52,7 @@ PAPER_RATIO = formulas.compute_fens_bytes_relative_to_one_shot(
     PAPER_D, PAPER["client_count"], PAPER["aggregator_parameters"], PAPER["rounds"]
 )
 # {name of a bar: {part: bytes of one client}}; the first bar is one-shot learning.
-CostBars = Mapping[str, Mapping[str, float]]
+BytesByBarAndPart = Mapping[str, Mapping[str, float]]
 
 
 def count_client_bytes_by_part(ledger: Ledger, client_index: int) -> dict[str, int]:
@@ -66,7 +66,7 @@ def count_client_bytes_by_part(ledger: Ledger, client_index: int) -> dict[str, i
 
 
 @functools.lru_cache(maxsize=32)
-def measure_network_size(
+def measure_size_of_first_client_network(
     model_name: str, input_shape: tuple[int, ...], class_count: int
 ) -> NetworkSize:
     """Measure the size of the clients' network; of the first one, if they have several kinds."""
@@ -77,7 +77,7 @@ def measure_network_size(
 
 def compute_client_bytes_by_bar(
     network_size: NetworkSize, fens_formula_arguments: Mapping[str, int], fedavg_rounds: int
-) -> CostBars:
+) -> BytesByBarAndPart:
     """Compute what one client sends and receives with a network of this size.
 
     fens_formula_arguments: see `Fens.get_byte_formula_arguments`
@@ -136,7 +136,9 @@ class ClientCostView(LabView):
             formula_arguments = Fens(**state.knobs).get_byte_formula_arguments(
                 clients, classes, shape
             )
-        size = measure_network_size(state.settings.get("model", "auto"), shape, classes)
+        size = measure_size_of_first_client_network(
+            state.settings.get("model", "auto"), shape, classes
+        )
         rounds = self.rounds.value
         return draw_client_cost(
             compute_client_bytes_by_bar(size, formula_arguments, rounds),
@@ -148,8 +150,8 @@ class ClientCostView(LabView):
 
 
 def draw_client_cost(
-    our_bars: CostBars,
-    paper_bars: CostBars,
+    our_bars: BytesByBarAndPart,
+    paper_bars: BytesByBarAndPart,
     network_parameter_count: int,
     *,
     client_count: int,
@@ -204,7 +206,7 @@ def draw_client_cost(
     return describe_picture(figure, title, setting, sentence, table, detail=detail)
 
 
-def compute_total_ratio_to_first_bar(cost_bars: CostBars, bar_name: str) -> float:
+def compute_total_ratio_to_first_bar(cost_bars: BytesByBarAndPart, bar_name: str) -> float:
     """Compute the total of bar `bar_name` over that of the first bar, to three digits."""
     first_bar = next(iter(cost_bars.values()))
     return float(f"{sum(cost_bars[bar_name].values()) / sum(first_bar.values()):.3g}")

@@ -163,7 +163,12 @@ def draw_accuracy_changes_by_removal(
     columns = ["without", "accuracy", *(f"class {name}" for name in class_names)]
     table = build_table(columns, rows)
     return describe_picture(
-        figure, title, setting, sentence, table, detail=describe_large_accuracy_drops(removals)
+        figure,
+        title,
+        setting,
+        sentence,
+        table,
+        detail=describe_number_of_large_accuracy_drops(removals),
     )
 
 
@@ -183,7 +188,7 @@ def describe_largest_accuracy_loss(
     )
 
 
-def describe_large_accuracy_drops(removals: OutcomesWithAndWithoutClients) -> str:
+def describe_number_of_large_accuracy_drops(removals: OutcomesWithAndWithoutClients) -> str:
     """Say how many cells lose much, and in how many of them the client held most of the class."""
     change = removals.class_accuracy_changes
     is_known = ~np.isnan(change)

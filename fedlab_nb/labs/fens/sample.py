@@ -80,7 +80,7 @@ class OneSampleView(LabView):
         # A widget in a box does not redraw the view.
         self.controls = [self.kind, self.at, self.pen, self.ink, widgets.HBox([self.answer_text])]
         show_widgets_if(False, self.pen, self.ink, self.answer_text)
-        self.ink.observe(lambda change: self._show_answers_to_drawing(change["new"]), "seen")
+        self.ink.observe(lambda change: self._write_answers_to_drawing(change["new"]), "seen")
 
     def prepare(self, state: PanelState) -> SilentSteps["PreparedSamples"]:
         outcome = state.outcome
@@ -188,7 +188,7 @@ class OneSampleView(LabView):
             sample, "Logits of the clients", describe_sample_and_model_answers(sample), detail
         )
 
-    def _show_answers_to_drawing(self, ink_pixels: Sequence[float]) -> None:
+    def _write_answers_to_drawing(self, ink_pixels: Sequence[float]) -> None:
         """Say what every model takes the drawing for while a person draws. A picture would be too
         slow.
         """

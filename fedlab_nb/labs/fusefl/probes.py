@@ -130,7 +130,7 @@ class MeasureDisplay(NamedTuple):
     unit: str = ""
     remark: str = ""
 
-    def format_value(self, value: float) -> str:
+    def format_share_or_bits(self, value: float) -> str:
         """Format a value with its unit."""
         return f"{value:.2f} bits" if self.unit else format_percent(value)
 
@@ -502,7 +502,7 @@ def draw_probe_curves(
         values[name] = {layer: mean(by_client.values()) for layer, by_client in curve.items()}
     last_values = []
     for name, by_layer in values.items():
-        last_values.append(f"{name} {shown_measure.format_value(by_layer[max(by_layer)])}")
+        last_values.append(f"{name} {shown_measure.format_share_or_bits(by_layer[max(by_layer)])}")
     sentence = f"In the last layer: {'; '.join(last_values)}."
     detail = (
         f"Probes train on {results.samples} samples of all clients, as no federation "
@@ -527,7 +527,7 @@ def make_probe_table_by_layer(
     rows = []
     for layer in layers:
         cells = [
-            measure.format_value(by_layer[layer]) if layer in by_layer else ""
+            measure.format_share_or_bits(by_layer[layer]) if layer in by_layer else ""
             for by_layer in values_by_curve.values()
         ]
         rows.append((layer, *cells))

@@ -222,26 +222,38 @@ class StepList:
         text: str,
         *,
         ledger_phase: str = "",
-        accuracies: Sequence[float] = (),
+        own_and_test_or_fused_accuracies: Sequence[float] = (),
     ) -> None:
-        """Add a step, with the bytes of a `ledger_phase` of the ledger."""
+        """Add a step, with the bytes of a phase of the ledger.
+
+        ledger_phase: "" for no bytes
+        own_and_test_or_fused_accuracies: as in `FusionStep`
+        """
         up, down = self._phases.get(ledger_phase, (0, 0))
         self._up += up
         self._down += down
-        text += format_step_accuracies(accuracies)
+        text += format_step_accuracies(own_and_test_or_fused_accuracies)
         if up or down:
             text += f" ({format_data_size(up)} up, {format_data_size(down)} down)"
         self.steps.append(
-            FusionStep(step_kind, block_number, title, f"{text}.", self._up, self._down, accuracies)
+            FusionStep(
+                step_kind,
+                block_number,
+                title,
+                f"{text}.",
+                self._up,
+                self._down,
+                own_and_test_or_fused_accuracies,
+            )
         )
 
 
-def format_step_accuracies(accuracies: Sequence[float]) -> str:
-    """Format the accuracies of a `FusionStep`."""
-    if len(accuracies) == 1:
-        return f": {format_percent(accuracies[0])} of the test samples right"
-    if len(accuracies) == 2:
-        home, outside = accuracies
+def format_step_accuracies(own_and_test_or_fused_accuracies: Sequence[float]) -> str:
+    """Format the accuracies of a `FusionStep`: one of the fused network, or two means of the clients."""
+    if len(own_and_test_or_fused_accuracies) == 1:
+        return f": {format_percent(own_and_test_or_fused_accuracies[0])} of the test samples right"
+    if len(own_and_test_or_fused_accuracies) == 2:
+        home, outside = own_and_test_or_fused_accuracies
         return (
             f": {format_percent(home)} right at home, {format_percent(outside)} on test samples "
             "(mean of the clients)"
@@ -265,7 +277,11 @@ def add_block_steps(steps: StepList, replay: RunReplay, block_number: int) -> No
         home, outside = replay.accuracies_by_round[block_number - 1]
         accuracies = (mean(home), mean(outside))
     steps.add_step(
-        TRAIN, block_number, f"Train for block {block_number}", text, accuracies=accuracies
+        TRAIN,
+        block_number,
+        f"Train for block {block_number}",
+        text,
+        own_and_test_or_fused_accuracies=accuracies,
     )
     text = (
         f"Block {block_number} of every client goes up, and comes down to all other clients that still "
@@ -306,7 +322,7 @@ def add_classifier_steps(steps: StepList, replay: RunReplay) -> None:
         "Fuse the classifiers",
         text,
         ledger_phase="classifiers",
-        accuracies=accuracies,
+        own_and_test_or_fused_accuracies=accuracies,
     )
     if replay.options["head"] == "ccvr":
         text = (
@@ -320,7 +336,7 @@ def add_classifier_steps(steps: StepList, replay: RunReplay) -> None:
             "Calibrate",
             text,
             ledger_phase="class statistics",
-            accuracies=accuracies,
+            own_and_test_or_fused_accuracies=accuracies,
         )
 
 
@@ -341,23 +357,30 @@ def find_index_of_running_step(
 
 # -------------------------------------------------------------------------------------- the picture
 def draw_fusion_step(
-    replay: RunReplay, step_index: int | None = None, *, selected_client: int | None = None
+    replay: RunReplay,
+    step_index_or_none_for_running: int | None = None,
+    *,
+    selected_client: int | None = None,
 ) -> Picture:
     """Draw the networks at one step, with the bytes and the accuracies so far.
 
-    step_index: which step, at most the last; None while the method runs: the step that its report has
-        reached, with the bytes of the report
+    step_index_or_none_for_running: which step, from 0, at most the last; None while the method runs:
+        the step that its report has reached, with the bytes of the report
     """
     steps = list_fusion_steps(replay)
-    if step_index is None:
-        step_index = find_index_of_running_step(steps, replay.report, replay.block_count)
+    if step_index_or_none_for_running is None:
+        step_index_or_none_for_running = find_index_of_running_step(
+            steps, replay.report, replay.block_count
+        )
         up, down = replay.report.sent
-        steps[step_index] = steps[step_index]._replace(up=up, down=down)
-    step_index = min(step_index, len(steps) - 1)
-    step = steps[step_index]
+        steps[step_index_or_none_for_running] = steps[step_index_or_none_for_running]._replace(
+            up=up, down=down
+        )
+    step_index_or_none_for_running = min(step_index_or_none_for_running, len(steps) - 1)
+    step = steps[step_index_or_none_for_running]
     with drawing() as (figure, ax):
         draw_client_networks(ax, replay, step, selected_client)
-    sentence = f"Step {step_index + 1} of {len(steps)}, {step.title.lower()}. {step.text}"
+    sentence = f"Step {step_index_or_none_for_running + 1} of {len(steps)}, {step.title.lower()}. {step.text}"
     sentence += describe_client_accuracies_at_step(replay, step, selected_client)
     rows = []
     for number, listed_step in enumerate(steps, 1):

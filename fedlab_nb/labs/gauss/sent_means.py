@@ -53,7 +53,7 @@ class SentMeansView(LabView):
             f"The mean images that {client_title} sends",
             describe_sent_means_of_client(report.counts[client], client_title, state.class_names),
             setting=setting,
-            selected_class=state.class_index,
+            only_class_if_sent=state.class_index,
             detail=SECURE_SUM,
         )
 

@@ -73,7 +73,7 @@ def draw_loss_or_accuracy_on_line(
         labels = []
         for name, line, style in styles:
             values = getattr(line, measure)
-            ax.plot(line.positions, values, lw=2.2, label=f"units {name}", **style)
+            ax.plot(line.positions_0_to_1, values, lw=2.2, label=f"units {name}", **style)
             labels.append((values[-1], name, style["color"]))
         if measure == "accuracy":
             set_percent_axis(ax)
@@ -118,7 +118,7 @@ def make_table_of_points_on_line(pair: MatchedPair) -> TableRows:
     before = pair.before
     after = pair.after
     rows = []
-    for i, t in enumerate(before.positions):
+    for i, t in enumerate(before.positions_0_to_1):
         rows.append(
             (
                 float(t.round(2)),

@@ -131,9 +131,9 @@ def draw_matching_game(
         figure.text(0.1, 0.985, text, fontsize=9.5, color=QUIET, va="top")
     rows = []
     for i, j in enumerate(b_unit_of_each_a_unit):
-        rows.append(
-            (i + 1, format_unit_numbers(puzzle.a[i]), j + 1, format_unit_numbers(puzzle.b[j]))
-        )
+        a_numbers = format_weight_bias_and_output_weight(puzzle.a[i])
+        b_numbers = format_weight_bias_and_output_weight(puzzle.b[j])
+        rows.append((i + 1, a_numbers, j + 1, b_numbers))
     return describe_picture(
         figure,
         f"Puzzle {puzzle_index + 1}: units of networks A and B side by side, and the loss on the "
@@ -173,7 +173,7 @@ def describe_barrier_of_order(puzzle: MatchingPuzzle, b_unit_of_each_a_unit: Seq
     return sentence
 
 
-def format_unit_numbers(unit_numbers: UnitNumbers) -> str:
+def format_weight_bias_and_output_weight(unit_numbers: UnitNumbers) -> str:
     """Format w, b, v of a unit: '1.20, -0.31, 0.70'."""
     return ", ".join(f"{value:.2f}" for value in unit_numbers)
 

@@ -66,14 +66,16 @@ class InterpolationLine(NamedTuple):
     accuracy: np.ndarray
 
     @property
-    def positions(self) -> PositionPerPoint:
+    def positions_0_to_1(self) -> PositionPerPoint:
         """`[T]`: 0 at the first network, 1 at the second."""
         return np.linspace(0, 1, len(self.loss))
 
     @property
     def loss_barrier(self) -> float:
         """The largest rise of the loss above the straight line between its two ends, at least 0."""
-        straight = (1 - self.positions) * self.loss[0] + self.positions * self.loss[-1]
+        straight = (1 - self.positions_0_to_1) * self.loss[0] + self.positions_0_to_1 * self.loss[
+            -1
+        ]
         return float(max(0.0, (self.loss - straight).max()))
 
     @property
@@ -135,22 +137,22 @@ class MatchedPair(NamedTuple):
 
 
 def match_networks_of_two_clients(
-    matching_outcome: Outcome, first_client: int, second_client: int, rule: MatchingRule
+    matching_outcome: Outcome, first_client_index: int, second_client_index: int, rule: MatchingRule
 ) -> MatchedPair:
     """Match two clients of a run by `rule` (a key of RULES), and measure the line on its test
     images.
     """
     clients = get_stored_client_models(matching_outcome)
     data = load(matching_outcome.settings.dataset)
-    first_network = clients.module(first_client)
-    second_network = clients.module(second_client)
+    first_network = clients.module(first_client_index)
+    second_network = clients.module(second_client_index)
     weight = next(first_network.parameters())
     x = data.x_test[:MAX_SAMPLES].to(weight.device, weight.dtype)
     y = data.y_test[:MAX_SAMPLES].to(weight.device)
     return match_networks(
         first_network,
         second_network,
-        (first_client, second_client),
+        (first_client_index, second_client_index),
         rule,
         x,
         y,
@@ -224,15 +226,19 @@ def find_unit_orders_by_activations(
 
 
 def compute_unit_cosines(
-    first: State, second: State, wiring: UnitWiring, orders: rules.UnitOrders, unit_group: int
+    first: State,
+    second: State,
+    wiring: UnitWiring,
+    orders_of_second: rules.UnitOrders,
+    unit_group: int,
 ) -> UnitCosines:
     """Compute the cosines `[units, units]` of the incoming weights of the units of `unit_group`, of
     `first` (rows) and of `second` (columns). In all other groups the units of `second` are in
-    `orders`.
+    `orders_of_second`.
     """
-    orders = list(orders)
-    orders[unit_group] = torch.arange(len(orders[unit_group]))
-    second = permute_units(second, wiring, orders)
+    orders_of_second = list(orders_of_second)
+    orders_of_second[unit_group] = torch.arange(len(orders_of_second[unit_group]))
+    second = permute_units(second, wiring, orders_of_second)
     count = wiring.units[unit_group]
     first_rows = []
     second_rows = []

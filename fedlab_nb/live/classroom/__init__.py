@@ -136,7 +136,7 @@ def choose_file_to_keep_messages(requested_path_or_empty: str) -> Path:
     if requested_path_or_empty:
         file = expand_path(requested_path_or_empty)
         port = read_port_from_class_file(file)
-        if port is not None and is_server_listening(port):
+        if port is not None and is_local_server_listening(port):
             raise UsageError(
                 f"{file} belongs to a class that is running at port {port}; name another "
                 "one with --keep FILE."
@@ -147,7 +147,7 @@ def choose_file_to_keep_messages(requested_path_or_empty: str) -> Path:
         suffix = "" if number == 1 else f"-{number}"
         file = expand_path(f"class-{date.today()}{suffix}.jsonl")
         port = read_port_from_class_file(file)
-        if port is None or not is_server_listening(port):
+        if port is None or not is_local_server_listening(port):
             return file
         number += 1
 
@@ -162,7 +162,7 @@ def read_port_from_class_file(class_file: Path) -> int | None:
     return port if isinstance(port, int) else None
 
 
-def is_server_listening(port: int) -> bool:
+def is_local_server_listening(port: int) -> bool:
     """Whether a server answers at this port of this machine."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=0.5).close()
@@ -205,7 +205,7 @@ async def run_class_until_ended(
     server = start_server(room, lan_address, port_or_none_to_choose)
     room.store_port_in_file(server.port)
     print(f"Students: {server.address}\nYour projector, on this machine alone: {server.teacher}")
-    print(f"{room.storage_notice} {format_message_count(room)} here.")
+    print(f"{room.storage_notice} {format_message_count_with_verb(room)} here.")
     print(ENDINGS["file" if room.journal else "memory"])
     print(REMINDERS["phones" if lan_address else "alone"], flush=True)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-class-") as folder:
@@ -221,7 +221,7 @@ async def run_class_until_ended(
             server.stop()
 
 
-def format_message_count(room: Room) -> str:
+def format_message_count_with_verb(room: Room) -> str:
     """Format the number of messages with its verb: "1 message is", "12 messages are"."""
     count = len(room.messages)
     return "1 message is" if count == 1 else f"{count} messages are"
@@ -256,7 +256,7 @@ async def wait_for_end_of_class(room: Room) -> None:
         if terminated.is_set() or not sys.stdin.isatty():
             print(save_class_and_describe_outcome(room))
             return
-        answer = ask_to_save_and_end_class_in_thread(room)
+        answer = ask_to_save_and_whether_to_end_class_in_thread(room)
         termination = asyncio.create_task(terminated.wait())
         await asyncio.wait({answer, termination}, return_when=asyncio.FIRST_COMPLETED)
         termination.cancel()
@@ -267,13 +267,13 @@ async def wait_for_end_of_class(room: Room) -> None:
             return
 
 
-def ask_to_save_and_end_class_in_thread(room: Room) -> asyncio.Future[bool]:
-    """Run `ask_to_save_and_end_class` in a thread that cannot keep the program from ending."""
+def ask_to_save_and_whether_to_end_class_in_thread(room: Room) -> asyncio.Future[bool]:
+    """Run `ask_to_save_and_whether_to_end_class` in a thread that cannot keep the program from ending."""
     loop = asyncio.get_running_loop()
     answer = loop.create_future()
 
     def work() -> None:
-        is_over = ask_to_save_and_end_class(room)
+        is_over = ask_to_save_and_whether_to_end_class(room)
         with suppress(RuntimeError):  # the class has been ended meanwhile
             loop.call_soon_threadsafe(answer.set_result, is_over)
 
@@ -281,7 +281,7 @@ def ask_to_save_and_end_class_in_thread(room: Room) -> asyncio.Future[bool]:
     return answer
 
 
-def ask_to_save_and_end_class(room: Room) -> bool:
+def ask_to_save_and_whether_to_end_class(room: Room) -> bool:
     """Ask at the terminal what shall become of the messages, and save them if the answer is s.
 
     Returns whether the class shall end.
@@ -307,12 +307,12 @@ def ask_to_save_and_end_class(room: Room) -> bool:
 def save_class_and_describe_outcome(room: Room) -> str:
     """Save the messages that may be saved; returns a sentence that says where, or why not."""
     try:
-        return f"Saved: {save_class(room)}."
+        return f"Saved: {save_class_as_new_npz_file(room)}."
     except (UsageError, OSError) as error:
         return f"Nothing is saved: {error}"
 
 
-def save_class(room: Room) -> Path:
+def save_class_as_new_npz_file(room: Room) -> Path:
     """Write the class to class-DATE.npz, or if that exists to class-DATE-2.npz, and so on.
 
     UsageError if there is too little to save.
@@ -327,12 +327,16 @@ def save_class(room: Room) -> Path:
         number += 1
 
 
-def write_student_page_file(path: str, *, force: bool = False, **partition: Any) -> Path:
+def write_student_page_file(path: str, *, force: bool = False, **room_options: float | str) -> Path:
     """Write the students' page as one file, for phones that cannot reach the teacher's computer.
 
     The page asks the student for a number instead of getting a seat, and its message is carried by
-    hand. OSError if `path` cannot be written. UsageError if there is a file that `fedlab_nb` did not
-    write, unless `force`.
+    hand.
+
+    force:        whether a file is overwritten that `fedlab_nb` did not write
+    room_options: alpha, drawings and seed of the `Room`
+
+    Raises OSError if `path` cannot be written, UsageError for such a file without `force`.
     """
     check_replaceable([path], force=force)
-    return write_file(path, build_student_page(Room(**partition)), force=force)
+    return write_file(path, build_student_page(Room(**room_options)), force=force)

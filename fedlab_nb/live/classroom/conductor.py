@@ -89,7 +89,7 @@ STEPS = (
 BY_NAME = {step.name: step for step in STEPS}
 
 
-class MessageLoss(TypedDict):
+class CountsWithAndWithoutMessage(TypedDict):
     """Number of right answers on the 360 test digits with and without one message.
 
     way: title of the method by which this was measured
@@ -228,7 +228,7 @@ def find_right_option_index(
     step_name: StepName,
     accuracies: AccuracyByTitle,
     accuracies_before_joker: AccuracyByTitle,
-    removal_effect: MessageLoss | None,
+    removal_effect: CountsWithAndWithoutMessage | None,
 ) -> int | None:
     """Find the index of the option that the run has shown to be right; None if it has not yet.
 

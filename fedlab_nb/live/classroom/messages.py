@@ -16,7 +16,7 @@ length is known beforehand, every number must be finite and in bounds, and nothi
 `sums` are those of the Gaussian heads (`methods/gauss.py`, kind "full"): for each class with
 drawings, in order, the sum of their 64 pixels, then the upper triangle of Σ x xᵀ. AFL's two sums
 follow from them (`convert_class_sums_to_ridge_sums`), so that one upload serves both methods. AFL's
-local ridge is left out, since the server would only subtract it again. Pixels are sixteenths, so
+local ridge is left out, since the server would only subtract it again. DigitPixels0To1 are sixteenths, so
 these sums are exact in float32. They hide nothing: the drawings can be computed from them
 (`recover.js`).
 """
@@ -43,8 +43,8 @@ from ...tensor_types import Labels
 
 UncheckedJsonObject = dict[str, Any]  # a JSON object that has not been checked
 MonotonicSeconds = float  # a time, read from a clock that never goes back
-Pixels = tuple[float, ...]  # of one image, 64 numbers 0–1
-FlatDigits = Tensor  # [N, 64], pixels 0–1
+DigitPixels0To1 = tuple[float, ...]  # of one image, 64 numbers 0–1
+FlatDigits0To1 = Tensor  # [N, 64], pixels 0–1
 NumbersOfMessage = np.ndarray  # [n], of the type that the field has
 
 CLASSES = 10
@@ -76,7 +76,7 @@ class ClassMean(NamedTuple):
 class LabelledDrawings(NamedTuple):
     """Drawings as `images [N, 64]`, 0–1, and their `labels [N]`."""
 
-    images: FlatDigits
+    images: FlatDigits0To1
     labels: Labels
 
 
@@ -122,7 +122,7 @@ class Message:
     counts: tuple[int, ...]
     sums: gauss.ClassSums | None
     network: Network | None
-    x: FlatDigits
+    x: FlatDigits0To1
     y: Labels
     keep: bool
     text: str
@@ -309,7 +309,7 @@ def decode_base64_array(
 def encode_message(
     seat: int,
     nickname: str,
-    images: FlatDigits,
+    images: FlatDigits0To1,
     labels: Labels,
     indices_given_for_testing: Sequence[int] = (),
     network: Network | None = None,

@@ -15,8 +15,13 @@ import torch
 from ...data import load
 from ...tensor_types import Labels
 from ...training.evaluate import cache_forward_passes
-from .conductor import AccuracyByTitle, MessageLoss, StepName, find_right_option_index
-from .messages import FULL, FlatDigits, Message, Pixels
+from .conductor import (
+    AccuracyByTitle,
+    CountsWithAndWithoutMessage,
+    StepName,
+    find_right_option_index,
+)
+from .messages import FULL, DigitPixels0To1, FlatDigits0To1, Message
 from .rounds import Rounds, explain_fens_result
 from .worth import (
     MAX_SHOWN_IMAGES,
@@ -60,7 +65,7 @@ class TestDigitCounts(TypedDict):
     images: int
 
 
-class ShownContribution(MessageLoss):
+class ShownContribution(CountsWithAndWithoutMessage):
     """What a seat's message adds to all others, as its phone shows it.
 
     helped:   number of images that are right only with the message
@@ -94,7 +99,7 @@ class TestSet(NamedTuple):
     images `[N, 64]`, labels `[N]`; drawings: number of images that are the class's
     """
 
-    images: FlatDigits
+    images: FlatDigits0To1
     labels: Labels
     drawings: int
 
@@ -113,7 +118,7 @@ class ClassResults:
         messages: Iterable[Message],
         rounds: Rounds | None = None,
         before: AccuracyByTitle | None = None,
-        effect: MessageLoss | None = None,
+        effect: CountsWithAndWithoutMessage | None = None,
     ) -> None:
         self.messages = tuple(messages)
         self.rounds = rounds
@@ -194,7 +199,7 @@ class ClassResults:
 
         return self._compute_once("predictions", predict)
 
-    def _predict_by_fens(self, cache_key: Hashable, images: FlatDigits) -> Prediction:
+    def _predict_by_fens(self, cache_key: Hashable, images: FlatDigits0To1) -> Prediction:
         """Predict `images [N, 64]` by FENS after the last round that has ended.
 
         cache_key: of the images, under which the prediction is cached
@@ -248,10 +253,10 @@ class ClassResults:
             "shown": [[label, row] for label, row in zip(labels, pixels, strict=True)],
         }
 
-    def measure_loss_without_message(self, seat: int) -> MessageLoss:
+    def measure_loss_without_message(self, seat: int) -> CountsWithAndWithoutMessage:
         """Measure what the class loses on the 360 test digits without the message of this seat."""
 
-        def measure() -> MessageLoss:
+        def measure() -> CountsWithAndWithoutMessage:
             digits = load("digits")
             contribution = count_right_answers_with_and_without_message(
                 self.messages, seat, digits.x_test.flatten(1), digits.y_test
@@ -266,7 +271,7 @@ class ClassResults:
         return self._compute_once(("loss", seat), measure)
 
     # -------------------------------------------------------------------------- the teacher's digit
-    def collect_votes_on_image(self, image: Pixels) -> DigitVotes:
+    def collect_votes_on_image(self, image: DigitPixels0To1) -> DigitVotes:
         """Predict the class of a digit (64 pixels, 0–1) by every network and in every way to combine them."""
         x = torch.tensor([image])
 
@@ -284,7 +289,7 @@ class ClassResults:
         ways = {title: int(classes[0]) for title, (_, classes) in predictions.items()}
         return {"seats": dict(zip(senders, classes_of_networks, strict=True)), "ways": ways}
 
-    def are_network_votes_computed(self, image: Pixels) -> bool:
+    def are_network_votes_computed(self, image: DigitPixels0To1) -> bool:
         """Whether `collect_votes_on_image` of this digit has been computed."""
         return ("digit", image) in self._computed
 

@@ -27,7 +27,13 @@ from ...data.partition import draw_symmetric_dirichlet
 from ...errors import UsageError, check_number, check_whole_number
 from ...rng import make_numpy_generator
 from ...value_types import JsonObject
-from .conductor import BY_NAME, AccuracyByTitle, Conductor, MessageLoss, StepDescription
+from .conductor import (
+    BY_NAME,
+    AccuracyByTitle,
+    Conductor,
+    CountsWithAndWithoutMessage,
+    StepDescription,
+)
 from .journal import Journal
 from .messages import (
     CLASSES,
@@ -48,7 +54,7 @@ from .rounds import (
     Rounds,
     describe_phones_needed_for_rounds,
 )
-from .worth import LogitSizeBySeat, collect_test_drawings, draw_samples_with_same_sums
+from .worth import LogitSizeBySeat, collect_test_drawings, generate_samples_with_same_sums
 
 ArrayByFileEntry = dict[str, np.ndarray]  # the arrays of an .npz file by their names in it
 
@@ -100,7 +106,7 @@ class AssignedSeat(TypedDict):
     labels: list[int]
 
 
-class RemovalEffect(MessageLoss):
+class RemovalEffect(CountsWithAndWithoutMessage):
     """What the removal of a message has changed. office: the letters of its seat"""
 
     office: str
@@ -199,7 +205,7 @@ class Room:
         self._is_file_behind = False  # whether the file still has a message that has been forgotten
         if self.journal and self.journal.exists():
             self._restore_class_from_journal(self.journal)
-        self._reset_results()
+        self._start_new_results()
         self.rewrite_class_file()
 
     # ---------------------------------------------------------------------- what is kept, and where
@@ -267,7 +273,7 @@ class Room:
             "guesses": self.conductor.guesses,
         }
 
-    def _reset_results(self) -> None:
+    def _start_new_results(self) -> None:
         """Start new results, because messages or the tiny rounds have changed."""
         self.version += 1
         self.results = ClassResults(self.messages.values(), self.rounds, self.before, self.effect)
@@ -386,14 +392,16 @@ class Room:
             del self.present[oldest]
         self.present[seat] = Presence(now, drawn_digit_count)
 
-    def accept_message(self, message_text: str | bytes, seat: int | None = None) -> Message:
+    def accept_message(
+        self, message_json: str | bytes, sender_seat_or_none_if_carried: int | None = None
+    ) -> Message:
         """Accept a message; the same message again changes nothing.
 
-        seat: the seat that sent it over the network, None if it was carried by hand
+        sender_seat_or_none_if_carried: the seat that sent it over the network, None if it was carried by hand
         Raises UsageError if it cannot be accepted.
         """
-        message = parse_message(message_text)
-        if seat not in (None, message.seat):
+        message = parse_message(message_json)
+        if sender_seat_or_none_if_carried not in (None, message.seat):
             raise UsageError("The message is that of another seat; open the address anew.")
         earlier_message = self.messages.get(message.seat)
         if earlier_message is not None:
@@ -407,7 +415,7 @@ class Room:
         # First to the file: a message that cannot be kept is not accepted.
         self._append_line_to_file(message.text)
         self.messages[message.seat] = message
-        self._reset_results()
+        self._start_new_results()
         return message
 
     def forget_message(self, seat: int) -> RemovalEffect | None:
@@ -436,7 +444,7 @@ class Room:
             self.joker = None
         if self.rounds and seat in self.rounds.known:
             self.rounds = None  # they have learnt from this student, too
-        self._reset_results()
+        self._start_new_results()
         self._remove_message_from_file(seat)
         return self.effect
 
@@ -459,18 +467,18 @@ class Room:
             return
         self.forget_message(self.joker)
         self.effect = None
-        self._reset_results()
+        self._start_new_results()
         self.append_progress_to_file()
 
-    def add_malicious_message(self, message_text: str, seat: int) -> None:
+    def add_malicious_message(self, message_json: str, seat: int) -> None:
         """Accept the message of the teacher's joker at this seat."""
         accuracies_before = self.results.get_test_accuracies()
-        self.accept_message(message_text, seat)
+        self.accept_message(message_json, seat)
         self.before = accuracies_before
         self.joker = seat
         self.joker_answer = None
         self.simulated.add(seat)
-        self._reset_results()
+        self._start_new_results()
         self.append_progress_to_file()
 
     def store_guess(self, seat: int, step_name: str, option_index: int) -> None:
@@ -487,13 +495,13 @@ class Room:
         self.rounds = Rounds(
             self.messages.values(), self.list_seats_of_staying_phones(), self.serial
         )
-        self._reset_results()
+        self._start_new_results()
 
     def discard_fens_rounds(self) -> None:
         """Discard the tiny rounds and the guesses on them, so that new rounds can start."""
         self.rounds = None
         self.conductor.hide_result_and_discard_guesses("rounds")
-        self._reset_results()
+        self._start_new_results()
 
     def list_seats_of_staying_phones(self) -> list[int]:
         """List the seats of the phones that stay: their last request is at most `STAYING_SECONDS` old."""
@@ -501,11 +509,11 @@ class Room:
         return [seat for seat, seen in self.staying.items() if now - seen < STAYING_SECONDS]
 
     def handle_round_request(
-        self, seat: int, request_text: str | bytes, now: MonotonicSeconds
+        self, seat: int, request_json: str | bytes, now: MonotonicSeconds
     ) -> RoundReply:
         """Take the answer of a phone that stays, and return what it needs for the next round.
 
-        request_text: the phone's answer, see `Rounds.handle_round_request`
+        request_json: the phone's answer, see `Rounds.handle_round_request`
         now: seconds
 
         Returns {} before the rounds have started. Raises UsageError for an answer that is malformed,
@@ -517,7 +525,7 @@ class Room:
         if not self.rounds:
             return {}
         previous_round = self.rounds.round
-        reply = self.rounds.handle_round_request(self.messages[seat], request_text, now)
+        reply = self.rounds.handle_round_request(self.messages[seat], request_json, now)
         self._increment_version_if_round_ended(previous_round)
         return reply
 
@@ -528,13 +536,13 @@ class Room:
             self.rounds.end_round_if_due(now)
             self._increment_version_if_round_ended(previous_round)
 
-    def _increment_version_if_round_ended(self, previous_round: int) -> None:
-        """Announce new results if a round has ended since `previous_round`.
+    def _increment_version_if_round_ended(self, rounds_ended_before: int) -> None:
+        """Announce new results if a round has ended since `rounds_ended_before`.
 
         Computing them delays the phones of the next round, so this happens after each round only
         while the results are shown.
         """
-        if self.rounds is None or self.rounds.round == previous_round:
+        if self.rounds is None or self.rounds.round == rounds_ended_before:
             return
         if self.rounds.is_over or self.conductor.is_result_shown("rounds"):
             self.version += 1
@@ -588,18 +596,23 @@ class Room:
         )
 
     # ------------------------------------------------------------------------------ teacher's digit
-    def set_teacher_digit(self, pixels: list[float], label: int | None = None) -> None:
+    def set_teacher_digit(
+        self, pixels_0_to_1: list[float], label_or_none_if_untold: int | None = None
+    ) -> None:
         """Set the digit that the teacher has drawn.
 
-        pixels: 64 numbers from 0 to 1
-        label: which digit it is, None as long as the teacher has not told
+        pixels_0_to_1: 64 numbers from 0 to 1
+        label_or_none_if_untold: which digit it is, None as long as the teacher has not told
         """
-        is_pixel = [isinstance(value, int | float) and 0 <= value <= 1 for value in pixels]
-        if len(pixels) != SIDE * SIDE or not all(is_pixel):
+        is_pixel = [isinstance(value, int | float) and 0 <= value <= 1 for value in pixels_0_to_1]
+        if len(pixels_0_to_1) != SIDE * SIDE or not all(is_pixel):
             raise UsageError("A drawing is 64 numbers from 0 to 1.")
-        if label is not None and label not in range(CLASSES):
+        if label_or_none_if_untold is not None and label_or_none_if_untold not in range(CLASSES):
             raise UsageError("A digit is one of 0 to 9.")
-        self.drawing = {"image": [float(value) for value in pixels], "label": label}
+        self.drawing = {
+            "image": [float(value) for value in pixels_0_to_1],
+            "label": label_or_none_if_untold,
+        }
         self.version += 1
 
     def clear_teacher_digit(self) -> None:
@@ -668,7 +681,7 @@ class Room:
         """Make the arrays of an `.npz` data set, with one client per student, that panels can open.
 
         The drawings themselves stayed on the phones. A student's samples are random, with as many
-        samples of each class as were drawn and the same sums (`draw_samples_with_same_sums`), except
+        samples of each class as were drawn and the same sums (`generate_samples_with_same_sums`), except
         that pixels are clipped to 0–1. The test images are the drawings that were given for testing,
         or the package's test digits if fewer than FEWEST were given. Only students who allowed it are
         included.
@@ -684,7 +697,7 @@ class Room:
         for message in allowed:
             for c in np.flatnonzero(message.counts).tolist():
                 rng = make_numpy_generator(seed, "rows", message.seat, c)
-                samples.append(draw_samples_with_same_sums(message.sums, c, rng))
+                samples.append(generate_samples_with_same_sums(message.sums, c, rng))
                 classes.append(c)
                 clients.append(message.office_and_nickname)
         if len(set(classes)) < 2:

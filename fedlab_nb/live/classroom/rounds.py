@@ -22,11 +22,11 @@ from ...methods.parts.averages import (
 )
 from ...tensor_types import Predictions
 from ...training import ClientModels
-from ...value_types import Seconds
+from ...value_types import Accuracy0To1, Seconds
 from .messages import (
     CLASSES,
     SIDE,
-    FlatDigits,
+    FlatDigits0To1,
     Message,
     MonotonicSeconds,
     decode_base64_array,
@@ -166,22 +166,22 @@ class Rounds:
     def is_over(self) -> bool:
         return self.round >= FENS.rounds
 
-    def predict_classes(self, samples: FlatDigits) -> Predictions:
+    def predict_classes(self, samples: FlatDigits0To1) -> Predictions:
         """Predict the class of each image `samples [N, 64]`."""
         logits = self.clients.logits(samples.view(-1, 1, SIDE, SIDE))
         return (logits * self.table[:, None]).sum(0).argmax(1)
 
     def handle_round_request(
-        self, message: Message, request_text: str | bytes, now: MonotonicSeconds
+        self, message: Message, request_json: str | bytes, now: MonotonicSeconds
     ) -> RoundReply:
         """Take a phone's answer to a round, and return what the phone needs next.
 
         message: the message that the phone sent to the class
-        request_text: a JSON object: {"round", "weights"} is an answer, {} asks where the rounds are,
+        request_json: a JSON object: {"round", "weights"} is an answer, {} asks where the rounds are,
             and {"networks"} asks for the networks as well
         now: seconds
         """
-        given = parse_json_object(request_text)
+        given = parse_json_object(request_json)
         is_answer = "weights" in given
         answered_round = given.get("round")
         if is_answer and isinstance(answered_round, int) and 0 <= answered_round < self.round:
@@ -337,14 +337,13 @@ def describe_phones_needed_for_rounds(
 
 def explain_fens_result(
     rounds: Rounds,
-    fens_accuracy: float,
-    ensemble_accuracy: float,
+    fens_accuracy: Accuracy0To1,
+    ensemble_accuracy: Accuracy0To1,
     drawings_by_class: list[tuple[int, ...]],
     logit_size_by_seat: LogitSizeBySeat,
 ) -> str:
     """Explain why FENS came out as it did.
 
-    fens_accuracy, ensemble_accuracy: accuracies, 0–1
     drawings_by_class:  drawings by class of each phone with a network
     logit_size_by_seat: {seat: size of its network's logits, relative to the median network's}
     """

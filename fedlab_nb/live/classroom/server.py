@@ -37,8 +37,8 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application, HTTPError, RequestHandler
 
 from ...errors import FedlabError, UsageError
-from .conductor import STEPS, AccuracyByTitle, MessageLoss, StepDescription
-from .messages import LIMIT, MessageDescription, Pixels, parse_json_object
+from .conductor import STEPS, AccuracyByTitle, CountsWithAndWithoutMessage, StepDescription
+from .messages import LIMIT, DigitPixels0To1, MessageDescription, parse_json_object
 from .page_file import build_student_page
 from .rehearse import make_malicious_message
 from .results import ClassResults, CombinationAccuracy
@@ -147,7 +147,7 @@ class ProjectorTables(TypedDict):
 
     rows: list[CombinationAccuracy]
     before: AccuracyByTitle
-    effect: MessageLoss | None
+    effect: CountsWithAndWithoutMessage | None
     explanation: str
     plane: ClassMeanMap
 
@@ -319,13 +319,13 @@ class StudentHandler(ClassRequestHandler):
     def is_request_allowed(self, token: str, *_: str) -> bool:
         return hmac.compare_digest(token, self.room.about["token"])
 
-    def get(self, token: str, name: str) -> None:
-        if name:
-            self.send_page_file(name[1:])
+    def get(self, token: str, slash_and_file_name: str) -> None:
+        if slash_and_file_name:
+            self.send_page_file(slash_and_file_name[1:])
         else:
             self.redirect(f"/{token}/")  # an address that was typed without the last slash
 
-    async def post(self, _: str, action_path: str) -> None:
+    async def post(self, _unused_token: str, action_path: str) -> None:
         if action_path == "/join":
             self.write(self.room.assign_next_seat())
             return
@@ -418,26 +418,26 @@ class TeacherHandler(ClassRequestHandler):
         self.set_cookie(cookie, given, httponly=True, samesite="Lax", path="/teacher/")
         return True
 
-    async def get(self, name: str, _: str | None) -> None:
+    async def get(self, page_or_file_name: str, _unused: str | None) -> None:
         if self.get_query_argument("token", None):
             self.redirect("/teacher/")  # everybody can read the address on a projector
-        elif name == "state":
+        elif page_or_file_name == "state":
             self.write(self.server.describe_for_projector(self.get_query_argument("since", "")))
-        elif name == "class.npz":
+        elif page_or_file_name == "class.npz":
             content = await self.server.run_in_results_thread(pack_class_as_npz, self.room)
             self.send_as_download(f"class-{date.today()}.npz", content)
-        elif name == "student.html":
+        elif page_or_file_name == "student.html":
             page = await self.server.run_in_results_thread(build_student_page, self.room)
             self.send_as_download("student.html", page)
         else:
-            self.send_page_file(name)
+            self.send_page_file(page_or_file_name)
 
     def send_as_download(self, file_name: str, file_content: str | bytes) -> None:
         self.set_header("Content-Type", "application/octet-stream")
         self.set_header("Content-Disposition", f'attachment; filename="{file_name}"')
         self.write(file_content)
 
-    async def post(self, name: str, argument: str | None) -> None:
+    async def post(self, action_name: str, action_argument: str | None) -> None:
         actions = {
             "load": self.accept_carried_message,
             "step": self.begin_step,
@@ -450,15 +450,15 @@ class TeacherHandler(ClassRequestHandler):
             "clear": self.clear_teacher_digit,
             "forget": self.forget_message,
         }
-        if name not in actions:
+        if action_name not in actions:
             raise HTTPError(404)
         async with self.server.teacher_lock:  # one action after the other
-            answer = await actions[name](argument or "")
+            answer = await actions[action_name](action_argument or "")
         if not answer:
             answer = self.server.describe_for_projector(str(self.server.version))
         self.write(answer)
 
-    async def accept_carried_message(self, _: str) -> CarriedMessageReceipt:
+    async def accept_carried_message(self, _unused: str) -> CarriedMessageReceipt:
         """Accept a message that came as a file, and say whose it is; UsageError if it is invalid."""
         message = self.room.accept_message(self.request.body)
         await asyncio.to_thread(self.room.sync_file_to_disk)
@@ -468,19 +468,19 @@ class TeacherHandler(ClassRequestHandler):
         self.room.conductor.begin_step(step_name, self.room.clock())
         self.room.append_progress_to_file()
 
-    async def show_result(self, _: str) -> None:
+    async def show_result(self, _unused: str) -> None:
         await self.server.wait_until_results_are_current()
         self.room.conductor.show_result()
         self.room.append_progress_to_file()
 
-    async def hide_result_and_discard_guesses(self, _: str) -> None:
+    async def hide_result_and_discard_guesses(self, _unused: str) -> None:
         self.room.conductor.hide_result_and_discard_guesses()
         self.room.append_progress_to_file()
 
-    async def start_fens_rounds(self, _: str) -> None:
+    async def start_fens_rounds(self, _unused: str) -> None:
         self.room.start_fens_rounds()
 
-    async def discard_fens_rounds(self, _: str) -> None:
+    async def discard_fens_rounds(self, _unused: str) -> None:
         self.room.discard_fens_rounds()
         self.room.append_progress_to_file()
 
@@ -502,7 +502,7 @@ class TeacherHandler(ClassRequestHandler):
             room.add_malicious_message(text, seat)
         await self.server.wait_until_results_are_current()
 
-    async def set_teacher_digit(self, _: str) -> None:
+    async def set_teacher_digit(self, _unused: str) -> None:
         """Set the teacher's digit; the result is covered until the teacher tells which digit it is."""
         given = parse_json_object(self.request.body)
         label = given.get("label")
@@ -513,7 +513,7 @@ class TeacherHandler(ClassRequestHandler):
         else:
             self.room.conductor.show_result("digit")
 
-    async def clear_teacher_digit(self, _: str) -> None:
+    async def clear_teacher_digit(self, _unused: str) -> None:
         self.room.clear_teacher_digit()
 
     async def forget_message(self, seat_text: str) -> None:
@@ -742,7 +742,7 @@ class ClassServer:
 
 
 def compute_projector_tables(
-    results: ClassResults, teacher_digit_or_none: Pixels | None
+    results: ClassResults, teacher_digit_or_none: DigitPixels0To1 | None
 ) -> ProjectorTables:
     """Compute the tables that the projector shows of these results.
 

@@ -20,7 +20,7 @@ from ...training import ClientModels
 from .messages import (
     PIXELS,
     SIDE,
-    FlatDigits,
+    FlatDigits0To1,
     LabelledDrawings,
     Message,
     build_untrained_class_network,
@@ -121,7 +121,7 @@ def collect_test_drawings(messages: Iterable[Message]) -> LabelledDrawings:
 
 
 def predict_classes_by_all_combinations(
-    messages: Sequence[Message], images: FlatDigits
+    messages: Sequence[Message], images: FlatDigits0To1
 ) -> PredictionByTitle:
     """Predict the class of each image `images [N, 64]` in every way that the messages allow, by title."""
     predictions: PredictionByTitle = {}
@@ -140,7 +140,7 @@ def predict_classes_by_all_combinations(
 
 
 def predict_classes_by_networks(
-    messages_with_network: Sequence[Message], images: FlatDigits
+    messages_with_network: Sequence[Message], images: FlatDigits0To1
 ) -> ClassesByTitle:
     """Predict the class of each image `images [N, 64]` by the networks: each alone, averaged, and by vote.
 
@@ -161,7 +161,7 @@ def predict_classes_by_networks(
 
 
 def predict_classes_by_afl(
-    total_sums: gauss.ClassSums, client_count: int, images: FlatDigits
+    total_sums: gauss.ClassSums, client_count: int, images: FlatDigits0To1
 ) -> Predictions:
     """Predict the class of each image `images [N, 64]` by AFL, from the added sums of `client_count` clients."""
     weights = afl.solve_classifier_weights(
@@ -171,7 +171,7 @@ def predict_classes_by_afl(
 
 
 def measure_relative_logit_sizes(
-    messages_with_network: Sequence[Message], images: FlatDigits
+    messages_with_network: Sequence[Message], images: FlatDigits0To1
 ) -> LogitSizeBySeat:
     """Measure how large each network's logits are on images `images [N, 64]`: {seat: relative size}.
 
@@ -189,7 +189,7 @@ def measure_relative_logit_sizes(
 
 
 def count_right_answers_with_and_without_message(
-    messages: Sequence[Message], seat: int, images: FlatDigits, labels: Labels
+    messages: Sequence[Message], seat: int, images: FlatDigits0To1, labels: Labels
 ) -> MessageContribution:
     """Count the right answers with and without the message of `seat`, on images `images [N, 64]` of
     classes `labels [N]`.
@@ -238,7 +238,7 @@ def count_right_answers_with_and_without_message(
 
 
 def predict_classes_by_ensemble_if_any_network(
-    messages: Sequence[Message], images: FlatDigits
+    messages: Sequence[Message], images: FlatDigits0To1
 ) -> Predictions | None:
     """Predict the class of each image `images [N, 64]` by the ensemble; None if no message has a network."""
     senders = [m for m in messages if m.network is not None]
@@ -294,7 +294,7 @@ def project_class_means_into_plane(messages: Iterable[Message]) -> ClassMeanMap:
     }
 
 
-def draw_samples_with_same_sums(
+def generate_samples_with_same_sums(
     class_sums: gauss.ClassSums, class_index: int, rng: np.random.Generator
 ) -> FlatDigitArray:
     """Draw random rows `[n, d]` with the same sum and the same Σ x xᵀ as the n samples of a class.

@@ -230,12 +230,12 @@ def make_ledger_of_one_client(transfers: Iterable[tuple[Phase, Direction, IsRepe
     return ledger
 
 
-def make_style_of_shown_method(method_name: str, package_title: str) -> MethodStyle:
+def make_style_of_shown_method(method_name: str, method_title: str) -> MethodStyle:
     """Make a method of the stage: its name and look, `short` for beside a bar, `phrase` for the start of a sentence."""
     row = {
         "name": method_name,
-        **get_svg_method_style(package_title),
-        "phrase": PHRASES.get(method_name, package_title),
+        **get_svg_method_style(method_title),
+        "phrase": PHRASES.get(method_name, method_title),
     }
     row["short"] = SHORT_NAMES.get(method_name, row["short"])
     return row

@@ -25,7 +25,7 @@ def draw_gallery(shape=(20, 1, 8, 8), classes=10, frame=1, has_real=True, class_
         [str(c) for c in range(classes)],
         setting=SETTING,
         stored_epoch_index=frame,
-        planned_epochs=4,
+        planned_epochs_or_0_if_ended=4,
         real_image_per_class=real,
         selected_class=class_index,
     )

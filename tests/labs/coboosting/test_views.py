@@ -361,7 +361,7 @@ def test_trajectories_tell_of_the_selected_client():
 def test_trajectories_draw_shares_over_the_epochs_of_the_whole_run():
     counts = draw_random_counts(4, 3)
     figure = draw_weight_share_lines_and_class_bars(
-        PATH, counts, list_class_names(3), SETTING, planned_epochs=20
+        PATH, counts, list_class_names(3), SETTING, planned_epochs_or_0_if_ended=20
     ).figure
     line_axes = figure.axes[0]
     lines = [line.get_ydata() for line in line_axes.lines if len(line.get_xdata()) == 3]

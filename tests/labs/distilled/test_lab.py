@@ -108,8 +108,10 @@ def test_bytes_and_accuracy_of_each_number_of_images():
     ("copies", "says"), [(0, "none of them is"), (1, "one of them is"), (2, "2 of them are")]
 )
 def test_how_many_images_are_the_clients_own(copies, says):
-    is_copy = np.arange(3) < copies
-    attack = SimpleNamespace(client=0, labels=np.array([4, 4, 7]), is_copy=is_copy)
+    are_exact_copies = np.arange(3) < copies
+    attack = SimpleNamespace(
+        client=0, labels=np.array([4, 4, 7]), are_exact_copies=are_exact_copies
+    )
     sentence = describe_exact_copies_among_sent(attack, "")
     end = f"sends 3 images of 2 classes, and {says} its own, pixel by pixel."
     assert sentence == f"Client A {end}"

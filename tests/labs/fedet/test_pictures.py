@@ -26,10 +26,10 @@ from fedlab_nb.labs.fedet.rounds import (
 )
 from fedlab_nb.labs.fedet.target import draw_soft_target
 from fedlab_nb.labs.fedet.traffic import (
-    RoundEnd,
+    AccuracyAndTrafficAtRoundEnd,
     compute_mean_traffic_until_goal,
     draw_traffic,
-    format_large_number,
+    format_number_with_unit_prefix,
 )
 from fedlab_nb.plots import render_picture_png
 
@@ -180,10 +180,17 @@ def test_one_shot_against_its_teachers():
 
 # -------------------------------------------------------------------------------------------------------- traffic
 SMALL = {
-    0: [RoundEnd(1, 100.0, 0.3), RoundEnd(2, 200.0, 0.7), RoundEnd(3, 300.0, 0.5)],
-    1: [RoundEnd(1, 100.0, 0.65), RoundEnd(2, 200.0, 0.7)],
+    0: [
+        AccuracyAndTrafficAtRoundEnd(1, 100.0, 0.3),
+        AccuracyAndTrafficAtRoundEnd(2, 200.0, 0.7),
+        AccuracyAndTrafficAtRoundEnd(3, 300.0, 0.5),
+    ],
+    1: [AccuracyAndTrafficAtRoundEnd(1, 100.0, 0.65), AccuracyAndTrafficAtRoundEnd(2, 200.0, 0.7)],
 }
-LARGE = {0: [RoundEnd(1, 1000.0, 0.9)], 1: [RoundEnd(1, 1000.0, 0.9)]}
+LARGE = {
+    0: [AccuracyAndTrafficAtRoundEnd(1, 1000.0, 0.9)],
+    1: [AccuracyAndTrafficAtRoundEnd(1, 1000.0, 0.9)],
+}
 
 
 def test_traffic_finds_where_the_goal_is_first_reached():
@@ -197,10 +204,10 @@ def test_traffic_finds_where_the_goal_is_first_reached():
 
 def test_traffic_says_how_many_seeds_reach_the_goal():
     check(draw_traffic({"Fed-ET": SMALL}, SETTING, 0.98), "Fed-ET never.")
-    one_fails = {0: SMALL[0], 1: [RoundEnd(1, 100.0, 0.1)]}
+    one_fails = {0: SMALL[0], 1: [AccuracyAndTrafficAtRoundEnd(1, 100.0, 0.1)]}
     check(draw_traffic({"Fed-ET": one_fails}, SETTING, 0.6), "only 1 of 2 seeds")
 
 
 def test_counts_are_readable():
-    counts = [format_large_number(count) for count in (7, 1500, 2_370_000, 4e9)]
+    counts = [format_number_with_unit_prefix(count) for count in (7, 1500, 2_370_000, 4e9)]
     assert counts == ["7", "1.5 k", "2.37 M", "4 G"]

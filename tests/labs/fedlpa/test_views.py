@@ -308,7 +308,7 @@ def test_leak_counts_right_guesses_and_describes_the_client():
     sweep = NoiseSweep(
         [0, 0.1], counts, {"bias": [sent, sent]}, {"bias": [0.5, 0.4]}, [0.8, 0.6], 0.5, "toy"
     )
-    assert sweep.guess_classes_of_clients("bias", 0) == [[0, 1], [0]]
+    assert sweep.guess_classes_of_each_client("bias", 0) == [[0, 1], [0]]
     picture = check_picture(draw_held_and_guessed_classes(sweep, "bias", 0, list("abc")), "toy")
     assert "names 50 % of a client's classes correctly (a blind guess 50 %)" in picture.sentence
     assert "an accuracy of 80 %" in picture.detail

@@ -80,7 +80,7 @@ def test_the_ends_are_the_two_networks_and_the_middle_their_average(samples):
         assert between.loss[index] == pytest.approx(float(F.cross_entropy(module(x), y)))
         assert between.accuracy[index] == float((module(x).argmax(1) == y).double().mean())
     assert between.accuracy_of_average == between.accuracy[2]
-    assert list(between.positions) == [0, 0.25, 0.5, 0.75, 1]
+    assert list(between.positions_0_to_1) == [0, 0.25, 0.5, 0.75, 1]
 
 
 def test_a_barrier_is_the_height_over_the_straight_line_and_never_negative():

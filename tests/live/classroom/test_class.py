@@ -32,7 +32,7 @@ from fedlab_nb.live.classroom.rehearse import Student, make_simulated_students
 from fedlab_nb.live.classroom.room import Room
 from fedlab_nb.live.classroom.worth import (
     collect_test_drawings,
-    draw_samples_with_same_sums,
+    generate_samples_with_same_sums,
     predict_classes_by_all_combinations,
     project_class_means_into_plane,
 )
@@ -222,7 +222,7 @@ def test_alpha_says_how_many_classes_and_ten_seats_have_them_all():
 def test_rows_made_from_sums_have_these_sums():
     sums = parse_message(make_message(0, n=40, given=0)).sums
     for c in np.flatnonzero(sums.counts.numpy()).tolist():
-        rows = draw_samples_with_same_sums(sums, c, np.random.default_rng(c))
+        rows = generate_samples_with_same_sums(sums, c, np.random.default_rng(c))
         assert len(rows) == sums.counts[c]
         np.testing.assert_allclose(rows.sum(0), sums.sums[c].numpy(), atol=1e-9)
         np.testing.assert_allclose(rows.T @ rows, sums.second[c].numpy(), atol=1e-9)

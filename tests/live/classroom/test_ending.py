@@ -19,7 +19,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.live import classroom
 from fedlab_nb.live.classroom import (
     choose_file_to_keep_messages,
-    save_class,
+    save_class_as_new_npz_file,
     start_server,
     wait_for_end_of_class,
 )
@@ -82,7 +82,7 @@ def test_saving_takes_the_next_name_that_is_free(tmp_path, monkeypatch):
     room = make_room()
     for seat in range(3):
         room.accept_message(make_message(seat))
-    names = [save_class(room).name, save_class(room).name]
+    names = [save_class_as_new_npz_file(room).name, save_class_as_new_npz_file(room).name]
     assert names == [f"class-{TODAY}.npz", f"class-{TODAY}-2.npz"]
 
 
