@@ -114,8 +114,10 @@ class ButtonView(LabView):
         result, is_stored = self.choose_own_or_stored_result(state)
         if result is None or is_stored:
             return False
-        if state.federation is None or state.worked_runs is None:
-            return state.federation is None
+        if state.federation is None:
+            return True
+        if state.worked_runs is None:
+            return False
         present_runs = list_runs_without_device_and_cache(self.planned_runs(state))
         return present_runs != list_runs_without_device_and_cache(state.worked_runs)
 

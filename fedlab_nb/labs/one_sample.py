@@ -151,10 +151,8 @@ def draw_sample_with_outputs_and_answers(
     # The places are fixed: this picture follows a slider, and computing a layout would be too slow.
     with drawing(fixed=True) as (figure, _):
         draw_sample_image(figure, sample_outputs, layout)
-        (outputs_left, outputs_width), (numbers_left, numbers_width) = (
-            layout.outputs,
-            layout.numbers,
-        )
+        outputs_left, outputs_width = layout.outputs
+        numbers_left, numbers_width = layout.numbers
         left = figure.add_axes((outputs_left, layout.bottom, outputs_width, layout.height))
         draw_heat_map_of_outputs_and_answers(left, sample_outputs, title)
         right = figure.add_axes(

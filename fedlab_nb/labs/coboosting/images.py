@@ -130,9 +130,9 @@ def draw_synthetic_images(
 ) -> Picture:
     """Draw the synthetic samples of one epoch by intended class: images, or features as strips.
 
-    stored_epoch_index:   which of the epochs that the report has, -1 for the last
-    planned_epochs_or_0_if_ended:       number of epochs of the whole run, while it is in progress; else 0
-    real_image_per_class: one real image of each class `[C, c, H, W]`, for comparison
+    stored_epoch_index:           which of the epochs that the report has, -1 for the last
+    planned_epochs_or_0_if_ended: number of epochs of the whole run
+    real_image_per_class:         one real image of each class `[C, c, H, W]`, for comparison
     """
     images = report.synthetic_images[stored_epoch_index]
     labels = report.synthetic_labels[stored_epoch_index]

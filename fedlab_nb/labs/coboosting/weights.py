@@ -43,7 +43,7 @@ from ..array_types import WeightsByEpoch, WeightSharesByEpoch
 from ..runs import describe_commonest_classes, describe_setting
 from .images import get_planned_epochs_of_running_run_or_0
 
-# The clients whose samples are drawn; of more, half come from each end of the ranking by weight.
+# How many clients' samples are drawn at most: half of them have the largest weights, half the smallest.
 MAX_CLIENTS = 16
 MAX_EPOCHS = 6  # columns of the table
 
@@ -86,8 +86,8 @@ def draw_weight_share_lines_and_class_bars(
 ) -> Picture:
     """Draw lines of w_k / Σ w, and bars of `label_counts [M, C]` in the order of the last weights.
 
-    weights_by_epoch: `[T, M]`, after each epoch
-    planned_epochs_or_0_if_ended:   number of epochs of the whole run, while only T of them are done; else 0
+    weights_by_epoch:             `[T, M]`, after each epoch that is done
+    planned_epochs_or_0_if_ended: number of epochs of the whole run
     """
     weights_by_epoch = weights_by_epoch.astype(float)
     shares = weights_by_epoch / np.maximum(weights_by_epoch.sum(1, keepdims=True), 1e-12)

@@ -119,7 +119,7 @@ def compute_auc_of_dissent_predicting_errors(
     return float(np.heaviside(differences, 0.5).mean())
 
 
-def average_accuracy_by_dissent_thirds(
+def average_accuracy_by_dissent_thirds_over_seeds(
     samples_by_seed: Mapping[int, DissentSamples],
     answer_field: Literal["consensus_right", "server_right"],
 ) -> AccuracyPerDissentThird:
@@ -155,7 +155,7 @@ def draw_accuracy_by_dissent(
         is_right = np.concatenate([getattr(run, column) for run in samples_by_seed.values()])
         accuracy_if_answered = float(is_right[has_answer].mean()) if has_answer.any() else 0.0
         shares[name] = [
-            *average_accuracy_by_dissent_thirds(samples_by_seed, column),
+            *average_accuracy_by_dissent_thirds_over_seeds(samples_by_seed, column),
             accuracy_if_answered,
         ]
     columns = [*THIRDS, f"dissent ≤ {largest_answered_dissent:.2f}"]

@@ -28,12 +28,11 @@ from ...plots.words import SettingCaption
 from ..runs import describe_setting
 from .votes import get_method_options_of_run
 
-HistoryPoints = Sequence[
-    Mapping[str, Any]
-]  # a run's history: dicts with phase, progress, accuracy, bytes
-AccuracyByCurveAndRound = dict[
-    str, dict[int, float]
-]  # {one of the labels below: {round from 1: share 0–1}}
+# A run's history: dicts with phase, progress 0–1, accuracy 0–1 and bytes.
+HistoryPoints = Sequence[Mapping[str, Any]]
+# {one of the labels below: {round from 1: accuracy or share of the votes, 0–1}}
+AccuracyByCurveAndRound = dict[str, dict[int, float]]
+StepAndAccuracy = tuple[int, float]  # the server's steps so far, and the student's accuracy 0–1
 
 BEFORE = "large, head overwritten"
 AFTER = "large, after distillation"
@@ -176,7 +175,7 @@ def make_curves_of_rounds(
 
 def list_steps_and_student_accuracies(
     history_points: HistoryPoints, server_step_count: int
-) -> list[tuple[int, float]]:
+) -> list[StepAndAccuracy]:
     """List (server steps, accuracy) of a one-shot run. The first half of its progress is local
     training.
     """
@@ -189,7 +188,7 @@ def list_steps_and_student_accuracies(
 
 
 def make_one_shot_curves(
-    student_points_by_seed: Mapping[int, Sequence[tuple[int, float]]],
+    student_points_by_seed: Mapping[int, Sequence[StepAndAccuracy]],
     reports: Sequence[FedETReport],
 ) -> AccuracyByCurveAndRound:
     """Make the curves of a one-shot run, as means over the seeds.

@@ -37,6 +37,8 @@ ONE_SHOT_ROUNDS = 10
 ONE_SHOT_EPOCHS = 2
 BYTES_A_NUMBER = 4
 CurveLabel = str
+RoundCount = int
+LocalEpochCount = int
 ModelName = str  # as the setting `model` takes it
 
 
@@ -100,7 +102,7 @@ class TrafficView(LabView):
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def choose_fedavg_rounds_and_epochs(fedet_outcome: Outcome) -> tuple[int, int]:
+def choose_fedavg_rounds_and_epochs(fedet_outcome: Outcome) -> tuple[RoundCount, LocalEpochCount]:
     """Choose rounds and local epochs of FedAvg that make about as many local steps as a run of
     Fed-ET.
     """

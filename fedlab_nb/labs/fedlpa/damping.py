@@ -133,7 +133,7 @@ class DampingSweep(NamedTuple):
     test_accuracies: Mapping[str, float] = {}
     judged_on: str = "held-out"
 
-    def find_index_of_best_damping(self, pi_rule: DampingSplit) -> int:
+    def find_index_of_damping_best_on_validation(self, pi_rule: DampingSplit) -> int:
         """Find the index of the λ_damp with which the exact solution is best on validation images."""
         accuracies = self.accuracies[pi_rule]["exact"]
         return accuracies.index(max(accuracies))
@@ -205,7 +205,7 @@ def measure_test_accuracies_at_best_dampings(
     server = make_server_replay(fedlpa_outcome)
     accuracies = {}
     for rule in PI_RULES:
-        damping = sweep.dampings[sweep.find_index_of_best_damping(rule)]
+        damping = sweep.dampings[sweep.find_index_of_damping_best_on_validation(rule)]
         uploads = server.make_uploads(damping, rule)
         solution = server.solve_with_precision("exact", uploads)
         accuracies[rule] = server.compute_accuracy_on_replay_samples(solution)
@@ -222,7 +222,7 @@ def draw_accuracy_against_damping(
     """
     dampings = sweep.dampings
     accuracies = sweep.accuracies[pi_rule]
-    best = dampings[sweep.find_index_of_best_damping(pi_rule)]
+    best = dampings[sweep.find_index_of_damping_best_on_validation(pi_rule)]
     test_accuracy = sweep.test_accuracies.get(pi_rule)
     rule_text = "1" if pi_rule == "one" else pi_rule
     with drawing() as (figure, ax):
@@ -260,7 +260,7 @@ def describe_accuracy_at_marked_and_best_damping(
 ) -> str:
     """Say how accurate FedLPA is at the marked λ_damp, and which λ_damp is best."""
     accuracies = sweep.accuracies[pi_rule]["exact"]
-    best = sweep.find_index_of_best_damping(pi_rule)
+    best = sweep.find_index_of_damping_best_on_validation(pi_rule)
     text = (
         f"At λ_damp = {format_positive_number_briefly(sweep.dampings[marked_damping_index])} FedLPA gets "
         f"{format_percent(accuracies[marked_damping_index])} right"

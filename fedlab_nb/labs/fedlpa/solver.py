@@ -209,7 +209,7 @@ def draw_residuals_of_solvers(solver_curves: SolverCurves, *, is_running: bool =
     for name in solver_curves.curves:
         rows = make_solver_table_rows(solver_curves, name)
         table += rows
-        descriptions.append(describe_end_of_solver(solver_curves, name, rows[-1]))
+        descriptions.append(describe_final_error_of_solver(solver_curves, name, rows[-1]))
     sentence = f"{capitalize_first_letter('; '.join(descriptions))}."
     setting = solver_curves.setting
     if is_running:
@@ -243,7 +243,7 @@ def make_solver_table_rows(solver_curves: SolverCurves, solver_name: str) -> Tab
     return rows
 
 
-def describe_end_of_solver(
+def describe_final_error_of_solver(
     solver_curves: SolverCurves, solver_name: str, last_table_row: Mapping[str, Any]
 ) -> str:
     """Say how far a solver came, and how accurate the model is then.

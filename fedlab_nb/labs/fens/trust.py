@@ -244,7 +244,7 @@ def draw_counts_and_weights(
         rows.append((client_name, kind.unit, *cells))
     columns = ["client", "what", *(f"class {name}" for name in class_names)]
     opening = f"After {round_in_words}," if round_in_words else "Here"
-    description = describe_likeness_and_selected_weights(
+    description = describe_which_clients_are_trusted(
         counts, weights, class_names, setting, selected_client, selected_class
     )
     return describe_picture(
@@ -253,7 +253,7 @@ def draw_counts_and_weights(
         setting,
         f"{opening} {description}.",
         build_table(columns, rows),
-        detail=describe_weight_count_likeness(counts, weights),
+        detail=describe_correlation_and_negative_weights(counts, weights),
     )
 
 
@@ -306,7 +306,7 @@ def draw_counts_and_values(
     return figure
 
 
-def describe_likeness_and_selected_weights(
+def describe_which_clients_are_trusted(
     counts: ClientClassCounts,
     weights: ClientClassValues,
     class_names: Sequence[str],
@@ -343,7 +343,9 @@ def describe_likeness_and_selected_weights(
     )
 
 
-def describe_weight_count_likeness(counts: ClientClassCounts, weights: ClientClassValues) -> str:
+def describe_correlation_and_negative_weights(
+    counts: ClientClassCounts, weights: ClientClassValues
+) -> str:
     """Say how far the weights resemble the partition, in numbers."""
     likeness = compare_weights_with_counts(counts, weights)
     if not likeness.classes:

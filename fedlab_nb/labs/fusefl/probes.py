@@ -78,9 +78,8 @@ PROBE_RECIPE = Recipe(epochs=10, batch_size=128, lr=0.05, momentum=0.9, weight_d
 NO_MEAN = "The clients' networks differ in shape or depth, so their features have no mean to probe."
 
 SamplesAndLabels = tuple[Tensor, Tensor]  # x [N, ...], y [N]
-OutputsByLayerAndClient = list[
-    list[Tensor]
-]  # [L][M]: after each layer the features [N, ...] of each client
+# [L][M]: after each layer the features [N, ...] of each client.
+OutputsByLayerAndClient = list[list[Tensor]]
 
 
 MeasureName = Literal["accuracy", "labels", "images"]
@@ -441,8 +440,8 @@ def make_probe_curves(
     They show the mean of the clients' features, single clients (their mean, with a band), and the
     selected client.
 
-    layer_of_each_reading:  the layer (from 1) that each of `readings` belongs to
-    measure: the field of `DecoderReading` to show
+    layer_of_each_reading: the layer (from 1) that each of `readings` belongs to
+    measure:               the field of `DecoderReading` to show
     """
     mean_curve: dict[int, dict[int, float]] = {}
     client_curve: dict[int, dict[int, float]] = {}

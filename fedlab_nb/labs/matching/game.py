@@ -42,7 +42,9 @@ class MatchingPuzzle(NamedTuple):
         """
         t = np.linspace(0, 1, LINE_POINTS)[:, None, None]
         between = (1 - t) * self.a + t * self.b[list(b_unit_of_each_a_unit)]
-        errors = compute_tiny_network_outputs(between) - compute_tiny_network_outputs(self.a[None])
+        errors = compute_tiny_network_outputs_on_grid(
+            between
+        ) - compute_tiny_network_outputs_on_grid(self.a[None])
         return (errors**2).mean(1)
 
     def compute_loss_barrier(self, b_unit_of_each_a_unit: Sequence[int]) -> float:
@@ -72,13 +74,13 @@ def make_matching_puzzle(puzzle_index: int) -> MatchingPuzzle:
     return MatchingPuzzle(network_a, network_b)
 
 
-def compute_tiny_network_outputs(networks: TinyNetworks) -> NetworkOutputs:
+def compute_tiny_network_outputs_on_grid(networks: TinyNetworks) -> NetworkOutputs:
     """Compute the outputs `[T, X]` of networks `[T, units, 3]` for INPUTS."""
     w, b, v = np.moveaxis(networks[..., None], 2, 0)
-    return compute_tiny_unit_outputs(w, b, v).sum(1)
+    return compute_tiny_unit_outputs_on_grid(w, b, v).sum(1)
 
 
-def compute_tiny_unit_outputs(
+def compute_tiny_unit_outputs_on_grid(
     weights: np.ndarray, biases: np.ndarray, output_weights: np.ndarray
 ) -> UnitOutputs:
     """Compute output_weights · max(0, weights x + biases) at each x of INPUTS."""
@@ -112,10 +114,10 @@ def draw_matching_game(
         for i, j in enumerate(b_unit_of_each_a_unit):
             ax = axes[str(i)]
             dress(ax, title=f"A {i + 1} with B {j + 1}")
-            ax.plot(INPUTS, compute_tiny_unit_outputs(*puzzle.a[i]), color=INK, lw=1.8)
+            ax.plot(INPUTS, compute_tiny_unit_outputs_on_grid(*puzzle.a[i]), color=INK, lw=1.8)
             ax.plot(
                 INPUTS,
-                compute_tiny_unit_outputs(*puzzle.b[j]),
+                compute_tiny_unit_outputs_on_grid(*puzzle.b[j]),
                 color=ACCENT,
                 ls=(0, (3, 1.5)),
                 lw=1.8,

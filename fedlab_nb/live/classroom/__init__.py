@@ -120,7 +120,7 @@ def run_class_until_interrupted(
         )
     except KeyboardInterrupt:  # on Windows, where an event loop handles no signals
         if room.has_real_messages and not room.journal:
-            print(save_class_and_describe_outcome(room))
+            print(save_class_and_describe_success_or_failure(room))
     print("The class has ended.")
     if room.journal:
         print(room.storage_notice, flush=True)
@@ -254,26 +254,26 @@ async def wait_for_end_of_class(room: Room) -> None:
                 print(ONLY_REHEARSED)
             return
         if terminated.is_set() or not sys.stdin.isatty():
-            print(save_class_and_describe_outcome(room))
+            print(save_class_and_describe_success_or_failure(room))
             return
-        answer = ask_to_save_and_whether_to_end_class_in_thread(room)
+        answer = ask_to_save_and_return_whether_to_end_in_thread(room)
         termination = asyncio.create_task(terminated.wait())
         await asyncio.wait({answer, termination}, return_when=asyncio.FIRST_COMPLETED)
         termination.cancel()
         if not answer.done():
-            print(save_class_and_describe_outcome(room))
+            print(save_class_and_describe_success_or_failure(room))
             return
         if answer.result():
             return
 
 
-def ask_to_save_and_whether_to_end_class_in_thread(room: Room) -> asyncio.Future[bool]:
-    """Run `ask_to_save_and_whether_to_end_class` in a thread that cannot keep the program from ending."""
+def ask_to_save_and_return_whether_to_end_in_thread(room: Room) -> asyncio.Future[bool]:
+    """Run `ask_to_save_and_return_whether_to_end` in a thread that cannot keep the program from ending."""
     loop = asyncio.get_running_loop()
     answer = loop.create_future()
 
     def work() -> None:
-        is_over = ask_to_save_and_whether_to_end_class(room)
+        is_over = ask_to_save_and_return_whether_to_end(room)
         with suppress(RuntimeError):  # the class has been ended meanwhile
             loop.call_soon_threadsafe(answer.set_result, is_over)
 
@@ -281,7 +281,7 @@ def ask_to_save_and_whether_to_end_class_in_thread(room: Room) -> asyncio.Future
     return answer
 
 
-def ask_to_save_and_whether_to_end_class(room: Room) -> bool:
+def ask_to_save_and_return_whether_to_end(room: Room) -> bool:
     """Ask at the terminal what shall become of the messages, and save them if the answer is s.
 
     Returns whether the class shall end.
@@ -295,7 +295,7 @@ def ask_to_save_and_whether_to_end_class(room: Room) -> bool:
         except EOFError:
             answer = "s"
         if answer == "s":
-            print(save_class_and_describe_outcome(room))
+            print(save_class_and_describe_success_or_failure(room))
             return True
         if answer == "f":
             return True
@@ -304,7 +304,7 @@ def ask_to_save_and_whether_to_end_class(room: Room) -> bool:
             return False
 
 
-def save_class_and_describe_outcome(room: Room) -> str:
+def save_class_and_describe_success_or_failure(room: Room) -> str:
     """Save the messages that may be saved; returns a sentence that says where, or why not."""
     try:
         return f"Saved: {save_class_as_new_npz_file(room)}."

@@ -190,7 +190,7 @@ def describe_simulated_accuracies(class_size: SimulatedClassSize = SIZES[-1]) ->
     )
 
 
-def main() -> None:
+def rehearse_and_write_results_and_picture() -> None:
     """Rehearse, write the results to `expected.json`, and draw them for the guide."""
     write_file(
         STORED, json.dumps(simulate_lessons_of_all_class_sizes(), indent=1) + "\n", force=True
@@ -204,4 +204,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    rehearse_and_write_results_and_picture()

@@ -316,9 +316,9 @@ def encode_message(
 ) -> str:
     """Encode a message as a phone does, as JSON; the teacher may save it.
 
-    images, labels: drawings `[n, 64]`, 0–1, and their labels `[n]`
-    indices_given_for_testing:   indices of the drawings that are given for testing; the sums are of all others
-    network:        the network trained on those others, or None
+    images, labels:            drawings `[n, 64]`, 0–1, and their labels `[n]`
+    indices_given_for_testing: of the drawings that are given for testing; the sums are of all others
+    network:                   the network trained on those others, or None
     """
     is_given = torch.zeros(len(labels), dtype=torch.bool)
     is_given[list(indices_given_for_testing)] = True

@@ -63,9 +63,8 @@ FEWEST = 10  # the fewest drawings that make a test set
 ASLEEP = 15.0  # seconds after its last request from which a phone is shown as asleep
 GONE = 120.0  # seconds after which a phone that has sent no message is not shown any more
 GIVE = 4  # every fourth drawing may be given to the test set
-MAX_KEPT_GUESSES = (
-    5000  # guesses stored one by one in the file; later ones are stored with the next step
-)
+# Guesses that are stored one by one in the file; later ones are stored with the next step.
+MAX_KEPT_GUESSES = 5000
 ONE_CLASS = 0.02  # below this α a seat may have a single class
 MANY_CLASSES = 1.0  # from this α on a seat may have more than three classes
 # Fields in the first line of a file that messages are kept in: those that it always has, and those added later.
@@ -334,10 +333,8 @@ class Room:
         """Assign the next free seat: its number, its key, and the digits that it is asked to draw."""
         if self.joined >= MAX_SEATS:
             raise UsageError("The class has no free seat; ask the teacher to start it anew.")
-        while (
-            self.joined in self.messages
-        ):  # a message that was carried by hand has taken this seat
-            self.joined += 1
+        while self.joined in self.messages:
+            self.joined += 1  # a message that was carried by hand has taken this seat
         seat = self.joined
         self.joined += 1
         return {

@@ -516,9 +516,9 @@ class TeacherHandler(ClassRequestHandler):
     async def clear_teacher_digit(self, _unused: str) -> None:
         self.room.clear_teacher_digit()
 
-    async def forget_message(self, seat_text: str) -> None:
-        if seat_text.isdecimal():
-            await self.server.forget_message(int(seat_text))
+    async def forget_message(self, seat_number_text: str) -> None:
+        if seat_number_text.isdecimal():
+            await self.server.forget_message(int(seat_number_text))
             await self.server.wait_until_results_are_current()
 
 

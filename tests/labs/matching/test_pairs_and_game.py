@@ -12,7 +12,7 @@ from fedlab_nb.labs.matching.game import (
     NOISE,
     STREAMS,
     UNITS,
-    compute_tiny_network_outputs,
+    compute_tiny_network_outputs_on_grid,
     make_matching_puzzle,
     pair_units_by_swapping,
 )
@@ -166,7 +166,7 @@ def test_every_puzzle_has_one_clear_solution_that_is_not_the_start(number):
 def test_the_answers_of_a_tiny_network_by_hand():
     """2 max(0, x - 1) - max(0, -x), at x = -2, 0, 2."""
     units = np.array([[[1.0, -1.0, 2.0], [-1.0, 0.0, -1.0]]])
-    assert compute_tiny_network_outputs(units)[0, [0, 40, 80]] == pytest.approx([-2, 0, 2])
+    assert compute_tiny_network_outputs_on_grid(units)[0, [0, 40, 80]] == pytest.approx([-2, 0, 2])
 
 
 def test_the_line_of_a_puzzle_starts_at_0_and_ends_alike_in_every_order():
