@@ -42,6 +42,7 @@ GaussianDeviations = np.ndarray  # [draws, C, d], what each draw adds to the mea
 SymmetricMatrix = np.ndarray  # [d, d]
 
 TinyNetworks = np.ndarray  # [T, units, 3]: for each unit its weight, bias and output weight
+ValuePerUnit = np.ndarray  # [...], or a single number
 UnitNumbers = np.ndarray  # [3]: a unit's weight, bias and output weight
 NetworkOutputs = np.ndarray  # [T, X], at X inputs
 UnitOutputs = np.ndarray  # [..., X], at X inputs

@@ -72,6 +72,7 @@ SCORE_NAMES = {EQUAL: "equal weights", LEARNT: "Co-Boosting's", REAL: "from real
 OWN = "own"  # the menu's value when no preset is chosen
 
 START_LEVEL = 0.5  # of all sliders
+WidgetChange = Mapping[str, Any]  # what `observe` passes on: the `old` and the `new` value
 SliderLevels0To1 = tuple[float, ...]  # one for each client
 # Weights from real images need neither synthetic images nor a student, so the run makes few of them.
 REAL_OPTIONS = {
@@ -150,12 +151,12 @@ class WeightsByHandView(LabView):
         self._presets = select_known_weights(weights)
         self.start.options = [("…", OWN), *((name, name) for name in self._presets)]
 
-    def _set_sliders_to_chosen_preset(self, menu_change: Mapping[str, Any]) -> None:
+    def _set_sliders_to_chosen_preset(self, menu_change: WidgetChange) -> None:
         name = menu_change["new"]
         if name in self._presets:
             self.sliders.set_weights(self._presets[name])
 
-    def _unselect_preset_if_sliders_differ(self, slider_change: Mapping[str, Any]) -> None:
+    def _unselect_preset_if_sliders_differ(self, slider_change: WidgetChange) -> None:
         """Choose no preset in the menu when the sliders have other weights than the preset.
 
         If the judge half is shown at that moment, the weights are tuned on it, and it no longer
@@ -214,7 +215,9 @@ class WeightsByHandView(LabView):
         return replace(picture, scene={**scene, **sliders})
 
 
-def select_known_weights(weights_or_none_by_name: Mapping[str, Any]) -> dict[str, Any]:
+def select_known_weights(
+    weights_or_none_by_name: Mapping[str, ClientWeights | None],
+) -> dict[str, ClientWeights]:
     """Return the weights without those that are None."""
     return {name: values for name, values in weights_or_none_by_name.items() if values is not None}
 
@@ -274,7 +277,7 @@ class WeightScores(NamedTuple):
 
 def compute_weight_scores(
     ensemble_outcome: Outcome,
-    weights_by_name: Mapping[str, Sequence[float]],
+    weights_by_name: Mapping[str, Sequence[float] | ClientWeights],
     includes_judge_half: bool,
 ) -> WeightScores:
     """Compute the scores of several sets of weights.

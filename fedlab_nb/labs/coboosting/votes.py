@@ -14,6 +14,7 @@ from ..array_types import (
     ClassScores,
     ClientLogitsBySample,
     ClientShares,
+    ClientWeights,
     Predictions,
 )
 
@@ -44,7 +45,7 @@ def split_image_indices_into_fixed_halves(image_count: int) -> TuneAndJudgeIndic
 
 
 def predict_by_weighted_logits(
-    logits: ClientLogitsBySample, client_weights: Sequence[float]
+    logits: ClientLogitsBySample, client_weights: Sequence[float] | ClientWeights
 ) -> Predictions:
     """Predict the classes `[N]` by Σ_k w_k f_k, from client logits `[N, M, C]`. If all weights are
     0, they count as equal.
@@ -53,7 +54,7 @@ def predict_by_weighted_logits(
 
 
 def sum_weighted_logits(
-    logits: ClientLogitsBySample, client_weights: Sequence[float]
+    logits: ClientLogitsBySample, client_weights: Sequence[float] | ClientWeights
 ) -> ClassScores:
     """Compute Σ_k w_k f_k `[N, C]` from client logits `[N, M, C]`.
 
@@ -76,7 +77,7 @@ def compute_accuracy_by_class(
     return np.where(images > 0, right_answers / np.maximum(images, 1), np.nan)
 
 
-def normalise_weights_to_shares(weights: Sequence[float]) -> ClientShares:
+def normalise_weights_to_shares(weights: Sequence[float] | ClientWeights) -> ClientShares:
     """Return w / Σ w `[M]`; equal shares if Σ w = 0."""
     weights = np.asarray(weights, dtype=float)
     if weights.sum() <= 0:

@@ -86,7 +86,7 @@ class RecoveredSamples(NamedTuple):
 
 
 def recover_images_and_classes_of_client(
-    federation: Federation, client_index: int, first_sample_of_client: int, sample_count: int
+    federation: Federation, client_index: int, first_sample_index_in_client: int, sample_count: int
 ) -> RecoveredSamples:
     """Recover images and classes from one gradient of an untrained perceptron, and from its
     factors.
@@ -94,11 +94,11 @@ def recover_images_and_classes_of_client(
     Gradient and factors are computed from `sample_count` samples of a client, or from all its samples
     if it has fewer.
 
-    first_sample_of_client: the place of the first sample among the client's, from 0
+    first_sample_index_in_client: the place of the first sample among the client's, from 0
     """
     dataset = federation.dataset
     shard = federation.shards[min(client_index, federation.clients - 1)]
-    start = min(first_sample_of_client, max(0, len(shard) - sample_count))
+    start = min(first_sample_index_in_client, max(0, len(shard) - sample_count))
     rows = shard[start : start + sample_count]
     x = dataset.x_train[rows]
     y = dataset.y_train[rows]

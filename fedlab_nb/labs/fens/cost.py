@@ -27,6 +27,7 @@ from ...plots import (
 from ...plots.kit import draw_stacked_bars
 from ...plots.style import ACCENT, INK, get_method_look
 from ...plots.words import SettingCaption
+from ...value_types import SampleShape
 
 # The parts of one client's bytes.
 OWN = "own model"
@@ -67,7 +68,7 @@ def count_client_bytes_by_part(ledger: Ledger, client_index: int) -> dict[str, i
 
 @functools.lru_cache(maxsize=32)
 def measure_size_of_first_client_network(
-    model_name: str, input_shape: tuple[int, ...], class_count: int
+    model_name: str, input_shape: SampleShape, class_count: int
 ) -> NetworkSize:
     """Measure the size of the clients' network; of the first one, if they have several kinds."""
     return NetworkSize.measure(

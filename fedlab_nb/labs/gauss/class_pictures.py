@@ -91,7 +91,7 @@ def draw_class_statistics(
     head_name: str,
     class_names: Sequence[str],
     *,
-    pixel_image_shape: tuple[int, ...] | None,
+    pixel_image_shape: SampleShape | None,
     setting: SettingCaption | str,
     selected_class: int | None = None,
     draws_seed: int = 0,
@@ -167,7 +167,7 @@ def draw_heat_map_of_class_means(ax: Axes, means: ClassMeans, class_names: Seque
 
 # ------------------------------------------------------------------------------------------ numbers
 def make_rows_of_means_and_draws(
-    report: GaussReport, pixel_image_shape: tuple[int, ...], draws_seed: int, draw_count: int
+    report: GaussReport, pixel_image_shape: SampleShape, draws_seed: int, draw_count: int
 ) -> LabelledRowsOfClassImages:
     """Make rows of images: the mean, the deviation, scaled so that the largest is 1, and
     `draw_count` rows of draws. Classes that nobody holds are nan.

@@ -18,8 +18,16 @@ from matplotlib.axes import Axes
 from ...panels import LabView, PanelState, make_widget
 from ...plots import Picture, add_legend, build_table, describe_picture, drawing, dress
 from ...plots.style import ACCENT, INK, QUIET, SECOND, is_frame_narrow
-from ..array_types import LossPerPoint, NetworkOutputs, TinyNetworks, UnitNumbers, UnitOutputs
+from ..array_types import (
+    LossPerPoint,
+    NetworkOutputs,
+    TinyNetworks,
+    UnitNumbers,
+    UnitOutputs,
+    ValuePerUnit,
+)
 
+BUnitOfEachAUnit = tuple[int, ...]  # [UNITS], counted from 0
 UNITS = 4
 NOISE = 0.06
 LINE_POINTS = 41
@@ -53,7 +61,7 @@ class MatchingPuzzle(NamedTuple):
         straight = np.linspace(loss[0], loss[-1], LINE_POINTS)
         return float(max(0.0, (loss - straight).max()))
 
-    def find_order_with_lowest_barrier(self) -> tuple[int, ...]:
+    def find_order_with_lowest_barrier(self) -> BUnitOfEachAUnit:
         """Find the order with the lowest barrier, of all 24."""
         return min(itertools.permutations(range(UNITS)), key=self.compute_loss_barrier)
 
@@ -81,7 +89,7 @@ def compute_tiny_network_outputs_on_grid(networks: TinyNetworks) -> NetworkOutpu
 
 
 def compute_tiny_unit_outputs_on_grid(
-    weights: np.ndarray, biases: np.ndarray, output_weights: np.ndarray
+    weights: ValuePerUnit, biases: ValuePerUnit, output_weights: ValuePerUnit
 ) -> UnitOutputs:
     """Compute output_weights · max(0, weights x + biases) at each x of INPUTS."""
     return output_weights * np.maximum(0, weights * INPUTS + biases)
@@ -89,7 +97,7 @@ def compute_tiny_unit_outputs_on_grid(
 
 def pair_units_by_swapping(
     b_unit_of_each_a_unit: Sequence[int], a_unit: int, b_unit: int
-) -> tuple[int, ...]:
+) -> BUnitOfEachAUnit:
     """Pair unit `b_unit` of B with unit `a_unit` of A, both counted from 0.
 
     Returns the new pairing; the unit of B that stood there takes the old place of `b_unit`.

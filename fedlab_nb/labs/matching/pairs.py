@@ -34,8 +34,9 @@ from ...rng import generator
 from ...studies import Outcome
 from ...tensor_types import Labels, Samples
 from ...training import ClientModels
+from ...value_types import Accuracy0To1
 from ..array_types import PositionPerPoint
-from ..runs import describe_setting, list_client_menu_options
+from ..runs import ClientIndex, describe_setting, list_client_menu_options
 
 LINE_POINTS = 21  # points on the line between two networks, both ends included
 MAX_SAMPLES = 1000  # test images
@@ -79,7 +80,7 @@ class InterpolationLine(NamedTuple):
         return float(max(0.0, (self.loss - straight).max()))
 
     @property
-    def accuracy_of_average(self) -> float:
+    def accuracy_of_average(self) -> Accuracy0To1:
         """Accuracy of the plain average of the two networks, 0–1."""
         return float(self.accuracy[len(self.accuracy) // 2])
 
@@ -163,7 +164,7 @@ def match_networks_of_two_clients(
 def match_networks(
     first: Network,
     second: Network,
-    client_pair: tuple[int, int],
+    client_pair: tuple[ClientIndex, ClientIndex],
     rule: MatchingRule,
     samples: Samples,
     labels: Labels,

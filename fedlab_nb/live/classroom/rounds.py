@@ -48,6 +48,8 @@ class PackedTensor(NamedTuple):
     scale: float
 
 
+ClassIndex = int
+DrawingCountByClass = tuple[int, ...]
 PackedNetwork = list[PackedTensor]  # as phones receive it
 FENS = METHODS["fens"]()  # with the default values of its knobs, as in the course
 # How long a round waits for the phones that are expected, in seconds; later answers are left out.
@@ -157,7 +159,7 @@ class Rounds:
         self.received: dict[int, tuple[int, Tensor]] = {}
         self.expected = set(expected)
         # By seat, the drawings by class of the phones that have answered a round.
-        self.taught: dict[int, tuple[int, ...]] = {}
+        self.taught: dict[int, DrawingCountByClass] = {}
         self.requests: Counter[int] = Counter()  # by seat, how often the networks were sent
         self.waited = 0.0  # seconds in all for phones that did not answer
         self.networks_size = len(json.dumps(self.networks))
@@ -262,9 +264,9 @@ def pack_tensor_for_phones(tensor: Tensor | Quantised) -> PackedTensor:
 
 
 def list_trained_classes_nobody_staying_drew(
-    drawings_by_class_of_networks: Iterable[tuple[int, ...]],
-    drawings_by_class_of_staying: Iterable[tuple[int, ...]],
-) -> list[int]:
+    drawings_by_class_of_networks: Iterable[DrawingCountByClass],
+    drawings_by_class_of_staying: Iterable[DrawingCountByClass],
+) -> list[ClassIndex]:
     """List the classes that a network was trained on and that no staying phone has drawn.
 
     drawings_by_class_of_networks: drawings by class of each phone with a network
@@ -339,7 +341,7 @@ def explain_fens_result(
     rounds: Rounds,
     fens_accuracy: Accuracy0To1,
     ensemble_accuracy: Accuracy0To1,
-    drawings_by_class: list[tuple[int, ...]],
+    drawings_by_class: list[DrawingCountByClass],
     logit_size_by_seat: LogitSizeBySeat,
 ) -> str:
     """Explain why FENS came out as it did.
