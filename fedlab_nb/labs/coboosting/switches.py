@@ -60,13 +60,14 @@ class IdeaVariant(NamedTuple):
     server: Mapping[int, float] = {}
 
     @property
-    def name(self) -> str:
+    def name_in_table(self) -> str:
+        """The name as a table or a bar has it: "all three", "no GHS", "GHS alone" or "none"."""
         return format_idea_combination(self.active_ideas)
 
     @property
     def name_in_sentence(self) -> str:
         """The name as a sentence has it: "none of them" in place of "none"."""
-        return self.name if self.active_ideas else "none of them"
+        return self.name_in_table if self.active_ideas else "none of them"
 
 
 def format_idea_combination(active_ideas: IdeaNames) -> str:
@@ -164,7 +165,9 @@ def draw_idea_variants(variants: Sequence[IdeaVariant], setting: SettingCaption 
             rows = []
             for variant in variants:
                 accuracies = getattr(variant, model)
-                rows.append(Series(variant.name, accuracies=accuracies, method="coboosting"))
+                rows.append(
+                    Series(variant.name_in_table, accuracies=accuracies, method="coboosting")
+                )
             AccuracyBars(ax, rows).update(rows, title)
     full_method, *reduced_variants = variants
     columns = (
@@ -185,7 +188,7 @@ def draw_idea_variants(variants: Sequence[IdeaVariant], setting: SettingCaption 
 
 def make_variant_table_row(variant: IdeaVariant, full_variant: IdeaVariant) -> list[str]:
     """Make a variant's row of the table."""
-    row = [variant.name]
+    row = [variant.name_in_table]
     row += ["on" if idea in variant.active_ideas else "off" for idea in IDEAS]
     for model in MODELS:
         accuracies = getattr(variant, model)

@@ -86,9 +86,9 @@ class Student:
     round: int = -1
     logits: Tensor = field(default_factory=lambda: torch.empty(0))
 
-    def has_networks_of_current_rounds(self, room: Room) -> bool:
-        """Whether the student has the networks of the present tiny rounds."""
-        return room.rounds is None or room.rounds.serial == self.serial
+    def lacks_networks_of_current_rounds(self, room: Room) -> bool:
+        """Whether tiny rounds are in progress whose networks the student does not have."""
+        return room.rounds is not None and room.rounds.serial != self.serial
 
     def compute_and_store_network_logits(
         self, packed_networks: list[PackedNetwork], rounds_serial: int
@@ -299,7 +299,7 @@ async def answer_round_and_sometimes_guess(
 ) -> None:
     """Let a student answer the present tiny round and, now and then, guess."""
     rounds = room.rounds
-    if rounds is not None and not student.has_networks_of_current_rounds(room):
+    if rounds is not None and student.lacks_networks_of_current_rounds(room):
         await asyncio.to_thread(
             student.compute_and_store_network_logits, rounds.networks, rounds.serial
         )
