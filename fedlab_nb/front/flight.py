@@ -157,15 +157,15 @@ def describe_flight(method_name: str, ledger: Ledger) -> Flight | None:
         "clients": ledger.clients,
         "legs": [asdict(leg) for leg in legs],
         "gesture": gesture,
-        "result": name_final_server_model(method_name, info.group),
+        "result": describe_final_server_model(method_name, info.group),
     }
     if gesture == MAKE:
         flight["source"] = choose_image_source(legs, info)
     return flight
 
 
-def name_final_server_model(method_name_or_empty: str, method_group: str) -> str:
-    """Name what the server has in the end: "one network".
+def describe_final_server_model(method_name_or_empty: str, method_group: str) -> str:
+    """Describe what the server has in the end: "one network".
 
     method_name_or_empty: "" for any method of the group
     """

@@ -118,11 +118,11 @@ class ButtonView(LabView):
             return True
         if state.worked_runs is None:
             return False
-        present_runs = list_runs_without_device_and_cache(self.planned_runs(state))
-        return present_runs != list_runs_without_device_and_cache(state.worked_runs)
+        present_runs = copy_runs_without_device_and_cache_settings(self.planned_runs(state))
+        return present_runs != copy_runs_without_device_and_cache_settings(state.worked_runs)
 
 
-def list_runs_without_device_and_cache(planned_runs: PlannedRuns) -> list[PlannedRun]:
+def copy_runs_without_device_and_cache_settings(planned_runs: PlannedRuns) -> list[PlannedRun]:
     """List the planned runs without the settings `device` and `cache`, which change no result."""
     runs = []
     for name, (method, arguments) in planned_runs.items():

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from ..front.flight import name_final_server_model
+from ..front.flight import describe_final_server_model
 from ..methods import METHODS
 from ..methods.base import Info, group_methods_by_kind, shorten_title
 from .kit import describe_picture
@@ -211,7 +211,7 @@ def make_tile_texts(tile_methods: Sequence[Info]) -> TileTexts:
         when = "once"
     else:
         when = first_method.rounds.partition(",")[0].removeprefix("none")
-    returns = name_final_server_model(
+    returns = describe_final_server_model(
         first_method.name if len(tile_methods) == 1 else "", first_method.group
     )
     return TileTexts(

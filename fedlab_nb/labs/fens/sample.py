@@ -157,7 +157,7 @@ class OneSampleView(LabView):
             expected_class=int(answers["FENS"].argmax()),
         )
         models = describe_predictions_of_models(answers, state.class_names)
-        clients = describe_client_answers(state, logits)
+        clients = describe_answer_of_each_client(state, logits)
         sentence = f"Your drawing: {models}."
         return draw_sample_with_outputs_and_answers(
             sample, "Logits of the clients", sentence, f"Clients: {clients}."
@@ -197,7 +197,7 @@ class OneSampleView(LabView):
         if ink_pixels and state and state.prepared:
             logits, answers = predict_drawing(state, ink_pixels)
             models = describe_predictions_of_models(answers, state.class_names)
-            text = f"{models}; clients: {describe_client_answers(state, logits)}"
+            text = f"{models}; clients: {describe_answer_of_each_client(state, logits)}"
         self.answer_text.value = f'<p role="status">{text}</p>'
 
 
@@ -329,7 +329,7 @@ def describe_predictions_of_models(
     return ", ".join(parts)
 
 
-def describe_client_answers(state: PanelState, client_logits: ClientOutputs) -> str:
+def describe_answer_of_each_client(state: PanelState, client_logits: ClientOutputs) -> str:
     """Say which class each client predicts for a drawing."""
     setting = describe_setting(state)
     parts = []

@@ -333,8 +333,8 @@ class StudentHandler(ClassRequestHandler):
         actions = {
             "send": self.accept_sent_message,
             "forget": self.forget_message,
-            "stay": self.wait_for_round,
-            "look": self.describe_class_for_phone,
+            "stay": self.take_round_answer_and_wait_for_next,
+            "look": self.store_phone_report_and_describe_class,
         }
         self.write(await actions[action](seat))
 
@@ -363,9 +363,11 @@ class StudentHandler(ClassRequestHandler):
             effect = None
         return {"forgotten": True, "effect": effect}
 
-    async def describe_class_for_phone(self, seat: int) -> PhoneDescription:
-        """Describe the class for a phone. The request has the number of digits that the phone has drawn,
-        and its guess."""
+    async def store_phone_report_and_describe_class(self, seat: int) -> PhoneDescription:
+        """Store what a phone reports, and describe the class for it.
+
+        The phone reports how many digits it has drawn, and its guess. UsageError if the number is invalid.
+        """
         given = parse_json_object(self.request.body)
         drawn = given.get("drawn", 0)
         guess = given.get("guess")
@@ -380,8 +382,8 @@ class StudentHandler(ClassRequestHandler):
         description["pause"] = max(PAUSE, len(self.room.present) / LOOKS_A_SECOND)
         return description
 
-    async def wait_for_round(self, seat: int) -> RoundReply:
-        """Tell a phone that stays what it needs for the next round.
+    async def take_round_answer_and_wait_for_next(self, seat: int) -> RoundReply:
+        """Take the answer of a phone that stays, and tell it what it needs for the next round.
 
         The reply is sent at once if something in it is new to the phone, else when the next round
         begins, or after ROUND_WAIT seconds.
