@@ -144,7 +144,7 @@ def test_who_is_forgotten_on_a_full_disk_is_told_what_is_left(file, monkeypatch)
     def fail(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Journal, "rewrite", fail)
+    monkeypatch.setattr(Journal, "replace_all_lines", fail)
     for _ in range(2):  # asked again, it does not say that all is well
         with pytest.raises(UsageError, match="still in the teacher's file"):
             room.forget_message(1)
