@@ -22,7 +22,7 @@ import numpy as np
 
 from fedlab_nb.errors import RunError, UsageError, check_allowed_name, format_error_on_one_line
 from fedlab_nb.files import write_file
-from fedlab_nb.front import join_front_modules
+from fedlab_nb.front import join_front_modules_into_expression
 from fedlab_nb.front.flight import describe_flight
 from fedlab_nb.front.vocabulary import choose_words_for_clients_and_samples
 from fedlab_nb.labs import find_lab_spec
@@ -70,7 +70,7 @@ def draw_stills(flights: dict[str, SettingsAndMessagesOfRun]) -> dict[str, str]:
         title = shorten_method_title(METHODS[method].info.title)
         tasks.append([title, stored["flight"], people, stored["colours"]])
     program = (
-        f"const front = {join_front_modules('flight_stills')};"
+        f"const front = {join_front_modules_into_expression('flight_stills')};"
         "const tasks = JSON.parse(require('fs').readFileSync(0, 'utf8'));"
         "console.log(JSON.stringify(tasks.map((task) => front.drawStills(...task))));"
     )

@@ -14,7 +14,7 @@ import pytest
 from fedlab_nb.front import HERE as FRONT
 from fedlab_nb.live.classroom.server import HERE as CLASSROOM
 from fedlab_nb.live.page import HERE as PAGE
-from fedlab_nb.live.page import join_javascript_modules
+from fedlab_nb.live.page import join_files_without_imports_and_exports
 
 
 def find_module(name: str) -> Path:
@@ -81,7 +81,7 @@ def start_server(node: str) -> NodeServer:
 def run_javascript(files: str, code: str, **data: Any) -> Any:
     """What `code` returns, with `data` (JSON) as its variables, after `files` (page and front), joined by blanks."""
     node = shutil.which("node") or pytest.skip("there is no Node.js on this machine")
-    modules = join_javascript_modules(*map(find_module, files.split()))
+    modules = join_files_without_imports_and_exports(*map(find_module, files.split()))
     call = f"const {{ {', '.join(data)} }} = data;" if data else ""
     text = f"{modules}\nreturn (() => {{ {call} {code} }})();"
     return start_server(node).run(text, data)

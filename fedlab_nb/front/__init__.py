@@ -29,13 +29,16 @@ class JoinError(FedlabError):
     """Modules that cannot stand in one file."""
 
 
-def read_stylesheet() -> str:
-    """The stage's stylesheet."""
+def read_stage_stylesheet() -> str:
+    """Read the stage's stylesheet, CSS."""
     return (HERE / "stage.css").read_text(encoding="utf-8")
 
 
-def list_modules_in_import_order(entry: Path) -> list[Path]:
-    """The module `entry` and all that it imports, each after those that it imports itself."""
+def list_modules_in_import_order(entry_module: Path) -> list[Path]:
+    """List a module and all that it imports, each after those that it imports itself.
+
+    Raises JoinError if modules import each other in a circle.
+    """
     found: list[Path] = []
     under_way: list[Path] = []
 
@@ -51,24 +54,26 @@ def list_modules_in_import_order(entry: Path) -> list[Path]:
         under_way.pop()
         found.append(path)
 
-    visit(entry.resolve())
+    visit(entry_module.resolve())
     return found
 
 
-def join_modules(paths: list[Path]) -> str:
-    """The text of `paths` in one scope, without `import` and `export`.
+def join_modules(paths_in_import_order: list[Path]) -> str:
+    """Join the text of modules into one scope, without `import` and `export`.
 
-    The modules stand in the order that is given, each after those that it imports. JoinError for what would be lost in
-    silence: a name that two modules have, an alias, a default export, an import of what no module exports.
+    paths_in_import_order: each module after those that it imports
+
+    Raises JoinError for what would be lost in silence: a name that two modules have, an alias, a default export, an
+    import of what no module exports.
     """
     owners: dict[str, str] = {}
     exported: dict[str, set[str]] = {}
     parts = []
-    for path in paths:
+    for path in paths_in_import_order:
         text = path.read_text(encoding="utf-8")
-        check_imports_and_exports_can_be_joined(path, text)
+        raise_join_error_for_unknown_forms(path, text)
         for names, source in IMPORT.findall(text):
-            check_imported_names(path, names, Path(source).name, exported)
+            raise_join_error_for_bad_imports(path, names, Path(source).name, exported)
         for name in list_names_in_module_scope(text):
             if name in owners:
                 raise JoinError(
@@ -82,51 +87,53 @@ def join_modules(paths: list[Path]) -> str:
 
 
 def list_names_in_module_scope(module_text: str) -> list[str]:
-    """The names that a module's own scope has."""
+    """List the names that a module's own scope has."""
     names = NAME.findall(module_text)
     for group in DESTRUCTURED.findall(module_text):
         names += re.findall(r"[\w$]+", group)
     return names
 
 
-def check_imports_and_exports_can_be_joined(path: Path, module_text: str) -> None:
-    """JoinError for a form of import or export that `join_modules` does not know."""
+def raise_join_error_for_unknown_forms(module_path: Path, module_text: str) -> None:
+    """Raise JoinError for a form of import or export that `join_modules` does not know."""
     code = re.sub(r"^\s*//.*|/\*.*?\*/", "", module_text, flags=re.MULTILINE | re.DOTALL)
     for what, pattern in FORBIDDEN.items():
         if pattern.search(code):
             raise JoinError(
-                f"{path.name} has {what}, which cannot be joined; write `import {{ name }}`."
+                f"{module_path.name} has {what}, which cannot be joined; write `import {{ name }}`."
             )
     left = IMPORT.sub("", code)
     if re.search(r"^import ", left, re.MULTILINE):
         raise JoinError(
-            f'{path.name} has an import that is not `import {{ name }} from "./file.js";`.'
+            f'{module_path.name} has an import that is not `import {{ name }} from "./file.js";`.'
         )
 
 
-def check_imported_names(
-    path: Path,
+def raise_join_error_for_bad_imports(
+    module_path: Path,
     comma_separated_names: str,
     imported_file_name: str,
     exported_names_by_file: dict[str, set[str]],
 ) -> None:
-    """JoinError for an import that is an alias, or of what does not stand before `path` or is not exported there."""
+    """Raise JoinError for an import that is an alias, is of a module that does not stand before this one, or of a
+    name that the module does not export.
+    """
     if imported_file_name not in exported_names_by_file:
         raise JoinError(
-            f"{path.name} imports {imported_file_name}, which does not stand before it."
+            f"{module_path.name} imports {imported_file_name}, which does not stand before it."
         )
     for name in filter(None, (name.strip() for name in comma_separated_names.split(","))):
         if " as " in name:
             raise JoinError(
-                f"{path.name} imports {name!r} from {imported_file_name}: an alias cannot be joined."
+                f"{module_path.name} imports {name!r} from {imported_file_name}: an alias cannot be joined."
             )
         if name not in exported_names_by_file[imported_file_name]:
             raise JoinError(
-                f"{path.name} imports {name!r}, which {imported_file_name} does not export."
+                f"{module_path.name} imports {name!r}, which {imported_file_name} does not export."
             )
 
 
-def join_front_modules(*entry_names: str) -> str:
+def join_front_modules_into_expression(*entry_names: str) -> str:
     """Join the modules that `entry_names` need into one JavaScript expression: an object with their exports."""
     paths: list[Path] = []
     exports: list[str] = []

@@ -37,12 +37,12 @@ function describeMessages(flight) {
 
 const isSending = ({ name }) => name !== "local";
 
-/** What the bars are, in a few words: where no method sends anything, no message makes them. */
+/** What the bars show, in a few words: if no method sends anything, they are not the result of a message. */
 export function nameBars(methods, people) {
   return methods.some(isSending) ? "What the messages make" : `What one ${people.one} alone gets right`;
 }
 
-/** send(event): what a click on a bar means; null where bars are only looked at. */
+/** send(event): called when a bar is clicked; null if bars cannot be chosen. */
 export function createBars({ methods, people }, send = null) {
   const title = html("h2", {}, nameBars(methods, people));
   const about = html("p", { className: "about" });

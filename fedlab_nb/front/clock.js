@@ -1,4 +1,4 @@
-// One clock for what moves on the stage; another one can be put in its place, so that frames are the same again.
+// One clock for everything that moves on the stage. Tests replace it, so that frames can be reproduced.
 export const REAL_CLOCK = {
   now: () => performance.now(),
   request: (step) => requestAnimationFrame(step),

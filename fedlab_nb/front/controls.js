@@ -50,7 +50,7 @@ export function createControls(data, send, deal) {
     changeSeed();
   });
 
-  /** A seed that there is not changes nothing, and the field says which there are. */
+  /** An invalid seed changes nothing, and the field says which seeds are valid. */
   function changeSeed() {
     const problem = describeWrongNumber(seed.value, 0, MOST_SEED);
     setText(limit, problem);
@@ -113,7 +113,7 @@ export function createControls(data, send, deal) {
 
   return {
     element,
-    /** job: {isRunning, share 0-1, text}; isWanted: what is shown is older than the setting. */
+    /** job: {isRunning, share 0-1, text}; isWanted: whether the results shown are older than the setting. */
     update(state, job, isWanted) {
       alpha.update(state.alpha);
       clients.update(state.clients);

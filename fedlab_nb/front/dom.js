@@ -1,4 +1,4 @@
-// Elements of a page: made once, kept by a key, brought up to date.
+// Elements of a page: created once, found again by a key, and updated.
 /** A new element with these properties and children; an entry of `style` is a CSS property. */
 export function html(name, { style = {}, ...properties } = {}, ...children) {
   const element = Object.assign(document.createElement(name), properties);
@@ -7,7 +7,7 @@ export function html(name, { style = {}, ...properties } = {}, ...children) {
   return element;
 }
 
-/** The children of `parent`, one an item: made once by `make`, kept by `key`, brought up to date by `update`. */
+/** Keep one child of `parent` for each item: created once by `make`, found again by `key`, updated by `update`. */
 export function keyed(parent, items, key, make, update) {
   const old = parent.pool ?? new Map();
   const pool = new Map();
@@ -22,7 +22,7 @@ export function keyed(parent, items, key, make, update) {
   parent.pool = pool;
 }
 
-/** Set the text of an element, where it is another one: an unchanged text is not announced again. */
+/** Set the text of an element if it has changed: a screen reader does not announce an unchanged text again. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

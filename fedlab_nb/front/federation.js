@@ -27,7 +27,7 @@ export function readMoves(text, { clients, classes, seed }) {
   return { moves, leftOut };
 }
 
-/** One move, such as "A3>B"; null for what is none. */
+/** Parse one move, such as "A3>B"; null if it is not a move. */
 function readMove(text) {
   const found = EDIT.exec(text);
   if (found === null || found[3] === undefined) return null;
@@ -39,7 +39,7 @@ export function writeMoves(moves) {
   return moves.map(({ from, label, to }) => `${letter(from)}${label ?? ""}>${to === null ? "" : letter(to)}`).join(", ");
 }
 
-/** Whether a sample that was to go with this move has stayed, as the last one of its client. piles: after the move. */
+/** Whether this move had to leave a sample behind, as the last one of its client. piles: after the move. */
 export function isLastSampleKept({ from, label }, piles, labels) {
   const pile = piles[from];
   return pile.length === 1 && (label === null || labels[pile[0]] === label);
@@ -72,7 +72,7 @@ export function applyMoves(shards, labels, moves) {
   return held;
 }
 
-/** The sample numbers of each client, of each sample's owner; nobody's samples are left out. */
+/** The sample numbers of each client, from the owner of each sample; samples without an owner are left out. */
 export function groupByOwner(owners, clients) {
   const shards = Array.from({ length: clients }, () => []);
   owners.forEach((owner, i) => shards[owner]?.push(i));

@@ -58,7 +58,7 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {}, choose
 
   const findMethod = (name) => methods.find((one) => one.name === name);
 
-  /** Both plain means are one ensemble, whose messages are the same. */
+  /** Both plain means belong to one ensemble, so their messages are the same. */
   const flightOf = (name) => flights[name === "logits" ? "ensemble" : name];
 
   /** Each client's colour: that of the class that it has most of. */
@@ -88,7 +88,7 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {}, choose
     player.setPlaying(!still.matches);
   }
 
-  /** At its end a flight stays, with its last step and its controls, until a hand goes on. */
+  /** At its end a flight stays visible, with its last step and its controls, until a person goes on. */
   function rest() {
     player.setPlaying(false);
   }
@@ -129,7 +129,7 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {}, choose
     paintScene(pen, listShapes(at), { ...colours, font: style.fontFamily });
   }
 
-  /** What happens in a step: while it plays no more than can be read, else in full. */
+  /** The caption of a step: short enough to be read while it plays, else in full. */
   function writeCaption(index, isPlaying) {
     const step = plan.steps[index];
     setText(who, `${findMethod(method).short}, ${index + 1} of ${plan.steps.length}:`);
@@ -139,7 +139,7 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {}, choose
 
   const listShapes = (at) => makeScene(plan, at, size, listColours(plan.clients));
 
-  /** Room for the longest caption, so that the server stays where it is. */
+  /** Reserve room for the longest caption, so that the server does not move. */
   function measure() {
     let top = 0;
     plan.steps.forEach((step, index) => {
@@ -179,7 +179,7 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {}, choose
     open,
     close,
     isOpen: () => plan !== null,
-    /** What is seen, for a picture: the canvas's address and the step in words; null while nothing flies. */
+    /** What is visible, for a picture: the canvas as a data URL and the step in words; null while nothing flies. */
     describe: () => (plan === null ? null : { address: canvas.toDataURL(), caption: [who, title, text].map((one) => one.textContent).join(" ") }),
     /** flights: by method, {} where nothing was sent yet;   counts: [M, C];   accuracies: by method;   chosen: the
         method that a person has chosen, or null: it stays chosen while its flight is not there. */

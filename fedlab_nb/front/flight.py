@@ -32,6 +32,7 @@ NOTES = "notes"
 ADD = "sums"
 MAKE = "images"
 RETURN = "rounds"
+ServerGesture = str  # one of GESTURES
 GESTURES = (BLEND, KEEP, NOTES, ADD, MAKE, RETURN)
 
 
@@ -145,40 +146,43 @@ class Flight(TypedDict, total=False):
     source: ImageSource
 
 
-def describe_flight(method: str, ledger: Ledger) -> Flight | None:
-    """Describe what travels in a run of `method`; None if no client has sent anything."""
-    legs = list_legs(method, ledger)
+def describe_flight(method_name: str, ledger: Ledger) -> Flight | None:
+    """Describe what travels in a run of `method_name`; None if no client has sent anything."""
+    legs = list_flight_legs(method_name, ledger)
     if not any(leg.way == "up" for leg in legs):
         return None
-    info = METHODS[method].info
+    info = METHODS[method_name].info
     gesture = choose_server_gesture(legs, info)
     flight: Flight = {
         "clients": ledger.clients,
         "legs": [asdict(leg) for leg in legs],
         "gesture": gesture,
-        "result": name_resulting_model(method, info.group),
+        "result": describe_final_server_model(method_name, info.group),
     }
     if gesture == MAKE:
         flight["source"] = choose_image_source(legs, info)
     return flight
 
 
-def name_resulting_model(method: str, method_group: str) -> str:
-    """Name what the server has in the end. method: "" for any method of the group"""
-    return RESULTS.get(method, RESULTS.get(method_group, "one network"))
+def describe_final_server_model(method_name_or_empty: str, method_group: str) -> str:
+    """Describe what the server has in the end: "one network".
+
+    method_name_or_empty: "" for any method of the group
+    """
+    return RESULTS.get(method_name_or_empty, RESULTS.get(method_group, "one network"))
 
 
-def describe_flights(ledgers: Mapping[str, Ledger]) -> dict[str, Flight]:
+def describe_flights(ledger_by_method: Mapping[str, Ledger]) -> dict[str, Flight]:
     """Describe the flights of several methods, by name, without those whose clients send nothing."""
     flights = {}
-    for method, ledger in ledgers.items():
+    for method, ledger in ledger_by_method.items():
         flight = describe_flight(method, ledger)
         if flight is not None:
             flights[method] = flight
     return flights
 
 
-def list_legs(method: str, ledger: Ledger) -> list[Leg]:
+def list_flight_legs(method_name: str, ledger: Ledger) -> list[Leg]:
     """List the ledger's legs in the order of their first messages."""
     legs: dict[tuple[str, str], Leg] = {}
     for row in ledger.rows():
@@ -186,7 +190,7 @@ def list_legs(method: str, ledger: Ledger) -> list[Leg]:
         way = str(row["direction"])
         client = int(row["client"])
         if (phase, way) not in legs:
-            cargo = find_cargo_of_phase(method, phase)
+            cargo = find_cargo_of_phase(method_name, phase)
             words = cargo.up if way == "up" else cargo.down
             nothing = [0] * ledger.clients
             leg = Leg(phase, way, cargo.kind, words or phase, list(nothing), list(nothing))
@@ -197,14 +201,14 @@ def list_legs(method: str, ledger: Ledger) -> list[Leg]:
     return list(legs.values())
 
 
-def find_cargo_of_phase(method: str, phase: str) -> Cargo:
-    """Return what a phase carries; of a phase that is not in the table only its name is known."""
-    if phase == "rounds" and method in ROUNDS:
-        return ROUNDS[method]
-    return CARGO.get(re.sub(r" \d+$", "", phase), Cargo(NOTE))
+def find_cargo_of_phase(method_name: str, ledger_phase: str) -> Cargo:
+    """Find what a phase carries. A phase that is not in CARGO carries a NOTE without words of its own."""
+    if ledger_phase == "rounds" and method_name in ROUNDS:
+        return ROUNDS[method_name]
+    return CARGO.get(re.sub(r" \d+$", "", ledger_phase), Cargo(NOTE))
 
 
-def choose_server_gesture(legs: Iterable[Leg], info: Info) -> str:
+def choose_server_gesture(legs: Iterable[Leg], method_info: Info) -> ServerGesture:
     """Choose the gesture for what has travelled.
 
     If only networks have come, once, it shows what the method does with them.
@@ -221,20 +225,20 @@ def choose_server_gesture(legs: Iterable[Leg], info: Info) -> str:
     has_rounds = any(max(leg.messages) > 1 and leg.phase in answered for leg in large)
     if has_rounds or len({leg.phase for leg in large}) > 1:
         return RETURN
-    if carried & {IMAGES, GENERATOR} or info.group.startswith("Distil"):
+    if carried & {IMAGES, GENERATOR} or method_info.group.startswith("Distil"):
         return MAKE
     if NETWORK not in carried and carried & {SUMS, GAUSSIANS}:
         return ADD
-    if info.group == "Keep an ensemble":
+    if method_info.group == "Keep an ensemble":
         return KEEP
     return BLEND
 
 
-def choose_image_source(legs: Iterable[Leg], info: Info) -> ImageSource:
+def choose_image_source(legs: Iterable[Leg], method_info: Info) -> ImageSource:
     """Choose where the images come from that the server's network learns from.
 
     The clients sent them, the server makes them, or they are public.
     """
     if any(leg.way == "up" and leg.cargo in (IMAGES, GENERATOR) for leg in legs):
         return "sent"
-    return "public" if "public" in info.needs else "made"
+    return "public" if "public" in method_info.needs else "made"

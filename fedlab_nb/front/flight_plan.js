@@ -1,4 +1,4 @@
-// What a flight shows and when: the legs of a ledger in, timed steps out. Pure, and nothing in it is drawn at random.
+// What a flight shows and when: the legs of a ledger in, timed steps out. Pure, and nothing in it is random.
 // A step shows messages only where the ledger has them; between its legs stand what clients do alone, the gate that
 // shuts, and what becomes of the messages.
 import { dataSize, letter, listed, plural } from "./text.js";

@@ -1,5 +1,5 @@
 // Weights of an ensemble by hand: a slider a client beside what it holds, and what the weights are worth, class by class.
-// Everything is added up here; the kernel is told when a hand rests.
+// Everything is added up here; the kernel is told once the sliders rest.
 import { html, keyed, setText } from "./dom.js";
 import { normaliseWeights, scoreWeights, unpackNumbers } from "./hand_sums.js";
 import { NO_SELECTION } from "./selection.js";
@@ -7,7 +7,7 @@ import { percent } from "./text.js";
 
 const STEP = 0.02; // of a slider
 
-/** give(values): what a hand has set;   choose({client, classIndex}): a row was chosen. */
+/** give(values): called with the weights that a person has set;   choose({client, classIndex}): a row was chosen. */
 export function createHand({ give = () => {}, choose = () => {} } = {}) {
   const clients = html("ul", { className: "hand-clients" });
   clients.setAttribute("aria-label", "The clients: weight, and what each holds");
@@ -62,7 +62,7 @@ export function createHand({ give = () => {}, choose = () => {} } = {}) {
     });
   }
 
-  /** What a client holds, a part a class, as wide as it has samples. */
+  /** A bar of what a client holds, with a part for each class. */
   function drawHeld(held, counts, name) {
     const most = Math.max(...scene.counts.map((row) => row.reduce((sum, one) => sum + one, 0)));
     const parts = counts.map((samples, c) => ({ samples, c })).filter(({ samples }) => samples > 0);

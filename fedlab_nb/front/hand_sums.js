@@ -1,4 +1,4 @@
-// What weights of an ensemble are worth: sums of the clients' logits that are here, so that no hand waits for a kernel.
+// What weights of an ensemble are worth: sums of the clients' logits, made here so that sliders do not wait.
 // The same sums are those of labs/coboosting/votes.py.
 
 /** Numbers from a text: base64 of their bytes, as float32. */

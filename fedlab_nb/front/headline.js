@@ -27,12 +27,12 @@ function listClientsOfOneClass(counts, c) {
   return counts.map((row, k) => (isAlone(row) ? k : -1)).filter((k) => k >= 0);
 }
 
-/** Whether all these clients hold class c and not a single sample of another. */
+/** Whether all these clients hold samples of class c and of no other class. */
 function haveNothingElse(counts, clients, c) {
   return clients.every((k) => counts[k][c] === sum(counts[k]));
 }
 
-/** "only", or what is true of clients that hold a few samples of other classes, too. */
+/** "only", or other words for clients that also hold a few samples of other classes. */
 function sayOnly(counts, clients, c) {
   return haveNothingElse(counts, clients, c) ? "only" : "hardly anything but";
 }

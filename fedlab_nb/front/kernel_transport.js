@@ -1,8 +1,8 @@
-// The engine of a panel: a kernel, over an anywidget model. What a hand does travels as small messages, of which one is
-// under way and the latest waits; large things come as buffers. The kernel alone deals partitions and trains. It sends
-// the partitions of the whole α slider ahead, so that a hand on it sees its piles without a way to the kernel and back.
-// Several views may show one panel, and each receives what the kernel answers to any of them. So what comes is known by
-// its setting, not by what one stage calls it, and a view follows another one's hand.
+// The engine of a panel: a kernel, reached through an anywidget model. Gestures travel as small messages: one is under
+// way, and only the latest waits. Arrays come as buffers. Only the kernel deals partitions and trains. It sends the
+// partitions of the whole α slider ahead, so that moving it shows the piles without a round trip to the kernel.
+// Several views may show one panel, and each receives the kernel's answers to all of them. So an answer is known by its
+// setting, not by a number that one stage gave it, and a view follows the gestures of the others.
 import { applyMoves, countCalls, countLabels, groupByOwner } from "./federation.js";
 import { isSameSelection } from "./selection.js";
 import { makeSettingKey } from "./state.js";
@@ -11,7 +11,7 @@ const BUSY = 1500; // milliseconds after which a kernel that has not begun to tr
 const BUSY_TEXT = "Python is busy with other cells; training starts when they are done.";
 const PATIENCE = 4000; // milliseconds after which an answer is no longer waited for: the kernel is busy with a cell
 
-/** A buffer as an array of this type; it may begin anywhere in what has come. */
+/** A buffer as an array of this type; it may begin at any offset of the message. */
 export function readBuffer(view, Type) {
   const start = view.byteOffset ?? 0;
   const bytes = (view.buffer ?? view).slice(start, start + view.byteLength);
@@ -62,13 +62,13 @@ export function createKernelTransport(model, data, view = makeViewName()) {
     return setting === null ? 0 : revisions.get(makeSettingKey(setting)) ?? 0;
   }
 
-  /** The owners at this α, of those that were sent ahead; null where there are none. */
+  /** The owners at this α if they were sent ahead, else null. */
   function findOwners({ clients, seed }, alpha) {
     const isOfSetting = partitions !== null && partitions.clients === clients && partitions.seed === seed;
     return isOfSetting ? partitions.owners.get(alpha) ?? null : null;
   }
 
-  /** The piles of a setting at once, where they were sent ahead. The kernel is asked all the same, and what it says counts. */
+  /** Show the piles of a setting at once if they were sent ahead. The kernel is asked too, and its answer counts. */
   function showAhead({ revision, setting }) {
     const owners = findOwners(setting, setting.alpha);
     if (owners === null) return;
@@ -93,7 +93,7 @@ export function createKernelTransport(model, data, view = makeViewName()) {
     return { ...message, question: lastQuestion };
   }
 
-  /** Send a question about the federation; of those that come while one is under way the last is sent after it. */
+  /** Send a question about the federation; of those that come while one is under way, the last is sent next. */
   function ask(message) {
     if (underWay !== null) {
       waiting = message;
@@ -113,7 +113,7 @@ export function createKernelTransport(model, data, view = makeViewName()) {
     ask(next);
   }
 
-  /** The kernel has the samples; of a drawing it needs the pixels. Of many images asked for at once the last counts. */
+  /** Ask about an image; of a drawing the kernel needs the pixels. Only the latest request counts. */
   function askImage({ image, pixels }) {
     const isDrawn = !/^t?\d+$/.test(image);
     imageAsked = { kind: "ask", image, pixels: isDrawn ? Array.from(pixels) : [] };
@@ -128,7 +128,7 @@ export function createKernelTransport(model, data, view = makeViewName()) {
     askTimer = setTimeout(sendImage, PATIENCE);
   }
 
-  /** Ask for a run; where nothing is heard of it, say why. */
+  /** Ask for a run; if the kernel does not answer, say why. */
   function train(message) {
     waiting = null; // it says the setting itself
     model.send(message);

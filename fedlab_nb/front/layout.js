@@ -1,4 +1,4 @@
-// Where the tiles of the piles stand: data in, rectangles out. Nothing here knows a screen.
+// Where the tiles of the piles stand: data in, rectangles out. Nothing here depends on a screen.
 const LARGEST = 24; // pixels of a tile's side
 const SMALLEST = 6;
 const STANDS_FOR = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];

@@ -77,7 +77,7 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
     send({ kind: "another" });
   });
 
-  /** The pen's field is open and nothing is drawn in it: nobody has been asked about anything. */
+  /** Whether the pen's field is open and still empty, so that there are no answers yet. */
   const isEmpty = () => isOpen && drawing.strokes.length === 0;
 
   function drawPicture() {

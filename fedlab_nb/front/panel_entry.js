@@ -44,7 +44,7 @@ export function renderPanel({ model, el }, stylesheet) {
   let stage = null;
   let transport = null;
 
-  /** A stage for the data set that the kernel names; its samples are asked for where this window has not got them. */
+  /** A stage for the data set that the kernel names; its samples are requested if this window does not have them. */
   function open() {
     const samples = samplesByDigest.get(about.digest);
     if (!samples) {
@@ -67,7 +67,7 @@ export function renderPanel({ model, el }, stylesheet) {
     keepSamples(content.digest, { train, test });
   }
 
-  /** Begin with what the widget brings along: a kernel that is busy with other cells answers nobody. Without it: ask. */
+  /** Begin with the widget's own state, as a kernel that is busy with other cells does not answer. Without one, ask. */
   function begin() {
     const opening = model.get("opening");
     if (stage !== null) return;
@@ -103,7 +103,7 @@ export function renderPanel({ model, el }, stylesheet) {
     }
   }
 
-  /** What goes wrong while a message is shown is said, and not lost in the notebook. */
+  /** Show an error that a message causes, so that it is not lost in the notebook. */
   function receiveSafely(content, buffers) {
     try {
       receive(content, buffers);
@@ -114,7 +114,7 @@ export function renderPanel({ model, el }, stylesheet) {
   }
 
   model.on("msg:custom", receiveSafely);
-  // Colours and sizes are known once the place is on the page.
+  // Colours and sizes can be measured once the element is on the page.
   const arrival = new ResizeObserver(() => {
     arrival.disconnect();
     begin();

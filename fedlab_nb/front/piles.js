@@ -52,7 +52,7 @@ function drawSquare(pen, colour, x, y, side, scale) {
   pen.fillRect(Math.round(x * scale) / scale, Math.round(y * scale) / scale, (whole - gap) / scale, (whole - gap) / scale);
 }
 
-/** data: {train, classes, groups, shownClasses, people}; send(event): what a hand does;   hasCard: whether what a chosen
+/** data: {train, classes, groups, shownClasses, people}; send(event): called with a gesture;   hasCard: whether what a chosen
     client holds opens beside its pile. */
 export function createPiles(data, send, { hasCard = true } = {}) {
   const { train, classes, groups, shownClasses, people } = data;
@@ -142,7 +142,7 @@ export function createPiles(data, send, { hasCard = true } = {}) {
     }
   }
 
-  /** A place for every tile, also for those of doubles. */
+  /** Reserve a place for every tile, also for those of copied samples. */
   function makeRoom() {
     const most = layout.tiles.reduce((last, { slot }) => Math.max(last, slot), -1);
     if (2 * most < places.length) return;
@@ -151,7 +151,7 @@ export function createPiles(data, send, { hasCard = true } = {}) {
     places = wider;
   }
 
-  /** Tiles walk from where they are to where they belong now. */
+  /** Move the tiles from where they are to their new places. */
   function walk() {
     cancelAnimationFrame(frame);
     const from = new Map();
@@ -276,7 +276,7 @@ export function createPiles(data, send, { hasCard = true } = {}) {
     return { k, label, left, top, gap: layout.tops[k] - NUDGE.height - top };
   }
 
-  /** What is to be thrown, in a word or two. */
+  /** What can be thrown, in a word or two. */
   function nameNudge(label) {
     if (label === null) return "this pile";
     const { name, plural: several } = classes[label];
@@ -284,12 +284,12 @@ export function createPiles(data, send, { hasCard = true } = {}) {
     return word.length <= NAMED_LETTERS ? `the ${word}` : "this colour";
   }
 
-  /** The first time a word says that piles can be thrown: at a pile with room above it, towards a neighbour. */
+  /** The first time, a hint says that piles can be thrown: at a pile with room above it, towards a neighbour. */
   function drawNudge() {
     const places = view.nudges.map(placeNudge);
     const free = places.filter(({ top }) => top >= 0);
     const nearest = (one, other) => (other.gap < one.gap ? other : one);
-    // Where all piles are high it lies on one.
+    // If all piles are high, it lies on one of them.
     const found = free.find(({ gap }) => gap <= NEAR) ?? (free.length > 0 ? free.reduce(nearest) : places[0]);
     nudge.hidden = found === undefined || view.state.client !== null || layout.column < 34;
     if (nudge.hidden) return;
@@ -415,7 +415,7 @@ export function createPiles(data, send, { hasCard = true } = {}) {
     describe: () => ({ address: canvas.toDataURL(), width: size.width, height: size.height }),
     /** The theme is another one; the next update paints in it. */
     readTheme,
-    /** Measure anew, after the window has changed. */
+    /** Measure again after the window has changed. */
     resize() {
       const width = canvas.clientWidth;
       const height = canvas.clientHeight;

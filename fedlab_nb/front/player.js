@@ -78,7 +78,7 @@ export function createPlayer({ clock = REAL_CLOCK, noun, draw, findTime, describ
     controls: [back, play, forth, scrub, speed],
     play,
     scrub,
-    /** Get ready for something that takes so many milliseconds; 0: there is nothing to play. */
+    /** Get ready to play something of this duration in milliseconds; 0: there is nothing to play. */
     load(milliseconds) {
       duration = milliseconds;
       at = Math.min(at, duration);

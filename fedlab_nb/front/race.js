@@ -22,7 +22,7 @@ const BUNDLE = 9; // networks that stand for all in the server's box
 export function spreadLabels(wanted, low, high, gap) {
   const order = wanted.map((_, i) => i).sort((a, b) => wanted[a] - wanted[b]);
   const placed = [];
-  /** Labels that touch, as near as can be to where they belong. */
+  /** A group of labels that touch, as near as possible to where they belong. */
   const makeBlock = (many) => {
     const sum = many.reduce((total, y, j) => total + y - j * gap, 0);
     const lowest = high - (many.length - 1) * gap;

@@ -33,7 +33,7 @@ const MARKER_CORNERS = {
   X: listCross(Math.PI / 4),
 };
 
-/** Trace a mark round (x, y); what is not known is a disc. */
+/** Trace a mark round (x, y); an unknown mark is a disc. */
 export function traceMarker(pen, marker, x, y, radius) {
   const corners = MARKER_CORNERS[marker];
   pen.beginPath();

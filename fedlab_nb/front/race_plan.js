@@ -17,7 +17,7 @@ export function findBudget({ bytes: [least, most], seconds }, axis, share) {
   return least * (most / least) ** share;
 }
 
-/** Where so much stands on its axis, 0-1. */
+/** The place of an amount on its axis, 0-1. */
 export function findShare({ bytes: [least, most], seconds }, axis, value) {
   const share = axis === "seconds" ? value / seconds : Math.log(Math.max(value, least) / least) / Math.log(most / least);
   return Math.min(1, Math.max(0, share));

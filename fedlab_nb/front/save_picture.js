@@ -1,5 +1,5 @@
 // The stage as it stands, as a picture to keep: its sentence, the piles with each client's score, the bars, what everybody
-// says of the image, the setting, and the link that shows the same again. An SVG first; the PNG is drawn from it.
+// says of the image, the setting, and a link that shows the same again. The PNG is drawn from an SVG.
 import { writeMoves } from "./federation.js";
 import { percent, plural } from "./text.js";
 
@@ -26,7 +26,7 @@ function write(x, y, text, { size = TYPE.usual, weight = 400, colour = "", ancho
   return `<text x="${x}" y="${y}" font-size="${size}" font-weight="${weight}" text-anchor="${anchor}"${fill}>${escape(text)}</text>`;
 }
 
-/** As much of a text as has room in `width` pixels. */
+/** The beginning of a text that fits into `width` pixels. */
 function cut(text, width, size = TYPE.small) {
   const most = Math.max(1, Math.floor(width / (0.56 * size)));
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
@@ -128,7 +128,7 @@ export function composePicture({ headline, setting, link, wall, flight = null, o
   return `<svg xmlns="http://www.w3.org/2000/svg" ${size} ${style}><title>${escape(headline)}</title>${ground}${parts.join("")}</svg>`;
 }
 
-/** Hand a file over to the browser, which asks or puts it with the other downloads. */
+/** Let the browser download a file. */
 export function offerFile(name, blob) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);

@@ -1,5 +1,5 @@
 // The client and the class that are looked at, in one panel: chosen on the stage or in a picture, marked in all of them.
-// Within a window the news goes from element to element, without a way to the kernel and back.
+// Within a window the parts tell each other what is chosen, without a round trip to the kernel.
 const EVENT = "fl-selection";
 const PANEL = ".fl-root";
 

@@ -112,7 +112,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     return button;
   }
 
-  /** Buttons that keep the stage as it stands. */
+  /** Buttons that save the stage as it stands. */
   function makeSaveButtons() {
     const make = (kind) => {
       const button = html("button", { type: "button", className: "chip", onclick: () => savePicture(kind) }, `Save ${kind}`);
@@ -194,7 +194,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     return undefined;
   }
 
-  /** The setting is another one. Where the engine itself has said so, who holds what comes with it. */
+  /** Handle a changed setting. If the engine has changed it, the engine also says who holds what. */
   function askForFederation({ kind, isFollowing = false }) {
     const about = { revision: revisionOf(state), setting: state };
     if (isFollowing) {
@@ -249,7 +249,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     transport.send({ kind: "ask", revision: revisionOf(state), image: state.image, pixels: image });
   }
 
-  /** Show how a method comes to its answer to this image; once more: no longer. */
+  /** Show how a method comes to its answer to this image; called once more, hide it. */
   function unfold(method) {
     unfolded = unfolded === method ? "" : method;
     sum = null;
@@ -329,7 +329,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     return isTrue ? ` ${story.text}` : "";
   }
 
-  /** When everybody says what they see; "" if the run is done and the answers are on their way. */
+  /** Say when the answers will appear; "" if the run is done and the answers are on their way. */
   function describeWhenAnswersCome() {
     if (job.isRunning) return " Everybody says what they see when the run ends.";
     if (results !== null && results.isFinal && !isStale(results)) return "";
@@ -469,7 +469,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     return text ?? "";
   }
 
-  /** Draw soon: everything that a gesture and its answers change is drawn once. */
+  /** Schedule one drawing for everything that a gesture and its answers change. */
   function draw() {
     if (isDrawn) queueMicrotask(drawNow);
     isDrawn = false;

@@ -7,7 +7,7 @@ export const FIRST_STATE = { alpha: 0.1, clients: 10, seed: 4, moves: [], client
 /** Seeds go from 0 to this, as in the panels (`MOST_SEED` in panels/controls.py). */
 export const MOST_SEED = 1_000_000;
 
-/** Beyond so many clients training waits for Run. */
+/** With more clients than this, training waits for Run. */
 export const MOST_LIVE_CLIENTS = 20;
 
 export function reduce(state, event) {
@@ -47,7 +47,7 @@ export function reduce(state, event) {
   }
 }
 
-/** Moves of clients that there are no longer fall away. */
+/** Drop the moves of clients that no longer exist. */
 function fitClients(state) {
   const isThere = (k) => k < state.clients;
   const moves = state.moves.filter(({ from, to }) => isThere(from) && (to === null || isThere(to)));

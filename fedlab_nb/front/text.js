@@ -7,12 +7,12 @@ export function fixed(value, digits = 0) {
   return ((2 * Math.round(scaled / 2)) / 10 ** digits).toFixed(digits);
 }
 
-/** "84 %", with a blank at which no line breaks. */
+/** "84 %", with a no-break space. */
 export function percent(share) {
   return `${fixed(100 * share)}\u00a0%`;
 }
 
-/** "26.3 kB", with a blank at which no line breaks. */
+/** "26.3 kB", with a no-break space. */
 export function dataSize(count) {
   const power = count < 1000 ? 0 : Math.min(3, Math.floor(Math.log10(count) / 3));
   const value = power ? Number((count / 1000 ** power).toPrecision(3)) : Math.round(count);
@@ -64,7 +64,7 @@ export function countInWords(count) {
   return SMALL_NUMBERS[count] ?? String(count);
 }
 
-/** With a full stop at its end, and no second one after "prob.". */
+/** The text with a full stop at its end, but not a second one after "prob.". */
 export function endSentence(text) {
   return text.endsWith(".") ? text : `${text}.`;
 }

@@ -3,6 +3,9 @@
 Page and panels take their words from here, so that both say the same.
 """
 
+WordByRole = dict[str, str]  # {"one": "client", "many": "clients", "thing": "image", …}
+ClassForBrowser = dict[str, str]  # name, colour and, for a digit, plural
+
 # What samples are, and who holds them, in sentences. The page and the stage of lesson 1 tell of post offices;
 # everywhere else, as in every table and menu, whoever holds samples is a client.
 DIGITS = {"things": "digits", "thing": "digit", "kind": "digit", "kinds": "digits"}
@@ -44,10 +47,9 @@ SHORT_NAMES = {
 PHRASES = {"logits": "The mean of logits", "ensemble": "The mean of probabilities"}
 
 
-def choose_words_for_clients_and_samples(dataset_name: str, sample_kind: str) -> dict[str, str]:
+def choose_words_for_clients_and_samples(dataset_name: str, sample_kind: str) -> WordByRole:
     """Choose what sentences about a data set call clients, samples and classes.
 
-    Returns {"one": "client", "many": "clients", "thing": "image", …}.
     sample_kind: "images", "feature rows" or "recordings"
     """
     if dataset_name == "digits":
@@ -57,19 +59,22 @@ def choose_words_for_clients_and_samples(dataset_name: str, sample_kind: str) ->
     return {**CLIENTS, "things": things, "thing": thing}
 
 
-def choose_words_of_post_office_story(dataset_name: str, sample_kind: str) -> dict[str, str]:
-    """The same where the story of the post offices is told: whoever holds digits is an office."""
+def choose_words_of_post_office_story(dataset_name: str, sample_kind: str) -> WordByRole:
+    """Choose the same words where the story of the post offices is told: whoever holds digits is an office."""
     if dataset_name == "digits":
         return OFFICES
     return choose_words_for_clients_and_samples(dataset_name, sample_kind)
 
 
 def describe_classes_for_browser(
-    class_names: list[str], colours: list[str]
-) -> list[dict[str, str]]:
-    """Each class's name and colour, and for a digit what several of it are called."""
+    class_names: list[str], class_colours: list[str]
+) -> list[ClassForBrowser]:
+    """Describe each class by `name` and `colour`; a digit also by `plural`, what several of it are called.
+
+    class_colours: CSS colours, one for each class
+    """
     classes = []
-    for name, colour in zip(class_names, colours, strict=True):
+    for name, colour in zip(class_names, class_colours, strict=True):
         about = {"name": name, "colour": colour}
         if name in PLURALS:
             about["plural"] = PLURALS[name]

@@ -29,7 +29,7 @@ export function createWorkerTransport(data, engine, host) {
     workers = [];
   }
 
-  /** Each worker gets clients with about as many samples as every other. */
+  /** Deal the clients out so that all workers get about as many samples. */
   function shareOut(parts) {
     const many = Math.min(MOST_WORKERS, navigator.hardwareConcurrency || 2, parts.length);
     const crews = Array.from({ length: many }, () => ({ clients: [], samples: 0 }));

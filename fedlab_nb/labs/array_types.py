@@ -6,8 +6,8 @@ N: samples, M: clients, C: classes, d: features, S: images that a client sent, T
 
 import numpy as np
 
-ClassifierWeights = np.ndarray  # [d + 1, C], the last row is the bias
-AccuracyPerClass = np.ndarray  # [C], 0–1; nan for a class without samples
+ClassifierWeightsWithBiasRow = np.ndarray  # [d + 1, C], the last row is the bias
+AccuracyOrNanPerClass = np.ndarray  # [C], 0–1; nan for a class without samples
 ChangePerClientAndClass = np.ndarray  # [M, C], of accuracies 0–1; nan where it is not known
 
 ClientLogitsBySample = np.ndarray  # [N, M, C]
@@ -41,7 +41,8 @@ ClassMeans = np.ndarray  # [C, d]
 GaussianDeviations = np.ndarray  # [draws, C, d], what each draw adds to the means
 SymmetricMatrix = np.ndarray  # [d, d]
 
-Networks = np.ndarray  # [T, units, 3]: for each unit its weight, bias and output weight
+TinyNetworks = np.ndarray  # [T, units, 3]: for each unit its weight, bias and output weight
+ValuePerUnit = np.ndarray  # [...], or a single number
 UnitNumbers = np.ndarray  # [3]: a unit's weight, bias and output weight
 NetworkOutputs = np.ndarray  # [T, X], at X inputs
 UnitOutputs = np.ndarray  # [..., X], at X inputs

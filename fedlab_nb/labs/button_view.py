@@ -11,8 +11,10 @@ from ..plots import MethodResults, Picture, make_blank_picture
 from ..plots.words import SettingCaption, make_setting_caption
 from ..studies.outcome import Outcome
 from ..studies.stored_rows import FOLDER, StoredRow, read_stored_rows
-from ..value_types import SettingsByName
+from ..value_types import Accuracy0To1, SettingsByName
 
+AccuracyBySeed = Mapping[int, Accuracy0To1]
+WorkResult = tuple[Any, ...]  # what a view's `work` returns
 WITHOUT_EFFECT = ("device", "cache")  # settings of a run that do not change its result
 
 
@@ -58,7 +60,7 @@ class ButtonView(LabView):
     needs = (*LabView.needs, "shows_stored")
     choice: ClassVar[str] = ""
 
-    def make_stored_result(self, state: PanelState) -> tuple[Any, ...] | None:
+    def make_stored_result(self, state: PanelState) -> WorkResult | None:
         """Make what `work` would return from stored runs; None if there are none."""
         return None
 
@@ -70,7 +72,7 @@ class ButtonView(LabView):
         """Describe the setting of `state.worked`."""
         return state.worked_setting
 
-    def choose_shown_result(self, state: PanelState) -> ShownResult:
+    def choose_own_or_stored_result(self, state: PanelState) -> ShownResult:
         """Return the result to show: that of the button if it fits the controls, else stored runs."""
         result = state.worked
         if result is not None and self._is_result_of_present_choice(result):
@@ -79,14 +81,14 @@ class ButtonView(LabView):
             return ShownResult(self.make_stored_result(state), is_stored=True)
         return ShownResult(None, is_stored=True)
 
-    def _is_result_of_present_choice(self, result: Any) -> bool:
+    def _is_result_of_present_choice(self, work_result: WorkResult) -> bool:
         """Whether the button made this result with the present value of the control."""
         if not self.choice:
             return True
-        return result[-1] == getattr(self, self.choice).value
+        return work_result[-1] == getattr(self, self.choice).value
 
     def draw(self, state: PanelState) -> Picture:
-        result, _ = self.choose_shown_result(state)
+        result, _ = self.choose_own_or_stored_result(state)
         if result is None:
             return make_blank_picture(
                 f"Press “{self.work_label}”. {self.work_help}", setting=state.setting
@@ -94,7 +96,7 @@ class ButtonView(LabView):
         return self.draw_result(replace(state, worked=result))
 
     def caption(self, state: PanelState) -> str:
-        result, is_stored = self.choose_shown_result(state.make_state_for_view(self.name))
+        result, is_stored = self.choose_own_or_stored_result(state.make_state_for_view(self.name))
         if result and is_stored:
             return f"{result[0]}."
         if result is None:
@@ -109,19 +111,23 @@ class ButtonView(LabView):
     def is_older(self, state: PanelState) -> bool:
         """Whether the button would now run something else than the runs that are shown."""
         state = state.make_state_for_view(self.name)
-        result, is_stored = self.choose_shown_result(state)
+        result, is_stored = self.choose_own_or_stored_result(state)
         if result is None or is_stored:
             return False
-        if state.federation is None or state.worked_runs is None:
-            return state.federation is None
-        present_runs = drop_settings_without_effect(self.planned_runs(state))
-        return present_runs != drop_settings_without_effect(state.worked_runs)
+        if state.federation is None:
+            return True
+        if state.worked_runs is None:
+            return False
+        present_runs = copy_runs_without_device_and_cache_settings(self.planned_runs(state))
+        return present_runs != copy_runs_without_device_and_cache_settings(state.worked_runs)
 
 
-def drop_settings_without_effect(planned: MethodAndArgumentsByName) -> list[PlannedRun]:
-    """List the planned runs without the settings that change no result."""
+def copy_runs_without_device_and_cache_settings(
+    planned_runs: MethodAndArgumentsByName,
+) -> list[PlannedRun]:
+    """List the planned runs without the settings `device` and `cache`, which change no result."""
     runs = []
-    for name, (method, arguments) in planned.items():
+    for name, (method, arguments) in planned_runs.items():
         settings = {key: value for key, value in arguments.items() if key not in WITHOUT_EFFECT}
         runs.append(PlannedRun(name, method, settings))
     return runs
@@ -138,22 +144,29 @@ def read_stored_lab_runs(run_set_name: str) -> StoredLabRuns:
     return StoredLabRuns(caption, rows)
 
 
-def get_row_values_by_seed(stored_row: StoredRow, column: str = "accuracy") -> dict[int, float]:
-    """Return {seed: value} of a column of a stored row."""
-    return dict(zip(stored_row["seeds"], stored_row[column], strict=True))
+def get_row_values_by_seed(
+    stored_row: StoredRow, column_name: str = "accuracy"
+) -> dict[int, float]:
+    """Return {seed: value} of one column of a stored row. KeyError if there is no such column."""
+    return dict(zip(stored_row["seeds"], stored_row[column_name], strict=True))
 
 
-def get_accuracies_by_seed(outcomes_by_seed: Mapping[int, Outcome]) -> dict[int, float]:
+def get_accuracies_by_seed(outcomes_by_seed: Mapping[int, Outcome]) -> AccuracyBySeed:
     """Return {seed: test accuracy} for {seed: Outcome}."""
     return {seed: outcome.accuracy for seed, outcome in outcomes_by_seed.items()}
 
 
-def make_series_of_outcomes(
-    label: str, outcomes_by_seed: Mapping[int, Outcome], method: str = ""
+def make_accuracy_and_upload_series(
+    row_label: str, outcomes_by_seed: Mapping[int, Outcome], method_name: str = ""
 ) -> MethodResults:
-    """Make a row of a picture: test accuracies, and as `up` the mean bytes that one client sends."""
+    """Make a row of a picture: test accuracies by seed, and as `up` the mean bytes that one client sends.
+
+    method_name: gives the row its colour, "" for none
+    """
     bytes_per_client = []
     for outcome in outcomes_by_seed.values():
         bytes_per_client.append(outcome.bytes_up / len(outcome.label_counts))
     accuracies = get_accuracies_by_seed(outcomes_by_seed)
-    return MethodResults(label, method=method, accuracies=accuracies, up=mean(bytes_per_client))
+    return MethodResults(
+        row_label, method=method_name, accuracies=accuracies, up=mean(bytes_per_client)
+    )

@@ -51,7 +51,8 @@ MIN_HEIGHT = 0.7  # share of the picture's height that two rows of tiles fill at
 BARS_HEIGHT = 0.2  # share of the picture's height for the bars of distances below the tiles
 MIN_BAR_HEIGHT = 0.11  # inches, so that the names of neighbouring bars do not touch
 
-PixelRows = Tensor  # [N, pixels]
+PixelRowTensor = Tensor  # [N, pixels]
+SubplotArguments = dict[str, Any]  # of `drawing`
 
 
 class NearestImages(NamedTuple):
@@ -77,12 +78,12 @@ class NearestImages(NamedTuple):
     typical: float
 
     @property
-    def is_copy(self) -> BooleanPerSentImage:
+    def are_exact_copies(self) -> BooleanPerSentImage:
         """`[S]`: whether what was sent is one of the client's own images."""
         return self.distance < COPY_DISTANCE
 
     @property
-    def close_image_count(self) -> int:
+    def nearer_than_own_images_count(self) -> int:
         """How many of the images sent are nearer to one of the client's own images than these are
         to each other.
         """
@@ -95,7 +96,7 @@ def find_nearest_own_images(
     sent_labels: SentLabels,
     own_images: Images,
     own_labels: SampleLabels,
-    client: int,
+    client_index: int,
     source_image_counts: CountPerSentImage,
 ) -> NearestImages:
     """Attack one client: find its own image nearest to each image that it sent.
@@ -104,8 +105,8 @@ def find_nearest_own_images(
     own_images, own_labels:   `[n, ...]` and `[n]`, its own images, of the same shape
     source_image_counts:      `[S]`, number of own images that each sent one was made from
     """
-    sent_pixels = flatten_images_to_rows(sent_images)
-    own_pixels = flatten_images_to_rows(own_images)
+    sent_pixels = flatten_images_to_float64_tensor(sent_images)
+    own_pixels = flatten_images_to_float64_tensor(own_images)
     scale = own_pixels.shape[1] ** 0.5  # from a Euclidean distance to the root mean square
     # Computed without matrix products, the distance of two equal images is exactly 0.
     distances = torch.cdist(sent_pixels, own_pixels, compute_mode="donot_use_mm_for_euclid_dist")
@@ -117,7 +118,7 @@ def find_nearest_own_images(
         )
         typical = float(distances_to_other_images.amin(1).median())
     return NearestImages(
-        client,
+        client_index,
         sent_images,
         sent_labels,
         source_image_counts,
@@ -128,7 +129,7 @@ def find_nearest_own_images(
     )
 
 
-def flatten_images_to_rows(images: Images) -> PixelRows:
+def flatten_images_to_float64_tensor(images: Images) -> PixelRowTensor:
     """Flatten images `[N, ...]` into rows of pixels `[N, D]`."""
     return torch.from_numpy(np.ascontiguousarray(images)).flatten(1).double()
 
@@ -155,23 +156,23 @@ class PairTexts(NamedTuple):
 
 def find_nearest_images_of_clients(
     outcome: Outcome,
-    get_sent_images: Callable[[int], SentImages],
-    clients: Sequence[int] | None = None,
+    get_sent_images_of_client: Callable[[int], SentImages],
+    client_indices: Sequence[int] | None = None,
 ) -> list[NearestImages]:
-    """Attack `clients` of a run, by default all of them: find the nearest of the images they trained on.
+    """Attack `client_indices` of a run, by default all of them: find the nearest of the images they trained on.
 
-    get_sent_images: returns what the client of this index sent
+    get_sent_images_of_client: returns what the client of this index sent
     """
     federation = outcome.federation()
     x = federation.dataset.x_train.numpy()
     y = federation.dataset.y_train.numpy()
     shards = federation.split(outcome.plan.share_held_out_of_local_training)
-    if clients is None:
-        clients = range(len(shards))
+    if client_indices is None:
+        client_indices = range(len(shards))
     results = []
-    for k in clients:
+    for k in client_indices:
         rows, _ = shards[k]
-        sent = get_sent_images(k)
+        sent = get_sent_images_of_client(k)
         images = sent.images.reshape(-1, *x.shape[1:])
         results.append(
             find_nearest_own_images(
@@ -189,14 +190,14 @@ def draw_sent_and_nearest_images(
     sentence: str,
     *,
     setting: SettingCaption | str,
-    class_index: int | None = None,
+    only_class_if_sent: int | None = None,
     detail: str = "",
 ) -> Picture:
     """Draw at most MAX_PAIRS of the images sent, each above the client's own image nearest to it.
 
-    class_index: if the client sent images of this class, only these
+    only_class_if_sent: if the client sent images of this class, only these
     """
-    rows = choose_pair_indices(nearest_images, class_index)
+    rows = choose_pairs_to_draw(nearest_images, only_class_if_sent)
     columns, distances = make_pair_texts(nearest_images, rows, class_names)
     is_made_of_many = bool((nearest_images.counts > 1).any())
     if is_made_of_many:
@@ -224,12 +225,14 @@ def draw_sent_and_nearest_images(
     )
 
 
-def choose_pair_indices(nearest_images: NearestImages, class_index: int | None) -> PairIndices:
+def choose_pairs_to_draw(
+    nearest_images: NearestImages, only_class_if_sent: int | None
+) -> PairIndices:
     """Choose the pairs that are drawn: copies first, then images made from the fewest own images."""
-    rows = np.flatnonzero(nearest_images.labels == class_index)
+    rows = np.flatnonzero(nearest_images.labels == only_class_if_sent)
     if not len(rows):
         rows = np.arange(len(nearest_images.labels))
-    order = np.lexsort((nearest_images.counts[rows], ~nearest_images.is_copy[rows]))
+    order = np.lexsort((nearest_images.counts[rows], ~nearest_images.are_exact_copies[rows]))
     return rows[order][:MAX_PAIRS]
 
 
@@ -241,14 +244,14 @@ def make_pair_texts(
     distances: dict[RowAndColumn, WordAndColour] = {}
     for i, row in enumerate(pair_indices):
         columns.append(shorten_labels([class_names[nearest_images.labels[row]]], 7)[0])
-        if nearest_images.is_copy[row]:
+        if nearest_images.are_exact_copies[row]:
             distances[0, i] = ("same", darken_colour_until_readable(SECOND))
         else:
             distances[0, i] = (f"{nearest_images.distance[row]:.3f}", QUIET)
     return PairTexts(columns, distances)
 
 
-def choose_subplot_arguments(pair_count: int) -> dict[str, Any]:
+def choose_subplot_arguments(pair_count: int) -> SubplotArguments:
     """Choose the arguments of `drawing` by the number of pairs.
 
     Bars of the distances stand to the right of a few pairs, or below a long row of pairs if there is
@@ -272,6 +275,6 @@ def make_nearest_image_table(
     for i, label in enumerate(nearest_images.labels):
         nearest = class_names[nearest_images.nearest_labels[i]]
         distance = round(float(nearest_images.distance[i]), 4)
-        is_own = "yes" if nearest_images.is_copy[i] else "no"
+        is_own = "yes" if nearest_images.are_exact_copies[i] else "no"
         rows.append((class_names[label], int(nearest_images.counts[i]), nearest, distance, is_own))
     return build_table("class | images | class of the nearest | distance | its own", rows)

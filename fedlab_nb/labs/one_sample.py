@@ -79,7 +79,7 @@ class SampleOutputs(NamedTuple):
         return clients <= MAX_CLIENTS_WITH_NUMBERS and classes <= MAX_CLASSES_WITH_NUMBERS
 
     @property
-    def colour_limit(self) -> float:
+    def largest_absolute_output_or_1(self) -> float:
         """The output at the end of the colour scale: 1 for probabilities."""
         return max(1.0, float(np.abs(self.outputs).max()))
 
@@ -95,9 +95,9 @@ class SampleOutputs(NamedTuple):
             return None
         return self.members.index(self.client)
 
-    def format_top_class(self, scores: ScorePerClass) -> str:
-        """Return the name of the class with the largest of the scores `[C]`, in quotes."""
-        return f"“{self.names[int(scores.argmax())]}”"
+    def quote_top_class_name(self, class_scores: ScorePerClass) -> str:
+        """Return the name of the class with the largest of `class_scores [C]`, in quotes."""
+        return f"“{self.names[int(class_scores.argmax())]}”"
 
     @property
     def table_rows(self) -> TableRows:
@@ -107,15 +107,15 @@ class SampleOutputs(NamedTuple):
         for i, (k, scores) in enumerate(zip(self.members, self.outputs, strict=True)):
             row = {
                 "who": f"client {format_client_for_sentence(k, self.setting)}",
-                "says": self.format_top_class(scores),
+                "says": self.quote_top_class_name(scores),
             }
             for title, values in self.client_numbers.items():
-                row[title] = format_client_number(values[i])
+                row[title] = format_count_or_rounded_number(values[i])
             for column, score in zip(columns, scores, strict=True):
                 row[column] = f"{score:.2g}"
             rows.append(row)
         for name, answer in self.answers.items():
-            row = {"who": name, "says": self.format_top_class(answer)}
+            row = {"who": name, "says": self.quote_top_class_name(answer)}
             for column, share in zip(columns, answer, strict=True):
                 row[column] = format_percent(share)
             rows.append(row)
@@ -141,8 +141,8 @@ NARROW_LAYOUT = PartsLayout(
 )
 
 
-def draw_sample_and_outputs(
-    sample: SampleOutputs, title: str, sentence: str, detail: str = ""
+def draw_sample_with_outputs_and_answers(
+    sample_outputs: SampleOutputs, title: str, sentence: str, detail: str = ""
 ) -> Picture:
     """Draw a row for each client, and below them the answers. A dot marks the top class of each row, a
     frame the true class.
@@ -150,100 +150,103 @@ def draw_sample_and_outputs(
     layout = NARROW_LAYOUT if is_frame_narrow() else WIDE_LAYOUT
     # The places are fixed: this picture follows a slider, and computing a layout would be too slow.
     with drawing(fixed=True) as (figure, _):
-        draw_sample_image(figure, sample, layout)
-        (outputs_left, outputs_width), (numbers_left, numbers_width) = (
-            layout.outputs,
-            layout.numbers,
-        )
+        draw_sample_image(figure, sample_outputs, layout)
+        outputs_left, outputs_width = layout.outputs
+        numbers_left, numbers_width = layout.numbers
         left = figure.add_axes((outputs_left, layout.bottom, outputs_width, layout.height))
-        draw_client_outputs(left, sample, title)
+        draw_heat_map_of_outputs_and_answers(left, sample_outputs, title)
         right = figure.add_axes(
             (numbers_left, layout.bottom, numbers_width, layout.height), sharey=left
         )
-        draw_client_numbers(right, sample)
+        draw_bars_of_client_numbers(right, sample_outputs)
     return describe_picture(
         figure,
-        f"{title}: {sample.name}",
-        sample.setting,
+        f"{title}: {sample_outputs.name}",
+        sample_outputs.setting,
         sentence,
-        sample.table_rows,
+        sample_outputs.table_rows,
         detail=detail,
     )
 
 
-def draw_sample_image(figure: Figure, sample: SampleOutputs, layout: PartsLayout) -> None:
+def draw_sample_image(figure: Figure, sample_outputs: SampleOutputs, layout: PartsLayout) -> None:
     """Draw the sample itself, and under it its name and its class."""
     ax = figure.add_axes(layout.image)
-    tile = render_tile_pixels(np.asarray(sample.x, dtype=float)).squeeze()
+    tile = render_tile_pixels(np.asarray(sample_outputs.x, dtype=float)).squeeze()
     ax.imshow(tile, cmap="gray_r")
-    has_colours = tile.ndim == 3 and len(sample.x) == 3
+    has_colours = tile.ndim == 3 and len(sample_outputs.x) == 3
     if has_colours:  # only grey images, which are ink on paper, are inverted on a dark page
         keep_image_colours_on_dark_page(ax)
     ax.set_axis_off()
-    text = sample.name.replace(" sample ", "\nsample ")
-    if sample.truth is not None:
-        text += f"\nis “{sample.names[sample.truth]}”"
+    text = sample_outputs.name.replace(" sample ", "\nsample ")
+    if sample_outputs.truth is not None:
+        text += f"\nis “{sample_outputs.names[sample_outputs.truth]}”"
     figure.text(*layout.text, text, fontsize=9, color=INK, va="top", linespacing=1.5)
 
 
-def draw_client_outputs(ax: Axes, sample: SampleOutputs, title: str) -> None:
+def draw_heat_map_of_outputs_and_answers(
+    ax: Axes, sample_outputs: SampleOutputs, title: str
+) -> None:
     """Draw the heat-map of the clients' outputs, and below a line the answers in per cent."""
-    clients, classes = sample.outputs.shape
-    answers = np.array(list(sample.answers.values()))
-    values = np.concatenate([sample.outputs / sample.colour_limit, answers])
-    are_probabilities = sample.colour_limit == 1
+    clients, classes = sample_outputs.outputs.shape
+    answers = np.array(list(sample_outputs.answers.values()))
+    values = np.concatenate(
+        [sample_outputs.outputs / sample_outputs.largest_absolute_output_or_1, answers]
+    )
+    are_probabilities = sample_outputs.largest_absolute_output_or_1 == 1
     unit = 100 if are_probabilities else 1
     draw_heat_map(
         ax,
         values,
         is_symmetric_around_zero=True,
         format_cell=make_number_format_without_zero("{:.0f}")
-        if sample.has_room_for_numbers
+        if sample_outputs.has_room_for_numbers
         else None,
-        written_values=np.concatenate([sample.outputs * unit, 100 * answers]),
+        written_values=np.concatenate([sample_outputs.outputs * unit, 100 * answers]),
         font_size=8,
     )
-    colours = sample.client_colours + [INK] * len(answers)
+    colours = sample_outputs.client_colours + [INK] * len(answers)
     dots = {"s": 14, "color": colours, "edgecolors": "white", "lw": 0.5}
     ax.scatter(values.argmax(1) + 0.38, np.arange(len(values)) - 0.34, **dots)
     write_axes_title(ax, title, font_size=10.5)
     ax.set_xlabel("class (answers in %)", fontsize=10, color=QUIET)
-    set_class_ticks(ax, sample.names, max_letters=6, max_single_ticks=26)
+    set_class_ticks(ax, sample_outputs.names, max_letters=6, max_single_ticks=26)
 
     stride = -(-clients // MAX_NAMED_CLIENTS)
     named_rows = [*range(0, clients, stride), *range(clients, len(values))]
-    names = [format_client_for_row(k, sample.setting) for k in sample.members] + list(
-        sample.answers
-    )
+    names = [
+        format_client_for_row(k, sample_outputs.setting) for k in sample_outputs.members
+    ] + list(sample_outputs.answers)
     font_size = 9.5 if clients <= MAX_CLIENTS_WITH_NUMBERS else 7.5
     ax.set_yticks(named_rows, [names[row] for row in named_rows], fontsize=font_size)
     for tick, row in zip(ax.get_yticklabels(), named_rows, strict=True):
         tick.set_color(darken_colour_until_readable(colours[row]))
     named_clients = [row for row in named_rows if row < clients]
     texts = [
-        f"{names[row]} says {sample.format_top_class(sample.outputs[row])}" for row in named_clients
+        f"{names[row]} says {sample_outputs.quote_top_class_name(sample_outputs.outputs[row])}"
+        for row in named_clients
     ]
     attach_tick_hover_texts(
-        ax.yaxis, texts, "client", [sample.members[row] for row in named_clients]
+        ax.yaxis, texts, "client", [sample_outputs.members[row] for row in named_clients]
     )
     ax.axhline(clients - 0.5, color=QUIET, lw=1.5)
-    highlight_row_or_column(ax, sample.truth, classes, has_frame=True, colour=TRUTH_COLOUR)
-    highlight_row_or_column(ax, sample.class_index, classes, has_frame=True, line_width=1.2)
+    highlight_row_or_column(ax, sample_outputs.truth, classes, has_frame=True, colour=TRUTH_COLOUR)
+    highlight_row_or_column(ax, sample_outputs.class_index, classes, has_frame=True, line_width=1.2)
 
 
-def draw_client_numbers(ax: Axes, sample: SampleOutputs) -> None:
+def draw_bars_of_client_numbers(ax: Axes, sample_outputs: SampleOutputs) -> None:
     """Draw the first of the client numbers as bars, hatched where a client disagrees, and write the
     other numbers beside them if there is room.
     """
-    clients = len(sample.members)
-    bar_title, *written_titles = sample.client_numbers
+    clients = len(sample_outputs.members)
+    bar_title, *written_titles = sample_outputs.client_numbers
     if is_frame_narrow():
         written_titles = []
-    hatches = ["////" if disagrees else None for disagrees in sample.disagrees]
+    hatches = ["////" if disagrees else None for disagrees in sample_outputs.disagrees]
     bars = ax.barh(
         range(clients),
-        sample.client_numbers[bar_title],
-        color=sample.client_colours,
+        sample_outputs.client_numbers[bar_title],
+        color=sample_outputs.client_colours,
         hatch=hatches,
         height=0.7,
         edgecolor="white",
@@ -255,23 +258,24 @@ def draw_client_numbers(ax: Axes, sample: SampleOutputs) -> None:
         ax.xaxis.set_major_locator(MaxNLocator(1, prune="lower"))
     else:
         limit_tick_count(ax, "x", 2)
-    highlight_row_or_column(ax, sample.row_of_selected_client, clients, "y")
+    highlight_row_or_column(ax, sample_outputs.row_of_selected_client, clients, "y")
 
     labels = [""] * clients
     if clients <= MAX_CLIENTS_WITH_NUMBERS:
         for i in range(clients):
             labels[i] = " | ".join(
-                format_client_number(sample.client_numbers[title][i]) for title in written_titles
+                format_count_or_rounded_number(sample_outputs.client_numbers[title][i])
+                for title in written_titles
             )
     ax.bar_label(bars, labels, fontsize=8.5, padding=3, color=INK)
-    for i, (bar, k) in enumerate(zip(bars, sample.members, strict=True)):
-        lines = [format_client_for_row(k, sample.setting)]
-        for title, values in sample.client_numbers.items():
-            lines.append(f"{title}: {format_client_number(values[i])}")
+    for i, (bar, k) in enumerate(zip(bars, sample_outputs.members, strict=True)):
+        lines = [format_client_for_row(k, sample_outputs.setting)]
+        for title, values in sample_outputs.client_numbers.items():
+            lines.append(f"{title}: {format_count_or_rounded_number(values[i])}")
         attach_hover_text(bar, "\n".join(lines), client=k)
 
 
-def format_client_number(value: np.number) -> str:
+def format_count_or_rounded_number(value: np.number) -> str:
     """Format a count with all its digits, any other number with three."""
     if isinstance(value, np.integer):
         return str(value)

@@ -28,6 +28,8 @@ from ..value_types import SettingsByName, SettingValue
 
 OutcomesBySeed = dict[int, Outcome]
 OutcomesByRun = dict[Any, OutcomesBySeed]  # by the name of the planned run
+ClientTitle = str
+ClientIndex = int  # from 0
 NAMED_CLASSES = 3  # how many classes `describe_commonest_classes` names
 
 
@@ -45,8 +47,8 @@ def describe_setting(outcome_or_state: Outcome | PanelState, *extra_words: str) 
     return make_setting_caption(settings, f"seed {settings['seed']}", *extra_words)
 
 
-def list_client_menu_options(state: PanelState) -> list[tuple[str, int]]:
-    """List the clients of the run as options of a menu: (name, index) pairs."""
+def list_client_menu_options(state: PanelState) -> list[tuple[ClientTitle, ClientIndex]]:
+    """List the clients of the run's first outcome as options of a menu: [("client A", 0), …]."""
     setting = describe_setting(state)
     clients = len(state.outcome.label_counts)
     return [(f"client {format_client_for_sentence(k, setting)}", k) for k in range(clients)]
@@ -135,23 +137,23 @@ def get_or_run_ensemble(state: PanelState) -> ProgressThenResult[Outcome]:
 def plan_runs(
     method: str,
     settings: SettingsByName,
-    changed_settings_by_name: Mapping[Any, SettingsByName],
+    changed_settings_by_run_name: Mapping[Any, SettingsByName],
 ) -> MethodAndArgumentsByName:
     """Plan the runs of `method` that a view's button makes.
 
-    changed_settings_by_name: for each run, the settings in which it differs from `settings`
+    changed_settings_by_run_name: for each run, the settings in which it differs from `settings`
     """
     planned = {}
-    for name, changes in changed_settings_by_name.items():
+    for name, changes in changed_settings_by_run_name.items():
         planned[name] = (method, select_settings_of_method(method, {**settings, **changes}))
     return planned
 
 
-def run_planned_runs(planned: MethodAndArgumentsByName) -> ProgressThenResult[OutcomesByRun]:
-    """Make the `planned` runs, one after the other; returns {name: {seed: Outcome}}."""
+def run_planned_runs(planned_runs: MethodAndArgumentsByName) -> ProgressThenResult[OutcomesByRun]:
+    """Make the `planned_runs` runs, one after the other; returns {name: {seed: Outcome}}."""
     outcomes: dict[Any, dict[int, Any]] = {}
-    for part, (name, (method, settings)) in enumerate(planned.items()):
+    for part, (name, (method, settings)) in enumerate(planned_runs.items()):
         outcomes[name] = yield from run_method_on_all_seeds(
-            method, settings, str(name), part, len(planned)
+            method, settings, str(name), part, len(planned_runs)
         )
     return outcomes

@@ -38,14 +38,14 @@ from typing import Any
 import anywidget
 import traitlets
 
-from ..front import join_front_modules, read_stylesheet
+from ..front import join_front_modules_into_expression, read_stage_stylesheet
 
 
 def make_stage_javascript_text() -> str:
     """Make the JavaScript module that anywidget imports, with everything that the stage needs."""
     return (
-        f"const {{ renderPanel }} = {join_front_modules('panel_entry')};\n"
-        f"const stylesheet = {json.dumps(read_stylesheet())};\n"
+        f"const {{ renderPanel }} = {join_front_modules_into_expression('panel_entry')};\n"
+        f"const stylesheet = {json.dumps(read_stage_stylesheet())};\n"
         "export default { render: (context) => renderPanel(context, stylesheet) };\n"
     )
 

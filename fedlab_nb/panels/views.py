@@ -19,7 +19,7 @@ import ipywidgets as widgets
 import traitlets
 
 from ..front import HERE as FRONT
-from ..front import join_front_modules, join_modules
+from ..front import join_front_modules_into_expression, join_modules
 from ..plots import Picture
 from ..plots.marks import get_hover_texts_and_keys_by_mark_id
 from ..plots.style import SIZE, use_figure_size
@@ -49,7 +49,7 @@ from .worker import Worker, run_on_idle_or_new_thread
 HERE = Path(__file__).parent
 FRAME = (
     "const { NO_SELECTION, announceSelection, chooseMark, watchSelection } = "
-    f"{join_front_modules('selection')};\n{(HERE / 'frame.js').read_text(encoding='utf-8')}"
+    f"{join_front_modules_into_expression('selection')};\n{(HERE / 'frame.js').read_text(encoding='utf-8')}"
 )
 # The least seconds between two drawings while a job runs. The pause is also at least twice as long as the drawing, so
 # that drawing takes at most a third of the time.
@@ -74,7 +74,7 @@ def make_scene_frame_javascript_text() -> str:
     scenes = (HERE / "scene_frame.js").read_text(encoding="utf-8")
     return (
         "const { createRace, createHand, html, isDark, watchTheme } = "
-        f"{join_front_modules('race', 'hand', 'dom', 'theme')};\n"
+        f"{join_front_modules_into_expression('race', 'hand', 'dom', 'theme')};\n"
         f"const SCENE_STYLE = {json.dumps(style)};\n{FRAME}{scenes}"
         "export default { render: renderScene };\n"
     )

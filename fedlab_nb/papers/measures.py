@@ -35,15 +35,17 @@ def measure_linear_probe_accuracies(fusefl_outcome: Outcome) -> NumbersByName:
     first: on one client's first layer or block, mean over the clients
     """
     from ..labs.fusefl.probes import (
-        compute_block_outputs,
-        compute_layer_outputs,
+        compute_block_outputs_of_each_client,
+        compute_layer_outputs_of_each_client,
         probe_features_of_layers,
     )
 
     data = fusefl_outcome.settings.load_dataset()
     network = cast("NetworkModel", fusefl_outcome.model).module
     compute_outputs = (
-        compute_block_outputs if fusefl_outcome.options["blocks"] > 1 else compute_layer_outputs
+        compute_block_outputs_of_each_client
+        if fusefl_outcome.options["blocks"] > 1
+        else compute_layer_outputs_of_each_client
     )
     train = (data.x_train, data.y_train)
     test = (data.x_test, data.y_test)
@@ -290,9 +292,11 @@ def measure_shares_of_copied_images(outcome_of_sent_images: Outcome) -> NumbersB
 
     attacks = find_nearest_images_of_all_clients(outcome_of_sent_images)
     sent = sum(len(neighbours.labels) for neighbours in attacks)
-    copies = sum(int(neighbours.is_copy.sum()) for neighbours in attacks)
-    close_image_count = sum(neighbours.close_image_count for neighbours in attacks)
-    return {"own": copies / sent, "near": close_image_count / sent}
+    copies = sum(int(neighbours.are_exact_copies.sum()) for neighbours in attacks)
+    nearer_than_own_images_count = sum(
+        neighbours.nearer_than_own_images_count for neighbours in attacks
+    )
+    return {"own": copies / sent, "near": nearer_than_own_images_count / sent}
 
 
 def measure_memorised_share(outcome: Outcome) -> NumbersByName:

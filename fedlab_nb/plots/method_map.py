@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from ..front.flight import name_resulting_model
+from ..front.flight import describe_final_server_model
 from ..methods import METHODS
 from ..methods.base import Info, group_method_names, shorten_method_title
 from .kit import describe_picture
@@ -216,7 +216,7 @@ def make_tile_texts(tile_methods: Sequence[Info]) -> TileTexts:
         when = "once"
     else:
         when = first_method.rounds.partition(",")[0].removeprefix("none")
-    returns = name_resulting_model(
+    returns = describe_final_server_model(
         first_method.name if len(tile_methods) == 1 else "", first_method.group
     )
     return TileTexts(

@@ -25,7 +25,11 @@ from lab_steps import (
 )
 from playwright.sync_api import expect
 
-from fedlab_nb.live.classroom.messages import build_network, encode_message, parse_message
+from fedlab_nb.live.classroom.messages import (
+    build_untrained_class_network,
+    encode_message,
+    parse_message,
+)
 from fedlab_nb.live.classroom.rounds import Rounds
 from fedlab_nb.training import Recipe, train_clients_in_place_to_end
 
@@ -214,7 +218,7 @@ def test_a_phone_s_way_from_the_address_to_forget_me(open_page, addresses):
     assert torch.equal(sent.sums.sums, expected.sums.sums)
     training = [i for i in range(8) if i % 4 != 3]  # each fourth drawing is kept for testing
     shard = (x[training].view(-1, 1, 8, 8), y[training])
-    start = build_network(seat["seed"])
+    start = build_untrained_class_network(seat["seed"])
     (model,) = train_clients_in_place_to_end(
         [start], [shard], Recipe(), seed=seat["seed"], ids=[sent.seat]
     )
@@ -587,7 +591,9 @@ def test_a_phone_computes_the_same_step_of_the_rounds_as_python(open_page, addre
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(7, 64, generator=generator)
     y = torch.randint(0, 10, (7,), generator=generator)
-    texts = [encode_message(k, "", x, y, network=build_network(k)) for k in range(3)]
+    texts = [
+        encode_message(k, "", x, y, network=build_untrained_class_network(k)) for k in range(3)
+    ]
     rounds = Rounds([parse_message(text) for text in texts])
     table = torch.rand(3, 10, generator=generator, requires_grad=True)
     z = rounds.clients.logits(x.view(-1, 1, 8, 8))

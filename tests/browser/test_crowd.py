@@ -31,12 +31,15 @@ from fedlab_nb.data import load
 from fedlab_nb.jupyter import find_free_port
 from fedlab_nb.live.classroom.messages import (
     CLASSES,
-    build_network,
+    build_untrained_class_network,
     convert_class_sums_to_ridge_sums,
     encode_message,
     encode_tensor_in_base64,
 )
-from fedlab_nb.live.classroom.rehearse import take_weight_gradient_step_of_size_1, unpack_network
+from fedlab_nb.live.classroom.rehearse import (
+    compute_weights_after_gradient_step_of_size_1,
+    unpack_network,
+)
 from fedlab_nb.live.classroom.worth import AFL
 from fedlab_nb.methods import afl
 from fedlab_nb.training import ClientModels
@@ -170,7 +173,7 @@ class Client:
             x,
             y,
             range(3, len(y), 4),
-            build_network(self.number),
+            build_untrained_class_network(self.number),
         )
         for _ in range(1 + twice):
             code, answer = await post_until_answered(self.make_address("send"), text)
@@ -204,7 +207,9 @@ class Client:
                 serial = now["serial"]
             values = np.frombuffer(base64.b64decode(now["weights"]), "<f4")
             table = values.reshape(-1, CLASSES).copy()
-            step = take_weight_gradient_step_of_size_1(torch.from_numpy(table), logits, self.y)
+            step = compute_weights_after_gradient_step_of_size_1(
+                torch.from_numpy(table), logits, self.y
+            )
             request = {"round": now["round"], "weights": encode_tensor_in_base64(step)}
 
 

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from fedlab_nb.front import join_front_modules
+from fedlab_nb.front import join_front_modules_into_expression
 from fedlab_nb.front.vocabulary import choose_words_for_clients_and_samples
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.base import shorten_method_title
@@ -32,7 +32,7 @@ def window(browser):
 
 
 def test_a_browser_draws_what_is_stored(window):
-    window.evaluate(f"window.front = {join_front_modules('flight_stills')}")
+    window.evaluate(f"window.front = {join_front_modules_into_expression('flight_stills')}")
     for name, stored in read_stored_flights_by_method().items():
         title = shorten_method_title(METHODS[name].info.title)
         task = [

@@ -8,7 +8,7 @@ from lessons import LESSONS
 
 from fedlab_nb.comm import count_payload_bytes
 from fedlab_nb.course.fedlpa import lesson
-from fedlab_nb.labs.fedlpa.two_weights import make_two_weights
+from fedlab_nb.labs.fedlpa.two_weights import compute_two_weight_example
 from fedlab_nb.methods.fedlpa.client import LocalPosterior
 
 
@@ -38,6 +38,6 @@ def test_the_place_of_two_weights():
 
 @pytest.mark.parametrize("angle", [90, 45])
 def test_the_product_s_mean_is_what_the_picture_of_two_weights_shows(angle):
-    picture = make_two_weights(angle, 9)
+    picture = compute_two_weight_example(angle, 9)
     mean = lesson.product_mean(np.array(picture.means), np.array(picture.precisions))
     np.testing.assert_allclose(mean, picture.aggregate)

@@ -9,7 +9,7 @@ import pytest
 from fedlab_nb.front import (
     HERE,
     JoinError,
-    join_front_modules,
+    join_front_modules_into_expression,
     join_modules,
     list_modules_in_import_order,
 )
@@ -72,7 +72,9 @@ def test_a_circle_is_an_error(tmp_path):
 
 
 def test_every_module_of_the_stage_is_joined_and_parses():
-    text = join_front_modules("stage", "worker_transport", "panel_entry", "race", "hand")
+    text = join_front_modules_into_expression(
+        "stage", "worker_transport", "panel_entry", "race", "hand"
+    )
     node = shutil.which("node") or pytest.skip("there is no Node.js on this machine")
     code = f"console.log(JSON.stringify(Object.keys({text})));"
     # From its input: an argument may not be so long.

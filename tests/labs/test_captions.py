@@ -8,7 +8,7 @@ from fake_job import make_outcome
 from fedlab_nb import labs
 from fedlab_nb.data import federate
 from fedlab_nb.labs import find_lab_spec
-from fedlab_nb.labs.afl.skew import ALPHAS, SkewResults, SkewView, make_caption_with_all_alphas
+from fedlab_nb.labs.afl.skew import ALPHAS, SkewResults, SkewView, make_caption_with_alpha_range
 from fedlab_nb.labs.button_view import ButtonView
 from fedlab_nb.panels.lab_view import PanelState, ViewState, derive_next_state
 from fedlab_nb.panels.record import MethodRun, RunRecord
@@ -61,7 +61,7 @@ def test_skew_names_all_its_alphas_and_is_older_once_anything_else_has_moved():
     state = make_state("afl")
     accuracies = {"AFL": {alpha: {0: 0.9} for alpha in ALPHAS}}
     view_state = ViewState(
-        worked=SkewResults(make_caption_with_all_alphas(SETTINGS), accuracies, 0.1),
+        worked=SkewResults(make_caption_with_alpha_range(SETTINGS), accuracies, 0.1),
         run=state.number,
         worked_runs=view.planned_runs(state),
     )

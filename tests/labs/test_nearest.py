@@ -22,9 +22,9 @@ def test_the_nearest_of_the_clients_own_images():
     # Root mean square: each pixel of the second image is 0.1 away.
     np.testing.assert_allclose(attack.distance, [0, 0.1], atol=1e-7)
     assert attack.nearest_labels.tolist() == [4, 7]
-    assert attack.is_copy.tolist() == [True, False]
+    assert attack.are_exact_copies.tolist() == [True, False]
     assert attack.typical == pytest.approx(0.5)
-    assert attack.close_image_count == 2
+    assert attack.nearer_than_own_images_count == 2
     single = find_nearest_own_images(
         sent, labels, own_images[:1], np.array([1]), 0, np.array([1, 1])
     )
@@ -50,15 +50,15 @@ def test_the_attack_on_a_run_has_distance_zero_where_images_are_the_clients_own(
         own_images = {image.tobytes() for image in federation.dataset.x_train[rows].numpy()}
         assert {image.tobytes() for image in attack.nearest} <= own_images
         if are_copies:
-            assert attack.is_copy.all()
+            assert attack.are_exact_copies.all()
         else:
-            assert attack.is_copy.mean() < 0.5
+            assert attack.are_exact_copies.mean() < 0.5
 
 
 def test_every_single_image_of_a_run_of_afl_is_found_in_the_class_sums():
     for attack in recover_class_means_and_nearest_images(run("afl", clients=10, alpha=0.1)):
-        assert attack.is_copy[attack.counts == 1].all()
-        assert not attack.is_copy[attack.counts > 3].any()
+        assert attack.are_exact_copies[attack.counts == 1].all()
+        assert not attack.are_exact_copies[attack.counts > 3].any()
 
 
 def test_pairs_of_many_images_few_images_and_feature_rows():
@@ -75,7 +75,7 @@ def test_pairs_of_many_images_few_images_and_feature_rows():
             "class": "0", "images": 25, "class of the nearest": "0", "distance": 0, "its own": "yes",
         }  # fmt: skip
         of_class = draw_sent_and_nearest_images(
-            attack, names, "Sent", "Words.", setting="here", class_index=3
+            attack, names, "Sent", "Words.", setting="here", only_class_if_sent=3
         )
         assert "3 pairs" in of_class.alt
         assert render_picture_png(whole).startswith(b"\x89PNG")

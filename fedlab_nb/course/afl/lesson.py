@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ...labs.afl.forget import fit_without_client
+from ...labs.afl.forget import fit_classifier_without_client
 from ...labs.afl.image import recover_class_means_and_nearest_images
 from ...methods.afl import solve_classifier_weights_without_client
 from ...methods.gauss import ClassSums, measure_class_sums, pack_class_sums, unpack_class_sums
@@ -100,7 +100,7 @@ def find_right_option_on_forgetting(outcomes: Iterable[Outcome], client: int = 0
     """
     outcome = get_afl_outcome_of_first_seed(outcomes)
     from_sums = solve_classifier_weights_without_client(outcome.report, client)
-    from_images = fit_without_client(outcome, client)
+    from_images = fit_classifier_without_client(outcome, client)
     difference = compute_largest_difference_as_share(from_sums, from_images)
     if difference < 1e-6:
         return RESENT[0]
@@ -114,7 +114,7 @@ def find_right_option_on_single_image_sum(outcomes: Iterable[Outcome]) -> GuessO
     """
     are_copies = []
     for means in recover_class_means_and_nearest_images(get_afl_outcome_of_first_seed(outcomes)):
-        are_copies.append(means.is_copy[means.counts == 1])
+        are_copies.append(means.are_exact_copies[means.counts == 1])
     if np.concatenate(are_copies).all():
         return SHOWN[0]
     return SHOWN[1]

@@ -60,7 +60,7 @@ def count_copied_own_images(client: int = 1, seed: int = 0) -> int:
     """
     outcome = runs("distilled", seeds=1, seed=seed)[0]
     neighbours = find_nearest_images_of_all_clients(outcome)[client]
-    return int(neighbours.is_copy.sum())
+    return int(neighbours.are_exact_copies.sum())
 
 
 # ---------------------------------------------------------------------------------- the exercises

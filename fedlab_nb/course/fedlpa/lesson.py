@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...labs.fedlpa.two_weights import make_two_weights
+from ...labs.fedlpa.two_weights import compute_two_weight_example
 from ...methods import METHODS
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, runs
@@ -34,7 +34,7 @@ def find_right_option_on_product_mean(ratio: float = 9) -> GuessOption:
 
     ratio: of the precisions along the two axes
     """
-    x, y = make_two_weights(90, ratio).aggregate
+    x, y = compute_two_weight_example(90, ratio).aggregate
     coordinates = f"({x:.1f}, {y:.1f})"
     return next(option for option in PLACES if option.startswith(coordinates))
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ...comm import formulas
-from ...labs.fens.cost import ENSEMBLE, OWN, PAPER_RATIO, ROUNDS, count_bytes_by_part
+from ...labs.fens.cost import ENSEMBLE, OWN, PAPER_RATIO, ROUNDS, count_client_bytes_by_part
 from ...methods.fens import Fens
 from ...methods.fens.aggregators import TRAINED
 from ...methods.fens.model import PAPER, PAPER_D
@@ -80,7 +80,7 @@ def compute_multiple_of_one_shot_bytes(panel: Panel, clients: int) -> float:
     number of clients, since λ has a weight for each of them.
     """
     outcome = get_fens_outcome_of_first_seed(panel)
-    bytes_by_part = count_bytes_by_part(outcome.ledger, 0)
+    bytes_by_part = count_client_bytes_by_part(outcome.ledger, 0)
     growing_bytes = bytes_by_part[ENSEMBLE] + bytes_by_part[ROUNDS]
     growing_bytes_per_client = growing_bytes / outcome.settings.clients
     return round(1 + clients * growing_bytes_per_client / bytes_by_part[OWN], 2)
@@ -91,7 +91,7 @@ def show_client_bytes(panel: Panel) -> Card:
     and in the paper.
     """
     outcome = get_fens_outcome_of_first_seed(panel)
-    bytes_by_part = count_bytes_by_part(outcome.ledger, 0)
+    bytes_by_part = count_client_bytes_by_part(outcome.ledger, 0)
     clients, classes = outcome.label_counts.shape
     lines = []
     for client_count, remark in ((clients, ", as the ledger counted"), (2 * clients, "")):

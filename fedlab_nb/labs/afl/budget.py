@@ -20,19 +20,19 @@ from ...plots.study import draw_accuracy_lines_with_bands
 from ...plots.style import ACCENT, ColourMarkerLine, get_method_look
 from ...plots.words import SettingCaption, join_with_and
 from ...value_types import SettingsByName
-from ..button_view import ButtonView, get_accuracies_by_seed
+from ..button_view import AccuracyBySeed, ButtonView, get_accuracies_by_seed
 from ..runs import plan_runs, run_planned_runs
 
 BUDGETS = (0.3, 1.0, 3.0, 10.0, 30.0)
 NO_NOISE = 0.0  # value of the knob `epsilon`
 # {ε: {seed: accuracy}}; the ε of runs without noise is None.
-AccuraciesByBudget = Mapping[float | None, Mapping[int, float]]
+SeedAccuraciesByEpsilonOrNone = Mapping[float | None, AccuracyBySeed]
 
 
 class PrivacyBudgetResults(NamedTuple):
     """What is drawn: accuracies for each kind of features and each ε, the setting in words, and δ."""
 
-    accuracies_by_feature_kind: Mapping[str, AccuraciesByBudget]
+    accuracies_by_feature_kind: Mapping[str, SeedAccuraciesByEpsilonOrNone]
     setting: SettingCaption | str
     delta: float
 
@@ -56,7 +56,7 @@ class PrivacyBudgetView(ButtonView):
 
     def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName:
         changes = {}
-        for label, options in get_options_by_feature_kind(state).items():
+        for label, options in make_settings_by_feature_label(state).items():
             for epsilon in (*BUDGETS, NO_NOISE):
                 changes[format_run_name(label, epsilon)] = {"afl.epsilon": epsilon, **options}
         return plan_runs("afl", state.settings, changes)
@@ -64,8 +64,8 @@ class PrivacyBudgetView(ButtonView):
     def work(self, state: PanelState) -> ProgressThenResult[PrivacyBudgetResults]:
         """Run AFL with each ε and without noise, for both kinds of features."""
         runs = yield from run_planned_runs(self.planned_runs(state))
-        by_features: dict[str, dict[float | None, dict[int, float]]] = {}
-        for label in get_options_by_feature_kind(state):
+        by_features: dict[str, dict[float | None, AccuracyBySeed]] = {}
+        for label in make_settings_by_feature_label(state):
             by_features[label] = {}
             for epsilon in BUDGETS:
                 outcomes = runs[format_run_name(label, epsilon)]
@@ -81,7 +81,7 @@ class PrivacyBudgetView(ButtonView):
         return draw_accuracy_against_budget(by_features, self.epsilon.value, delta, setting=setting)
 
 
-def get_options_by_feature_kind(state: PanelState) -> dict[str, SettingsByName]:
+def make_settings_by_feature_label(state: PanelState) -> dict[str, SettingsByName]:
     """Return {label: options} for the two kinds of features that are compared."""
     size = state.knobs["size"]
     return {
@@ -90,25 +90,28 @@ def get_options_by_feature_kind(state: PanelState) -> dict[str, SettingsByName]:
     }
 
 
-def format_run_name(feature_kind: str, epsilon: float) -> str:
+def format_run_name(feature_label: str, epsilon: float) -> str:
     """Format the name of a run, such as "pixels, ε = 1"."""
-    return f"{feature_kind}, ε = {epsilon:g}"
+    return f"{feature_label}, ε = {epsilon:g}"
 
 
 def draw_accuracy_against_budget(
-    accuracies_by_feature_kind: Mapping[str, AccuraciesByBudget],
-    epsilon: float,
+    accuracies_by_feature_label: Mapping[str, SeedAccuraciesByEpsilonOrNone],
+    described_epsilon: float,
     delta: float,
     *,
     setting: SettingCaption | str,
 ) -> Picture:
-    """Draw lines of test accuracy against ε for each kind of features; `epsilon` is put into words."""
-    lines: dict[str, AccuraciesByBudget] = {}
+    """Draw lines of test accuracy against ε for each kind of features.
+
+    described_epsilon: the ε that the sentence and the detail describe, one of BUDGETS
+    """
+    lines: dict[str, SeedAccuraciesByEpsilonOrNone] = {}
     looks: dict[str, ColourMarkerLine] = {}
     colours = (get_method_look("afl").colour, ACCENT)
     markers = ("o", "s")
     for (label, by_budget), colour, marker in zip(
-        accuracies_by_feature_kind.items(), colours, markers, strict=False
+        accuracies_by_feature_label.items(), colours, markers, strict=False
     ):
         label_without_noise = f"{label}, no noise"
         with_noise = {budget: runs for budget, runs in by_budget.items() if budget is not None}
@@ -122,25 +125,26 @@ def draw_accuracy_against_budget(
         "ε (smaller: more private)",
         setting=f"{setting}, δ = {delta:g}",
         method_or_look_by_line=looks,
-        sentence=describe_budget_cost(accuracies_by_feature_kind, epsilon),
-        detail=describe_privacy_promise(epsilon, delta),
+        sentence=describe_accuracy_cost_of_budget(accuracies_by_feature_label, described_epsilon),
+        detail=describe_privacy_guarantee(described_epsilon, delta),
     )
 
 
-def describe_budget_cost(
-    accuracies_by_feature_kind: Mapping[str, AccuraciesByBudget], epsilon: float
+def describe_accuracy_cost_of_budget(
+    accuracies_by_feature_label: Mapping[str, SeedAccuraciesByEpsilonOrNone],
+    described_epsilon: float,
 ) -> str:
     """Say what a budget costs in accuracy."""
     accuracies = []
-    for label, by_budget in accuracies_by_feature_kind.items():
+    for label, by_budget in accuracies_by_feature_label.items():
         without_noise = format_mean_percent(by_budget[None])
         accuracies.append(
-            f"{label} {format_mean_percent(by_budget[epsilon])} in place of {without_noise}"
+            f"{label} {format_mean_percent(by_budget[described_epsilon])} in place of {without_noise}"
         )
-    return f"With a privacy budget of ε = {epsilon:g} the noise leaves {join_with_and(accuracies)}."
+    return f"With a privacy budget of ε = {described_epsilon:g} the noise leaves {join_with_and(accuracies)}."
 
 
-def describe_privacy_promise(epsilon: float, delta: float) -> str:
+def describe_privacy_guarantee(epsilon: float, delta: float) -> str:
     """Say what a budget promises, and what it does not cover."""
     sigma = find_smallest_noise_sigma(epsilon, delta, sensitivity=SENSITIVITY)
     return (

@@ -35,7 +35,7 @@ from ...plots.style import (
 )
 from ...plots.words import SettingCaption, format_client_for_title
 from ...studies.outcome import Outcome
-from ..array_types import AccuracyPerClass, ClassifierWeights
+from ..array_types import AccuracyOrNanPerClass, ClassifierWeightsWithBiasRow
 from ..runs import describe_setting, list_client_menu_options
 
 LARGE_LOSS = 0.1  # a class that loses this share of accuracy or more is named
@@ -46,7 +46,7 @@ class ForgetClientView(LabView):
 
     name, title = "forget", "Forget a client"
     summary = "Then this shows what the server forgets with a client."
-    _removal: "ClientRemoval | None" = None  # what the last drawing showed
+    _removal: "ClientRemovalEffect | None" = None  # what the last drawing showed
 
     def __init__(self) -> None:
         self.who = make_widget(
@@ -70,17 +70,17 @@ class ForgetClientView(LabView):
         )
         if not is_known:
             try:
-                removal = compute_removal_of_client(state.outcome, self.who.value)
+                removal = measure_effect_of_client_removal(state.outcome, self.who.value)
             except UsageError as error:
                 return make_blank_picture(str(error), setting=setting)
             self._removal = removal
-        return draw_accuracy_after_removal(
-            removal, state.class_names, setting=setting, class_index=state.class_index
+        return draw_class_accuracies_before_and_after_removal(
+            removal, state.class_names, setting=setting, selected_class=state.class_index
         )
 
 
 # ------------------------------------------------------------------------------------------ numbers
-class ClientRemoval(NamedTuple):
+class ClientRemovalEffect(NamedTuple):
     """A client that was taken out of the run `outcome`.
 
     before, after: `[C]`, test accuracy of each class (nan: no test samples)
@@ -99,61 +99,69 @@ class ClientRemoval(NamedTuple):
     distance: float
 
 
-def compute_removal_of_client(outcome: Outcome, client: int) -> ClientRemoval:
-    """Take `client` out by subtracting its sums, and compare with a fit to the other clients' samples.
+def measure_effect_of_client_removal(
+    afl_outcome: Outcome, client_index: int
+) -> ClientRemovalEffect:
+    """Measure what changes when a client's sums are subtracted from the total. The run stays as it is.
 
     Raises UsageError where the sums do not allow it (see `solve_classifier_weights_without_client`).
     """
-    report = outcome.report
-    weights = solve_classifier_weights_without_client(report, client)
-    right_before = find_right_answers(outcome, report.weights)
-    right_after = find_right_answers(outcome, weights)
-    refitted = fit_without_client(outcome, client)
+    report = afl_outcome.report
+    weights = solve_classifier_weights_without_client(report, client_index)
+    right_before = mark_right_test_answers(afl_outcome, report.weights)
+    right_after = mark_right_test_answers(afl_outcome, weights)
+    refitted = fit_classifier_without_client(afl_outcome, client_index)
     distance = np.abs(weights - refitted).max() / np.abs(refitted).max()
-    return ClientRemoval(
-        outcome=outcome,
-        client=client,
-        before=compute_test_accuracy_by_class(outcome, right_before),
-        after=compute_test_accuracy_by_class(outcome, right_after),
+    return ClientRemovalEffect(
+        outcome=afl_outcome,
+        client=client_index,
+        before=compute_test_accuracy_by_class(afl_outcome, right_before),
+        after=compute_test_accuracy_by_class(afl_outcome, right_after),
         accuracy=(float(right_before.mean()), float(right_after.mean())),
-        samples=report.classes[client, -1].round().astype(int),
+        samples=report.classes[client_index, -1].round().astype(int),
         distance=float(distance),
     )
 
 
-def find_right_answers(outcome: Outcome, classifier_weights: ClassifierWeights) -> BooleanPerSample:
+def mark_right_test_answers(
+    afl_outcome: Outcome, classifier_weights: ClassifierWeightsWithBiasRow
+) -> BooleanPerSample:
     """Find for each test sample whether it is classified correctly.
 
-    classifier_weights: `[d, C]`, the last row is the bias
+    classifier_weights: `[d + 1, C]`, the last row is the bias
     """
-    features = outcome.test_features.astype(np.float64)
+    features = afl_outcome.test_features.astype(np.float64)
     logits = features @ classifier_weights[:-1] + classifier_weights[-1]
-    return logits.argmax(1) == outcome.test_labels
+    return logits.argmax(1) == afl_outcome.test_labels
 
 
 def compute_test_accuracy_by_class(
-    outcome: Outcome, is_answer_right: BooleanPerSample
-) -> AccuracyPerClass:
+    outcome: Outcome, is_test_answer_right: BooleanPerSample
+) -> AccuracyOrNanPerClass:
     """Return the accuracy of each class, `[C]`; nan for a class without test samples."""
     classes = outcome.report.weights.shape[1]
     accuracies = np.full(classes, np.nan)
     for c in range(classes):
         is_of_class = outcome.test_labels == c
         if is_of_class.any():
-            accuracies[c] = is_answer_right[is_of_class].mean()
+            accuracies[c] = is_test_answer_right[is_of_class].mean()
     return accuracies
 
 
-def fit_without_client(outcome: Outcome, client: int) -> ClassifierWeights:
-    """Fit the weights `[d, C]` to the pooled training samples of all clients but one."""
-    federation = outcome.federation()
-    report = outcome.report
+def fit_classifier_without_client(
+    afl_outcome: Outcome, client_index: int
+) -> ClassifierWeightsWithBiasRow:
+    """Fit the weights `[d + 1, C]` from scratch to the pooled training samples of all clients but one."""
+    federation = afl_outcome.federation()
+    report = afl_outcome.report
     shards = []
-    for k, (train, _) in enumerate(federation.split(outcome.plan.share_held_out_of_local_training)):
-        if k != client:
+    for k, (train, _) in enumerate(
+        federation.split(afl_outcome.plan.share_held_out_of_local_training)
+    ):
+        if k != client_index:
             shards.append(train)
     rows = torch.cat(shards)
-    features = np.asarray(outcome.features(federation.dataset.x_train[rows]))
+    features = np.asarray(afl_outcome.features(federation.dataset.x_train[rows]))
     total = RidgeSums.measure(
         torch.as_tensor(features).double(), federation.dataset.y_train[rows], federation.classes
     )
@@ -163,12 +171,12 @@ def fit_without_client(outcome: Outcome, client: int) -> ClassifierWeights:
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_accuracy_after_removal(
-    removal: ClientRemoval,
+def draw_class_accuracies_before_and_after_removal(
+    removal: ClientRemovalEffect,
     class_names: Sequence[str],
     *,
     setting: SettingCaption | str,
-    class_index: int | None = None,
+    selected_class: int | None = None,
 ) -> Picture:
     """Draw bars of each class's test accuracy, with all clients and without the removed one."""
     client_title = format_client_for_title(removal.client, setting)
@@ -180,7 +188,7 @@ def draw_accuracy_after_removal(
         colour = get_method_look("afl").colour
         ax.bar(places + 0.2, removal.after, 0.38, color=colour, label=f"without {client_title}")
         set_class_ticks(ax, class_names)
-        highlight_row_or_column(ax, class_index, len(places))
+        highlight_row_or_column(ax, selected_class, len(places))
         set_percent_axis(ax, "y", 1.15, ticks=FIFTHS)
         add_legend(ax, loc="upper left", ncols=2)
     rows: list[tuple[Any, ...]] = []
@@ -191,13 +199,15 @@ def draw_accuracy_after_removal(
         figure,
         f"{title}: bars of each class's test accuracy",
         setting,
-        describe_removal(removal, class_names, client_title),
+        describe_accuracy_loss_by_removal(removal, class_names, client_title),
         build_table("class | samples of the client | with it | without it", rows),
-        detail=describe_fit_from_scratch(removal),
+        detail=describe_distance_to_fit_from_scratch(removal),
     )
 
 
-def describe_removal(removal: ClientRemoval, class_names: Sequence[str], client_text: str) -> str:
+def describe_accuracy_loss_by_removal(
+    removal: ClientRemovalEffect, class_names: Sequence[str], client_title: str
+) -> str:
     """Say how much accuracy the removal costs, and which classes lose most."""
     before, after = removal.accuracy
     losing_classes = np.flatnonzero(removal.before - removal.after >= LARGE_LOSS)
@@ -208,13 +218,13 @@ def describe_removal(removal: ClientRemoval, class_names: Sequence[str], client_
         loss_text = f"{names} {verb} 10 points or more"
     samples = format_count_and_noun(int(removal.samples.sum()), "sample")
     return (
-        f"Without {client_text} and its {samples} the server is correct on "
+        f"Without {client_title} and its {samples} the server is correct on "
         f"{format_percent(after)} of the test images (before: {format_percent(before)}); "
         f"{loss_text}."
     )
 
 
-def describe_fit_from_scratch(removal: ClientRemoval) -> str:
+def describe_distance_to_fit_from_scratch(removal: ClientRemovalEffect) -> str:
     """Say how close a fit from scratch comes to the weights after the removal."""
     comparison = "the same weights, identical to the last bit"
     if removal.distance > 0:

@@ -12,7 +12,7 @@ from ...panels import (
 from ...plots import MethodResults, Picture, format_data_size, format_percent
 from ...plots.study import draw_accuracy_lines_with_bands
 from ...plots.words import SettingCaption
-from ..button_view import ButtonView, make_series_of_outcomes
+from ..button_view import ButtonView, make_accuracy_and_upload_series
 from ..runs import plan_runs, run_planned_runs
 
 SIZES = (16, 64, 256, 1024)
@@ -48,10 +48,10 @@ class FeatureCountView(ButtonView):
         by_kind: dict[str, dict[int, MethodResults]] = {}
         for kind in list_random_feature_kinds(state):
             by_kind[kind] = {
-                size: make_series_of_outcomes(kind, runs[format_run_name(kind, size)])
+                size: make_accuracy_and_upload_series(kind, runs[format_run_name(kind, size)])
                 for size in SIZES
             }
-        pixels = make_series_of_outcomes(PIXELS, runs[PIXELS])
+        pixels = make_accuracy_and_upload_series(PIXELS, runs[PIXELS])
         return FeatureCountResults(
             by_kind, pixels, make_caption_of_settings_and_seeds(state.settings)
         )

@@ -62,7 +62,7 @@ class SkewView(ButtonView):
                 alpha: get_accuracies_by_seed(runs[format_run_name(method, alpha)])
                 for alpha in ALPHAS
             }
-        setting = make_caption_with_all_alphas(state.settings)
+        setting = make_caption_with_alpha_range(state.settings)
         return SkewResults(setting, by_method, 1 / len(state.class_names))
 
     def describe_worked_setting(self, state: PanelState) -> SettingCaption | str:
@@ -91,7 +91,7 @@ def format_run_name(method: str, alpha: float) -> str:
     return f"{method}, α = {alpha:g}"
 
 
-def make_caption_with_all_alphas(settings: SettingsByName) -> SettingCaption:
+def make_caption_with_alpha_range(settings: SettingsByName) -> SettingCaption:
     """Describe the setting, with the range of ALPHAS in place of the α that the controls have."""
     run_settings = {**settings, "partition": "dirichlet"}
     caption = make_caption_of_settings_and_seeds(run_settings)

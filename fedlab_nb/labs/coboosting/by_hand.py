@@ -50,14 +50,15 @@ from ...plots.words import (
 )
 from ...studies import Outcome
 from ...studies.statistics import Band, compute_band
+from ...value_types import JsonObject
 from ..array_types import ClientWeights
 from ..runs import describe_setting, get_or_run_ensemble, rerun_with_method
 from .votes import (
     compute_accuracy_by_class,
-    compute_client_logits,
-    normalise_weights,
+    get_client_logits_on_test_images,
+    normalise_weights_to_shares,
     predict_by_weighted_logits,
-    shuffle_into_tune_and_judge_rows,
+    split_image_indices_into_fixed_halves,
 )
 
 # The names of weights.
@@ -71,6 +72,8 @@ SCORE_NAMES = {EQUAL: "equal weights", LEARNT: "Co-Boosting's", REAL: "from real
 OWN = "own"  # the menu's value when no preset is chosen
 
 START_LEVEL = 0.5  # of all sliders
+WidgetChange = Mapping[str, Any]  # what `observe` passes on: the `old` and the `new` value
+SliderLevels0To1 = tuple[float, ...]  # one for each client
 # Weights from real images need neither synthetic images nor a student, so the run makes few of them.
 REAL_OPTIONS = {
     "coboosting.ee": True,
@@ -117,7 +120,7 @@ class WeightsByHandView(LabView):
         )
         # A control in a box does not redraw the view: the menu sets the sliders, and they redraw it.
         self.controls = [self.sliders, widgets.HBox([self.start]), self.learnt, self.judge]
-        self.start.observe(self._apply_preset, "value")
+        self.start.observe(self._set_sliders_to_chosen_preset, "value")
         self.sliders.observe(self._unselect_preset_if_sliders_differ, "value")
         self._picture = WeightsByHandPicture()
         self._outcome = None  # the outcome that was drawn last
@@ -145,22 +148,22 @@ class WeightsByHandView(LabView):
             LEARNT: np.asarray(state.report.ensemble_weights),
             REAL: state.worked,
         }
-        self._presets = drop_missing_weights(weights)
+        self._presets = select_known_weights(weights)
         self.start.options = [("…", OWN), *((name, name) for name in self._presets)]
 
-    def _apply_preset(self, change: Mapping[str, Any]) -> None:
-        name = change["new"]
+    def _set_sliders_to_chosen_preset(self, menu_change: WidgetChange) -> None:
+        name = menu_change["new"]
         if name in self._presets:
             self.sliders.set_weights(self._presets[name])
 
-    def _unselect_preset_if_sliders_differ(self, change: Mapping[str, Any]) -> None:
+    def _unselect_preset_if_sliders_differ(self, slider_change: WidgetChange) -> None:
         """Choose no preset in the menu when the sliders have other weights than the preset.
 
         If the judge half is shown at that moment, the weights are tuned on it, and it no longer
         judges fairly.
         """
         preset = self._presets.get(self.start.value)
-        if preset is None or change["new"] != compute_slider_levels(preset):
+        if preset is None or slider_change["new"] != compute_slider_levels(preset):
             self.start.value = OWN
             if self.judge.value:
                 self._is_spoilt = True
@@ -197,28 +200,30 @@ class WeightsByHandView(LabView):
             REAL: state.worked,
         }
         scores = compute_weight_scores(
-            state.prepared, drop_missing_weights(weights), self.judge.value
+            state.prepared, select_known_weights(weights), self.judge.value
         )
-        picture = self._picture.show(
+        picture = self._picture.redraw(
             scores,
             state.class_names,
             setting=describe_setting(state.outcome),
-            client=state.client,
-            class_index=state.class_index,
-            is_spoilt=self._is_spoilt,
+            selected_client=state.client,
+            selected_class=state.class_index,
+            is_judge_half_spoilt=self._is_spoilt,
         )
         scene = make_weights_by_hand_scene(state.prepared, scores, state.class_names)
         sliders = {"levels": list(self.sliders.value), "count": self._given}
         return replace(picture, scene={**scene, **sliders})
 
 
-def drop_missing_weights(weights_by_name: Mapping[str, Any]) -> dict[str, Any]:
+def select_known_weights(
+    weights_or_none_by_name: Mapping[str, ClientWeights | None],
+) -> dict[str, ClientWeights]:
     """Return the weights without those that are None."""
-    return {name: values for name, values in weights_by_name.items() if values is not None}
+    return {name: values for name, values in weights_or_none_by_name.items() if values is not None}
 
 
 # ------------------------------------------------------------------------------------------ sliders
-def compute_slider_levels(client_weights: Sequence[float] | ClientWeights) -> tuple[float, ...]:
+def compute_slider_levels(client_weights: Sequence[float] | ClientWeights) -> SliderLevels0To1:
     """Compute the levels of the sliders for weights `[M]`.
 
     The largest level is 1. If all weights are equal, all levels are START_LEVEL.
@@ -272,23 +277,23 @@ class WeightScores(NamedTuple):
 
 def compute_weight_scores(
     ensemble_outcome: Outcome,
-    weights_by_name: Mapping[str, Sequence[float]],
+    weights_by_name: Mapping[str, Sequence[float] | ClientWeights],
     includes_judge_half: bool,
 ) -> WeightScores:
     """Compute the scores of several sets of weights.
 
-    ensemble_outcome: of the method `ensemble`, with the models of the same clients
-    weights_by_name:  {name: `[M]`}; only the ratios of weights count
-    shows_judge:      whether the judge half is shown
+    ensemble_outcome:    of the method `ensemble`, with the models of the same clients
+    weights_by_name:     {name: `[M]`}; only the ratios of weights count
+    includes_judge_half: whether the judge half is scored, too
     """
     labels = ensemble_outcome.test_labels
     counts = ensemble_outcome.label_counts
     classes = counts.shape[1]
-    logits = compute_client_logits(ensemble_outcome)
+    logits = get_client_logits_on_test_images(ensemble_outcome)
     is_right = {
         name: predict_by_weighted_logits(logits, w) == labels for name, w in weights_by_name.items()
     }
-    tune, judge = shuffle_into_tune_and_judge_rows(len(labels))
+    tune, judge = split_image_indices_into_fixed_halves(len(labels))
     judge_scores = None
     gap_half = tune
     if includes_judge_half and len(judge):
@@ -297,7 +302,7 @@ def compute_weight_scores(
     gaps = is_right[YOURS][gap_half].astype(float) - is_right[EQUAL][gap_half]
     return WeightScores(
         counts=counts,
-        shares={name: normalise_weights(w) for name, w in weights_by_name.items()},
+        shares={name: normalise_weights_to_shares(w) for name, w in weights_by_name.items()},
         by_class={
             name: compute_accuracy_by_class(is_right[name][tune], labels[tune], classes)
             for name in (EQUAL, YOURS)
@@ -311,8 +316,8 @@ def compute_weight_scores(
 
 # ------------------------------------------------------------------------------------------ scene
 def make_weights_by_hand_scene(
-    ensemble_outcome: Outcome, scores: WeightScores, class_names: Sequence[str]
-) -> dict[str, Any]:
+    ensemble_outcome: Outcome, weight_scores: WeightScores, class_names: Sequence[str]
+) -> JsonObject:
     """Make what the browser needs to weight the logits by itself (`front/hand.js`), with these
     entries:
 
@@ -327,15 +332,15 @@ def make_weights_by_hand_scene(
     showsJudge: whether the judge half is shown
     """
     labels = ensemble_outcome.test_labels
-    tune, judge = shuffle_into_tune_and_judge_rows(len(labels))
+    tune, judge = split_image_indices_into_fixed_halves(len(labels))
     setting = describe_setting(ensemble_outcome)
-    clients = [format_client_for_sentence(k, setting) for k in range(len(scores.counts))]
+    clients = [format_client_for_sentence(k, setting) for k in range(len(weight_scores.counts))]
     names = [str(name) for name in class_names]
     colours = [convert_to_hex_colour(colour) for colour in list_class_colours(len(names))]
     other_scores = []
-    for name, accuracy in scores.tune.items():
+    for name, accuracy in weight_scores.tune.items():
         if name != YOURS:
-            judge_accuracy = None if scores.judge is None else scores.judge[name]
+            judge_accuracy = None if weight_scores.judge is None else weight_scores.judge[name]
             other_scores.append(
                 {"name": SCORE_NAMES[name], "tune": accuracy, "judge": judge_accuracy}
             )
@@ -343,13 +348,13 @@ def make_weights_by_hand_scene(
         "kind": "hand",
         "clients": clients,
         "classes": describe_classes_for_browser(names, colours),
-        "counts": scores.counts.tolist(),
-        "logits": b64encode(compute_client_logits(ensemble_outcome).tobytes()).decode(),
+        "counts": weight_scores.counts.tolist(),
+        "logits": b64encode(get_client_logits_on_test_images(ensemble_outcome).tobytes()).decode(),
         "labels": labels.tolist(),
         "tune": tune.tolist(),
         "judge": judge.tolist(),
         "others": other_scores,
-        "showsJudge": scores.judge is not None,
+        "showsJudge": weight_scores.judge is not None,
     }
 
 
@@ -359,38 +364,38 @@ class WeightsByHandPicture:
 
     _shape: tuple | None = None  # clients, classes and names that the figure was built for
 
-    def show(
+    def redraw(
         self,
         scores: WeightScores,
         class_names: Sequence[str],
         *,
         setting: SettingCaption | str,
-        client: int | None = None,
-        class_index: int | None = None,
-        is_spoilt: bool = False,
+        selected_client: int | None = None,
+        selected_class: int | None = None,
+        is_judge_half_spoilt: bool = False,
     ) -> Picture:
         """Update the picture, and return it.
 
-        is_spoilt: whether weights changed while the judge half was shown
+        is_judge_half_spoilt: whether weights changed while the judge half was shown
         """
         shape = (*scores.counts.shape, tuple(class_names))
         with LOCK:
             if shape != self._shape:
                 self._build_axes(*shape)
                 self._shape = shape
-            self._artists.update(scores.counts, client, class_index, setting=setting)
-            self._redraw_scores(scores, class_index)
+            self._artists.update(scores.counts, selected_client, selected_class, setting=setting)
+            self._redraw_scores(scores, selected_class)
         return describe_picture(
             self.figure,
             "Weights of the clients above the training samples that they hold, and accuracy",
             setting,
-            describe_weight_scores(scores, is_spoilt),
+            describe_weight_scores(scores, is_judge_half_spoilt),
             make_weight_table(scores, setting),
-            detail=describe_gap_with_band(scores),
+            detail=describe_gap_of_own_to_equal_weights(scores),
         )
 
     def _build_axes(
-        self, client_count: int, class_count: int, client_names: tuple[str, ...]
+        self, client_count: int, class_count: int, class_names: tuple[str, ...]
     ) -> None:
         """Build the axes: weights and scores at the top, samples and accuracy by class at the
         bottom.
@@ -406,7 +411,7 @@ class WeightsByHandPicture:
             samples_ax,
             client_count,
             class_count,
-            client_names,
+            class_names,
             size_of_lower_axes_inches=(3.9, 2.5),
         )
         for bar in self._artists.bars:
@@ -441,7 +446,7 @@ class WeightsByHandPicture:
             [0] * class_count, rows - 0.38, rows + 0.38, color=INK, lw=2
         )
 
-    def _redraw_scores(self, scores: WeightScores, class_index: int | None) -> None:
+    def _redraw_scores(self, scores: WeightScores, selected_class: int | None) -> None:
         for bar, share in zip(self._artists.bars, scores.shares[YOURS], strict=True):
             bar.set_height(share)
         weights_ax = self._artists.upper
@@ -460,8 +465,8 @@ class WeightsByHandPicture:
             lines.append(f"{name}: {accuracies}")
         self._scores_text.set_text("\n".join(lines))
 
-        has_class = class_index is not None and class_index < len(self._accuracy_bars)
-        self._class_band.set(visible=has_class, y=(class_index or 0) - 0.5)
+        has_class = selected_class is not None and selected_class < len(self._accuracy_bars)
+        self._class_band.set(visible=has_class, y=(selected_class or 0) - 0.5)
         your_accuracies = np.nan_to_num(scores.by_class[YOURS])
         equal_weight_accuracies = np.nan_to_num(scores.by_class[EQUAL])
         for bar, accuracy in zip(self._accuracy_bars, your_accuracies, strict=True):
@@ -487,16 +492,16 @@ def make_weight_table(scores: WeightScores, setting: SettingCaption | str) -> Ta
     return build_table(["weights", *halves, *clients], rows)
 
 
-def describe_weight_scores(scores: WeightScores, is_spoilt: bool) -> str:
+def describe_weight_scores(scores: WeightScores, is_judge_half_spoilt: bool) -> str:
     """Compare your weights with equal ones, on the judge half if it is shown, else on the tune
     half.
     """
     if scores.judge is None:
         return (
-            f"{compare_own_with_equal_weights(scores, scores.tune)} You chose your weights on "
+            f"{describe_own_against_equal_weights(scores, scores.tune)} You chose your weights on "
             f"these {scores.sizes[0]} images: the other half judges them."
         )
-    parts = [f"On new images: {compare_own_with_equal_weights(scores, scores.judge)}"]
+    parts = [f"On new images: {describe_own_against_equal_weights(scores, scores.judge)}"]
     reference_texts = [
         f"{name} {format_percent(scores.judge[name])}"
         for name in (LEARNT, REAL)
@@ -504,7 +509,7 @@ def describe_weight_scores(scores: WeightScores, is_spoilt: bool) -> str:
     ]
     if reference_texts:
         parts.append(f"Beside them: {join_with_and(reference_texts)}.")
-    if is_spoilt:
+    if is_judge_half_spoilt:
         parts.append("You changed weights after you had seen this, so it no longer judges fairly.")
     else:
         parts.append(
@@ -513,7 +518,9 @@ def describe_weight_scores(scores: WeightScores, is_spoilt: bool) -> str:
     return " ".join(parts)
 
 
-def compare_own_with_equal_weights(scores: WeightScores, accuracies: Mapping[str, float]) -> str:
+def describe_own_against_equal_weights(
+    scores: WeightScores, accuracy_by_weights_name: Mapping[str, float]
+) -> str:
     """Compare your weights with equal ones: 'Your weights get 61 % right, equal ones 54 %: more
     than chance.'
     """
@@ -524,12 +531,12 @@ def compare_own_with_equal_weights(scores: WeightScores, accuracies: Mapping[str
         one_seed_words="too few images to tell",
     )
     return (
-        f"Your weights get {format_percent(accuracies[YOURS])} right, equal ones "
-        f"{format_percent(accuracies[EQUAL])}: {verdict}."
+        f"Your weights get {format_percent(accuracy_by_weights_name[YOURS])} right, equal ones "
+        f"{format_percent(accuracy_by_weights_name[EQUAL])}: {verdict}."
     )
 
 
-def describe_gap_with_band(scores: WeightScores) -> str:
+def describe_gap_of_own_to_equal_weights(scores: WeightScores) -> str:
     """Describe the difference between your weights and equal ones, with its band over the images."""
     half = "tune" if scores.judge is None else "judge"
     gap = format_difference_in_points(scores.gap)

@@ -76,14 +76,16 @@ class SyntheticImagesView(LabView):
             report,
             state.class_names,
             setting=describe_setting(state),
-            frame_index=min(self.epoch.value, len(report.synthetic_epochs) - 1),
-            total_epochs=count_epochs_of_running_run_or_zero(state),
-            real_images=find_first_test_image_of_each_class(dataset) if has_same_shape else None,
-            class_index=state.class_index,
+            stored_epoch_index=min(self.epoch.value, len(report.synthetic_epochs) - 1),
+            planned_epochs_or_0_if_ended=get_planned_epochs_of_running_run_or_0(state),
+            real_image_per_class=find_first_test_image_of_each_class(dataset)
+            if has_same_shape
+            else None,
+            selected_class=state.class_index,
         )
 
 
-def count_epochs_of_running_run_or_zero(state: PanelState) -> int:
+def get_planned_epochs_of_running_run_or_0(state: PanelState) -> int:
     """Return the number of epochs of a run in progress; 0 when it has ended."""
     return state.knobs["epochs"] if state.outcome is None else 0
 
@@ -121,31 +123,32 @@ def draw_synthetic_images(
     class_names: Sequence[str],
     *,
     setting: SettingCaption | str,
-    frame_index: int = -1,
-    total_epochs: int = 0,
-    real_images: ImagePerClass | None = None,
-    class_index: int | None = None,
+    stored_epoch_index: int = -1,
+    planned_epochs_or_0_if_ended: int = 0,
+    real_image_per_class: ImagePerClass | None = None,
+    selected_class: int | None = None,
 ) -> Picture:
     """Draw the synthetic samples of one epoch by intended class: images, or features as strips.
 
-    frame_index:  which of the epochs that the report has, -1 for the last
-    total_epochs: number of epochs of the whole run, while it is in progress
-    real_images:  one real image of each class `[C, c, H, W]`, for comparison
-    class_index:  the selected class
+    stored_epoch_index:           which of the epochs that the report has, -1 for the last
+    planned_epochs_or_0_if_ended: number of epochs of the whole run
+    real_image_per_class:         one real image of each class `[C, c, H, W]`, for comparison
     """
-    images = report.synthetic_images[frame_index]
-    labels = report.synthetic_labels[frame_index]
-    epoch = int(report.synthetic_epochs[frame_index])
-    total_epochs = max(total_epochs, len(report.difficulty))
+    images = report.synthetic_images[stored_epoch_index]
+    labels = report.synthetic_labels[stored_epoch_index]
+    epoch = int(report.synthetic_epochs[stored_epoch_index])
+    planned_epochs_or_0_if_ended = max(planned_epochs_or_0_if_ended, len(report.difficulty))
     pixels = images.astype(float)
     if images.ndim == 4:
         pixels /= 255
     with drawing() as (figure, ax):
         if len(class_names) > MAX_COLUMNS:
-            draw_labelled_image_rows(ax, pixels, labels, class_names, class_index)
+            draw_labelled_image_rows(ax, pixels, labels, class_names, selected_class)
         else:
-            draw_image_columns_by_class(ax, pixels, labels, class_names, real_images, class_index)
-        write_axes_title(ax, f"Epoch {epoch} of {total_epochs}", 6)
+            draw_image_columns_by_class(
+                ax, pixels, labels, class_names, real_image_per_class, selected_class
+            )
+        write_axes_title(ax, f"Epoch {epoch} of {planned_epochs_or_0_if_ended}", 6)
     difficulty = float(report.difficulty[epoch - 1])
     disagreement = float(report.disagreement[epoch - 1])
     sentence = (
@@ -160,7 +163,7 @@ def draw_synthetic_images(
     count = format_count_and_noun(len(images), "synthetic image")
     return describe_picture(
         figure,
-        f"{count} of server epoch {epoch} of {total_epochs} by intended class",
+        f"{count} of server epoch {epoch} of {planned_epochs_or_0_if_ended} by intended class",
         setting,
         sentence,
         build_table("epoch | difficulty | disagreement", rows),
@@ -169,41 +172,43 @@ def draw_synthetic_images(
 
 def draw_image_columns_by_class(
     ax: Axes,
-    images: Images,
-    labels: SampleLabels,
+    images_0_to_1: Images,
+    intended_labels: SampleLabels,
     class_names: Sequence[str],
-    real_images: ImagePerClass | None,
-    class_index: int | None,
+    real_image_per_class: ImagePerClass | None,
+    selected_class: int | None,
 ) -> None:
-    """Draw a column for each class, with a real image on top. `images [S, ...]` have values 0–1."""
+    """Draw a column for each class, with a real image on top. `images_0_to_1 [S, ...]` have values 0–1."""
     rows: list[tuple[str, Sequence[np.ndarray | None]]] = []
-    if real_images is not None:
-        rows.append(("real", real_images))
+    if real_image_per_class is not None:
+        rows.append(("real", real_image_per_class))
     for row in range(IMAGES_A_CLASS):
         images_of_row: list[np.ndarray | None] = []
         for c in range(len(class_names)):
-            images_of_class = images[labels == c]
+            images_of_class = images_0_to_1[intended_labels == c]
             images_of_row.append(images_of_class[row] if row < len(images_of_class) else None)
         rows.append(("made" if row == 0 else "", images_of_row))
     draw_image_rows(
-        ax, rows, column_names=shorten_labels(class_names, 9), selected_column=class_index
+        ax, rows, column_names=shorten_labels(class_names, 9), selected_column=selected_class
     )
 
 
 def draw_labelled_image_rows(
     ax: Axes,
-    images: Images,
-    labels: SampleLabels,
+    images_0_to_1: Images,
+    intended_labels: SampleLabels,
     class_names: Sequence[str],
-    class_index: int | None,
+    selected_class: int | None,
 ) -> None:
-    """Draw all images in rows, with the name of the class below each."""
+    """Draw all images in rows, with the name of the intended class below each."""
     words = {}
-    for i, label in enumerate(labels):
+    for i, label in enumerate(intended_labels):
         place = (i // MAX_COLUMNS, i % MAX_COLUMNS)
-        colour = ACCENT if label == class_index else INK
+        colour = ACCENT if label == selected_class else INK
         words[place] = (shorten_labels([class_names[label]], 8)[0], colour)
-    starts = range(0, len(images), MAX_COLUMNS)
+    starts = range(0, len(images_0_to_1), MAX_COLUMNS)
     draw_image_rows(
-        ax, [("", images[start : start + MAX_COLUMNS]) for start in starts], words_under_tiles=words
+        ax,
+        [("", images_0_to_1[start : start + MAX_COLUMNS]) for start in starts],
+        words_under_tiles=words,
     )

@@ -60,13 +60,14 @@ class IdeaVariant(NamedTuple):
     server: Mapping[int, float] = {}
 
     @property
-    def name(self) -> str:
+    def name_in_table(self) -> str:
+        """The name as a table or a bar has it: "all three", "no GHS", "GHS alone" or "none"."""
         return format_idea_combination(self.active_ideas)
 
     @property
     def name_in_sentence(self) -> str:
         """The name as a sentence has it: "none of them" in place of "none"."""
-        return self.name if self.active_ideas else "none of them"
+        return self.name_in_table if self.active_ideas else "none of them"
 
 
 def format_idea_combination(active_ideas: IdeaNames) -> str:
@@ -81,7 +82,7 @@ def format_idea_combination(active_ideas: IdeaNames) -> str:
     return "none"
 
 
-def get_knob_of_idea(idea_name: str) -> str:
+def make_knob_name_of_idea(idea_name: str) -> str:
     """Return the knob that switches an idea on and off."""
     return f"coboosting.{idea_name.lower()}"
 
@@ -117,7 +118,7 @@ class IdeaSwitchesView(ButtonView):
         settings = {**state.settings, "coboosting.answer": "server"}
         changes = {}
         for active_ideas in VARIANT_SETS[self.which.value]:
-            switches = {get_knob_of_idea(idea): idea in active_ideas for idea in IDEAS}
+            switches = {make_knob_name_of_idea(idea): idea in active_ideas for idea in IDEAS}
             changes[format_idea_combination(active_ideas)] = switches
         return plan_runs("coboosting", settings, changes)
 
@@ -141,7 +142,7 @@ class IdeaSwitchesView(ButtonView):
         setting, rows = read_stored_lab_runs("switches")
         row_by_ideas = {}
         for row in rows:
-            active_ideas = tuple(idea for idea in IDEAS if row["at"][get_knob_of_idea(idea)])
+            active_ideas = tuple(idea for idea in IDEAS if row["at"][make_knob_name_of_idea(idea)])
             row_by_ideas[active_ideas] = row
         variants = []
         for active_ideas in VARIANT_SETS[self.which.value]:
@@ -166,7 +167,9 @@ def draw_idea_variants(variants: Sequence[IdeaVariant], setting: SettingCaption 
             rows = []
             for variant in variants:
                 accuracies = getattr(variant, model)
-                rows.append(MethodResults(variant.name, accuracies=accuracies, method="coboosting"))
+                rows.append(
+                    MethodResults(variant.name_in_table, accuracies=accuracies, method="coboosting")
+                )
             AccuracyBars(ax, rows).update(rows, title)
     full_method, *reduced_variants = variants
     columns = (
@@ -177,31 +180,31 @@ def draw_idea_variants(variants: Sequence[IdeaVariant], setting: SettingCaption 
         figure,
         "Bars of the accuracy of ensemble and server model with ideas switched off",
         setting,
-        describe_largest_idea_losses(full_method, reduced_variants),
+        describe_largest_clear_losses(full_method, reduced_variants),
         build_table(
             columns, [make_variant_table_row(variant, full_method) for variant in variants]
         ),
-        detail=describe_variant_differences(full_method, reduced_variants),
+        detail=describe_all_clear_differences(full_method, reduced_variants),
     )
 
 
-def make_variant_table_row(variant: IdeaVariant, full_method: IdeaVariant) -> list[str]:
+def make_variant_table_row(variant: IdeaVariant, full_variant: IdeaVariant) -> list[str]:
     """Make a variant's row of the table."""
-    row = [variant.name]
+    row = [variant.name_in_table]
     row += ["on" if idea in variant.active_ideas else "off" for idea in IDEAS]
     for model in MODELS:
         accuracies = getattr(variant, model)
         row.append(format_mean_percent(accuracies) if accuracies else "not run yet")
         gap = ""
-        if accuracies and variant is not full_method:
-            reference = getattr(full_method, model)
+        if accuracies and variant is not full_variant:
+            reference = getattr(full_variant, model)
             gap = describe_accuracy_difference(accuracies, reference, one_seed_words="one seed")
         row.append(gap)
     return row
 
 
-def describe_largest_idea_losses(
-    full_method: IdeaVariant, reduced_variants: Sequence[IdeaVariant]
+def describe_largest_clear_losses(
+    full_variant: IdeaVariant, reduced_variants: Sequence[IdeaVariant]
 ) -> str:
     """Say with which variant the teacher and the student lose most. Differences within the noise
     are left out.
@@ -210,7 +213,7 @@ def describe_largest_idea_losses(
     for model, name in (("ensemble", "teacher"), ("server", "student")):
         losses = {}
         for variant in reduced_variants:
-            gap = difference(getattr(variant, model), getattr(full_method, model))
+            gap = difference(getattr(variant, model), getattr(full_variant, model))
             if not gap.is_noise and round(-100 * gap.mean) > 0:
                 losses[variant.name_in_sentence] = -gap.mean
         if losses:
@@ -219,12 +222,12 @@ def describe_largest_idea_losses(
             parts.append(f"the {name} loses most with {worst}, {points}")
         else:
             parts.append(f"the {name} is as good without any of them")
-    seeds = describe_seeds(full_method.ensemble)
+    seeds = describe_seeds(full_variant.ensemble)
     return f"Against all three ideas ({seeds}) {'; '.join(parts)}."
 
 
-def describe_variant_differences(
-    full_method: IdeaVariant, reduced_variants: Sequence[IdeaVariant]
+def describe_all_clear_differences(
+    full_variant: IdeaVariant, reduced_variants: Sequence[IdeaVariant]
 ) -> str:
     """Say how much the teacher and the student lose with each variant. Differences within the noise
     are left out.
@@ -233,7 +236,7 @@ def describe_variant_differences(
     for model, name in (("ensemble", "teacher"), ("server", "student")):
         losses = []
         for variant in reduced_variants:
-            gap = difference(getattr(variant, model), getattr(full_method, model))
+            gap = difference(getattr(variant, model), getattr(full_variant, model))
             if not gap.is_noise and round(100 * gap.mean) != 0:
                 sign = "" if gap.mean < 0 else "+"
                 losses.append(
@@ -243,5 +246,5 @@ def describe_variant_differences(
             parts.append(f"the {name} loses {join_with_and(losses)}")
         else:
             parts.append(f"the {name} is as good without any of them")
-    seeds = describe_seeds(full_method.ensemble)
+    seeds = describe_seeds(full_variant.ensemble)
     return f"Against all three ideas ({seeds}) {'; '.join(parts)}."

@@ -95,7 +95,7 @@ class ImagesPerClassView(ButtonView):
             budgets,
             self.per_class.value,
             setting=setting,
-            results_by_other_method=results_by_method,
+            results_by_other_method_title=results_by_method,
         )
 
 
@@ -116,58 +116,62 @@ def make_image_budget_result(outcomes_by_seed: Mapping[int, Outcome]) -> ImageBu
 
 
 def draw_accuracy_against_image_budget(
-    results_by_image_count: Mapping[int, ImageBudgetResult],
-    images_per_class: int,
+    results_by_images_per_class: Mapping[int, ImageBudgetResult],
+    described_images_per_class: int,
     *,
     setting: SettingCaption | str,
-    results_by_other_method: Mapping[str, ImageBudgetResult],
+    results_by_other_method_title: Mapping[str, ImageBudgetResult],
 ) -> Picture:
     """Draw validation accuracy against images per class, beside the other methods of the run.
 
-    results_by_image_count:  {m_c: result}, m_c in ascending order
-    images_per_class:        the m_c whose test accuracy is shown
-    results_by_other_method: {title of the method: result}
+    results_by_images_per_class:   {m_c: result}, m_c in ascending order
+    described_images_per_class:    the m_c whose test accuracy is shown
+    results_by_other_method_title: {title of the method: result}
     """
     validation = {
-        m: budget.validation for m, budget in results_by_image_count.items() if budget.validation
+        m: budget.validation
+        for m, budget in results_by_images_per_class.items()
+        if budget.validation
     }
     lines: dict[str, dict[int, dict[int, float]]] = {}
     looks: dict[str, ColourMarkerLine] = {}
     if validation:
         lines["validation images"] = validation
         looks["validation images"] = get_method_look("distilled")
-    lines["test images"] = {images_per_class: results_by_image_count[images_per_class].test}
+    lines["test images"] = {
+        described_images_per_class: results_by_images_per_class[described_images_per_class].test
+    }
     looks["test images"] = ColourMarkerLine(INK, "*", "-")
-    for title, budget in results_by_other_method.items():
-        lines[title] = dict.fromkeys(results_by_image_count, budget.test)
+    for title, budget in results_by_other_method_title.items():
+        lines[title] = dict.fromkeys(results_by_images_per_class, budget.test)
     return draw_accuracy_lines_with_bands(
         lines,
         "m_c",
         "images per class m_c",
         setting=setting,
         sentence=describe_image_budget_results(
-            results_by_image_count, images_per_class, results_by_other_method
+            results_by_images_per_class, described_images_per_class, results_by_other_method_title
         ),
         method_or_look_by_line=looks,
     )
 
 
 def describe_image_budget_results(
-    results_by_image_count: Mapping[int, ImageBudgetResult],
-    images_per_class: int,
-    results_by_other_method: Mapping[str, ImageBudgetResult],
+    results_by_images_per_class: Mapping[int, ImageBudgetResult],
+    described_images_per_class: int,
+    results_by_other_method_title: Mapping[str, ImageBudgetResult],
 ) -> str:
     """Say how accurate the server is with this m_c and how many bytes it takes; then the other
     methods.
     """
-    chosen_result = results_by_image_count[images_per_class]
+    chosen_result = results_by_images_per_class[described_images_per_class]
     other_results = []
-    for title, budget in results_by_other_method.items():
+    for title, budget in results_by_other_method_title.items():
         other_results.append(
             f"; {title}: {format_mean_percent(budget.test)}, {format_data_size(budget.bytes)}"
         )
     return (
-        f"With {images_per_class} per class the server is correct on "
+        f"With {described_images_per_class} per class the server is correct on "
         f"{format_mean_percent(chosen_result.test)} of the test images, for at most "
         f"{format_data_size(chosen_result.bytes)} a client{''.join(other_results)}."
     )

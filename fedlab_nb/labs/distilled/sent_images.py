@@ -45,18 +45,18 @@ class SentImagesView(LabView):
             neighbours,
             state.class_names,
             f"{capitalize_first_letter(format_client_for_title(client, setting))} sends {kind}",
-            describe_own_images_among_sent(neighbours, state.class_names, setting),
+            describe_exact_copies_among_sent(neighbours, setting),
             setting=setting,
-            class_index=state.class_index,
-            detail=describe_labels_and_distances(neighbours, state.class_names),
+            only_class_if_sent=state.class_index,
+            detail=describe_sent_classes_and_median_distance(neighbours, state.class_names),
         )
 
 
-def find_nearest_images_of_all_clients(outcome: Outcome) -> list[NearestImages]:
+def find_nearest_images_of_all_clients(distilled_outcome: Outcome) -> list[NearestImages]:
     """Find for every image that a client sent the nearest of the images that this client trained
     on.
     """
-    report = outcome.report
+    report = distilled_outcome.report
 
     def get_sent_images(client: int) -> SentImages:
         is_sent = report.client == client
@@ -64,15 +64,15 @@ def find_nearest_images_of_all_clients(outcome: Outcome) -> list[NearestImages]:
         counts = np.ones(len(images), dtype=int)
         return SentImages(images, report.labels[is_sent], counts)
 
-    return find_nearest_images_of_clients(outcome, get_sent_images)
+    return find_nearest_images_of_clients(distilled_outcome, get_sent_images)
 
 
-def describe_own_images_among_sent(
-    nearest_images: NearestImages, class_names: Sequence[str], setting: SettingCaption | str
+def describe_exact_copies_among_sent(
+    nearest_images: NearestImages, setting: SettingCaption | str
 ) -> str:
     """Say how many of the images sent are exact copies of the client's own."""
     classes = {int(label) for label in nearest_images.labels}
-    copies = int(nearest_images.is_copy.sum())
+    copies = int(nearest_images.are_exact_copies.sum())
     copies_text = f"{copies} of them are"
     if copies < 2:
         copies_text = f"{'one' if copies else 'none'} of them is"
@@ -84,7 +84,9 @@ def describe_own_images_among_sent(
     )
 
 
-def describe_labels_and_distances(nearest_images: NearestImages, class_names: Sequence[str]) -> str:
+def describe_sent_classes_and_median_distance(
+    nearest_images: NearestImages, class_names: Sequence[str]
+) -> str:
     """Say what the labels show, and how near the images are to the client's own."""
     classes = [class_names[c] for c in sorted(set(nearest_images.labels.tolist()))]
     limit_text = ""

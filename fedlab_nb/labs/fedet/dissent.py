@@ -24,10 +24,12 @@ from ...plots.array_types import BooleanPerSample
 from ...plots.style import ACCENT, FIFTHS, INK, set_percent_axis
 from ...plots.words import SettingCaption
 from ...studies import Outcome
+from ...value_types import Accuracy0To1
 from ..array_types import DissentPerSample
 from .votes import compute_consensus_on_test_samples, get_weighting_and_temperature
 
 THIRDS = ("least dissent", "middle", "most dissent")
+AccuracyPerDissentThird = list[Accuracy0To1]  # in the order of THIRDS
 BARS = {"consensus": (-0.19, ACCENT), "server": (0.19, "#9aa4ae")}  # offset from the tick, colour
 
 
@@ -71,18 +73,18 @@ class DissentView(LabView):
 
 # ------------------------------------------------------------------------------------------ numbers
 def measure_dissent_on_test_samples(
-    outcome: Outcome, class_index: int | None = None
+    fedet_outcome: Outcome, only_class_if_present: int | None = None
 ) -> DissentSamples:
-    """Measure dissent and right answers on the test samples: on all, or on those of `class_index`
+    """Measure dissent and right answers on the test samples: on all, or on those of `only_class_if_present`
     if there are any.
     """
     vote, truth = compute_consensus_on_test_samples(
-        outcome, *get_weighting_and_temperature(outcome.options)
+        fedet_outcome, *get_weighting_and_temperature(fedet_outcome.options)
     )
     is_selected = torch.ones_like(truth, dtype=torch.bool)
-    if class_index is not None and (truth == class_index).any():
-        is_selected = truth == class_index
-    server_labels = torch.as_tensor(outcome.report.test_student).argmax(1)
+    if only_class_if_present is not None and (truth == only_class_if_present).any():
+        is_selected = truth == only_class_if_present
+    server_labels = torch.as_tensor(fedet_outcome.report.test_student).argmax(1)
     return DissentSamples(
         dissent=vote.mass[is_selected].numpy(),
         consensus_right=(vote.labels == truth)[is_selected].numpy(),
@@ -92,7 +94,7 @@ def measure_dissent_on_test_samples(
 
 def compute_accuracy_by_dissent_thirds(
     dissent: DissentPerSample, is_answer_right: BooleanPerSample
-) -> list[float]:
+) -> AccuracyPerDissentThird:
     """Compute the share of right answers in the thirds with the least, middle and most dissent. An
     empty third gets the share of the one before it.
     """
@@ -103,7 +105,7 @@ def compute_accuracy_by_dissent_thirds(
     return shares
 
 
-def compute_dissent_auc(
+def compute_auc_of_dissent_predicting_errors(
     dissent: DissentPerSample, is_answer_right: BooleanPerSample
 ) -> float | None:
     """Compute the AUC of dissent as a predictor of errors: how often a wrong answer has more
@@ -117,13 +119,13 @@ def compute_dissent_auc(
     return float(np.heaviside(differences, 0.5).mean())
 
 
-def average_accuracy_by_dissent_thirds(
+def average_accuracy_by_dissent_thirds_over_seeds(
     samples_by_seed: Mapping[int, DissentSamples],
     answer_field: Literal["consensus_right", "server_right"],
-) -> list[float]:
-    """Average the results of `compute_accuracy_by_dissent_thirds` over the runs.
+) -> AccuracyPerDissentThird:
+    """Average the results of `compute_accuracy_by_dissent_thirds` over the runs of all seeds.
 
-    answer_field: "consensus_right" or "server_right"
+    answer_field: whether the answers of the consensus or of the server are counted
     """
     shares = [
         compute_accuracy_by_dissent_thirds(run.dissent, getattr(run, answer_field))
@@ -136,27 +138,27 @@ def average_accuracy_by_dissent_thirds(
 def draw_accuracy_by_dissent(
     samples_by_seed: Mapping[int, DissentSamples],
     setting: SettingCaption | str,
-    threshold: float,
-    sample_words: str = "all test samples",
+    largest_answered_dissent: float,
+    samples_in_words: str = "all test samples",
 ) -> Picture:
     """Draw bars of right answers on test samples, whose labels no part of the method knows.
 
     samples_by_seed: {seed: the samples of its run}
-    threshold: an answer is given only where the dissent is at most this
-    sample_words: which test samples these are, in words
+    largest_answered_dissent: an answer is given only where the dissent is at most this
+    samples_in_words: which test samples these are, in words
     """
     dissent = np.concatenate([run.dissent for run in samples_by_seed.values()])
-    has_answer = dissent <= threshold
+    has_answer = dissent <= largest_answered_dissent
     shares = {}
     for name in BARS:
         column = f"{name}_right"
         is_right = np.concatenate([getattr(run, column) for run in samples_by_seed.values()])
         accuracy_if_answered = float(is_right[has_answer].mean()) if has_answer.any() else 0.0
         shares[name] = [
-            *average_accuracy_by_dissent_thirds(samples_by_seed, column),
+            *average_accuracy_by_dissent_thirds_over_seeds(samples_by_seed, column),
             accuracy_if_answered,
         ]
-    columns = [*THIRDS, f"dissent ≤ {threshold:.2f}"]
+    columns = [*THIRDS, f"dissent ≤ {largest_answered_dissent:.2f}"]
     with drawing() as (figure, ax):
         dress(ax, title="Right answers, by thirds of the dissent", grid="y")
         places = np.arange(len(columns))
@@ -169,7 +171,8 @@ def draw_accuracy_by_dissent(
         add_legend(ax, loc="upper right", ncols=2)
 
     areas = [
-        compute_dissent_auc(run.dissent, run.consensus_right) for run in samples_by_seed.values()
+        compute_auc_of_dissent_predicting_errors(run.dissent, run.consensus_right)
+        for run in samples_by_seed.values()
     ]
     known_areas = [area for area in areas if area is not None]
     area_text = f"; AUC {np.mean(known_areas):.2f}" if known_areas else ""
@@ -186,9 +189,9 @@ def draw_accuracy_by_dissent(
             "most."
         )
     detail = (
-        f"With answers only at a dissent ≤ {threshold:.2f}, {format_percent(has_answer.mean())} of "
+        f"With answers only at a dissent ≤ {largest_answered_dissent:.2f}, {format_percent(has_answer.mean())} of "
         f"the samples get an answer, {format_percent(accuracy_if_answered)} of these a right one "
-        f"({sample_words}, {len(dissent)} in {describe_seeds(samples_by_seed)}{area_text})."
+        f"({samples_in_words}, {len(dissent)} in {describe_seeds(samples_by_seed)}{area_text})."
     )
     rows = []
     for name, consensus, server in zip(columns, shares["consensus"], shares["server"], strict=True):

@@ -23,7 +23,7 @@ from ...plots import (
 from ...plots.array_types import SampleIndices
 from ...plots.words import format_client_for_sentence, shorten_labels
 from ..array_types import NumberPerClient
-from ..one_sample import SampleOutputs, draw_sample_and_outputs
+from ..one_sample import SampleOutputs, draw_sample_with_outputs_and_answers
 from ..runs import describe_setting
 from .votes import (
     compute_consensus_accuracy,
@@ -115,7 +115,7 @@ class OneSampleVoteView(LabView):
         """Whether test samples are shown, whose classes are known. Otherwise public ones are."""
         return state.outcome is not None and self.kind.value != "public"
 
-    def _compute_consensus(self, state: PanelState) -> Consensus:
+    def _compute_consensus_by_chosen_weights(self, state: PanelState) -> Consensus:
         report = state.report
         logits = report.test_logits if self._shows_test_samples(state) else report.logits
         return compute_consensus_of_logits(logits, self.rule.value, self.heat.value)
@@ -124,7 +124,7 @@ class OneSampleVoteView(LabView):
         """Select the samples that the slider goes through: those of the chosen kind, or all if
         there are none. The kinds "agreed" and "disputed" are sorted by dissent.
         """
-        vote = self._compute_consensus(state)
+        vote = self._compute_consensus_by_chosen_weights(state)
         dissent = vote.mass.numpy()
         labels = vote.labels.numpy()
         classes = labels
@@ -160,9 +160,9 @@ class OneSampleVoteView(LabView):
 
     def draw(self, state: PanelState) -> Picture:
         report = state.report
-        vote = self._compute_consensus(state)
+        vote = self._compute_consensus_by_chosen_weights(state)
         row = int(self._select_sample_indices(state)[self.at.value])
-        source = self._select_sample_source(state, row)
+        source = self._get_sample_source(state, row)
         sample = SampleOutputs(
             x=source.x,
             name=source.name,
@@ -180,15 +180,16 @@ class OneSampleVoteView(LabView):
             client=state.client,
             class_index=state.class_index,
         )
-        detail = f"{describe_dissent_and_selected_client(sample)}{self._describe_all_test_samples(state)}"
-        return draw_sample_and_outputs(
+        detail = describe_dissent_and_selected_or_heaviest_client(sample)
+        detail += self._describe_consensus_on_all_test_samples(state)
+        return draw_sample_with_outputs_and_answers(
             sample,
             "What each client says, in %",
             describe_consensus_and_server_answer(sample),
             detail,
         )
 
-    def _select_sample_source(self, state: PanelState, sample_row: int) -> SampleSource:
+    def _get_sample_source(self, state: PanelState, sample_row: int) -> SampleSource:
         report = state.report
         if not self._shows_test_samples(state):
             return SampleSource(
@@ -223,7 +224,7 @@ class OneSampleVoteView(LabView):
             numbers[f"own “{class_name}”"] = state.outcome.label_counts[state.report.members, label]
         return numbers
 
-    def _describe_all_test_samples(self, state: PanelState) -> str:
+    def _describe_consensus_on_all_test_samples(self, state: PanelState) -> str:
         """Say how good the chosen weights are on all test samples, on average over the seeds."""
         if state.outcome is None:
             return ""
@@ -248,17 +249,17 @@ def describe_consensus_and_server_answer(sample_outputs: SampleOutputs) -> str:
     consensus = sample_outputs.answers["consensus"]
     text = (
         f"{capitalize_first_letter(sample_outputs.name)}: the consensus is "
-        f"{sample_outputs.format_top_class(consensus)} "
+        f"{sample_outputs.quote_top_class_name(consensus)} "
         f"({format_percent(consensus.max())})"
     )
     if sample_outputs.truth is not None and sample_outputs.truth == consensus.argmax():
         text += ", and it is right"
     elif sample_outputs.truth is not None:
         text += f", wrong, it is “{sample_outputs.names[sample_outputs.truth]}”"
-    return f"{text}; the server says {sample_outputs.format_top_class(sample_outputs.answers['server'])}."
+    return f"{text}; the server says {sample_outputs.quote_top_class_name(sample_outputs.answers['server'])}."
 
 
-def describe_dissent_and_selected_client(sample_outputs: SampleOutputs) -> str:
+def describe_dissent_and_selected_or_heaviest_client(sample_outputs: SampleOutputs) -> str:
     """Say how large the dissent is, and what the selected client predicts; without one, the client
     with the largest weight.
     """
@@ -270,6 +271,6 @@ def describe_dissent_and_selected_client(sample_outputs: SampleOutputs) -> str:
     return (
         f"The dissent is ω_div = {weights[sample_outputs.disagrees].sum():.2f}. Client "
         f"{format_client_for_sentence(sample_outputs.members[row], sample_outputs.setting)} says "
-        f"{sample_outputs.format_top_class(outputs)} ({format_percent(outputs.max())}) with weight "
+        f"{sample_outputs.quote_top_class_name(outputs)} ({format_percent(outputs.max())}) with weight "
         f"{weights[row]:.2f}."
     )

@@ -31,8 +31,9 @@ from ...plots import (
 from ...plots.kit import AccuracyBars, keep_image_colours_on_dark_page, render_tile_pixels
 from ...plots.words import SettingCaption, describe_accuracy_difference, format_percent_of_each_seed
 from ...studies import Outcome
-from ...value_types import SettingsByName
+from ...value_types import Accuracy0To1, SettingsByName
 from ..button_view import (
+    AccuracyBySeed,
     ButtonView,
     get_accuracies_by_seed,
     get_row_values_by_seed,
@@ -89,9 +90,9 @@ class PublicDataView(ButtonView):
 
     def planned_runs(self, state: PanelState) -> MethodAndArgumentsByName:
         if self.vary.value == "size":
-            changes = make_setting_changes_for_sample_counts(state)
+            changes = make_setting_changes_for_public_sample_counts(state)
         else:
-            changes = make_setting_changes_for_sources(state)
+            changes = make_setting_changes_for_public_sources(state)
         return plan_runs("fedet", state.settings, changes)
 
     def work(self, state: PanelState) -> ProgressThenResult[PublicDataResults]:
@@ -108,27 +109,29 @@ class PublicDataView(ButtonView):
         choices = []
         for row in rows:
             count = row["report.public_samples"][0]
-            name = format_source_name(row["at"].get("fedet.public", f"{count} samples"))
+            name = format_public_source_name(row["at"].get("fedet.public", f"{count} samples"))
             series = make_public_data_series(name, get_row_values_by_seed(row), count)
             choices.append(PublicDataResult(series, count, mean(row["report.dissent"]), None))
         return PublicDataResults(setting, choices)
 
     def draw_result(self, state: PanelState) -> Picture:
         setting, choices, _ = state.worked
-        return draw_public_sources(choices, setting, 1 / len(state.class_names))
+        return draw_student_accuracies_and_public_samples(
+            choices, setting, 1 / len(state.class_names)
+        )
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def has_public_samples(state: PanelState) -> bool:
+def has_dataset_public_samples(state: PanelState) -> bool:
     """Whether the data set has public samples of its own."""
     x_public = state.federation.dataset.x_public
     return x_public is not None and len(x_public) > 0
 
 
-def make_setting_changes_for_sample_counts(state: PanelState) -> dict[str, SettingsByName]:
+def make_setting_changes_for_public_sample_counts(state: PanelState) -> dict[str, SettingsByName]:
     """Make {name: changed settings} for several numbers of public samples."""
     changes = {}
-    if not has_public_samples(state):
+    if not has_dataset_public_samples(state):
         for size in NOISE_SIZES:
             changes[f"{size} samples of noise"] = {
                 "fedet.public_size": size,
@@ -145,10 +148,10 @@ def make_setting_changes_for_sample_counts(state: PanelState) -> dict[str, Setti
     return changes
 
 
-def make_setting_changes_for_sources(state: PanelState) -> dict[str, SettingsByName]:
+def make_setting_changes_for_public_sources(state: PanelState) -> dict[str, SettingsByName]:
     """Make {name: changed settings} for several sources of public samples."""
     sources = []
-    if has_public_samples(state):
+    if has_dataset_public_samples(state):
         sources += OWN_SOURCES
     has_images = state.federation.dataset.x_train.dim() == 4
     if has_images:
@@ -156,26 +159,26 @@ def make_setting_changes_for_sources(state: PanelState) -> dict[str, SettingsByN
         sources += [dataset for dataset in FOREIGN if dataset != present_dataset]
     sources.append("noise")
     return {
-        format_source_name(source): {"fedet.public": source, "fedet.public_size": 0}
+        format_public_source_name(source): {"fedet.public": source, "fedet.public_size": 0}
         for source in sources
     }
 
 
-def format_source_name(source: str) -> str:
-    """Name a source of public data in words."""
-    if source in SOURCE_NAMES:
-        return SOURCE_NAMES[source]
-    if source in DATASETS:
-        return DATASETS[source].title.lower()
-    return source
+def format_public_source_name(source_setting: str) -> str:
+    """Name a source of public data in words; it is a value of the setting `fedet.public`."""
+    if source_setting in SOURCE_NAMES:
+        return SOURCE_NAMES[source_setting]
+    if source_setting in DATASETS:
+        return DATASETS[source_setting].title.lower()
+    return source_setting
 
 
 def make_public_data_series(
-    name: str, accuracies: Mapping[int, float], sample_count: int
+    name: str, accuracy_by_seed: AccuracyBySeed, public_sample_count: int
 ) -> MethodResults:
     """Make a row of the picture. The number of samples is added if the name does not contain it."""
-    detail = "" if "sample" in name else format_count_and_noun(sample_count, "sample")
-    return MethodResults(name, detail, accuracies=accuracies, method="fedet")
+    detail = "" if "sample" in name else format_count_and_noun(public_sample_count, "sample")
+    return MethodResults(name, detail, accuracies=accuracy_by_seed, method="fedet")
 
 
 def make_public_data_result(name: str, outcomes_by_seed: Mapping[int, Outcome]) -> PublicDataResult:
@@ -193,19 +196,19 @@ def make_public_data_result(name: str, outcomes_by_seed: Mapping[int, Outcome]) 
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_public_sources(
-    results: list[PublicDataResult], setting: SettingCaption | str, chance: float
+def draw_student_accuracies_and_public_samples(
+    results: list[PublicDataResult], setting: SettingCaption | str, chance_accuracy: Accuracy0To1
 ) -> Picture:
     """Draw bars of the students' accuracies, with a few public samples beside them if there are
     any.
 
-    chance: accuracy of guessing
+    chance_accuracy: accuracy of guessing
     """
     series = [choice.series for choice in results]
     has_samples = results[0].samples is not None
     left_width = 0.72 if has_samples else 0.01
     with drawing(1, 2, width_ratios=[left_width, 1]) as (figure, (left, right)):
-        AccuracyBars(right, series, chance).update(series, "Test accuracy of the student")
+        AccuracyBars(right, series, chance_accuracy).update(series, "Test accuracy of the student")
         draw_public_sample_strips(left, results)
         left.set(xlim=(0, 1), ylim=right.get_ylim())
         left.set_axis_off()
@@ -243,12 +246,12 @@ def draw_public_sample_strips(ax: Axes, results: list[PublicDataResult]) -> None
     keep_image_colours_on_dark_page(ax)
 
 
-def describe_public_data_of_best_and_worst_student(series: list[MethodResults]) -> str:
+def describe_public_data_of_best_and_worst_student(student_series: list[MethodResults]) -> str:
     """Say which public data give the best and the worst student, and whether that may be noise."""
-    ranking = sorted(series, key=lambda row: row.mean)
+    ranking = sorted(student_series, key=lambda row: row.mean)
     worst = ranking[0]
     best = ranking[-1]
-    if len(series) == 1:
+    if len(student_series) == 1:
         return f"With {best.label} the student gets {format_percent(best.mean)} right."
     one_seed = "one seed: part of that may be noise"
     difference = describe_accuracy_difference(

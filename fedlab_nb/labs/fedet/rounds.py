@@ -4,7 +4,7 @@ small models. In one shot: the student's accuracy during distillation, beside th
 
 from collections.abc import Mapping, Sequence
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
@@ -28,12 +28,11 @@ from ...plots.words import SettingCaption
 from ..runs import describe_setting
 from .votes import get_method_options_of_run
 
-HistoryPoints = Sequence[
-    Mapping[str, Any]
-]  # a run's history: dicts with phase, progress, accuracy, bytes
-AccuracyByRoundByCurve = dict[
-    str, dict[int, float]
-]  # {one of the labels below: {round from 1: share 0–1}}
+# A run's history: dicts with phase, progress 0–1, accuracy 0–1 and bytes.
+HistoryPoints = Sequence[Mapping[str, Any]]
+# {one of the labels below: {round from 1: accuracy or share of the votes, 0–1}}
+AccuracyByCurveAndRound = dict[str, dict[int, float]]
+StepAndAccuracy = tuple[int, float]  # the server's steps so far, and the student's accuracy 0–1
 
 BEFORE = "large, head overwritten"
 AFTER = "large, after distillation"
@@ -103,9 +102,9 @@ class DistillationRoundsView(LabView):
     def draw(self, state: PanelState) -> Picture:
         options = get_method_options_of_run(state)
         total = options["rounds"]
-        histories = get_curve_points_by_seed(state)
+        histories = get_histories_of_finished_or_running_seeds(state)
         if total == 1:
-            return draw_one_shot_student(state, histories, options["one_shot_steps"])
+            return draw_accuracy_of_one_shot_student(state, histories, options["one_shot_steps"])
         first_history = next(iter(histories.values()))
         curves = make_curves_of_rounds(state.report, first_history, total)
         marked_round = min(self.round.value, total)
@@ -114,7 +113,7 @@ class DistillationRoundsView(LabView):
         )
 
 
-def get_curve_points_by_seed(state: PanelState) -> dict[int, HistoryPoints]:
+def get_histories_of_finished_or_running_seeds(state: PanelState) -> dict[int, HistoryPoints]:
     """Return {seed: points} of the finished seeds; before one has finished, of the running ones."""
     if state.outcomes:
         return {seed: outcome.history for seed, outcome in state.outcomes.items()}
@@ -124,15 +123,15 @@ def get_curve_points_by_seed(state: PanelState) -> dict[int, HistoryPoints]:
     return {0: []}
 
 
-def draw_one_shot_student(
-    state: PanelState, points_by_seed: Mapping[int, HistoryPoints], step_count: int
+def draw_accuracy_of_one_shot_student(
+    state: PanelState, history_by_seed: Mapping[int, HistoryPoints], server_step_count: int
 ) -> Picture:
     """Draw the student's accuracy over the server's steps. The sentence describes the last step
     that all seeds have.
     """
     student = {
-        seed: list_steps_and_student_accuracies(points, step_count)
-        for seed, points in points_by_seed.items()
+        seed: list_steps_and_student_accuracies(points, server_step_count)
+        for seed, points in history_by_seed.items()
     }
     reports = [outcome.report for outcome in state.outcomes.values()]
     curves = make_one_shot_curves(student, reports)
@@ -144,16 +143,16 @@ def draw_one_shot_student(
 
 # ------------------------------------------------------------------------------------------ numbers
 def make_curves_of_rounds(
-    report: FedETReport, points: HistoryPoints, total_rounds: int
-) -> AccuracyByRoundByCurve:
+    report: FedETReport, history_points: HistoryPoints, total_rounds: int
+) -> AccuracyByCurveAndRound:
     """Make the curves of a run of `total_rounds` rounds, as far as they are known.
 
-    Those of the server before and after distillation come from `points`, the others from the
+    Those of the server before and after distillation come from `history_points`, the others from the
     report.
     """
     before = {}
     after = {}
-    for point in points:
+    for point in history_points:
         rounds_done = point["progress"] * total_rounds
         if point["phase"] == "heads averaged":
             before[int(rounds_done) + 1] = point["accuracy"]
@@ -175,23 +174,23 @@ def make_curves_of_rounds(
 
 
 def list_steps_and_student_accuracies(
-    points: HistoryPoints, step_count: int
-) -> list[tuple[int, float]]:
+    history_points: HistoryPoints, server_step_count: int
+) -> list[StepAndAccuracy]:
     """List (server steps, accuracy) of a one-shot run. The first half of its progress is local
     training.
     """
     student = []
-    for point in points:
+    for point in history_points:
         if point["phase"] == "distillation":
             share_of_steps = 2 * point["progress"] - 1
-            student.append((round(step_count * share_of_steps), point["accuracy"]))
+            student.append((round(server_step_count * share_of_steps), point["accuracy"]))
     return student or [(0, 0.0)]
 
 
 def make_one_shot_curves(
-    student_points_by_seed: Mapping[int, Sequence[tuple[int, float]]],
+    student_points_by_seed: Mapping[int, Sequence[StepAndAccuracy]],
     reports: Sequence[FedETReport],
-) -> AccuracyByRoundByCurve:
+) -> AccuracyByCurveAndRound:
     """Make the curves of a one-shot run, as means over the seeds.
 
     The student has a curve. Flat lines show, for the finished seeds, the consensus of its teachers
@@ -211,17 +210,17 @@ def make_one_shot_curves(
 
 # ------------------------------------------------------------------------------------------ picture
 def draw_curves_over_rounds(
-    curves: AccuracyByRoundByCurve,
+    curves: AccuracyByCurveAndRound,
     setting: SettingCaption | str,
     described_round: int,
-    round_words: str,
-    x_unit: str = "round",
+    round_in_words: str,
+    x_unit: Literal["round", "step"] = "round",
 ) -> Picture:
     """Draw `curves` over rounds or steps (the `x_unit`). Curves may lack points that are not known
     yet.
 
     described_round: the round that the sentence describes
-    round_words: this round in words
+    round_in_words: this round in words
     """
     numbers: set[int] = set()
     for curve in curves.values():
@@ -229,7 +228,7 @@ def draw_curves_over_rounds(
     rounds = sorted(numbers)
     with drawing() as (figure, ax):
         dress(ax, title="Accuracy on test samples", x=x_unit, grid="y")
-        draw_before_and_after_line(ax, curves)
+        draw_line_through_large_model_accuracies(ax, curves)
         for label, style in STYLES.items():
             if curves.get(label):
                 draw_curve(ax, label, curves[label], style)
@@ -253,12 +252,12 @@ def draw_curves_over_rounds(
         figure,
         f"Accuracy of the large model and of the small ones by {x_unit}",
         setting,
-        f"{round_words}: {', '.join(descriptions) or 'not measured'}.",
+        f"{round_in_words}: {', '.join(descriptions) or 'not measured'}.",
         table,
     )
 
 
-def draw_before_and_after_line(ax: Axes, curves: AccuracyByRoundByCurve) -> None:
+def draw_line_through_large_model_accuracies(ax: Axes, curves: AccuracyByCurveAndRound) -> None:
     """Draw a thin line through the accuracies of the large model before and after each
     distillation.
     """

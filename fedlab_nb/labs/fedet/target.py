@@ -92,7 +92,7 @@ class SoftTargetView(LabView):
             diversity_strength=self.strength.value,
             sample_index=self.at.value,
             setting=describe_setting(state, f"λ_div of the run {options['diversity']:g}"),
-            class_index=state.class_index,
+            selected_class=state.class_index,
         )
 
 
@@ -104,15 +104,14 @@ def draw_soft_target(
     diversity_strength: float,
     sample_index: int,
     setting: SettingCaption | str,
-    class_index: int | None = None,
+    selected_class: int | None = None,
 ) -> Picture:
     """Draw the target q* = (e_y + λ_div s_div) / (1 + λ_div Σ s_div) of one public sample.
 
     consensus_labels:   `[B]`, y_s of each public sample
     dissenter_scores:   `[B, C]`, s_div, the weighted outputs of the dissenters
     diversity_strength: λ_div
-    sample_index: which of the B is drawn
-    class_index: the class that is marked
+    sample_index:       which of the B is drawn
     """
     classes = dissenter_scores.shape[1]
     mass = diversity_strength * dissenter_scores.sum(1)
@@ -128,7 +127,7 @@ def draw_soft_target(
         draw_consensus_and_dissenters_bar(upper, f"“{class_name}”", dissenters_share[sample_index])
         dress(upper, title=f"Target of sample {sample_index}")
         draw_dissenter_shares_by_class(
-            lower, dissenters_part[sample_index], class_names, class_index
+            lower, dissenters_part[sample_index], class_names, selected_class
         )
     overruled_samples = int((target.argmax(1) != consensus_labels).sum())
     sentence = (
@@ -153,10 +152,10 @@ def draw_soft_target(
     )
 
 
-def draw_consensus_and_dissenters_bar(ax: Axes, label: str, dissenters_share: float) -> None:
+def draw_consensus_and_dissenters_bar(ax: Axes, bar_label: str, dissenters_share: float) -> None:
     """Draw one bar: how much of the target the consensus gets, and how much the dissenters."""
     parts = {"consensus": 1 - dissenters_share, "dissenters": dissenters_share}
-    draw_stacked_bars_and_get_ends(ax, {label: parts}, COLOURS)
+    draw_stacked_bars_and_get_ends(ax, {bar_label: parts}, COLOURS)
     for bars in ax.containers:
         text_style = {"label_type": "center", "color": "white", "fontsize": 9}
         has_room = parts[bars.get_label()] > NARROWEST_NAMED
@@ -166,13 +165,20 @@ def draw_consensus_and_dissenters_bar(ax: Axes, label: str, dissenters_share: fl
 
 
 def draw_dissenter_shares_by_class(
-    ax: Axes, class_shares: SharePerClass, class_names: Sequence[str], class_index: int | None
+    ax: Axes,
+    dissenters_share_by_class: SharePerClass,
+    class_names: Sequence[str],
+    selected_class: int | None,
 ) -> None:
-    """Draw what the dissenters get of the target, by class. class_shares: `[C]`"""
-    bars = ax.bar(range(len(class_shares)), class_shares, 0.6, color=SECOND)
-    labels = [format_percent(share) if share >= 0.005 else "" for share in class_shares]
+    """Draw a bar for each class: the share of the target that the dissenters give it."""
+    bars = ax.bar(
+        range(len(dissenters_share_by_class)), dissenters_share_by_class, 0.6, color=SECOND
+    )
+    labels = [
+        format_percent(share) if share >= 0.005 else "" for share in dissenters_share_by_class
+    ]
     ax.bar_label(bars, labels, padding=2, fontsize=9, color=INK)
     dress(ax, title="What the dissenters get, by class", x="class", grid="y")
     set_class_ticks(ax, class_names, max_letters=6)
-    highlight_row_or_column(ax, class_index, len(class_shares))
-    set_percent_axis(ax, highest_share=1.2 * max(0.05, class_shares.max()))
+    highlight_row_or_column(ax, selected_class, len(dissenters_share_by_class))
+    set_percent_axis(ax, highest_share=1.2 * max(0.05, dissenters_share_by_class.max()))

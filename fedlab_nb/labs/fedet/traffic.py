@@ -29,6 +29,7 @@ from ...plots.style import (
 )
 from ...plots.words import SettingCaption
 from ...studies import Outcome
+from ...value_types import Accuracy0To1
 from ..runs import OutcomesByRun, plan_runs, run_planned_runs
 
 # FedAvg beside a one-shot run.
@@ -36,10 +37,12 @@ ONE_SHOT_ROUNDS = 10
 ONE_SHOT_EPOCHS = 2
 BYTES_A_NUMBER = 4
 CurveLabel = str
+RoundCount = int
+LocalEpochCount = int
 ModelName = str  # as the setting `model` takes it
 
 
-class RoundEnd(NamedTuple):
+class AccuracyAndTrafficAtRoundEnd(NamedTuple):
     """The end of a round: its number, how many numbers were sent so far, and the accuracy 0–1."""
 
     round: int
@@ -47,7 +50,7 @@ class RoundEnd(NamedTuple):
     accuracy: float
 
 
-RunsBySeed = Mapping[int, Sequence[RoundEnd]]
+RoundEndsBySeed = Mapping[int, Sequence[AccuracyAndTrafficAtRoundEnd]]
 
 
 class TrafficView(LabView):
@@ -99,16 +102,16 @@ class TrafficView(LabView):
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def choose_fedavg_rounds_and_epochs(outcome: Outcome) -> tuple[int, int]:
+def choose_fedavg_rounds_and_epochs(fedet_outcome: Outcome) -> tuple[RoundCount, LocalEpochCount]:
     """Choose rounds and local epochs of FedAvg that make about as many local steps as a run of
     Fed-ET.
     """
-    options = outcome.options
+    options = fedet_outcome.options
     if options["rounds"] == 1:
         return ONE_SHOT_ROUNDS, ONE_SHOT_EPOCHS
-    counts = outcome.label_counts
-    samples = (1 - outcome.plan.share_held_out_of_local_training) * counts.sum() / len(counts)
-    epochs = options["local_steps"] * outcome.recipe.batch_size / samples
+    counts = fedet_outcome.label_counts
+    samples = (1 - fedet_outcome.plan.share_held_out_of_local_training) * counts.sum() / len(counts)
+    epochs = options["local_steps"] * fedet_outcome.recipe.batch_size / samples
     return options["rounds"], max(1, round(epochs))
 
 
@@ -121,22 +124,28 @@ def choose_fedavg_model_by_curve_label(fedet_outcome: Outcome) -> dict[CurveLabe
     return {"FedAvg, large": report.server, "FedAvg, smallest": smallest}
 
 
-def list_round_ends(outcome: Outcome) -> list[RoundEnd]:
+def list_round_ends(outcome: Outcome) -> list[AccuracyAndTrafficAtRoundEnd]:
     """List the end of each round in the run's history."""
     rounds = outcome.options["rounds"]
     if rounds == 1:
-        return [RoundEnd(1, outcome.ledger.total / BYTES_A_NUMBER, outcome.accuracy)]
+        return [
+            AccuracyAndTrafficAtRoundEnd(1, outcome.ledger.total / BYTES_A_NUMBER, outcome.accuracy)
+        ]
     points = []
     for point in outcome.history:
         if point["phase"] == "rounds":
             number = round(point["progress"] * rounds)
-            points.append(RoundEnd(number, point["bytes"] / BYTES_A_NUMBER, point["accuracy"]))
+            points.append(
+                AccuracyAndTrafficAtRoundEnd(
+                    number, point["bytes"] / BYTES_A_NUMBER, point["accuracy"]
+                )
+            )
     return points
 
 
 def find_first_round_reaching_goal(
-    round_ends: Sequence[RoundEnd], accuracy_goal: float
-) -> RoundEnd | None:
+    round_ends: Sequence[AccuracyAndTrafficAtRoundEnd], accuracy_goal: Accuracy0To1
+) -> AccuracyAndTrafficAtRoundEnd | None:
     """Find the end of the first round with an accuracy of at least `accuracy_goal`; None if there
     is none.
     """
@@ -153,8 +162,8 @@ class TrafficUntilGoal(NamedTuple):
     sent: float
 
 
-def measure_traffic_until_goal(
-    round_ends_by_seed: RunsBySeed, accuracy_goal: float
+def compute_mean_traffic_until_goal(
+    round_ends_by_seed: RoundEndsBySeed, accuracy_goal: Accuracy0To1
 ) -> TrafficUntilGoal | None:
     """Measure the traffic until an accuracy of `accuracy_goal` is first reached; None unless every
     seed reaches it.
@@ -175,42 +184,44 @@ def measure_traffic_until_goal(
 
 # ------------------------------------------------------------------------------------------ picture
 def draw_traffic(
-    runs_by_method: Mapping[str, RunsBySeed], setting: SettingCaption | str, accuracy_goal: float
+    round_ends_by_method: Mapping[str, RoundEndsBySeed],
+    setting: SettingCaption | str,
+    accuracy_goal: Accuracy0To1,
 ) -> Picture:
     """Draw accuracy against numbers sent, a line for each method, and the goal.
 
     The numbers are model parameters, sent and received by all clients.
 
-    runs_by_method: {method: {seed: round ends}}, the lab's method first
+    round_ends_by_method: {method: {seed: round ends}}, the lab's method first
     """
     labels = []
     with drawing() as (figure, ax):
         dress(ax, title="Accuracy against numbers sent", x="numbers, up and down (log)", grid="y")
-        for name, (colour, marker, dashes) in choose_distinct_looks(runs_by_method).items():
+        for name, (colour, marker, dashes) in choose_distinct_looks(round_ends_by_method).items():
             lines = {}
-            for seed, points in runs_by_method[name].items():
+            for seed, points in round_ends_by_method[name].items():
                 lines[seed] = [(point.sent, point.accuracy) for point in points]
             _, y = draw_seed_lines_and_get_mean(ax, lines, colour, marker, label=name, ls=dashes)
             labels.append((y[-1], name.replace(" (", "\n("), colour))
-            traffic = measure_traffic_until_goal(runs_by_method[name], accuracy_goal)
+            traffic = compute_mean_traffic_until_goal(round_ends_by_method[name], accuracy_goal)
             if traffic is not None:
                 style = {"ms": 11, "color": colour, "mec": INK, "mew": 1.4, "zorder": 5}
                 ax.plot([traffic.sent], [accuracy_goal], marker, **style)
         draw_level_line(ax, accuracy_goal, format_percent(accuracy_goal), is_text_left=True)
         set_percent_axis(ax, highest_share=1.02)
-        set_log_axis(ax, format_value=format_large_number)
+        set_log_axis(ax, format_value=format_number_with_unit_prefix)
         draw_end_labels(ax, labels, min_gap_in_axes_heights=0.1)
     rows = []
     descriptions = []
-    for name, by_seed in runs_by_method.items():
+    for name, by_seed in round_ends_by_method.items():
         numbers, rounds = format_traffic_until_goal(by_seed, accuracy_goal)
         rows.append(
             (
                 name,
                 numbers,
                 rounds,
-                format_best_accuracy(by_seed),
-                format_mean_numbers_sent(by_seed),
+                format_best_accuracy_of_any_seed(by_seed),
+                format_mean_count_of_numbers_sent(by_seed),
             )
         )
         if rounds:
@@ -218,7 +229,7 @@ def draw_traffic(
             descriptions.append(f"{name} {numbers} numbers in {rounds} {unit}")
         else:
             descriptions.append(f"{name} {numbers}")
-    seeds = describe_seeds(next(iter(runs_by_method.values())))
+    seeds = describe_seeds(next(iter(round_ends_by_method.values())))
     sentence = f"To reach {format_percent(accuracy_goal)} ({seeds}): {'; '.join(descriptions)}."
     columns = f"method | numbers to {format_percent(accuracy_goal)} | rounds | best accuracy | numbers in all"
     return describe_picture(
@@ -233,12 +244,14 @@ class TrafficTexts(NamedTuple):
     rounds: str
 
 
-def format_traffic_until_goal(round_ends_by_seed: RunsBySeed, accuracy_goal: float) -> TrafficTexts:
+def format_traffic_until_goal(
+    round_ends_by_seed: RoundEndsBySeed, accuracy_goal: Accuracy0To1
+) -> TrafficTexts:
     """Format the numbers sent and the rounds until the goal is reached.
 
     If not every seed reaches it: how many do, or "never", and no rounds.
     """
-    traffic = measure_traffic_until_goal(round_ends_by_seed, accuracy_goal)
+    traffic = compute_mean_traffic_until_goal(round_ends_by_seed, accuracy_goal)
     if traffic is None:
         seeds_at_goal = 0
         for round_ends in round_ends_by_seed.values():
@@ -248,10 +261,10 @@ def format_traffic_until_goal(round_ends_by_seed: RunsBySeed, accuracy_goal: flo
             return TrafficTexts("never", "")
         return TrafficTexts(f"only {seeds_at_goal} of {len(round_ends_by_seed)} seeds", "")
     rounds, sent = traffic
-    return TrafficTexts(format_large_number(sent), f"{rounds:.1f}".removesuffix(".0"))
+    return TrafficTexts(format_number_with_unit_prefix(sent), f"{rounds:.1f}".removesuffix(".0"))
 
 
-def format_best_accuracy(round_ends_by_seed: RunsBySeed) -> str:
+def format_best_accuracy_of_any_seed(round_ends_by_seed: RoundEndsBySeed) -> str:
     """Format the best accuracy after any round of any seed."""
     best = 0.0
     for round_ends in round_ends_by_seed.values():
@@ -259,12 +272,14 @@ def format_best_accuracy(round_ends_by_seed: RunsBySeed) -> str:
     return format_percent(best)
 
 
-def format_mean_numbers_sent(round_ends_by_seed: RunsBySeed) -> str:
+def format_mean_count_of_numbers_sent(round_ends_by_seed: RoundEndsBySeed) -> str:
     """Format how many numbers a whole run sends, on average over the seeds."""
-    return format_large_number(mean(points[-1].sent for points in round_ends_by_seed.values()))
+    return format_number_with_unit_prefix(
+        mean(points[-1].sent for points in round_ends_by_seed.values())
+    )
 
 
-def format_large_number(number: float) -> str:
+def format_number_with_unit_prefix(number: float) -> str:
     """Format a number in three digits: 1234567 becomes '1.23 M'."""
     for unit in ("", " k", " M"):
         if abs(number) < 999.5:

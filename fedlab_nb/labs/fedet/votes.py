@@ -12,6 +12,7 @@ from ...methods.fedet.consensus import Consensus, Weighting, compute_consensus
 from ...panels import PanelState
 from ...studies import Outcome
 from ...tensor_types import Labels
+from ...value_types import Accuracy0To1
 from ..array_types import ClientLogits
 
 
@@ -30,17 +31,17 @@ class WeightingAndTemperature(NamedTuple):
 
 
 def compute_consensus_of_logits(
-    logits: ClientLogits, weighting: Weighting = "softmax", temperature: float = 1.0
+    client_logits: ClientLogits, weighting: Weighting = "softmax", temperature: float = 1.0
 ) -> Consensus:
-    """Compute the consensus that the server makes of the clients' logits `[m, B, C]`."""
-    return compute_consensus(torch.as_tensor(logits), weighting, temperature)
+    """Compute the consensus that the server makes of `client_logits [m, B, C]`."""
+    return compute_consensus(torch.as_tensor(client_logits), weighting, temperature)
 
 
 def compute_consensus_on_test_samples(
-    outcome: Outcome, weighting: Weighting = "softmax", temperature: float = 1.0
+    fedet_outcome: Outcome, weighting: Weighting = "softmax", temperature: float = 1.0
 ) -> ConsensusAndLabels:
     """Compute the consensus of the last round's clients on the report's test samples."""
-    report = outcome.report
+    report = fedet_outcome.report
     vote = compute_consensus_of_logits(report.test_logits, weighting, temperature)
     return ConsensusAndLabels(vote, torch.as_tensor(report.test_truth))
 
@@ -55,6 +56,6 @@ def get_method_options_of_run(state: PanelState) -> Mapping[str, Any]:
     return state.knobs if state.outcome is None else state.outcome.options
 
 
-def compute_consensus_accuracy(consensus: Consensus, true_labels: Labels) -> float:
+def compute_consensus_accuracy(consensus: Consensus, true_labels: Labels) -> Accuracy0To1:
     """Compute the share of samples on which the consensus is right, 0–1."""
     return float((consensus.labels == true_labels).double().mean())

@@ -44,9 +44,9 @@ from ..runs import describe_setting
 from .replay import (
     DAMPINGS,
     find_nearest_offered_damping,
+    format_positive_number_briefly,
     format_power_of_ten,
-    format_small_number,
-    make_damping_control_traits,
+    make_options_and_value_of_damping_menu,
     make_server_replay,
 )
 
@@ -83,7 +83,7 @@ class DampingView(LabView):
             help="The λ_damp that is marked in the picture",
             width=366,
             label_width=56,
-            **make_damping_control_traits(),
+            **make_options_and_value_of_damping_menu(),
         )
         self.pi = make_widget(
             Dropdown,
@@ -103,10 +103,10 @@ class DampingView(LabView):
         self.pi.value = options["pi"]
 
     def prepare(self, state: PanelState) -> PausesThenResult["DampingSweep"]:
-        return sweep_dampings(state.outcome)
+        return measure_accuracies_at_all_dampings(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
-        return draw_damping(state.prepared, self.pi.value, self.damping.index)
+        return draw_accuracy_against_damping(state.prepared, self.pi.value, self.damping.index)
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -133,33 +133,33 @@ class DampingSweep(NamedTuple):
     test_accuracies: Mapping[str, float] = {}
     judged_on: str = "held-out"
 
-    def find_index_of_best_damping(self, rule: DampingSplit) -> int:
+    def find_index_of_damping_best_on_validation(self, pi_rule: DampingSplit) -> int:
         """Find the index of the λ_damp with which the exact solution is best on validation images."""
-        accuracies = self.accuracies[rule]["exact"]
+        accuracies = self.accuracies[pi_rule]["exact"]
         return accuracies.index(max(accuracies))
 
-    def list_overdamped_layers(self, rule: DampingSplit, damping_index: int) -> list[str]:
+    def list_overdamped_layers(self, pi_rule: DampingSplit, damping_index: int) -> list[str]:
         """List the layers in which this λ_damp adds more to B than the client measured, for most
         clients.
         """
-        added = self.dampings[damping_index] ** 0.5 / self.damping_ratios[rule]
+        added = self.dampings[damping_index] ** 0.5 / self.damping_ratios[pi_rule]
         share_of_clients = (added > self.measured).mean(0)
         return [self.layers[i] for i in np.flatnonzero(share_of_clients > 0.5)]
 
 
-def sweep_dampings(outcome: Outcome) -> PausesThenResult[DampingSweep]:
+def measure_accuracies_at_all_dampings(fedlpa_outcome: Outcome) -> PausesThenResult[DampingSweep]:
     """Measure every λ_damp, rule for π and use of the uploads on validation images; then the λ_damp
     that is best there on test images.
 
     Raises RunError if the run has no validation images.
     """
-    validation = load_validation_samples(outcome)
+    validation = load_validation_samples(fedlpa_outcome)
     if validation is None:
         raise RunError(
             "This run has no validation images to compare λ_damp on; choose a holdout above 0."
         )
     x, y, judged_on = validation
-    server = make_server_replay(outcome, (x, y))
+    server = make_server_replay(fedlpa_outcome, (x, y))
     accuracies: dict[str, dict[str, list[float]]] = {}
     for rule in PI_RULES:
         accuracies[rule] = {use: [] for use in USES}
@@ -181,27 +181,31 @@ def sweep_dampings(outcome: Outcome) -> PausesThenResult[DampingSweep]:
         dampings=DAMPINGS,
         accuracies=accuracies,
         measured=np.array(
-            [compute_mean_diagonal_of_each_layer(posterior) for posterior in posteriors]
+            [compute_mean_diagonal_of_b_per_layer(posterior) for posterior in posteriors]
         ),
         damping_ratios=damping_ratios,
-        layers=[f"layer {i + 1}" for i in range(len(outcome.report.layers))],
-        setting=describe_setting(outcome),
+        layers=[f"layer {i + 1}" for i in range(len(fedlpa_outcome.report.layers))],
+        setting=describe_setting(fedlpa_outcome),
         judged_on=judged_on,
     )
-    return sweep._replace(test_accuracies=measure_accuracies_at_best_dampings(outcome, sweep))
+    return sweep._replace(
+        test_accuracies=measure_test_accuracies_at_best_dampings(fedlpa_outcome, sweep)
+    )
 
 
-def compute_mean_diagonal_of_each_layer(posterior: LocalPosterior) -> list[float]:
+def compute_mean_diagonal_of_b_per_layer(posterior: LocalPosterior) -> list[float]:
     """Compute the mean of the diagonal of B for each layer of one client."""
     return [factors.b.diagonal().mean().item() for factors in posterior.factors.values()]
 
 
-def measure_accuracies_at_best_dampings(outcome: Outcome, sweep: DampingSweep) -> dict[str, float]:
+def measure_test_accuracies_at_best_dampings(
+    fedlpa_outcome: Outcome, sweep: DampingSweep
+) -> dict[str, float]:
     """Measure {rule for π: test accuracy with the λ_damp that is best on validation images}."""
-    server = make_server_replay(outcome)
+    server = make_server_replay(fedlpa_outcome)
     accuracies = {}
     for rule in PI_RULES:
-        damping = sweep.dampings[sweep.find_index_of_best_damping(rule)]
+        damping = sweep.dampings[sweep.find_index_of_damping_best_on_validation(rule)]
         uploads = server.make_uploads(damping, rule)
         solution = server.solve_global_state("exact", uploads)
         accuracies[rule] = server.compute_accuracy_on_replay_samples(solution)
@@ -209,15 +213,18 @@ def measure_accuracies_at_best_dampings(outcome: Outcome, sweep: DampingSweep) -
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int) -> Picture:
-    """Draw a curve for each use of the uploads, under a `rule` for π. The λ_damp with the index
-    `damping_index` is marked.
+def draw_accuracy_against_damping(
+    sweep: DampingSweep, pi_rule: DampingSplit, marked_damping_index: int
+) -> Picture:
+    """Draw validation accuracy against λ_damp: a curve for each use of the uploads, under one rule for π.
+
+    marked_damping_index: which of `sweep.dampings` is marked
     """
     dampings = sweep.dampings
-    accuracies = sweep.accuracies[rule]
-    best = dampings[sweep.find_index_of_best_damping(rule)]
-    test_accuracy = sweep.test_accuracies.get(rule)
-    rule_text = "1" if rule == "one" else rule
+    accuracies = sweep.accuracies[pi_rule]
+    best = dampings[sweep.find_index_of_damping_best_on_validation(pi_rule)]
+    test_accuracy = sweep.test_accuracies.get(pi_rule)
+    rule_text = "1" if pi_rule == "one" else pi_rule
     with drawing() as (figure, ax):
         dress(ax, title="Validation accuracy (ring: test)", x="damping λ_damp", grid="y")
         for use, curve in accuracies.items():
@@ -226,7 +233,7 @@ def draw_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int) ->
             ax.plot(dampings, curve, label=label, **style)
         if test_accuracy is not None:
             ax.plot(best, test_accuracy, "o", ms=12, mfc="none", mec=INK, mew=1.6, zorder=6)
-        ax.axvline(dampings[damping_index], color=ACCENT, lw=7, alpha=0.16, zorder=0)
+        ax.axvline(dampings[marked_damping_index], color=ACCENT, lw=7, alpha=0.16, zorder=0)
         set_log_axis(ax, max_ticks=5 if is_frame_narrow() else 9, format_value=format_power_of_ten)
         set_percent_axis(ax, "y", 1.03, ticks=FIFTHS)
         labels = []
@@ -236,50 +243,52 @@ def draw_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int) ->
     rows = []
     for i, damping in enumerate(dampings):
         cells = [format_percent(curve[i]) for curve in accuracies.values()]
-        rows.append((format_small_number(damping), *cells))
+        rows.append((format_positive_number_briefly(damping), *cells))
     columns = ["λ_damp", *(CURVES[use].label for use in accuracies)]
     return describe_picture(
         figure,
         "Validation accuracy against λ_damp for each use of the uploads",
         f"{sweep.setting}, rule π = {rule_text}",
-        describe_damping(sweep, rule, damping_index),
+        describe_accuracy_at_marked_and_best_damping(sweep, pi_rule, marked_damping_index),
         build_table(columns, rows),
-        detail=describe_accuracies_of_all_rules(sweep, rule, damping_index),
+        detail=describe_all_uses_and_overdamped_layers(sweep, pi_rule, marked_damping_index),
     )
 
 
-def describe_damping(sweep: DampingSweep, rule: DampingSplit, damping_index: int) -> str:
+def describe_accuracy_at_marked_and_best_damping(
+    sweep: DampingSweep, pi_rule: DampingSplit, marked_damping_index: int
+) -> str:
     """Say how accurate FedLPA is at the marked λ_damp, and which λ_damp is best."""
-    accuracies = sweep.accuracies[rule]["exact"]
-    best = sweep.find_index_of_best_damping(rule)
+    accuracies = sweep.accuracies[pi_rule]["exact"]
+    best = sweep.find_index_of_damping_best_on_validation(pi_rule)
     text = (
-        f"At λ_damp = {format_small_number(sweep.dampings[damping_index])} FedLPA gets "
-        f"{format_percent(accuracies[damping_index])} right"
+        f"At λ_damp = {format_positive_number_briefly(sweep.dampings[marked_damping_index])} FedLPA gets "
+        f"{format_percent(accuracies[marked_damping_index])} right"
     )
-    if damping_index == best:
+    if marked_damping_index == best:
         return f"{text}, and no other λ_damp more."
     return (
-        f"{text}; at {format_small_number(sweep.dampings[best])}, the best λ_damp, it gets "
+        f"{text}; at {format_positive_number_briefly(sweep.dampings[best])}, the best λ_damp, it gets "
         f"{format_percent(accuracies[best])}."
     )
 
 
-def describe_accuracies_of_all_rules(
-    sweep: DampingSweep, rule: DampingSplit, damping_index: int
+def describe_all_uses_and_overdamped_layers(
+    sweep: DampingSweep, pi_rule: DampingSplit, marked_damping_index: int
 ) -> str:
-    """List the accuracies of all uses at the marked λ_damp, and the layers in which damping
-    dominates.
+    """List the accuracies of all uses of the uploads at the marked λ_damp, and the layers in which
+    damping dominates.
     """
     accuracy_texts = []
-    for use, curve in sweep.accuracies[rule].items():
+    for use, curve in sweep.accuracies[pi_rule].items():
         short_label = CURVES[use].label.split(" (")[0]
-        accuracy_texts.append(f"{short_label} {format_percent(curve[damping_index])}")
+        accuracy_texts.append(f"{short_label} {format_percent(curve[marked_damping_index])}")
     test_text = ""
-    if rule in sweep.test_accuracies:
-        accuracy = format_percent(sweep.test_accuracies[rule])
+    if pi_rule in sweep.test_accuracies:
+        accuracy = format_percent(sweep.test_accuracies[pi_rule])
         test_text = f" FedLPA at its best λ_damp on test images: {accuracy}."
     overdamped_layers = (
-        join_with_and(sweep.list_overdamped_layers(rule, damping_index)) or "no layer"
+        join_with_and(sweep.list_overdamped_layers(pi_rule, marked_damping_index)) or "no layer"
     )
     return (
         f"On validation images ({VALIDATION_SETS[sweep.judged_on]}): {', '.join(accuracy_texts)}."

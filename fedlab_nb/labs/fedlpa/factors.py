@@ -27,7 +27,7 @@ from ...rng import make_torch_generator
 from ...studies import Outcome
 from ..array_types import MeanImage, SymmetricMatrix
 from ..runs import describe_commonest_classes, describe_setting
-from .replay import format_small_number, get_posteriors
+from .replay import format_positive_number_briefly, get_stored_posteriors
 
 MAX_ROWS = 100  # of the table
 TINY = 1e-300  # in place of 0 in a denominator
@@ -65,20 +65,20 @@ class FactorsView(LabView):
         set_menu_options_and_keep_choice(self.layer, options, last_index)
 
     def prepare(self, state: PanelState) -> list[LocalPosterior]:
-        return get_posteriors(state.outcome)
+        return get_stored_posteriors(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
         client = state.client
         if client is None or client >= len(state.prepared):
             client = 0
-        layer = read_layer_factors(
+        layer = collect_layer_factors(
             state.outcome,
             state.prepared[client],
             client,
             self.layer.value,
-            is_as_sent=self.what.value == "sent",
+            includes_sent_factors=self.what.value == "sent",
         )
-        return draw_factors(layer, state.class_names, state.class_index)
+        return draw_factors_and_mean_input(layer, state.class_names, state.class_index)
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -125,22 +125,27 @@ class LayerFactors(NamedTuple):
         return (self.a[:-1, -1] / self.a[-1, -1]).reshape(self.input_shape)
 
 
-def read_layer_factors(
-    outcome: Outcome,
+def collect_layer_factors(
+    fedlpa_outcome: Outcome,
     posterior: LocalPosterior,
-    client: int,
+    client_index: int,
     layer_index: int,
-    is_as_sent: bool = True,
+    includes_sent_factors: bool = True,
 ) -> LayerFactors:
-    """Read the factors of one layer of a client, as they were sent or before damping."""
-    layers = outcome.report.layers
+    """Collect the factors of one layer of a client before damping.
+
+    includes_sent_factors: whether those are added that the client sent, damped and noised
+    """
+    layers = fedlpa_outcome.report.layers
     name = layers[layer_index]
     factors = posterior.factors[name]
     input_name = ""
     input_shape: tuple[int, ...] = ()
     if layer_index == 0 and f"{name}.bias" in posterior.state:
         weight = posterior.state[f"{name}.weight"]
-        input_shape = find_input_image_shape_or_empty(outcome.settings.dataset, tuple(weight.shape))
+        input_shape = find_first_layer_image_shape_or_empty(
+            fedlpa_outcome.settings.dataset, tuple(weight.shape)
+        )
         if input_shape:
             input_name = "patch, all positions mixed" if weight.ndim == 4 else "image"
     is_last = layer_index == len(layers) - 1
@@ -148,22 +153,24 @@ def read_layer_factors(
         a=factors.a.cpu().numpy(),
         b=factors.b.cpu().numpy(),
         layer=f"layer {layer_index + 1}",
-        client=client,
-        counts=outcome.report.train_counts[client],
+        client=client_index,
+        counts=fedlpa_outcome.report.train_counts[client_index],
         input_name=input_name,
         input_shape=input_shape,
-        has_class_outputs=is_last and len(factors.b) == len(outcome.per_class),
-        setting=describe_setting(outcome),
-        sent=read_sent_factors(outcome, posterior, client, name) if is_as_sent else None,
+        has_class_outputs=is_last and len(factors.b) == len(fedlpa_outcome.per_class),
+        setting=describe_setting(fedlpa_outcome),
+        sent=recompute_sent_factors(fedlpa_outcome, posterior, client_index, name)
+        if includes_sent_factors
+        else None,
     )
 
 
-def read_sent_factors(
-    outcome: Outcome, posterior: LocalPosterior, client: int, layer_name: str
+def recompute_sent_factors(
+    fedlpa_outcome: Outcome, posterior: LocalPosterior, client_index: int, layer_name: str
 ) -> SentFactors:
     """Compute A and B of a layer as the client sent them, with the noise that the run drew."""
-    options = outcome.options
-    stream = make_torch_generator(outcome.settings.seed, "fedlpa", "noise", client)
+    options = fedlpa_outcome.options
+    stream = make_torch_generator(fedlpa_outcome.settings.seed, "fedlpa", "noise", client_index)
     upload = posterior.make_upload(options["damping"], options["pi"], options["noise"], stream)
     factors = upload["factors"][layer_name]
     a = unpack_upper_triangle(factors["a"]).cpu().numpy()
@@ -171,51 +178,56 @@ def read_sent_factors(
     return SentFactors(a, b)
 
 
-def find_input_image_shape_or_empty(dataset: str, weight_shape: tuple[int, ...]) -> tuple[int, ...]:
+def find_first_layer_image_shape_or_empty(
+    dataset_name: str, first_weight_shape: tuple[int, ...]
+) -> tuple[int, ...]:
     """Return channels, height and width of what the first layer reads: the image, or the patch of a
     convolution. Empty if it reads no image.
     """
-    is_convolution = len(weight_shape) == 4
-    shape = weight_shape[1:] if is_convolution else tuple(load(dataset).input_shape)
+    is_convolution = len(first_weight_shape) == 4
+    shape = first_weight_shape[1:] if is_convolution else tuple(load(dataset_name).input_shape)
     has_channels = len(shape) == 3 and shape[0] in (1, 3)
-    if has_channels and math.prod(shape) == math.prod(weight_shape[1:]):
+    if has_channels and math.prod(shape) == math.prod(first_weight_shape[1:]):
         return tuple(shape)
     return ()
 
 
-def compute_rank(matrix: SymmetricMatrix) -> int:
+def compute_numerical_rank(matrix: SymmetricMatrix) -> int:
     """Compute the numerical rank: the number of eigenvalues above a millionth of the largest."""
     values = np.linalg.eigvalsh(matrix.astype(np.float64))
     return int((values > 1e-6 * max(values[-1], TINY)).sum())
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_factors(
-    layer: LayerFactors, class_names: Sequence[str], class_index: int | None = None
+def draw_factors_and_mean_input(
+    layer_factors: LayerFactors, class_names: Sequence[str], selected_class: int | None = None
 ) -> Picture:
-    """Draw A, B and, if the layer reads images, the mean image. The selected class is marked in B."""
-    names = class_names if layer.has_class_outputs else ()
-    a, b = layer.sent or (layer.a, layer.b)
-    columns = 3 if layer.input_name else 2
+    """Draw A, B and, if the layer reads images, the mean image. The selected class is marked in B.
+
+    A and B are those that were sent, if `layer_factors` has them.
+    """
+    names = class_names if layer_factors.has_class_outputs else ()
+    a, b = layer_factors.sent or (layer_factors.a, layer_factors.b)
+    columns = 3 if layer_factors.input_name else 2
     with drawing(1, columns, subplot_kw={"anchor": "N"}) as (figure, axes):
         draw_symmetric_matrix(axes[0], a, "A: inputs", "input")
         draw_symmetric_matrix(axes[1], b, "B: errors", "class" if names else "output unit", names)
         for axis in "xy":
-            highlight_row_or_column(axes[1], class_index, len(names), axis, has_frame=True)
-        if layer.input_name:
-            draw_mean_input(axes[2], layer)
+            highlight_row_or_column(axes[1], selected_class, len(names), axis, has_frame=True)
+        if layer_factors.input_name:
+            draw_mean_input(axes[2], layer_factors)
     outputs = names or [str(i) for i in range(len(b))]
     rows = []
     for output, value in zip(outputs, b.diagonal(), strict=True):
         rows.append((output, float(f"{value:.3g}")))
     return describe_picture(
         figure,
-        f"Factors A and B of {layer.layer} of client "
-        f"{format_client_for_sentence(layer.client, layer.setting)}",
-        layer.setting,
-        describe_factors(layer, class_names),
+        f"Factors A and B of {layer_factors.layer} of client "
+        f"{format_client_for_sentence(layer_factors.client, layer_factors.setting)}",
+        layer_factors.setting,
+        describe_client_data_shown_by_factors(layer_factors, class_names),
         build_table("output | diagonal of B", rows[:MAX_ROWS]),
-        detail=describe_factor_ranks(layer),
+        detail=describe_factor_ranks(layer_factors),
     )
 
 
@@ -233,38 +245,47 @@ def draw_symmetric_matrix(
             set_class_ticks(ax, tick_names, axis, max_letters=4)
     bar = draw_colour_bar(image, ax, orientation="horizontal", pad=0.03)
     bar.set_ticks(
-        ticks=[-top, 0, top], labels=[f"−{format_small_number(top)}", "0", format_small_number(top)]
+        ticks=[-top, 0, top],
+        labels=[
+            f"−{format_positive_number_briefly(top)}",
+            "0",
+            format_positive_number_briefly(top),
+        ],
     )
 
 
-def draw_mean_input(ax: Axes, layer: LayerFactors) -> None:
+def draw_mean_input(ax: Axes, layer_factors: LayerFactors) -> None:
     """Draw the mean image or patch, black at its largest value."""
-    kind = layer.input_name.split(",")[0]
+    kind = layer_factors.input_name.split(",")[0]
     dress(ax, title=f"Mean {kind}", x="the last column of A")
     ax.set(xticks=[], yticks=[])
-    image = layer.mean_input / max(TINY, layer.mean_input.max())
+    image = layer_factors.mean_input / max(TINY, layer_factors.mean_input.max())
     ax.imshow(np.moveaxis(image, 0, -1).clip(0), cmap="gray_r")
 
 
-def describe_factors(layer: LayerFactors, class_names: Sequence[str]) -> str:
+def describe_client_data_shown_by_factors(
+    layer_factors: LayerFactors, class_names: Sequence[str]
+) -> str:
     """Say what the client holds, and how much of it the factors show."""
-    evidence = f"they vary in {compute_rank(layer.a)} of {len(layer.a)} directions"
-    if layer.input_name:
-        evidence = f"the last column of A is its mean {layer.input_name}"
+    evidence = f"they vary in {compute_numerical_rank(layer_factors.a)} of {len(layer_factors.a)} directions"
+    if layer_factors.input_name:
+        evidence = f"the last column of A is its mean {layer_factors.input_name}"
     return (
-        f"Client {format_client_for_sentence(layer.client, layer.setting)} holds "
-        f"{describe_commonest_classes(layer.counts, class_names)}, and its factors show it: "
+        f"Client {format_client_for_sentence(layer_factors.client, layer_factors.setting)} holds "
+        f"{describe_commonest_classes(layer_factors.counts, class_names)}, and its factors show it: "
         f"{evidence}."
     )
 
 
-def describe_factor_ranks(layer: LayerFactors) -> str:
+def describe_factor_ranks(layer_factors: LayerFactors) -> str:
     """Say in how many directions inputs and errors vary, and which version of the factors is shown."""
-    if layer.sent is None:
+    if layer_factors.sent is None:
         version = "before damping, as they are not sent"
     else:
         version = "as sent, with λ_damp on the diagonals"
+    a = layer_factors.a
+    b = layer_factors.b
     return (
-        f"Its inputs to {layer.layer} vary in {compute_rank(layer.a)} of {len(layer.a)} "
-        f"directions, its errors in {compute_rank(layer.b)} of {len(layer.b)}. Shown {version}."
+        f"Its inputs to {layer_factors.layer} vary in {compute_numerical_rank(a)} of {len(a)} "
+        f"directions, its errors in {compute_numerical_rank(b)} of {len(b)}. Shown {version}."
     )

@@ -59,8 +59,10 @@ class InversionView(LabView):
 
     def draw(self, state: PanelState) -> Picture:
         client = state.client or 0
-        recovered = recover_images(state.federation, client, self.first.value, self.few.value)
-        return draw_recovered(recovered, make_caption_of_first_seed(state))
+        recovered = recover_images_and_classes_of_client(
+            state.federation, client, self.first.value, self.few.value
+        )
+        return draw_samples_and_recovered_images(recovered, make_caption_of_first_seed(state))
 
 
 class RecoveredSamples(NamedTuple):
@@ -83,18 +85,20 @@ class RecoveredSamples(NamedTuple):
     factors_distance: float
 
 
-def recover_images(
-    federation: Federation, client: int, first_sample: int, sample_count: int
+def recover_images_and_classes_of_client(
+    federation: Federation, client_index: int, first_sample_index_in_client: int, sample_count: int
 ) -> RecoveredSamples:
     """Recover images and classes from one gradient of an untrained perceptron, and from its
     factors.
 
-    Gradient and factors are computed from `sample_count` samples of a client, beginning with number
-    `first_sample`; from all its samples, if it has fewer.
+    Gradient and factors are computed from `sample_count` samples of a client, or from all its samples
+    if it has fewer.
+
+    first_sample_index_in_client: the place of the first sample among the client's, from 0
     """
     dataset = federation.dataset
-    shard = federation.shards[min(client, federation.clients - 1)]
-    start = min(first_sample, max(0, len(shard) - sample_count))
+    shard = federation.shards[min(client_index, federation.clients - 1)]
+    start = min(first_sample_index_in_client, max(0, len(shard) - sample_count))
     rows = shard[start : start + sample_count]
     x = dataset.x_train[rows]
     y = dataset.y_train[rows]
@@ -128,7 +132,9 @@ def recover_images(
     )
 
 
-def draw_recovered(recovered: RecoveredSamples, setting: SettingCaption | str) -> Picture:
+def draw_samples_and_recovered_images(
+    recovered: RecoveredSamples, setting: SettingCaption | str
+) -> Picture:
     """Draw a row of images: the samples, then the images recovered from gradient and factors."""
     images = [*recovered.images, recovered.gradient_image, recovered.factors_image]
     columns = ["sample"] * len(recovered.labels) + ["gradient", "factors"]
@@ -146,13 +152,13 @@ def draw_recovered(recovered: RecoveredSamples, setting: SettingCaption | str) -
         figure,
         "Samples, and what comes back",
         setting,
-        describe_recovered(recovered),
+        describe_recovered_images_and_classes(recovered),
         build_table("read | classes | distance", rows),
-        detail=describe_distances(recovered),
+        detail=describe_distances_to_nearest_sample(recovered),
     )
 
 
-def describe_recovered(recovered: RecoveredSamples) -> str:
+def describe_recovered_images_and_classes(recovered: RecoveredSamples) -> str:
     """Say what was recovered of the images and of the labels."""
     count = len(recovered.labels)
     if count == 1:
@@ -168,7 +174,7 @@ def describe_recovered(recovered: RecoveredSamples) -> str:
     )
 
 
-def describe_distances(recovered: RecoveredSamples) -> str:
+def describe_distances_to_nearest_sample(recovered: RecoveredSamples) -> str:
     """Say how near the recovered images are to a sample, and from which numbers they were read."""
     return (
         "Read with an untrained network. The quotient of the first layer's gradients is "

@@ -48,6 +48,7 @@ from .replay import make_server_replay
 
 NOISES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
 NOISY_DRAWS = 3  # draws of the noise, over which results are averaged
+ClassIndices = list[int]
 LeakSource = Literal["diagonal of the last B", "bias of the last layer"]
 DIAGONAL: LeakSource = "diagonal of the last B"
 BIAS: LeakSource = "bias of the last layer"
@@ -81,7 +82,7 @@ class LabelLeakView(LabView):
         )
 
     def prepare(self, state: PanelState) -> PausesThenResult["NoiseSweep"]:
-        return sweep_noises(state.outcome)
+        return measure_leak_at_all_noises(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
         sweep = state.prepared
@@ -89,7 +90,9 @@ class LabelLeakView(LabView):
         if source not in sweep.sent:
             source = DIAGONAL
         index = sweep.noises.index(self.noise.value)
-        return draw_leak(sweep, source, index, state.class_names, state.client, state.class_index)
+        return draw_held_and_guessed_classes(
+            sweep, source, index, state.class_names, state.client, state.class_index
+        )
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -113,7 +116,9 @@ class NoiseSweep(NamedTuple):
     chance: float
     setting: SettingCaption | str
 
-    def guess_classes_of_clients(self, source: LeakSource, noise_index: int) -> list[list[int]]:
+    def guess_classes_of_each_client(
+        self, source: LeakSource, noise_index: int
+    ) -> list[ClassIndices]:
         """Guess each client's classes at one of the noises, as an attacker does who knows how many
         classes the client has.
         """
@@ -124,15 +129,15 @@ class NoiseSweep(NamedTuple):
         return guesses
 
 
-def sweep_noises(outcome: Outcome) -> PausesThenResult[NoiseSweep]:
+def measure_leak_at_all_noises(fedlpa_outcome: Outcome) -> PausesThenResult[NoiseSweep]:
     """Measure every noise, on average over its draws. `NoiseSweep.sent` has the numbers of the
     first.
     """
-    server = make_server_replay(outcome)
-    damping = outcome.options["damping"]
-    pi = outcome.options["pi"]
-    counts = torch.as_tensor(outcome.report.train_counts)
-    readers = make_readers_of_leaked_numbers(outcome, server.posteriors[0])
+    server = make_server_replay(fedlpa_outcome)
+    damping = fedlpa_outcome.options["damping"]
+    pi = fedlpa_outcome.options["pi"]
+    counts = torch.as_tensor(fedlpa_outcome.report.train_counts)
+    readers = make_readers_of_leaked_numbers(fedlpa_outcome, server.posteriors[0])
     sent: dict[str, list[np.ndarray]] = {source: [] for source in readers}
     precision: dict[str, list[float]] = {source: [] for source in readers}
     accuracy = []
@@ -160,7 +165,7 @@ def sweep_noises(outcome: Outcome) -> PausesThenResult[NoiseSweep]:
         precision=precision,
         accuracy=accuracy,
         chance=float((counts > 0).double().mean()),
-        setting=describe_setting(outcome),
+        setting=describe_setting(fedlpa_outcome),
     )
 
 
@@ -186,13 +191,13 @@ def make_readers_of_leaked_numbers(
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_leak(
+def draw_held_and_guessed_classes(
     sweep: NoiseSweep,
     source: LeakSource,
     noise_index: int,
     class_names: Sequence[str],
-    client: int | None = None,
-    class_index: int | None = None,
+    selected_client: int | None = None,
+    selected_class: int | None = None,
 ) -> Picture:
     """Draw what the clients hold, and the classes that an attacker names.
 
@@ -200,7 +205,7 @@ def draw_leak(
     noise_index: which of the noises is on the uploads
     """
     counts = sweep.counts
-    guesses = sweep.guess_classes_of_clients(source, noise_index)
+    guesses = sweep.guess_classes_of_each_client(source, noise_index)
     with drawing() as (figure, ax):
         # Each client has its own scale, so that small clients can be read too.
         shares = counts / np.maximum(counts.max(1, keepdims=True), 1)
@@ -210,8 +215,8 @@ def draw_leak(
         write_axes_title(ax, "What the clients hold (ring: named, cross: named wrongly)")
         set_class_ticks(ax, class_names, "y", max_letters=6)
         set_client_x_ticks_and_label(ax, len(counts), sweep.setting, max_single_ticks=12)
-        highlight_row_or_column(ax, client, len(counts), has_frame=True)
-        highlight_row_or_column(ax, class_index, len(class_names), "y", has_frame=True)
+        highlight_row_or_column(ax, selected_client, len(counts), has_frame=True)
+        highlight_row_or_column(ax, selected_class, len(class_names), "y", has_frame=True)
         draw_right_and_wrong_guesses(ax, counts, guesses)
 
     rows = []
@@ -225,7 +230,9 @@ def draw_leak(
         figure,
         "What the clients hold, and the classes that are read off their uploads",
         sweep.setting,
-        describe_leak(sweep, source, noise_index, guesses, class_names, client),
+        describe_guesses_and_precision(
+            sweep, source, noise_index, guesses, class_names, selected_client
+        ),
         build_table("client | holds | guessed | largest", rows),
         detail=(
             "The reader is told how many classes a client has. FedLPA has an accuracy of "
@@ -254,22 +261,26 @@ def draw_right_and_wrong_guesses(
         ax.plot(x, y, marker, ms=size, mfc="none", mec=colour, mew=1.6, path_effects=halo)
 
 
-def describe_leak(
+def describe_guesses_and_precision(
     sweep: NoiseSweep,
     source: LeakSource,
     noise_index: int,
     guessed_classes_by_client: Sequence[Sequence[int]],
     class_names: Sequence[str],
-    client: int | None,
+    selected_client: int | None,
 ) -> str:
     """Say how often an attacker is right; if a client is selected, first what is guessed for it."""
     noise = sweep.noises[noise_index]
     opening = f"At noise {noise:g}" if noise else "Without noise"
-    if client is not None and client < len(guessed_classes_by_client):
-        held_classes = join_with_and([class_names[c] for c in np.flatnonzero(sweep.counts[client])])
-        guessed_classes = join_with_and([class_names[c] for c in guessed_classes_by_client[client]])
+    if selected_client is not None and selected_client < len(guessed_classes_by_client):
+        held_classes = join_with_and(
+            [class_names[c] for c in np.flatnonzero(sweep.counts[selected_client])]
+        )
+        guessed_classes = join_with_and(
+            [class_names[c] for c in guessed_classes_by_client[selected_client]]
+        )
         opening = (
-            f"Client {format_client_for_sentence(client, sweep.setting)} holds {held_classes}; a "
+            f"Client {format_client_for_sentence(selected_client, sweep.setting)} holds {held_classes}; a "
             f"reader of its upload names {guessed_classes}. {opening}"
         )
     return (

@@ -23,7 +23,7 @@ from ...plots.style import (
     set_y_axis_of_named_rows,
 )
 from ...plots.words import format_client_letters
-from .two_weights import TwoWeights, make_two_weights
+from .two_weights import TwoWeightExample, compute_two_weight_example
 
 # Places of the plane, and of the distances beside it; in a narrow frame they are below it.
 WIDE_LAYOUT = ((0.09, 0.125, 0.46, 0.8), (0.77, 0.3, 0.21, 0.5))
@@ -41,7 +41,7 @@ class Answer(NamedTuple):
     size: int
 
 
-# The points of `TwoWeights`. The ring marks the answer from both clients' data together.
+# The points of `TwoWeightExample`. The ring marks the answer from both clients' data together.
 ANSWERS = {
     "average": Answer("average (no precision)", get_method_look("fedavg").colour, "s", 7),
     "diagonal": Answer("precision's diagonal", SERIES[3], "D", 9),
@@ -98,7 +98,7 @@ class TwoClientPlaneView(LabView):
 
 def draw_two_client_plane(angle_degrees: float, precision_ratio: float, damping: float) -> Picture:
     """Draw the clients' Gaussians, the server's answers, and how far each answer is from the ring."""
-    weights = make_two_weights(angle_degrees, precision_ratio, damping)
+    weights = compute_two_weight_example(angle_degrees, precision_ratio, damping)
     rows = []
     descriptions = {}
     with drawing(fixed=True) as (figure, _):
@@ -107,7 +107,7 @@ def draw_two_client_plane(angle_degrees: float, precision_ratio: float, damping:
         right = figure.add_axes(distances_place)
         dress(left, title="Who is sure of what", x="weight 1", y="weight 2")
         dress(right, title="How far from the ring", grid="x")
-        draw_gaussians(left, weights)
+        draw_client_ellipses(left, weights)
         for row, (name, answer) in enumerate(ANSWERS.items()):
             point = getattr(weights, name)
             distance = float(np.linalg.norm(point - weights.pooled))
@@ -143,13 +143,13 @@ def draw_two_client_plane(angle_degrees: float, precision_ratio: float, damping:
             f"FedLPA for each weight by itself (the diagonal) {descriptions['diagonal']}."
         ),
         build_table("answer | weight 1 | weight 2 | distance", rows),
-        detail=f"The ring: {format_point(weights.pooled)}.",
+        detail=f"The ring: {format_plane_point(weights.pooled)}.",
     )
 
 
-def draw_gaussians(ax: Axes, weights: TwoWeights) -> None:
+def draw_client_ellipses(ax: Axes, example: TwoWeightExample) -> None:
     """Draw each client as ellipses of one and two standard deviations round its mean."""
-    for k, (mean, precision) in enumerate(zip(weights.means, weights.precisions, strict=True)):
+    for k, (mean, precision) in enumerate(zip(example.means, example.precisions, strict=True)):
         colour = SERIES[k]
         values, vectors = np.linalg.eigh(precision)
         angle = np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0]))
@@ -175,7 +175,7 @@ def draw_gaussians(ax: Axes, weights: TwoWeights) -> None:
     ax.set(xlim=(-1.3, 5.3), ylim=(-1.3, 5.3), aspect="equal", anchor="NW")
 
 
-def format_point(point: PlanePoint) -> str:
+def format_plane_point(point: PlanePoint) -> str:
     """Format a point as (1.20, -0.50), with 0.00 in place of -0.00."""
     numbers = [f"{round(float(value), 2) + 0.0:.2f}" for value in point]
     return f"({', '.join(numbers)})"

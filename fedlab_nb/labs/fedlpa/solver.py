@@ -27,9 +27,9 @@ from ...plots.words import SettingCaption, TableRows
 from ...studies import Outcome
 from ..runs import describe_setting
 from .replay import (
+    format_positive_number_briefly,
     format_power_of_ten,
-    format_small_number,
-    make_damping_control_traits,
+    make_options_and_value_of_damping_menu,
     make_server_replay,
 )
 
@@ -74,7 +74,7 @@ class SolverView(LabView):
             label="λ_damp",
             help="The damping of all three solvers",
             width=140,
-            **make_damping_control_traits(),
+            **make_options_and_value_of_damping_menu(),
         )
         self.steps = make_widget(
             Dropdown,
@@ -85,7 +85,7 @@ class SolverView(LabView):
             value=1000,
         )
 
-    def work(self, state: PanelState) -> ProgressThenResult["Solutions"]:
+    def work(self, state: PanelState) -> ProgressThenResult["SolverCurves"]:
         """Solve the systems of the run's uploads with all three solvers."""
         if state.outcome is None:
             raise RunError("There is no finished run yet; press Run first.")
@@ -98,13 +98,13 @@ class SolverView(LabView):
             # The settings of the run, as the knob may have been moved since it began.
             settings = state.runs.find_current_row("fedlpa").settings
             name = settings.get("fedlpa.solver", FedLPA.solver)
-            solutions = Solutions({name: state.report.curves}, {}, state.setting)
-            return draw_solutions(solutions, is_running=True)
-        return draw_solutions(state.worked or read_solution_of_run(state.outcome))
+            solutions = SolverCurves({name: state.report.curves}, {}, state.setting)
+            return draw_residuals_of_solvers(solutions, is_running=True)
+        return draw_residuals_of_solvers(state.worked or read_solver_curves_of_run(state.outcome))
 
 
 # ------------------------------------------------------------------------------------------ numbers
-class Solutions(NamedTuple):
+class SolverCurves(NamedTuple):
     """How one or more solvers did on the same uploads.
 
     curves:  {solver: {layer: relative residual after 0, 1, 2, … steps}}
@@ -125,20 +125,20 @@ class Solutions(NamedTuple):
 
 
 def solve_with_three_solvers(
-    outcome: Outcome, damping: float, gradient_steps: int
-) -> ProgressThenResult[Solutions]:
+    fedlpa_outcome: Outcome, damping: float, gradient_steps: int
+) -> ProgressThenResult[SolverCurves]:
     """Solve the systems of the run's uploads with all three solvers; gradient descent makes
     `gradient_steps`.
     """
-    server = make_server_replay(outcome)
-    uploads = server.make_uploads(damping, outcome.options["pi"])
+    server = make_server_replay(fedlpa_outcome)
+    uploads = server.make_uploads(damping, fedlpa_outcome.options["pi"])
     curves = {}
     points = {}
     for name in SOLVERS:
         accuracies: dict[int, float] = {}
         residuals: Mapping[str, list[torch.Tensor]] = {}
         for iterate, accuracy in server.iterate_solver_with_accuracies(
-            name, gradient_steps, uploads, outcome.options["step"]
+            name, gradient_steps, uploads, fedlpa_outcome.options["step"]
         ):
             step = iterate.iteration
             residuals = iterate.residuals
@@ -148,26 +148,28 @@ def solve_with_three_solvers(
                 yield min(step, gradient_steps), gradient_steps, f"{name}, step {step}"
         curves[name] = {layer: torch.stack(curve).tolist() for layer, curve in residuals.items()}
         points[name] = list(accuracies.items())
-    return Solutions(curves, points, describe_setting(outcome, f"λ_damp = {damping:g}"))
+    return SolverCurves(curves, points, describe_setting(fedlpa_outcome, f"λ_damp = {damping:g}"))
 
 
-def read_solution_of_run(outcome: Outcome) -> Solutions:
+def read_solver_curves_of_run(fedlpa_outcome: Outcome) -> SolverCurves:
     """Read how the run's own solver did; its accuracy is known at MARKED_STEPS and at the end."""
-    options = outcome.options
-    report = outcome.report
-    accuracies = [point["accuracy"] for point in outcome.history if point["phase"] == "solve"]
+    options = fedlpa_outcome.options
+    report = fedlpa_outcome.report
+    accuracies = [
+        point["accuracy"] for point in fedlpa_outcome.history if point["phase"] == "solve"
+    ]
     points = dict(zip(MARKED_STEPS, accuracies, strict=False))
     if not options["rounds"]:
-        points[max(report.iterations.values())] = outcome.accuracy
+        points[max(report.iterations.values())] = fedlpa_outcome.accuracy
     name = options["solver"]
-    setting = describe_setting(outcome, f"λ_damp = {options['damping']:g}")
-    return Solutions({name: report.curves}, {name: sorted(points.items())}, setting)
+    setting = describe_setting(fedlpa_outcome, f"λ_damp = {options['damping']:g}")
+    return SolverCurves({name: report.curves}, {name: sorted(points.items())}, setting)
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture:
+def draw_residuals_of_solvers(solver_curves: SolverCurves, *, is_running: bool = False) -> Picture:
     """Draw the residuals of every solver, a line for each layer, and say how far it came."""
-    longest_steps = max(9, solutions.count_steps_of_longest_curve())
+    longest_steps = max(9, solver_curves.count_steps_of_longest_curve())
     with drawing() as (figure, ax):
         dress(
             ax,
@@ -176,7 +178,7 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
             y="share of the error, a line a layer",
             grid="y",
         )
-        for name, by_layer in solutions.curves.items():
+        for name, by_layer in solver_curves.curves.items():
             look = SOLVERS[name]
             for i, curve in enumerate(by_layer.values()):
                 ax.plot(
@@ -204,12 +206,12 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
 
     table = []
     descriptions = []
-    for name in solutions.curves:
-        rows = make_solver_table_rows(solutions, name)
+    for name in solver_curves.curves:
+        rows = make_solver_table_rows(solver_curves, name)
         table += rows
-        descriptions.append(describe_end_of_solver(solutions, name, rows[-1]))
+        descriptions.append(describe_final_error_of_solver(solver_curves, name, rows[-1]))
     sentence = f"{capitalize_first_letter('; '.join(descriptions))}."
-    setting = solutions.setting
+    setting = solver_curves.setting
     if is_running:
         sentence = f"Solving. {sentence}"
         setting = f"{setting}, so far"
@@ -217,12 +219,12 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
     return describe_picture(figure, title, setting, sentence, table)
 
 
-def make_solver_table_rows(solutions: Solutions, solver_name: str) -> TableRows:
+def make_solver_table_rows(solver_curves: SolverCurves, solver_name: str) -> TableRows:
     """Make the table's rows for one solver, after 0, 1, 2, 4, … steps and at its end: the largest
     residual of all layers, and the latest accuracy known at that step.
     """
-    curves = list(solutions.curves[solver_name].values())
-    points = solutions.points.get(solver_name, ())
+    curves = list(solver_curves.curves[solver_name].values())
+    points = solver_curves.points.get(solver_name, ())
     last_step = max(len(curve) for curve in curves) - 1
     steps = [step for step in MARKED_STEPS if step < last_step] + [last_step]
     rows = []
@@ -232,7 +234,7 @@ def make_solver_table_rows(solutions: Solutions, solver_name: str) -> TableRows:
         row = {
             "solver": SOLVERS[solver_name].label,
             "steps": step,
-            "residual": format_small_number(largest),
+            "residual": format_positive_number_briefly(largest),
         }
         if points:
             known_accuracies = [accuracy for point, accuracy in points if point <= step]
@@ -241,13 +243,18 @@ def make_solver_table_rows(solutions: Solutions, solver_name: str) -> TableRows:
     return rows
 
 
-def describe_end_of_solver(solutions: Solutions, solver_name: str, row: Mapping[str, Any]) -> str:
-    """Say how far a solver came, and how accurate the model is then. row: the last one of its table"""
-    remaining_error = max(curve[-1] for curve in solutions.curves[solver_name].values())
-    steps = format_count_and_noun(row["steps"], "step")
+def describe_final_error_of_solver(
+    solver_curves: SolverCurves, solver_name: str, last_table_row: Mapping[str, Any]
+) -> str:
+    """Say how far a solver came, and how accurate the model is then.
+
+    last_table_row: the last one that `make_solver_table_rows` made for it
+    """
+    remaining_error = max(curve[-1] for curve in solver_curves.curves[solver_name].values())
+    steps = format_count_and_noun(last_table_row["steps"], "step")
     text = f"{SOLVERS[solver_name].label}: {format_percent(remaining_error)} of the error left after {steps}"
     if remaining_error < SOLVED:
         text = f"{SOLVERS[solver_name].label}: solved after {steps}"
-    if "accuracy" in row:
-        text += f" ({row['accuracy']} right)"
+    if "accuracy" in last_table_row:
+        text += f" ({last_table_row['accuracy']} right)"
     return text

@@ -21,7 +21,7 @@ from ...tensor_types import SquareMatrix
 MEANS = ((1.0, 3.0), (3.0, 1.0))
 
 
-class TwoWeights(NamedTuple):
+class TwoWeightExample(NamedTuple):
     """What both clients send, and the answers that can be computed from it.
 
     means:      `[2, 2]`, each client's weights
@@ -41,9 +41,9 @@ class TwoWeights(NamedTuple):
     pooled: np.ndarray
 
 
-def make_two_weights(
+def compute_two_weight_example(
     angle_degrees: float = 90.0, precision_ratio: float = 9.0, damping: float = 0.0
-) -> TwoWeights:
+) -> TwoWeightExample:
     """Compute the example of the picture.
 
     angle_degrees:   the direction of which client B is sure
@@ -59,7 +59,7 @@ def make_two_weights(
     sent = [add_damping(KroneckerFactors(a, errors), damping) for a in inputs]
     posterior = LayerPosterior.from_clients([mean[None] for mean in means], sent, [0.5, 0.5])
     weighted_means = inputs[0] @ means[0] + inputs[1] @ means[1]
-    return TwoWeights(
+    return TwoWeightExample(
         means=means.numpy(),
         precisions=torch.stack([torch.kron(factors.a, factors.b) for factors in sent]).numpy(),
         average=solve_layer_with_part_of_precision(posterior, "none")[0].numpy(),

@@ -27,6 +27,7 @@ from ...plots import (
 from ...plots.kit import draw_stacked_bars_and_get_ends
 from ...plots.style import ACCENT, INK, get_method_look
 from ...plots.words import SettingCaption
+from ...value_types import SampleShape
 
 # The parts of one client's bytes.
 OWN = "own model"
@@ -52,22 +53,22 @@ PAPER_RATIO = formulas.compute_fens_bytes_relative_to_one_shot(
     PAPER_D, PAPER["client_count"], PAPER["aggregator_parameters"], PAPER["rounds"]
 )
 # {name of a bar: {part: bytes of one client}}; the first bar is one-shot learning.
-CostBars = Mapping[str, Mapping[str, float]]
+BytesByBarAndPart = Mapping[str, Mapping[str, float]]
 
 
-def count_bytes_by_part(ledger: Ledger, client: int) -> dict[str, int]:
+def count_client_bytes_by_part(ledger: Ledger, client_index: int) -> dict[str, int]:
     """Count one client's bytes, up and down together: {OWN, ENSEMBLE, ROUNDS or OTHER: bytes}."""
     parts: Counter[str] = Counter()
     for row in ledger.rows():
-        if row["client"] == client:
+        if row["client"] == client_index:
             part = PART_OF_PHASE.get(row["phase"], OTHER)
             parts[part] += row["bytes"]
     return parts
 
 
 @functools.lru_cache(maxsize=32)
-def measure_network_size(
-    model_name: str, input_shape: tuple[int, ...], class_count: int
+def measure_size_of_first_client_network(
+    model_name: str, input_shape: SampleShape, class_count: int
 ) -> NetworkSize:
     """Measure the size of the clients' network; of the first one, if they have several kinds."""
     return NetworkSize.measure(
@@ -79,7 +80,7 @@ def measure_network_size(
 
 def compute_client_bytes_by_bar(
     network_size: NetworkSize, fens_formula_arguments: Mapping[str, int], fedavg_rounds: int
-) -> CostBars:
+) -> BytesByBarAndPart:
     """Compute what one client sends and receives with a network of this size.
 
     fens_formula_arguments: see `Fens.make_byte_formula_arguments`
@@ -140,33 +141,36 @@ class ClientCostView(LabView):
             formula_arguments = Fens(**state.knobs).make_byte_formula_arguments(
                 clients, classes, shape
             )
-        size = measure_network_size(state.settings.get("model", "auto"), shape, classes)
+        size = measure_size_of_first_client_network(
+            state.settings.get("model", "auto"), shape, classes
+        )
         rounds = self.rounds.value
         return draw_client_cost(
             compute_client_bytes_by_bar(size, formula_arguments, rounds),
             compute_client_bytes_by_bar(NetworkSize(PAPER_D), formula_arguments, rounds),
             size.d,
-            clients=clients,
+            client_count=clients,
             setting=make_caption_of_first_seed(state),
         )
 
 
 def draw_client_cost(
-    our_bars: CostBars,
-    paper_bars: CostBars,
-    client_parameters: int,
+    our_bars: BytesByBarAndPart,
+    paper_bars: BytesByBarAndPart,
+    network_parameter_count: int,
     *,
-    clients: int,
+    client_count: int,
     setting: SettingCaption | str,
 ) -> Picture:
     """Draw one client's bytes in multiples of one-shot learning, with this network and with the
     paper's.
 
-    client_parameters: number of parameters of this network
-    clients: number of clients
+    our_bars, paper_bars:    bytes of one client with this network, and with one of the paper's size
+    network_parameter_count: of this network
+    client_count:            with which both were computed
     """
     bars_by_network = {
-        f"{client_parameters:,} numbers".replace(",", "\u202f"): our_bars,
+        f"{network_parameter_count:,} numbers".replace(",", "\u202f"): our_bars,
         "4.9 million": paper_bars,
     }
     rows: list[tuple] = []
@@ -196,7 +200,7 @@ def draw_client_cost(
         f"{compute_total_ratio_to_first_bar(our_bars, fedavg_name):.0f} times."
     )
     detail = (
-        f"With {format_count_and_noun(clients, 'client')}: "
+        f"With {format_count_and_noun(client_count, 'client')}: "
         f"{compute_total_ratio_to_first_bar(our_bars, 'FENS'):g}× here, "
         f"{compute_total_ratio_to_first_bar(paper_bars, 'FENS'):g}× with the paper's network, "
         f"{PAPER_RATIO:.3g}× in the paper's own setting."
@@ -207,7 +211,7 @@ def draw_client_cost(
     return describe_picture(figure, title, setting, sentence, table, detail=detail)
 
 
-def compute_total_ratio_to_first_bar(cost_bars: CostBars, bar_name: str) -> float:
+def compute_total_ratio_to_first_bar(cost_bars: BytesByBarAndPart, bar_name: str) -> float:
     """Compute the total of bar `bar_name` over that of the first bar, to three digits."""
     first_bar = next(iter(cost_bars.values()))
     return float(f"{sum(cost_bars[bar_name].values()) / sum(first_bar.values()):.3g}")

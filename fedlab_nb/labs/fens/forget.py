@@ -20,33 +20,33 @@ from ...panels import (
 from ...plots import Picture, build_table, describe_picture, format_percent, make_blank_picture
 from ...plots.words import SettingCaption, format_client_for_sentence
 from ...studies import Outcome
-from ..array_types import AccuracyPerClass, ChangePerClientAndClass
+from ..array_types import AccuracyOrNanPerClass, ChangePerClientAndClass
 from ..runs import describe_setting, list_client_menu_options, plan_runs, run_planned_runs
-from .trust import compute_class_shares, draw_counts_and_values
+from .trust import compute_client_shares_of_each_class, draw_counts_and_values
 
 NOBODY = -1  # value of the knob `without`
 LARGE_LOSS = 0.2  # loss in accuracy of a class that counts as large
 
 
-class Removals(NamedTuple):
+class OutcomesWithAndWithoutClients(NamedTuple):
     """FENS with all clients, and without some of them: {client: outcome}."""
 
     whole: Outcome
     without: Mapping[int, Outcome]
 
     @property
-    def accuracy_change(self) -> ChangePerClientAndClass:
+    def class_accuracy_changes(self) -> ChangePerClientAndClass:
         """`[M, C]`: accuracy of class c without client k minus that with all clients; nan if not
         known.
         """
         change = np.full(self.whole.label_counts.shape, np.nan)
-        before = compute_class_accuracies(self.whole)
+        before = get_test_accuracy_per_class(self.whole)
         for k, outcome in self.without.items():
-            change[k] = compute_class_accuracies(outcome) - before
+            change[k] = get_test_accuracy_per_class(outcome) - before
         return change
 
 
-def compute_class_accuracies(outcome: Outcome) -> AccuracyPerClass:
+def get_test_accuracy_per_class(outcome: Outcome) -> AccuracyOrNanPerClass:
     """Return the accuracy of each class `[C]`; nan for a class without test samples."""
     return np.array(outcome.per_class, dtype=float)
 
@@ -85,15 +85,15 @@ class ForgetClientView(LabView):
         changes = {k: {"fens.without": k} for k in (NOBODY, *removed_clients)}
         return plan_runs("fens", state.outcome.settings.to_keywords(), changes)
 
-    def work(self, state: PanelState) -> ProgressThenResult["Removals"]:
+    def work(self, state: PanelState) -> ProgressThenResult["OutcomesWithAndWithoutClients"]:
         """Run FENS with all clients, and without each of the chosen ones."""
         runs = yield from run_planned_runs(self.planned_runs(state))
         first_outcomes = {k: next(iter(outcomes.values())) for k, outcomes in runs.items()}
         whole = first_outcomes.pop(NOBODY)
-        return Removals(whole, first_outcomes)
+        return OutcomesWithAndWithoutClients(whole, first_outcomes)
 
     def draw(self, state: PanelState) -> Picture:
-        removals = state.worked or Removals(state.outcome, {})
+        removals = state.worked or OutcomesWithAndWithoutClients(state.outcome, {})
         chosen_client = self.who.value
         if chosen_client != self.EACH:
             outcomes_without_it = {
@@ -105,18 +105,20 @@ class ForgetClientView(LabView):
                 f"Press “{self.work_label}”. {self.work_help}", setting=state.setting
             )
         setting = describe_setting(state)
-        return draw_removals(removals, state.class_names, setting, state.client, state.class_index)
+        return draw_accuracy_changes_by_removal(
+            removals, state.class_names, setting, state.client, state.class_index
+        )
 
 
-def draw_removals(
-    removals: Removals,
+def draw_accuracy_changes_by_removal(
+    removals: OutcomesWithAndWithoutClients,
     class_names: Sequence[str],
     setting: SettingCaption | str,
-    client: int | None = None,
-    class_index: int | None = None,
+    selected_client: int | None = None,
+    selected_class: int | None = None,
 ) -> Picture:
     """Draw how the removal of each client changes the accuracy of each class, beside the samples."""
-    change = removals.accuracy_change
+    change = removals.class_accuracy_changes
     figure = draw_counts_and_values(
         removals.whole.label_counts,
         100 * change,
@@ -124,14 +126,14 @@ def draw_removals(
         setting,
         values_title="Change without the client",
         values_unit="accuracy of the class, points",
-        largest_value=100,
-        is_signed=True,
-        client=client,
-        class_index=class_index,
-        has_rings=False,
+        colour_scale_end=100,
+        can_be_negative=True,
+        selected_client=selected_client,
+        selected_class=selected_class,
+        has_rings_at_largest_values=False,
     )
     accuracy_with_all = format_percent(removals.whole.accuracy)
-    accuracies_with_all = compute_class_accuracies(removals.whole)
+    accuracies_with_all = get_test_accuracy_per_class(removals.whole)
     rows = [
         (
             "nobody",
@@ -161,16 +163,23 @@ def draw_removals(
     columns = ["without", "accuracy", *(f"class {name}" for name in class_names)]
     table = build_table(columns, rows)
     return describe_picture(
-        figure, title, setting, sentence, table, detail=describe_large_accuracy_drops(removals)
+        figure,
+        title,
+        setting,
+        sentence,
+        table,
+        detail=describe_number_of_large_accuracy_drops(removals),
     )
 
 
 def describe_largest_accuracy_loss(
-    removals: Removals, class_names: Sequence[str], setting: SettingCaption | str
+    removals: OutcomesWithAndWithoutClients,
+    class_names: Sequence[str],
+    setting: SettingCaption | str,
 ) -> str:
     """Say which class loses most, and without which client."""
-    change = removals.accuracy_change
-    shares = compute_class_shares(removals.whole.label_counts)
+    change = removals.class_accuracy_changes
+    shares = compute_client_shares_of_each_class(removals.whole.label_counts)
     k, c = np.unravel_index(np.nanargmin(change), change.shape)
     return (
         f"Class {class_names[c]} loses most, {-100 * change[k, c]:.0f} points without client "
@@ -179,12 +188,14 @@ def describe_largest_accuracy_loss(
     )
 
 
-def describe_large_accuracy_drops(removals: Removals) -> str:
+def describe_number_of_large_accuracy_drops(removals: OutcomesWithAndWithoutClients) -> str:
     """Say how many cells lose much, and in how many of them the client held most of the class."""
-    change = removals.accuracy_change
+    change = removals.class_accuracy_changes
     is_known = ~np.isnan(change)
     is_lost = change < -LARGE_LOSS
-    is_lost_by_owner = is_lost & (compute_class_shares(removals.whole.label_counts) > 0.5)
+    is_lost_by_owner = is_lost & (
+        compute_client_shares_of_each_class(removals.whole.label_counts) > 0.5
+    )
     return (
         f"{is_lost.sum()} of {is_known.sum()} cells lose more than 20 points, "
         f"{is_lost_by_owner.sum()} of them where the client holds more than half of the class."

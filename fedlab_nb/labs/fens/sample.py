@@ -29,7 +29,7 @@ from ...studies import Outcome
 from ...studies.experiment import choose_fixed_test_indices_for_pictures
 from ...tensor_types import Samples
 from ..array_types import ClientOutputs, ProbabilityPerClass, ScorePerClass
-from ..one_sample import SampleOutputs, draw_sample_and_outputs
+from ..one_sample import SampleOutputs, draw_sample_with_outputs_and_answers
 from ..runs import describe_setting
 
 DIGIT_SHAPE = (1, 8, 8)  # of the image that is made from a drawing
@@ -80,16 +80,18 @@ class OneSampleView(LabView):
         # A widget in a box does not redraw the view.
         self.controls = [self.kind, self.at, self.pen, self.ink, widgets.HBox([self.answer_text])]
         show_widgets_if(False, self.pen, self.ink, self.answer_text)
-        self.ink.observe(lambda change: self._show_answers_to_drawing(change["new"]), "seen")
+        self.ink.observe(lambda change: self._write_answers_to_drawing(change["new"]), "seen")
 
     def prepare(self, state: PanelState) -> PausesThenResult["PreparedSamples"]:
         outcome = state.outcome
         data = load(outcome.settings.dataset)
         test_indices = choose_fixed_test_indices_for_pictures(len(data.y_test))
         samples = data.x_test[test_indices]
-        models = get_models_by_name(outcome)
-        computed = compute_logits_and_scores(models, samples.to(outcome.settings.device))
-        if accepts_drawing(state):
+        models = get_fens_and_student_models(outcome)
+        computed = compute_client_logits_and_model_scores(
+            models, samples.to(outcome.settings.device)
+        )
+        if has_samples_of_drawing_shape(state):
             for method, outcomes_by_seed in state.others.items():
                 yield
                 first_outcome = next(iter(outcomes_by_seed.values()))
@@ -133,14 +135,14 @@ class OneSampleView(LabView):
         return np.flatnonzero(is_selected)
 
     def adapt(self, state: PanelState) -> None:
-        can_draw = accepts_drawing(state)
+        can_draw = has_samples_of_drawing_shape(state)
         show_widgets_if(can_draw, self.pen)
         show_widgets_if(can_draw and self.pen.value, self.ink, self.answer_text)
         self._state = state
         self.at.max = len(self._select_sample_indices(state)) - 1
 
     def draw(self, state: PanelState) -> Picture:
-        if accepts_drawing(state) and self.pen.value and self.ink.value:
+        if has_samples_of_drawing_shape(state) and self.pen.value and self.ink.value:
             return self._draw_answers_to_drawing(state)
         return self._draw_answers_to_test_sample(state)
 
@@ -157,9 +159,9 @@ class OneSampleView(LabView):
             expected_class=int(answers["FENS"].argmax()),
         )
         models = describe_predictions_of_models(answers, state.class_names)
-        clients = describe_client_answers(state, logits)
+        clients = describe_answer_of_each_client(state, logits)
         sentence = f"Your drawing: {models}."
-        return draw_sample_and_outputs(
+        return draw_sample_with_outputs_and_answers(
             sample, "Logits of the clients", sentence, f"Clients: {clients}."
         )
 
@@ -170,7 +172,7 @@ class OneSampleView(LabView):
         truth = int(prepared.labels[row])
         probabilities = {}
         for name, scores in prepared.scores_by_model.items():
-            probabilities[name] = compute_probabilities(scores[row])
+            probabilities[name] = compute_softmax_with_excluded_classes(scores[row])
         sample = make_sample_outputs(
             state,
             sample_values=prepared.samples[row],
@@ -184,11 +186,11 @@ class OneSampleView(LabView):
         clients_text = describe_wrong_clients_and_selected_one(sample)
         student_text = describe_distilled_student_if_any(state.outcome)
         detail = f"Sample {place}. {clients_text}{student_text}"
-        return draw_sample_and_outputs(
+        return draw_sample_with_outputs_and_answers(
             sample, "Logits of the clients", describe_sample_and_model_answers(sample), detail
         )
 
-    def _show_answers_to_drawing(self, ink_pixels: Sequence[float]) -> None:
+    def _write_answers_to_drawing(self, ink_pixels: Sequence[float]) -> None:
         """Say what every model takes the drawing for while a person draws. A picture would be too
         slow.
         """
@@ -197,19 +199,19 @@ class OneSampleView(LabView):
         if ink_pixels and state and state.prepared:
             logits, answers = predict_drawing(state, ink_pixels)
             models = describe_predictions_of_models(answers, state.class_names)
-            text = f"{models}; clients: {describe_client_answers(state, logits)}"
+            text = f"{models}; clients: {describe_answer_of_each_client(state, logits)}"
         self.answer_text.value = f'<p role="status">{text}</p>'
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def accepts_drawing(state: PanelState) -> bool:
-    """Whether a drawing has the shape of the run's samples."""
+def has_samples_of_drawing_shape(state: PanelState) -> bool:
+    """Whether the run's samples have the shape of a drawing; False without a finished run."""
     return state.outcome is not None and state.outcome.settings.dataset == "digits"
 
 
-def get_models_by_name(outcome: Outcome) -> dict[str, GlobalModel]:
+def get_fens_and_student_models(fens_outcome: Outcome) -> dict[str, GlobalModel]:
     """Return {name: model}: FENS, and the student if the run has distilled one."""
-    model = outcome.model
+    model = fens_outcome.model
     if hasattr(model, "teacher"):
         return {"FENS": model.teacher, "student": model}
     return {"FENS": model}
@@ -234,15 +236,20 @@ class PreparedSamples(NamedTuple):
 
 
 class LogitsAndScores(NamedTuple):
-    """The clients' logits, and {name of a model: its scores}; for a drawing, probabilities in place
-    of scores.
-    """
+    """The clients' logits `[N, M, C]`, and {name of a model: its scores `[N, C]`}."""
 
     client_logits: np.ndarray
     scores_by_model: dict[str, np.ndarray]
 
 
-def compute_logits_and_scores(
+class DrawingAnswers(NamedTuple):
+    """The clients' logits `[M, C]` for a drawing, and {name of a model: its probabilities `[C]`}."""
+
+    client_logits: np.ndarray
+    probabilities_by_model: dict[str, np.ndarray]
+
+
+def compute_client_logits_and_model_scores(
     models_by_name: Mapping[str, GlobalModel], samples: Samples
 ) -> LogitsAndScores:
     """Compute for `samples [N, ...]` the clients' logits `[N, M, C]`, and the scores `[N, C]` of
@@ -255,19 +262,22 @@ def compute_logits_and_scores(
     return LogitsAndScores(logits.cpu().numpy(), scores)
 
 
-def predict_drawing(state: PanelState, ink_pixels: Sequence[float]) -> LogitsAndScores:
-    """Compute the clients' logits `[M, C]` for a drawing, and the probabilities `[C]` of every
-    model.
+def predict_drawing(state: PanelState, ink_pixels: Sequence[float]) -> DrawingAnswers:
+    """Compute the clients' logits for a drawing, and the probabilities of every model.
+
+    ink_pixels: 64 numbers 0–1, row by row
     """
     x = torch.tensor(ink_pixels, dtype=torch.float32).view(1, *DIGIT_SHAPE)
-    logits, scores = compute_logits_and_scores(
+    logits, scores = compute_client_logits_and_model_scores(
         state.prepared.models_by_name, x.to(state.outcome.settings.device)
     )
-    shares = {name: compute_probabilities(values[0]) for name, values in scores.items()}
-    return LogitsAndScores(logits[0], shares)
+    shares = {
+        name: compute_softmax_with_excluded_classes(values[0]) for name, values in scores.items()
+    }
+    return DrawingAnswers(logits[0], shares)
 
 
-def compute_probabilities(scores: ScorePerClass) -> ProbabilityPerClass:
+def compute_softmax_with_excluded_classes(scores: ScorePerClass) -> ProbabilityPerClass:
     """Compute the softmax of scores `[C]`. A rule may exclude classes by minus infinity, even all."""
     return softmax(np.nan_to_num(scores.astype(float), neginf=-1e300))
 
@@ -321,7 +331,7 @@ def describe_predictions_of_models(
     return ", ".join(parts)
 
 
-def describe_client_answers(state: PanelState, client_logits: ClientOutputs) -> str:
+def describe_answer_of_each_client(state: PanelState, client_logits: ClientOutputs) -> str:
     """Say which class each client predicts for a drawing."""
     setting = describe_setting(state)
     parts = []
@@ -330,31 +340,33 @@ def describe_client_answers(state: PanelState, client_logits: ClientOutputs) -> 
     return ", ".join(parts)
 
 
-def describe_sample_and_model_answers(sample: SampleOutputs) -> str:
+def describe_sample_and_model_answers(sample_outputs: SampleOutputs) -> str:
     """Say which class the sample has, and what the models predict."""
     answers = []
-    for name, shares in sample.answers.items():
+    for name, shares in sample_outputs.answers.items():
         answers.append(
-            f"{name} says {sample.format_top_class(shares)} ({format_percent(shares.max())} sure)"
+            f"{name} says {sample_outputs.quote_top_class_name(shares)} ({format_percent(shares.max())} sure)"
         )
-    return f"{capitalize_first_letter(sample.name)} is a “{sample.names[sample.truth]}”: {join_with_and(answers)}."
+    true_class_name = sample_outputs.names[sample_outputs.truth]
+    sample_name = capitalize_first_letter(sample_outputs.name)
+    return f"{sample_name} is a “{true_class_name}”: {join_with_and(answers)}."
 
 
-def describe_wrong_clients_and_selected_one(sample: SampleOutputs) -> str:
+def describe_wrong_clients_and_selected_one(sample_outputs: SampleOutputs) -> str:
     """Say how many clients are wrong, and what the selected one predicts; without one, the client
     with the largest logit.
     """
-    truth = sample.names[sample.truth]
-    largest_logits = sample.outputs.max(1)
-    row = sample.row_of_selected_client
+    truth = sample_outputs.names[sample_outputs.truth]
+    largest_logits = sample_outputs.outputs.max(1)
+    row = sample_outputs.row_of_selected_client
     if row is None:
         row = int(largest_logits.argmax())
-    client = format_client_for_sentence(sample.members[row], sample.setting)
-    (sample_counts,) = sample.client_numbers.values()
+    client = format_client_for_sentence(sample_outputs.members[row], sample_outputs.setting)
+    (sample_counts,) = sample_outputs.client_numbers.values()
     return (
-        f"{sample.disagrees.sum()} of "
-        f"{format_count_and_noun(len(sample.outputs), 'client')} say something other than "
-        f"“{truth}”. Client {client} says {sample.format_top_class(sample.outputs[row])} "
+        f"{sample_outputs.disagrees.sum()} of "
+        f"{format_count_and_noun(len(sample_outputs.outputs), 'client')} say something other than "
+        f"“{truth}”. Client {client} says {sample_outputs.quote_top_class_name(sample_outputs.outputs[row])} "
         "with a logit of "
         f"{largest_logits[row]:.0f} after training on "
         f"{format_count_and_noun(int(sample_counts[row]), 'sample')} of "
@@ -362,13 +374,13 @@ def describe_wrong_clients_and_selected_one(sample: SampleOutputs) -> str:
     )
 
 
-def describe_distilled_student_if_any(outcome: Outcome) -> str:
+def describe_distilled_student_if_any(fens_outcome: Outcome) -> str:
     """Say how good the student of a run with `distil` is beside its teacher; else nothing."""
-    report = outcome.report
+    report = fens_outcome.report
     if report.agreement is None:
         return ""
     return (
-        f" On all test samples the student has {format_percent(outcome.accuracy)}, the whole "
+        f" On all test samples the student has {format_percent(fens_outcome.accuracy)}, the whole "
         f"FENS model {format_percent(report.teacher_accuracy)}; on unlabelled images they "
         f"agree in {format_percent(report.agreement)}."
     )

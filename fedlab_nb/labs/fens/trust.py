@@ -67,7 +67,7 @@ def compare_weights_with_counts(
     is_member = np.isfinite(weights).all(1)
     weights = weights[is_member]
     counts = np.asarray(counts, dtype=float)[is_member]
-    shares = compute_class_shares(counts)
+    shares = compute_client_shares_of_each_class(counts)
     correlation = 0.0
     if np.ptp(shares) >= MIN_SPREAD and np.ptp(weights) >= MIN_SPREAD:
         correlation = float(np.corrcoef(shares.ravel(), weights.ravel())[0, 1])
@@ -83,12 +83,12 @@ def compare_weights_with_counts(
     )
 
 
-def compute_class_shares(counts: ClientClassCounts) -> ClientClassValues:
+def compute_client_shares_of_each_class(counts: ClientClassCounts) -> ClientClassValues:
     """Compute each client's share of the samples of a class, `[M, C]`."""
     return counts / np.maximum(counts.sum(0), 1)
 
 
-def add_rows_of_absent_clients(
+def add_nan_rows_of_absent_clients(
     member_rows: MemberRows, member_clients: MemberClients, client_count: int
 ) -> ClientClassValues:
     """Expand a table of the members `[members, C]` to all clients `[client_count, C]`. Clients that
@@ -168,20 +168,20 @@ class AggregatorWeightsView(LabView):
             counts = state.federation.label_counts.numpy()
         else:
             counts = state.outcome.label_counts
-        shown = self._select_weights(state)
+        shown = self._select_shown_weights(state)
         return draw_counts_and_weights(
             counts,
-            add_rows_of_absent_clients(shown.table, state.report.members, len(counts)),
+            add_nan_rows_of_absent_clients(shown.table, state.report.members, len(counts)),
             state.class_names,
             describe_setting(state),
             aggregation_rule=shown.rule,
-            when_text=shown.when,
-            largest_weight=shown.limit,
-            client=state.client,
-            class_index=state.class_index,
+            round_in_words=shown.when,
+            colour_scale_end_or_0=shown.limit,
+            selected_client=state.client,
+            selected_class=state.class_index,
         )
 
-    def _select_weights(self, state: PanelState) -> AggregatorWeights:
+    def _select_shown_weights(self, state: PanelState) -> AggregatorWeights:
         """Select the weights that the controls choose; while phase 2 runs, those of the last round."""
         outcome = state.outcome
         report = state.report
@@ -211,20 +211,19 @@ def draw_counts_and_weights(
     setting: SettingCaption | str,
     *,
     aggregation_rule: str = "per_class",
-    when_text: str = "",
-    largest_weight: float = 0.0,
-    client: int | None = None,
-    class_index: int | None = None,
+    round_in_words: str = "",
+    colour_scale_end_or_0: float = 0.0,
+    selected_client: int | None = None,
+    selected_class: int | None = None,
 ) -> Picture:
     """Draw label counts `[M, C]`, and beside them `weights [M, C]`, nan for forgotten clients.
 
-    aggregation_rule: a key of KINDS
-    when_text: the round of the weights, such as "round 4 of 9", or empty
-    largest_weight: the end of the colour scale; 0 for the largest weight of the table
-    client, class_index: the selected ones, which are marked
+    aggregation_rule:      a key of KINDS
+    round_in_words:        the round of the weights, such as "round 4 of 9", or empty
+    colour_scale_end_or_0: the weight at the end of the colour scale; 0 for the largest of the table
     """
     kind = KINDS[aggregation_rule]
-    title = f"{kind.title}, {when_text}" if when_text else kind.title
+    title = f"{kind.title}, {round_in_words}" if round_in_words else kind.title
     figure = draw_counts_and_values(
         counts,
         weights,
@@ -232,10 +231,10 @@ def draw_counts_and_weights(
         setting,
         values_title=title,
         values_unit=kind.unit,
-        largest_value=largest_weight or float(np.nanmax(np.abs(weights))) or 1.0,
-        is_signed=kind.can_be_negative,
-        client=client,
-        class_index=class_index,
+        colour_scale_end=colour_scale_end_or_0 or float(np.nanmax(np.abs(weights))) or 1.0,
+        can_be_negative=kind.can_be_negative,
+        selected_client=selected_client,
+        selected_class=selected_class,
     )
     rows: list[tuple] = []
     for k, (class_counts, row) in enumerate(zip(counts, weights, strict=True)):
@@ -244,15 +243,17 @@ def draw_counts_and_weights(
         rows.append((client_name, "samples", *(int(count) for count in class_counts)))
         rows.append((client_name, kind.unit, *cells))
     columns = ["client", "what", *(f"class {name}" for name in class_names)]
-    opening = f"After {when_text}," if when_text else "Here"
-    description = describe_weights(counts, weights, class_names, setting, client, class_index)
+    opening = f"After {round_in_words}," if round_in_words else "Here"
+    description = describe_which_clients_are_trusted(
+        counts, weights, class_names, setting, selected_client, selected_class
+    )
     return describe_picture(
         figure,
         f"Two heat-maps, training samples and {title} ({kind.unit})",
         setting,
         f"{opening} {description}.",
         build_table(columns, rows),
-        detail=describe_weight_count_likeness(counts, weights),
+        detail=describe_correlation_and_negative_weights(counts, weights),
     )
 
 
@@ -264,27 +265,26 @@ def draw_counts_and_values(
     *,
     values_title: str,
     values_unit: str,
-    largest_value: float,
-    is_signed: bool,
-    client: int | None,
-    class_index: int | None,
-    has_rings: bool = True,
+    colour_scale_end: float,
+    can_be_negative: bool,
+    selected_client: int | None,
+    selected_class: int | None,
+    has_rings_at_largest_values: bool = True,
 ) -> Figure:
     """Draw two heat maps, of label counts and of `values`, both `[M, C]`.
 
-    values_title, values_unit: of the heat map of the values
-    largest_value: the end of its colour scale
-    is_signed: whether values may be below zero
-    client, class_index: the selected ones, which are marked
-    has_rings: whether a ring marks the largest value of each class
+    values_title, values_unit:   of the heat map of the values
+    colour_scale_end:            the value at the end of its colour scale
+    can_be_negative:             whether values may be below zero
+    has_rings_at_largest_values: whether a ring marks the largest value of each class
     """
-    if largest_value > 10:
+    if colour_scale_end > 10:
         number_format = "{:.0f}"
-    elif largest_value > 2:
+    elif colour_scale_end > 2:
         number_format = "{:.1f}"
     else:
         number_format = "{:.2f}"
-    marks = {"client": client, "class_index": class_index, "setting": setting}
+    marks = {"client": selected_client, "class_index": selected_class, "setting": setting}
     largest_count = max(int(counts.max(initial=0)), 1)
     with drawing(1, 2, width_ratios=[1, 1.14]) as (figure, (left, right)):
         draw_client_class_heat_map(
@@ -301,10 +301,10 @@ def draw_counts_and_values(
             values,
             class_names,
             values_title,
-            largest_value,
+            colour_scale_end,
             number_format=number_format,
-            is_symmetric_around_zero=is_signed,
-            has_ring_at_class_maximum=has_rings,
+            is_symmetric_around_zero=can_be_negative,
+            has_ring_at_class_maximum=has_rings_at_largest_values,
             has_class_names=False,
             **marks,
         )
@@ -312,13 +312,13 @@ def draw_counts_and_values(
     return figure
 
 
-def describe_weights(
+def describe_which_clients_are_trusted(
     counts: ClientClassCounts,
     weights: ClientClassValues,
     class_names: Sequence[str],
     setting: SettingCaption | str,
-    client: int | None,
-    class_index: int | None,
+    selected_client: int | None,
+    selected_class: int | None,
 ) -> str:
     """Describe how similar both tables are.
 
@@ -329,15 +329,19 @@ def describe_weights(
     if not likeness.classes:
         return "every client counts the same for every class"
     selection_text = ""
-    is_member = client is not None and client < len(counts) and np.isfinite(weights[client]).all()
+    is_member = (
+        selected_client is not None
+        and selected_client < len(counts)
+        and np.isfinite(weights[selected_client]).all()
+    )
     if is_member:
-        class_index = int(weights[client].argmax())
-    if class_index is not None and class_index < len(class_names):
-        k = client if is_member else int(np.nanargmax(weights[:, class_index]))
+        selected_class = int(weights[selected_client].argmax())
+    if selected_class is not None and selected_class < len(class_names):
+        k = selected_client if is_member else int(np.nanargmax(weights[:, selected_class]))
         selection_text = (
             f"client {format_client_for_sentence(k, setting)} counts most for class "
-            f"{class_names[class_index]} (weight {weights[k, class_index]:.2f}, "
-            f"{counts[k, class_index]} samples), "
+            f"{class_names[selected_class]} (weight {weights[k, selected_class]:.2f}, "
+            f"{counts[k, selected_class]} samples), "
         )
     return (
         f"{selection_text}{likeness.owners} of {likeness.classes} classes trust the client most "
@@ -345,7 +349,9 @@ def describe_weights(
     )
 
 
-def describe_weight_count_likeness(counts: ClientClassCounts, weights: ClientClassValues) -> str:
+def describe_correlation_and_negative_weights(
+    counts: ClientClassCounts, weights: ClientClassValues
+) -> str:
     """Say how far the weights resemble the partition, in numbers."""
     likeness = compare_weights_with_counts(counts, weights)
     if not likeness.classes:

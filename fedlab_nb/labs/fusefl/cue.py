@@ -122,7 +122,7 @@ class CueAccuracyView(LabView):
             for source, accuracies in ((data, home), (plain_data, bare)):
                 x = source.x_train[rows[:MAX_SAMPLES]].to(settings.device)
                 accuracies.append(compute_accuracy(clients.logits(x)[m].argmax(1), y))
-            shown_rows = choose_few_rows_of_many_classes(rows, data.y_train)
+            shown_rows = choose_few_samples_of_many_classes(rows, data.y_train)
             images.append(
                 (plain_data.x_train[shown_rows].numpy(), data.x_train[shown_rows].numpy())
             )
@@ -145,7 +145,9 @@ class CueAccuracyView(LabView):
         )
 
     def draw(self, state: PanelState) -> Picture:
-        return draw_cue_results(state.prepared, self.test.value, client=state.client)
+        return draw_images_and_accuracies_with_cue(
+            state.prepared, self.test.value, selected_client=state.client
+        )
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -178,7 +180,7 @@ class CueResults(NamedTuple):
 
 def make_test_sets_by_cue(
     dataset: Dataset, cue_strength: float, seed: int, cue_name: str = "tint"
-) -> dict[str, Samples]:
+) -> dict[CueTest, Samples]:
     """Make {key of TESTS: test samples}: as they are and, if they are images, with the cue of their
     own class and with a random cue.
     """
@@ -202,31 +204,33 @@ def make_test_sets_by_cue(
     return {"clean": x, "tied": add_cue_to_images(1), "untied": add_cue_to_images(0)}
 
 
-def choose_few_rows_of_many_classes(rows: SampleIndices, labels: Labels) -> SampleIndices:
-    """Choose a few of the samples `rows`, from as many classes as possible."""
+def choose_few_samples_of_many_classes(
+    sample_indices: SampleIndices, labels_of_all_samples: Labels
+) -> SampleIndices:
+    """Choose a few of the samples `sample_indices`, from as many classes as possible."""
     samples_by_class: dict[int, int] = {}
     order = []
-    for i, label in enumerate(labels[rows[:VARIED_SAMPLES]].tolist()):
+    for i, label in enumerate(labels_of_all_samples[sample_indices[:VARIED_SAMPLES]].tolist()):
         # The first sample of each class comes first, then the second of each, and so on.
         order.append((samples_by_class.get(label, 0), i))
         samples_by_class[label] = samples_by_class.get(label, 0) + 1
     order.sort()
-    return rows[[i for _, i in order[:STRIP]]]
+    return sample_indices[[i for _, i in order[:STRIP]]]
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_cue_results(
-    results: CueResults, cue_test: CueTest = "clean", *, client: int | None = None
+def draw_images_and_accuracies_with_cue(
+    results: CueResults, cue_test: CueTest = "clean", *, selected_client: int | None = None
 ) -> Picture:
     """Draw a strip of a client's images, and the accuracies of all clients.
 
     cue_test: which test samples are used, a key of TESTS
-    client: the selected one, whose images are shown; without one, those of the first client with the
+    selected_client: the selected one, whose images are shown; without one, those of the first client with the
         cue
     """
-    if client is not None and client >= len(results.home):
-        client = None
-    shown_client = min(results.marked, default=0) if client is None else client
+    if selected_client is not None and selected_client >= len(results.home):
+        selected_client = None
+    shown_client = min(results.marked, default=0) if selected_client is None else selected_client
     with drawing(2, 1, height_ratios=[1, 3]) as (figure, (upper, lower)):
         without_cue, with_cue = results.images[shown_client]
         strip = [("as it has them", with_cue)]
@@ -235,20 +239,20 @@ def draw_cue_results(
                 0, (f"client {results.client_names[shown_client]}, without cue", without_cue)
             )
         draw_image_rows(upper, strip)
-        draw_accuracies_with_and_without_cue(lower, results, cue_test, client)
+        draw_accuracies_with_and_without_cue(lower, results, cue_test, selected_client)
     return describe_picture(
         figure,
         f"Accuracy of each client at home and on test images {TESTS[cue_test]}, and of all "
         "together",
         results.setting,
-        describe_cue(results, cue_test, client),
-        make_cue_table(results),
-        detail=describe_all_clients_together(results, cue_test),
+        describe_accuracies_of_chosen_clients(results, cue_test, selected_client),
+        make_cue_accuracy_table(results),
+        detail=describe_accuracies_of_methods(results, cue_test),
     )
 
 
 def draw_accuracies_with_and_without_cue(
-    ax: Axes, results: CueResults, cue_test: CueTest, client: int | None
+    ax: Axes, results: CueResults, cue_test: CueTest, selected_client: int | None
 ) -> None:
     """Draw a column for each client: its accuracy on its own images, on these without the cue, and
     on test images.
@@ -259,7 +263,7 @@ def draw_accuracies_with_and_without_cue(
     write_axes_title(ax, "Trained alone", 34 if is_frame_narrow() else 7)
     for k in marked_clients:
         highlight_row_or_column(ax, k, clients, colour=SECOND)
-    highlight_row_or_column(ax, client, clients, has_frame=True, line_width=2)
+    highlight_row_or_column(ax, selected_client, clients, has_frame=True, line_width=2)
     x = np.arange(clients)
     size = 8 if clients <= 16 else 4.5
     outside = results.outside[cue_test]
@@ -283,13 +287,15 @@ def draw_accuracies_with_and_without_cue(
     add_legend(ax, handlelength=1.3, columnspacing=1.1, **legend_style).set_in_layout(False)
 
 
-def describe_cue(results: CueResults, cue_test: CueTest, client: int | None) -> str:
+def describe_accuracies_of_chosen_clients(
+    results: CueResults, cue_test: CueTest, selected_client: int | None
+) -> str:
     """Say how often the selected client is correct on its own images and on test images; without
     one, the clients with the cue; if there are none, all clients.
     """
-    if client is not None:
-        chosen_clients = [client]
-        subject = f"Client {results.client_names[client]}"
+    if selected_client is not None:
+        chosen_clients = [selected_client]
+        subject = f"Client {results.client_names[selected_client]}"
     elif results.marked:
         chosen_clients = list(results.marked)
         subject = f"{format_count_and_noun(len(chosen_clients), 'client')} with the cue"
@@ -306,7 +312,7 @@ def describe_cue(results: CueResults, cue_test: CueTest, client: int | None) -> 
     )
 
 
-def describe_all_clients_together(results: CueResults, cue_test: CueTest) -> str:
+def describe_accuracies_of_methods(results: CueResults, cue_test: CueTest) -> str:
     """Say how often all clients together are correct."""
     system_texts = [
         f"{name} {format_percent(shares[cue_test])}" for name, shares in results.systems.items()
@@ -314,7 +320,7 @@ def describe_all_clients_together(results: CueResults, cue_test: CueTest) -> str
     return f"All together, on the test images {TESTS[cue_test]}: {', '.join(system_texts)}."
 
 
-def make_cue_table(results: CueResults) -> TableRows:
+def make_cue_accuracy_table(results: CueResults) -> TableRows:
     """Make the table with a row for each client, then one for each method."""
     columns = ["who", "cue", "own images", "own, cue removed"]
     columns += [f"test, {TESTS[name]}" for name in results.outside]

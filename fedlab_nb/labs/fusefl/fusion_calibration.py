@@ -24,6 +24,8 @@ from ...plots.words import (
     format_percent_of_each_seed,
 )
 from ...studies import Outcome
+from ...value_types import Accuracy0To1
+from ..button_view import AccuracyBySeed
 from ..runs import plan_runs, run_planned_runs
 
 HEADS = {
@@ -31,7 +33,6 @@ HEADS = {
     "own": "everyone's own",
     "ccvr": "averaged and calibrated",
 }
-AccuracyBySeed = Mapping[int, float]  # seed -> share of the test samples
 AccuraciesByHead = Mapping[str, AccuracyBySeed]  # a key of HEADS -> accuracies
 
 
@@ -75,18 +76,18 @@ class FusionCalibrationView(LabView):
             group_accuracies_by_block_count_and_head(outcomes),
             setting=state.setting,
             ensemble_accuracies=ensemble,
-            chance=1 / len(state.class_names),
+            chance_accuracy=1 / len(state.class_names),
         )
 
 
 def group_accuracies_by_block_count_and_head(
-    outcomes: Iterable[Outcome],
+    fusefl_outcomes: Iterable[Outcome],
 ) -> dict[int, AccuraciesByHead]:
-    """Group the accuracies of FuseFL's `outcomes` as {K: {head: {seed: accuracy}}}. A head is a key
+    """Group the accuracies of FuseFL's `fusefl_outcomes` as {K: {head: {seed: accuracy}}}. A head is a key
     of `FuseFLReport.heads`.
     """
     accuracies: dict[int, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-    for outcome in outcomes:
+    for outcome in fusefl_outcomes:
         blocks = outcome.options["blocks"]
         for head, accuracy in outcome.report.heads.items():
             accuracies[blocks][head][outcome.settings.seed] = accuracy
@@ -98,13 +99,13 @@ def draw_fusion_calibration(
     *,
     setting: SettingCaption | str,
     ensemble_accuracies: AccuracyBySeed,
-    chance: float,
+    chance_accuracy: Accuracy0To1,
 ) -> Picture:
     """Draw bars, a pair for each head.
 
     accuracies_by_block_count: {K: {head: {seed: accuracy}}} with K = 1 and another K; either may be missing
     ensemble_accuracies: accuracies of the plain ensemble, whose clients have the full width
-    chance: accuracy of guessing
+    chance_accuracy: accuracy of guessing
     """
     blocks = max([2, *accuracies_by_block_count])
     rows = []
@@ -126,7 +127,7 @@ def draw_fusion_calibration(
             )
         )
     with drawing() as (figure, ax):
-        AccuracyBars(ax, rows, chance).update(rows, "Which half of FuseFL does the work")
+        AccuracyBars(ax, rows, chance_accuracy).update(rows, "Which half of FuseFL does the work")
     cells = []
     for row in rows:
         if row.accuracies:
@@ -139,24 +140,30 @@ def draw_fusion_calibration(
         figure,
         "Bars of test accuracy, fused or not, by classifier",
         setting,
-        describe_gain_of_each_half(
+        describe_gains_of_calibration_and_fusion(
             accuracies_by_block_count.get(blocks, {}), accuracies_by_block_count.get(1, {})
         ),
         build_table("classifier | network | accuracy | ± 95 % band | seeds", cells),
     )
 
 
-def describe_gain_of_each_half(fused: AccuraciesByHead, unfused: AccuraciesByHead) -> str:
+def describe_gains_of_calibration_and_fusion(
+    fused_accuracies: AccuraciesByHead, unfused_accuracies: AccuraciesByHead
+) -> str:
     """Say what each half adds, over the seeds that both sides have."""
     words = {
         "clear_words": "more than noise",
         "one_seed_words": "one seed: this may be noise",
     }
     sentences = []
-    if "ccvr" in fused and "average" in fused:
-        gain = describe_accuracy_difference(fused["ccvr"], fused["average"], **words)
+    if "ccvr" in fused_accuracies and "average" in fused_accuracies:
+        gain = describe_accuracy_difference(
+            fused_accuracies["ccvr"], fused_accuracies["average"], **words
+        )
         sentences.append(f"Calibrating the averaged classifier: {gain}.")
-    if "ccvr" in fused and "ccvr" in unfused:
-        gain = describe_accuracy_difference(fused["ccvr"], unfused["ccvr"], **words)
+    if "ccvr" in fused_accuracies and "ccvr" in unfused_accuracies:
+        gain = describe_accuracy_difference(
+            fused_accuracies["ccvr"], unfused_accuracies["ccvr"], **words
+        )
         sentences.append(f"Fusing, between two calibrated networks: {gain}.")
     return " ".join(sentences) or "Press the button for the same without fusion."

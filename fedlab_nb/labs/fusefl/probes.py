@@ -1,8 +1,10 @@
 """Measures how much of the labels and images a layer's features hold, by linear decoders (FuseFL,
 section 3.3, appendices D.3 and D.4).
 
-    for clients, mean in probe_layers(compute_layer_outputs(isolated, x), ...): ...  # without fusing
-    for clients, mean in probe_layers(compute_block_outputs(fused, x), ...): ...     # fused blocks
+    outputs = compute_layer_outputs_of_each_client(isolated, x)    # without fusing
+    outputs = compute_block_outputs_of_each_client(fused, x)       # fused blocks
+    for clients, mean in probe_features_of_layers(outputs, test_outputs, (x, y), (x_test, y_test)):
+        ...
 
 There are two decoders. The probe is a new linear classifier on frozen, flattened features; the
 other decoder is a linear map from the features to the images. Both are fitted to the *whole*
@@ -76,9 +78,8 @@ PROBE_RECIPE = Recipe(epochs=10, batch_size=128, lr=0.05, momentum=0.9, weight_d
 NO_MEAN = "The clients' networks differ in shape or depth, so their features have no mean to probe."
 
 SamplesAndLabels = tuple[Tensor, Tensor]  # x [N, ...], y [N]
-OutputsByLayerAndClient = list[
-    list[Tensor]
-]  # [L][M]: after each layer the features [N, ...] of each client
+# [L][M]: after each layer the features [N, ...] of each client.
+OutputsByLayerAndClient = list[list[Tensor]]
 
 
 MeasureName = Literal["accuracy", "labels", "images"]
@@ -128,7 +129,7 @@ class MeasureDisplay(NamedTuple):
     unit: str = ""
     remark: str = ""
 
-    def format_value(self, value: float) -> str:
+    def format_share_or_bits(self, value: float) -> str:
         """Format a value with its unit."""
         return f"{value:.2f} bits" if self.unit else format_percent(value)
 
@@ -197,8 +198,8 @@ class ProbesView(LabView):
         fused_network = outcome.model.module
         readings_of_networks = []
         for compute_outputs, network in (
-            (compute_layer_outputs, isolated_network),
-            (compute_block_outputs, fused_network),
+            (compute_layer_outputs_of_each_client, isolated_network),
+            (compute_block_outputs_of_each_client, fused_network),
         ):
             features = compute_outputs(network, x)
             features_test = compute_outputs(network, x_test)
@@ -221,51 +222,56 @@ class ProbesView(LabView):
         )
 
     def draw(self, state: PanelState) -> Picture:
-        return draw_probe_curves(state.prepared, client=state.client, measure=self.read.value)
+        return draw_probe_curves(
+            state.prepared, selected_client=state.client, measure=self.read.value
+        )
 
 
 # ------------------------------------------------------------------------------------------- probes
 def probe_features(
-    features: Features, test_features: Features, train: SamplesAndLabels, test: Samples
+    train_features: Features,
+    test_features: Features,
+    train_samples: SamplesAndLabels,
+    test_samples: SamplesAndLabels,
 ) -> DecoderReading:
-    """Fit both decoders to features, and read their test samples.
+    """Fit both decoders to the features of training samples, and judge them on test samples.
 
-    features:      of `train`, `[N, ...]`; the decoders are fitted to them
-    test_features: of `test`, `[T, ...]`
+    train_features: of `train_samples`, `[N, ...]`
+    test_features:  of `test_samples`, `[T, ...]`
     """
-    features = features.flatten(1)
+    train_features = train_features.flatten(1)
     test_features = test_features.flatten(1)
-    centre = features.mean(0)
-    scale = features.std(0)
+    centre = train_features.mean(0)
+    scale = train_features.std(0)
     scale = torch.where(scale > 0, scale, 1)
-    features = (features - centre) / scale
+    train_features = (train_features - centre) / scale
     test_features = (test_features - centre) / scale
-    x, y = train
-    x_test, y_test = test
-    label_reading = probe_labels(features, test_features, y, y_test)
-    image_bits = measure_bits_about_images(features, test_features, x, x_test)
+    x, y = train_samples
+    x_test, y_test = test_samples
+    label_reading = fit_label_probe(train_features, test_features, y, y_test)
+    image_bits = measure_bits_about_images(train_features, test_features, x, x_test)
     return DecoderReading(label_reading.accuracy, label_reading.bits, image_bits)
 
 
-def probe_labels(
-    features: Features, test_features: Features, labels: Labels, test_labels: Labels
+def fit_label_probe(
+    train_features: Features, test_features: Features, train_labels: Labels, test_labels: Labels
 ) -> LabelReading:
-    """Fit a linear classifier to features `[N, D]`, and measure its test accuracy, 0–1, and H(Y)
-    minus its cross-entropy in bits, or 0 if that is negative.
+    """Fit a linear classifier to features `[N, D]`, and measure on test samples its accuracy, 0–1,
+    and H(Y) minus its cross-entropy in bits, or 0 if that is negative.
 
-    The features have mean 0 and variance 1.
+    Both features are standardised: those of the training samples have mean 0 and variance 1.
     """
-    classes = int(max(labels.max(), test_labels.max())) + 1
+    classes = int(max(train_labels.max(), test_labels.max())) + 1
     probe = make_initialised_layer(
         nn.Linear,
-        features.shape[1],
+        train_features.shape[1],
         classes,
         generator=make_torch_generator(0, "probe"),
-        dtype_device_template=features,
+        dtype_device_template=train_features,
     )
     batches = make_torch_generator(0, "probe", "batches")
     for _ in train_clients_in_place_in_turn_each_epoch(
-        [probe], [(features, labels)], PROBE_RECIPE, [batches]
+        [probe], [(train_features, train_labels)], PROBE_RECIPE, [batches]
     ):
         pass
     with torch.no_grad():
@@ -278,22 +284,27 @@ def probe_labels(
 
 
 def measure_bits_about_images(
-    features: Features, test_features: Features, images: Images, test_images: Images
+    train_features: Features, test_features: Features, train_images: Images, test_images: Images
 ) -> float:
     """Fit a ridge regression from features `[N, D]` to images `[N, ...]`, and measure the bits that it
-    reads about them: Σ_j ½ log2 (λ_j / e_j), or 0 if that is negative.
+    reads about test images: Σ_j ½ log2 (λ_j / e_j), or 0 if that is negative.
+
+    Both features are standardised: those of the training samples have mean 0 and variance 1.
     """
-    features = features.flatten(1).double()
+    train_features = train_features.flatten(1).double()
     test_features = test_features.flatten(1).double()
-    images = images.flatten(1).double()
+    train_images = train_images.flatten(1).double()
     test_images = test_images.flatten(1).double()
-    centre = images.mean(0)
-    axes = torch.linalg.svd(images - centre, full_matrices=False).Vh[:AXES].T
-    targets = (images - centre) @ axes
+    centre = train_images.mean(0)
+    axes = torch.linalg.svd(train_images - centre, full_matrices=False).Vh[:AXES].T
+    targets = (train_images - centre) @ axes
     targets_test = (test_images - centre) @ axes
-    identity = torch.eye(features.shape[1], dtype=features.dtype, device=features.device)
+    identity = torch.eye(
+        train_features.shape[1], dtype=train_features.dtype, device=train_features.device
+    )
     weight = torch.linalg.solve(
-        features.T @ features + RIDGE * len(features) * identity, features.T @ targets
+        train_features.T @ train_features + RIDGE * len(train_features) * identity,
+        train_features.T @ targets,
     )
     variance = targets_test.var(0, correction=0)
     error = (targets_test - test_features @ weight).square().mean(0)
@@ -302,44 +313,49 @@ def measure_bits_about_images(
 
 
 def probe_features_of_layers(
-    outputs_by_layer: OutputsByLayerAndClient,
+    train_outputs_by_layer: OutputsByLayerAndClient,
     test_outputs_by_layer: OutputsByLayerAndClient,
-    train: SamplesAndLabels,
-    test: SamplesAndLabels,
+    train_samples: SamplesAndLabels,
+    test_samples: SamplesAndLabels,
     max_clients: int | None = None,
 ) -> Iterator[LayerReadings]:
     """Probe the layers in turn: the features of each of the first `max_clients` clients, and the
     mean of all clients' features. Yields the readings of one layer at a time.
 
-    outputs_by_layer, test_outputs_by_layer: the features of the training and of the test samples
+    train_outputs_by_layer, test_outputs_by_layer: the features of the training and of the test samples
 
     Raises UsageError if the clients' features differ in shape, as they have no mean then.
     """
-    for layer, layer_test in zip(outputs_by_layer, test_outputs_by_layer, strict=True):
+    for layer, layer_test in zip(train_outputs_by_layer, test_outputs_by_layer, strict=True):
         if len({h.shape for h in layer}) > 1:
             raise UsageError(NO_MEAN)
         clients = list(zip(layer, layer_test, strict=True))[:max_clients]
-        readings = [probe_features(h, h_test, train, test) for h, h_test in clients]
+        readings = [probe_features(h, h_test, train_samples, test_samples) for h, h_test in clients]
         mean_features = sum(layer) / len(layer)
         mean_features_test = sum(layer_test) / len(layer_test)
-        yield readings, probe_features(mean_features, mean_features_test, train, test)
+        yield (
+            readings,
+            probe_features(mean_features, mean_features_test, train_samples, test_samples),
+        )
 
 
 # ----------------------------------------------------------------------------------------- features
 @torch.no_grad()
-def compute_layer_outputs(isolated: FusedNetwork, samples: Samples) -> OutputsByLayerAndClient:
+def compute_layer_outputs_of_each_client(
+    isolated_network: FusedNetwork, samples: Samples
+) -> OutputsByLayerAndClient:
     """Compute the output of every layer of every client's own network, from the bottom to the top.
 
-    isolated: fused with K = 1, so that no block is fused
+    isolated_network: fused with K = 1, so that no block is fused
     Raises UsageError if blocks are fused, or if the networks differ in depth.
     """
-    blocks = len(isolated.stages)
+    blocks = len(isolated_network.stages)
     if blocks != 1:
         raise UsageError(
             f"These networks are fused from {blocks} blocks; run FuseFL with blocks=1 for isolated "
             "ones."
         )
-    (stage,) = isolated.eval().stages
+    (stage,) = isolated_network.eval().stages
     by_client = []
     for branch in stage.branches:
         h = samples
@@ -354,21 +370,23 @@ def compute_layer_outputs(isolated: FusedNetwork, samples: Samples) -> OutputsBy
 
 
 @torch.no_grad()
-def compute_block_outputs(fused: FusedNetwork, samples: Samples) -> OutputsByLayerAndClient:
+def compute_block_outputs_of_each_client(
+    fused_network: FusedNetwork, samples: Samples
+) -> OutputsByLayerAndClient:
     """Compute the M outputs of every fused block, each `[N, D]`, from the bottom to the top."""
-    fused.eval()
+    fused_network.eval()
 
     def flatten_outputs(chunk: Tensor) -> Tensor:
         """Concatenate all outputs of all blocks, `[n, ΣD]`, as `run_in_chunks` takes one tensor."""
         outputs = []
-        for stage in fused.compute_outputs_of_all_stages(chunk):
+        for stage in fused_network.compute_outputs_of_all_stages(chunk):
             for client_output in stage:
                 outputs.append(client_output.flatten(1))
         return torch.cat(outputs, 1)
 
     sizes = []
     clients_by_block = []
-    for stage in fused.compute_outputs_of_all_stages(samples[:1]):
+    for stage in fused_network.compute_outputs_of_all_stages(samples[:1]):
         clients_by_block.append(len(stage))
         sizes += [h[0].numel() for h in stage]
     outputs = iter(run_in_chunks(flatten_outputs, samples).split(sizes, 1))
@@ -378,10 +396,12 @@ def compute_block_outputs(fused: FusedNetwork, samples: Samples) -> OutputsByLay
     return blocks
 
 
-def list_last_layer_number_of_each_block(fused: FusedNetwork, has_adaptor: bool) -> list[int]:
+def list_last_layer_number_of_each_block(
+    fused_network: FusedNetwork, has_adaptor: bool
+) -> list[int]:
     """List the number of each block's last layer, counted from 1 without adaptors."""
     sizes = []
-    for k, stage in enumerate(fused.stages):
+    for k, stage in enumerate(fused_network.stages):
         adaptors = 1 if has_adaptor and k > 0 else 0
         sizes.append(len(stage.branches[0]) - adaptors)
     return list(accumulate(sizes))
@@ -410,9 +430,9 @@ ProbeCurve = Mapping[int, Mapping[int, float]]  # {layer from 1: {client: value}
 
 def make_probe_curves(
     readings: Sequence[LayerReadings],
-    layers: Sequence[int],
+    layer_of_each_reading: Sequence[int],
     measure: MeasureName,
-    client: int | None,
+    selected_client: int | None,
     setting: SettingCaption | str,
 ) -> dict[str, ProbeCurve]:
     """Make the curves of isolated or of fused networks: {what a curve shows: curve}.
@@ -420,23 +440,23 @@ def make_probe_curves(
     They show the mean of the clients' features, single clients (their mean, with a band), and the
     selected client.
 
-    layers:  the layer (from 1) that each of `readings` belongs to
-    measure: the field of `DecoderReading` to show
+    layer_of_each_reading: the layer (from 1) that each of `readings` belongs to
+    measure:               the field of `DecoderReading` to show
     """
     mean_curve: dict[int, dict[int, float]] = {}
     client_curve: dict[int, dict[int, float]] = {}
     selected_curve: dict[int, dict[int, float]] = {}
-    for layer, (clients, mean_reading) in zip(layers, readings, strict=True):
+    for layer, (clients, mean_reading) in zip(layer_of_each_reading, readings, strict=True):
         mean_curve[layer] = {0: getattr(mean_reading, measure)}
         client_curve[layer] = {k: getattr(reading, measure) for k, reading in enumerate(clients)}
-        if client is not None and client < len(clients):
-            selected_curve[layer] = {0: getattr(clients[client], measure)}
+        if selected_client is not None and selected_client < len(clients):
+            selected_curve[layer] = {0: getattr(clients[selected_client], measure)}
     curves: dict[str, ProbeCurve] = {
         "mean over the clients": mean_curve,
         "one client": client_curve,
     }
-    if client is not None and selected_curve:
-        curves[f"client {format_client_for_sentence(client, setting)}"] = selected_curve
+    if selected_client is not None and selected_curve:
+        curves[f"client {format_client_for_sentence(selected_client, setting)}"] = selected_curve
     return curves
 
 
@@ -445,7 +465,7 @@ SELECTED_MARKER = ("D", ":")
 
 
 def draw_probe_curves(
-    results: ProbeResults, *, client: int | None = None, measure: MeasureName = "accuracy"
+    results: ProbeResults, *, selected_client: int | None = None, measure: MeasureName = "accuracy"
 ) -> Picture:
     """Draw one measure over the layers as four lines: single clients, with their 95 % band, and the
     mean over the clients, both isolated and fused. Only lines of the same kind can be compared.
@@ -458,7 +478,9 @@ def draw_probe_curves(
         ("isolated", results.isolated, layers, ACCENT),
         ("fused", results.fused, results.last_layers, SECOND),
     ):
-        kind_curves = make_probe_curves(readings, reading_layers, measure, client, results.setting)
+        kind_curves = make_probe_curves(
+            readings, reading_layers, measure, selected_client, results.setting
+        )
         for curve_name, curve in kind_curves.items():
             curves[f"{kind}, {curve_name}"] = curve
             looks[f"{kind}, {curve_name}"] = ColourMarkerLine(
@@ -483,7 +505,7 @@ def draw_probe_curves(
         values[name] = {layer: mean(by_client.values()) for layer, by_client in curve.items()}
     last_values = []
     for name, by_layer in values.items():
-        last_values.append(f"{name} {shown_measure.format_value(by_layer[max(by_layer)])}")
+        last_values.append(f"{name} {shown_measure.format_share_or_bits(by_layer[max(by_layer)])}")
     sentence = f"In the last layer: {'; '.join(last_values)}."
     detail = (
         f"Probes train on {results.samples} samples of all clients, as no federation "
@@ -508,7 +530,7 @@ def make_probe_table_by_layer(
     rows = []
     for layer in layers:
         cells = [
-            measure.format_value(by_layer[layer]) if layer in by_layer else ""
+            measure.format_share_or_bits(by_layer[layer]) if layer in by_layer else ""
             for by_layer in values_by_curve.values()
         ]
         rows.append((layer, *cells))

@@ -8,7 +8,7 @@ their own and on test samples are in the sentence and in the table.
 import itertools
 from collections.abc import Mapping, Sequence
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from ipywidgets import Button, HBox, IntSlider
@@ -50,7 +50,8 @@ AVERAGE = "average"
 CALIBRATE = "calibrate"
 
 MAX_COLUMNS = 8  # more clients than this are not all drawn
-STATES = {
+BlockState = Literal["training", "being sent", "frozen", "waiting"]
+STATES: dict[BlockState, dict[str, str]] = {
     "training": {"color": SECOND},
     "being sent": {"color": ACCENT},
     "frozen": {"color": "#c3cad1", "hatch": "////"},
@@ -94,11 +95,11 @@ class RunStepsView(LabView):
 
     def draw(self, state: PanelState) -> Picture:
         index = None if state.outcome is None else self.step.value - 1
-        return draw_fusion_step(make_run_replay(state), index, client=state.client)
+        return draw_fusion_step(make_run_replay(state), index, selected_client=state.client)
 
 
 # The clients' accuracies on their own samples, and on test samples.
-HomeAndOutside = tuple[Sequence[float], Sequence[float]]
+OwnAndTestAccuracies = tuple[Sequence[float], Sequence[float]]
 
 
 # ---------------------------------------------------------------------------------------- the steps
@@ -132,7 +133,7 @@ class RunReplay(NamedTuple):
         return self.options["head"] == "own"
 
     @property
-    def accuracies_by_round(self) -> list[HomeAndOutside]:
+    def accuracies_by_round(self) -> list[OwnAndTestAccuracies]:
         """The clients' accuracies `[M]` on their own samples and on test samples after each round.
 
         Empty if they are not known.
@@ -164,13 +165,13 @@ class FusionStep(NamedTuple):
     accuracies: Sequence[float] = ()
 
     @property
-    def last_frozen_block(self) -> int:
+    def last_frozen_block_number(self) -> int:
         """The number of the last frozen block; all blocks up to it are frozen."""
         is_in_training = self.kind in (START, TRAIN, SEND)
         return self.block - 1 if is_in_training else self.block
 
     @property
-    def last_adapted_block(self) -> int:
+    def last_adapted_block_number(self) -> int:
         """The number of the last block with an adaptor; all blocks from 2 up to it have one."""
         return self.block + 1 if self.kind == ADAPT else self.block
 
@@ -197,7 +198,7 @@ def list_fusion_steps(replay: RunReplay) -> list[FusionStep]:
     steps = StepList(replay.phases)
     clients = replay.clients
     text = f"The server sends the same first weights to all {clients} clients"
-    steps.add_step(START, 1, "Start", text, phase="initial model")
+    steps.add_step(START, 1, "Start", text, ledger_phase="initial model")
     for block in range(1, replay.block_count + 1):
         add_block_steps(steps, replay, block)
     add_classifier_steps(steps, replay)
@@ -216,31 +217,43 @@ class StepList:
     def add_step(
         self,
         step_kind: str,
-        block: int,
+        block_number: int,
         title: str,
         text: str,
         *,
-        phase: str = "",
-        accuracies: Sequence[float] = (),
+        ledger_phase: str = "",
+        own_and_test_or_fused_accuracies: Sequence[float] = (),
     ) -> None:
-        """Add a step, with the bytes of a `phase` of the ledger."""
-        up, down = self._phases.get(phase, (0, 0))
+        """Add a step, with the bytes of a phase of the ledger.
+
+        ledger_phase: "" for no bytes
+        own_and_test_or_fused_accuracies: as in `FusionStep`
+        """
+        up, down = self._phases.get(ledger_phase, (0, 0))
         self._up += up
         self._down += down
-        text += format_step_accuracies(accuracies)
+        text += format_step_accuracies(own_and_test_or_fused_accuracies)
         if up or down:
             text += f" ({format_data_size(up)} up, {format_data_size(down)} down)"
         self.steps.append(
-            FusionStep(step_kind, block, title, f"{text}.", self._up, self._down, accuracies)
+            FusionStep(
+                step_kind,
+                block_number,
+                title,
+                f"{text}.",
+                self._up,
+                self._down,
+                own_and_test_or_fused_accuracies,
+            )
         )
 
 
-def format_step_accuracies(accuracies: Sequence[float]) -> str:
-    """Format the accuracies of a `FusionStep`."""
-    if len(accuracies) == 1:
-        return f": {format_percent(accuracies[0])} of the test samples right"
-    if len(accuracies) == 2:
-        home, outside = accuracies
+def format_step_accuracies(own_and_test_or_fused_accuracies: Sequence[float]) -> str:
+    """Format the accuracies of a `FusionStep`: one of the fused network, or two means of the clients."""
+    if len(own_and_test_or_fused_accuracies) == 1:
+        return f": {format_percent(own_and_test_or_fused_accuracies[0])} of the test samples right"
+    if len(own_and_test_or_fused_accuracies) == 2:
+        home, outside = own_and_test_or_fused_accuracies
         return (
             f": {format_percent(home)} right at home, {format_percent(outside)} on test samples "
             "(mean of the clients)"
@@ -248,43 +261,53 @@ def format_step_accuracies(accuracies: Sequence[float]) -> str:
     return ""
 
 
-def add_block_steps(steps: StepList, replay: RunReplay, block: int) -> None:
-    """Train a block, send it, freeze it, and adapt the next one."""
+def add_block_steps(steps: StepList, replay: RunReplay, block_number: int) -> None:
+    """Add the steps of one block, counted from 1: train it, send it, freeze it, adapt the next one."""
     clients = replay.clients
     adaptor = "its adaptor, " if replay.has_adaptor else ""
-    if block == 1:
+    if block_number == 1:
         text = "Each client trains its whole network alone, on its own samples"
     else:
         text = (
-            f"On everybody's frozen blocks, each client trains {adaptor}its blocks from {block} on "
+            f"On everybody's frozen blocks, each client trains {adaptor}its blocks from {block_number} on "
             "and its classifier"
         )
     accuracies = ()
     if replay.accuracies_by_round:
-        home, outside = replay.accuracies_by_round[block - 1]
+        home, outside = replay.accuracies_by_round[block_number - 1]
         accuracies = (mean(home), mean(outside))
-    steps.add_step(TRAIN, block, f"Train for block {block}", text, accuracies=accuracies)
+    steps.add_step(
+        TRAIN,
+        block_number,
+        f"Train for block {block_number}",
+        text,
+        own_and_test_or_fused_accuracies=accuracies,
+    )
     text = (
-        f"Block {block} of every client goes up, and comes down to all other clients that still "
+        f"Block {block_number} of every client goes up, and comes down to all other clients that still "
         "need it"
     )
-    steps.add_step(SEND, block, f"Send block {block}", text, phase=f"block {block}")
+    steps.add_step(
+        SEND, block_number, f"Send block {block_number}", text, ledger_phase=f"block {block_number}"
+    )
     text = (
-        f"All {clients} copies of block {block} now stand side by side at every client, and never "
+        f"All {clients} copies of block {block_number} now stand side by side at every client, and never "
         "change again"
     )
-    steps.add_step(FREEZE, block, f"Fuse and freeze block {block}", text)
-    if block == replay.block_count:
+    steps.add_step(FREEZE, block_number, f"Fuse and freeze block {block_number}", text)
+    if block_number == replay.block_count:
         return
     if replay.has_adaptor:
-        text = f"A new adaptor in front of block {block + 1} reads all {clients} outputs below"
+        text = (
+            f"A new adaptor in front of block {block_number + 1} reads all {clients} outputs below"
+        )
     else:
-        text = f"Block {block + 1} reads the mean of all {clients} outputs below"
-    steps.add_step(ADAPT, block, f"Adapt block {block + 1}", text)
+        text = f"Block {block_number + 1} reads the mean of all {clients} outputs below"
+    steps.add_step(ADAPT, block_number, f"Adapt block {block_number + 1}", text)
 
 
 def add_classifier_steps(steps: StepList, replay: RunReplay) -> None:
-    """Fuse the classifiers, and calibrate the result if the run does."""
+    """Add the steps of the classifiers: fuse them, and calibrate the result if the run does."""
     heads = replay.report.heads or {}
     if replay.keeps_client_heads:
         text = "The classifiers go up and are kept, each with its own branch"
@@ -298,8 +321,8 @@ def add_classifier_steps(steps: StepList, replay: RunReplay) -> None:
         replay.block_count,
         "Fuse the classifiers",
         text,
-        phase="classifiers",
-        accuracies=accuracies,
+        ledger_phase="classifiers",
+        own_and_test_or_fused_accuracies=accuracies,
     )
     if replay.options["head"] == "ccvr":
         text = (
@@ -312,8 +335,8 @@ def add_classifier_steps(steps: StepList, replay: RunReplay) -> None:
             replay.block_count,
             "Calibrate",
             text,
-            phase="class statistics",
-            accuracies=accuracies,
+            ledger_phase="class statistics",
+            own_and_test_or_fused_accuracies=accuracies,
         )
 
 
@@ -334,24 +357,31 @@ def find_index_of_running_step(
 
 # -------------------------------------------------------------------------------------- the picture
 def draw_fusion_step(
-    replay: RunReplay, step_index: int | None = None, *, client: int | None = None
+    replay: RunReplay,
+    step_index_or_none_for_running: int | None = None,
+    *,
+    selected_client: int | None = None,
 ) -> Picture:
     """Draw the networks at one step, with the bytes and the accuracies so far.
 
-    step_index: which step, at most the last; None while the method runs: the step that its report has
-        reached, with the bytes of the report
+    step_index_or_none_for_running: which step, from 0, at most the last; None while the method runs:
+        the step that its report has reached, with the bytes of the report
     """
     steps = list_fusion_steps(replay)
-    if step_index is None:
-        step_index = find_index_of_running_step(steps, replay.report, replay.block_count)
+    if step_index_or_none_for_running is None:
+        step_index_or_none_for_running = find_index_of_running_step(
+            steps, replay.report, replay.block_count
+        )
         up, down = replay.report.sent
-        steps[step_index] = steps[step_index]._replace(up=up, down=down)
-    step_index = min(step_index, len(steps) - 1)
-    step = steps[step_index]
+        steps[step_index_or_none_for_running] = steps[step_index_or_none_for_running]._replace(
+            up=up, down=down
+        )
+    step_index_or_none_for_running = min(step_index_or_none_for_running, len(steps) - 1)
+    step = steps[step_index_or_none_for_running]
     with drawing() as (figure, ax):
-        draw_client_networks(ax, replay, step, client)
-    sentence = f"Step {step_index + 1} of {len(steps)}, {step.title.lower()}. {step.text}"
-    sentence += describe_client_accuracies_at_step(replay, step, client)
+        draw_client_networks(ax, replay, step, selected_client)
+    sentence = f"Step {step_index_or_none_for_running + 1} of {len(steps)}, {step.title.lower()}. {step.text}"
+    sentence += describe_client_accuracies_at_step(replay, step, selected_client)
     rows = []
     for number, listed_step in enumerate(steps, 1):
         accuracies = ", ".join(format_percent(share) for share in listed_step.accuracies)
@@ -367,7 +397,7 @@ def draw_fusion_step(
     return describe_picture(
         figure,
         f"The networks of {replay.clients} clients as columns of {replay.block_count} blocks, "
-        f"{step.last_frozen_block} of them frozen",
+        f"{step.last_frozen_block_number} of them frozen",
         replay.setting,
         sentence,
         build_table(
@@ -377,58 +407,60 @@ def draw_fusion_step(
 
 
 def describe_client_accuracies_at_step(
-    replay: RunReplay, step: FusionStep, client: int | None
+    replay: RunReplay, step: FusionStep, selected_client: int | None
 ) -> str:
     """Say how accurate the selected client is after the last round up to this step."""
-    if client is None or client >= replay.clients or step.kind == START:
+    if selected_client is None or selected_client >= replay.clients or step.kind == START:
         return ""
     rounds = replay.accuracies_by_round[: step.block]
     if not rounds:
         return ""
     home, outside = rounds[-1]
     return (
-        f" Client {format_client_for_sentence(client, replay.setting)} after round {len(rounds)}: "
-        f"{format_percent(home[client])} at home, {format_percent(outside[client])} on test "
+        f" Client {format_client_for_sentence(selected_client, replay.setting)} after round {len(rounds)}: "
+        f"{format_percent(home[selected_client])} at home, {format_percent(outside[selected_client])} on test "
         "samples."
     )
 
 
-def choose_clients_to_draw(client_count: int, client: int | None) -> list[int]:
+def choose_clients_to_draw(client_count: int, selected_client: int | None) -> list[int]:
     """Choose which clients are drawn: up to MAX_COLUMNS all; of more the first ones, and the
     selected or the last one.
     """
     if client_count <= MAX_COLUMNS:
         return list(range(client_count))
     shown_clients = list(range(MAX_COLUMNS - 1))
-    if client is None:
+    if selected_client is None:
         return [*shown_clients, client_count - 1]
-    if client in shown_clients:
+    if selected_client in shown_clients:
         return [*shown_clients, MAX_COLUMNS - 1]
-    return [*shown_clients, client]
+    return [*shown_clients, selected_client]
 
 
-def choose_block_state(step: FusionStep, block: int, block_count: int) -> str:
+def choose_block_state(step: FusionStep, block_number: int, block_count: int) -> BlockState:
     """Choose the state of a block at a step, a key of STATES.
 
-    block: counted from 1; K + 1 is the classifier
+    block_number: from 1; K + 1 is the classifier
     """
-    is_classifier = block == block_count + 1
-    if block <= step.last_frozen_block:
+    is_classifier = block_number == block_count + 1
+    if block_number <= step.last_frozen_block_number:
         return "frozen"
     if step.kind == TRAIN or (step.kind == CALIBRATE and is_classifier):
         return "training"
-    if step.kind == SEND and block == step.block:
+    if step.kind == SEND and block_number == step.block:
         return "being sent"
     if step.kind == AVERAGE and is_classifier:
         return "being sent"
     return "waiting"
 
 
-def draw_client_networks(ax: Axes, replay: RunReplay, step: FusionStep, client: int | None) -> None:
+def draw_client_networks(
+    ax: Axes, replay: RunReplay, step: FusionStep, selected_client: int | None
+) -> None:
     """Draw the clients' networks, with the images at the bottom. Thin lines show which client reads
     which other one, small squares are adaptors.
     """
-    shown_clients = choose_clients_to_draw(replay.clients, client)
+    shown_clients = choose_clients_to_draw(replay.clients, selected_client)
     blocks = replay.block_count
     places = list(range(len(shown_clients)))
     middle = (len(shown_clients) - 1) / 2
@@ -447,7 +479,9 @@ def draw_client_networks(ax: Axes, replay: RunReplay, step: FusionStep, client: 
         is_joined = is_fused and row == blocks + 1  # one classifier for all
         columns = [middle] if is_joined else places
         # From here on all outputs below go to every client.
-        is_shared = 1 < row <= min(step.last_adapted_block, step.last_frozen_block + 1)
+        is_shared = (
+            1 < row <= min(step.last_adapted_block_number, step.last_frozen_block_number + 1)
+        )
         if row > 1:
             if is_joined or is_shared:
                 pairs = itertools.product(places, columns)
@@ -460,7 +494,9 @@ def draw_client_networks(ax: Axes, replay: RunReplay, step: FusionStep, client: 
         ax.bar(columns, 0.56, 0.62, top, ec=INK, lw=0.9, zorder=3, clip_on=False, **style)
     ax.add_collection(LineCollection(lines, colors=QUIET, linewidths=0.7, alpha=0.55, zorder=1))
     highlight_row_or_column(
-        ax, shown_clients.index(client) if client in shown_clients else None, len(shown_clients)
+        ax,
+        shown_clients.index(selected_client) if selected_client in shown_clients else None,
+        len(shown_clients),
     )
     names = [format_client_for_sentence(k, replay.setting) for k in shown_clients]
     ax.set_xticks(places, names)

@@ -28,6 +28,7 @@ from ...plots.style import (
     set_class_ticks,
 )
 from ...plots.words import SettingCaption, shorten_labels
+from ...value_types import SampleShape
 from ..array_types import ClassMeans, GaussianDeviations
 from ..runs import describe_setting
 
@@ -44,7 +45,7 @@ SPREADS = {
         TRAINED, "a head is trained on draws, for which each class has a covariance of its own"
     ),
 }
-LabelledImageRows = list[tuple[str, np.ndarray]]  # (label, images [C, ...])
+LabelledRowsOfClassImages = list[tuple[str, np.ndarray]]  # (label, images [C, ...])
 
 
 class ClassStatisticsView(LabView):
@@ -69,14 +70,14 @@ class ClassStatisticsView(LabView):
             state.report,
             state.outcome.options["head"],
             state.class_names,
-            image_shape=find_image_shape_of_pixel_features(state),
+            pixel_image_shape=find_image_shape_of_pixel_features(state),
             setting=describe_setting(state),
-            class_index=state.class_index,
-            seed=self.draws.value,
+            selected_class=state.class_index,
+            draws_seed=self.draws.value,
         )
 
 
-def find_image_shape_of_pixel_features(state: PanelState) -> tuple[int, ...] | None:
+def find_image_shape_of_pixel_features(state: PanelState) -> SampleShape | None:
     """Return the shape of an image if the run's features are its pixels, else None."""
     shape = tuple(state.outcome.federation().dataset.input_shape)
     if state.outcome.options["features"] == "pixels" and len(shape) > 1:
@@ -90,27 +91,31 @@ def draw_class_statistics(
     head_name: str,
     class_names: Sequence[str],
     *,
-    image_shape: tuple[int, ...] | None,
+    pixel_image_shape: SampleShape | None,
     setting: SettingCaption | str,
-    class_index: int | None = None,
-    seed: int = 0,
+    selected_class: int | None = None,
+    draws_seed: int = 0,
 ) -> Picture:
     """Draw the summed statistics, class by class.
 
-    image_shape: of an image, if features are pixels; None if the means are to be a table of colours
-    seed:        of the draws
+    pixel_image_shape: the shape of an image, if features are pixels; None: the means are drawn as a
+        heat map
+    draws_seed:        of the rows of draws
     """
     counts = report.counts.sum(0)
     rows = []
-    if image_shape:
-        rows = make_labelled_image_rows(
-            report, image_shape, seed, count_rows_of_draws_that_fit_in_frame(len(class_names))
+    if pixel_image_shape:
+        rows = make_rows_of_means_and_draws(
+            report,
+            pixel_image_shape,
+            draws_seed,
+            count_rows_of_draws_that_fit_in_frame(len(class_names)),
         )
     with drawing() as (figure, ax):
         if rows:
-            draw_class_tiles(ax, rows, class_names, counts, class_index)
+            draw_class_tiles(ax, rows, class_names, counts, selected_class)
         else:
-            draw_class_means(ax, report.means, class_names)
+            draw_heat_map_of_class_means(ax, report.means, class_names)
     if rows:
         content = join_with_and([label for label, _ in rows if label])
     else:
@@ -136,20 +141,20 @@ def count_rows_of_draws_that_fit_in_frame(class_count: int) -> int:
 
 def draw_class_tiles(
     ax: Axes,
-    rows: LabelledImageRows,
+    rows: LabelledRowsOfClassImages,
     class_names: Sequence[str],
     counts: CountPerClass,
-    class_index: int | None,
+    selected_class: int | None,
 ) -> None:
     """Draw a column for each class, with its name and its number of samples below."""
     columns = []
     for name, count in zip(shorten_labels(class_names[:MAX_CLASSES], 9), counts, strict=False):
         columns.append(f"{name}\n{count}")
     shown = [(label, images[:MAX_CLASSES]) for label, images in rows]
-    draw_image_rows(ax, shown, column_names=columns, selected_column=class_index)
+    draw_image_rows(ax, shown, column_names=columns, selected_column=selected_class)
 
 
-def draw_class_means(ax: Axes, means: ClassMeans, class_names: Sequence[str]) -> None:
+def draw_heat_map_of_class_means(ax: Axes, means: ClassMeans, class_names: Sequence[str]) -> None:
     """Draw the means `[C, d]` as a table of colours."""
     dress(ax, x="feature", y="class")
     image = draw_heat_map(
@@ -161,9 +166,9 @@ def draw_class_means(ax: Axes, means: ClassMeans, class_names: Sequence[str]) ->
 
 
 # ------------------------------------------------------------------------------------------ numbers
-def make_labelled_image_rows(
-    report: GaussReport, image_shape: tuple[int, ...], seed: int, draw_count: int
-) -> LabelledImageRows:
+def make_rows_of_means_and_draws(
+    report: GaussReport, pixel_image_shape: SampleShape, draws_seed: int, draw_count: int
+) -> LabelledRowsOfClassImages:
     """Make rows of images: the mean, the deviation, scaled so that the largest is 1, and
     `draw_count` rows of draws. Classes that nobody holds are nan.
     """
@@ -174,19 +179,19 @@ def make_labelled_image_rows(
         deviations = np.broadcast_to(report.deviations, means.shape)
         brightness = deviations / max(deviations.max(), 1e-12)
         rows.append(("deviation", np.where(is_held, brightness, np.nan)))
-        for i, noise in enumerate(sample_gaussian_deviations(report, seed, draw_count)):
+        for i, noise in enumerate(sample_gaussian_deviations(report, draws_seed, draw_count)):
             rows.append(("draws" if i == 0 else "", means + noise))
-    return [(label, values.reshape(len(values), *image_shape)) for label, values in rows]
+    return [(label, values.reshape(len(values), *pixel_image_shape)) for label, values in rows]
 
 
 def sample_gaussian_deviations(
-    report: GaussReport, seed: int, draw_count: int
+    report: GaussReport, draws_seed: int, draw_count: int
 ) -> GaussianDeviations:
     """Draw from the classes' Gaussians, and return the deviations from their means, `[count, C,
     d]`.
     """
     classes, d = report.means.shape
-    noise = np.random.default_rng(seed).standard_normal((draw_count, classes, d))
+    noise = np.random.default_rng(draws_seed).standard_normal((draw_count, classes, d))
     if report.covariances is None:
         return noise * report.deviations
     values, axes = np.linalg.eigh(report.covariances.astype(np.float64))

@@ -25,7 +25,7 @@ from ...plots import (
 from ...plots.kit import draw_accuracy_against_bytes_points
 from ...plots.words import SettingCaption, format_percent_of_each_seed
 from ...value_types import SettingsByName, SettingValue
-from ..button_view import ButtonView, make_series_of_outcomes
+from ..button_view import ButtonView, make_accuracy_and_upload_series
 from ..runs import plan_runs, run_planned_runs
 
 HEAD_NAMES = {
@@ -66,10 +66,10 @@ class HeadsView(ButtonView):
         mixtures = {name: {"fedpft.covariance": kind} for kind, name in MIXTURES.items()}
         return {
             **plan_runs(
-                "gauss", select_settings_without_head_knobs(state.settings, "gauss"), heads
+                "gauss", copy_gauss_settings_without_head_knobs(state.settings, "gauss"), heads
             ),
             **plan_runs(
-                "fedpft", select_settings_without_head_knobs(state.settings, "fedpft"), mixtures
+                "fedpft", copy_gauss_settings_without_head_knobs(state.settings, "fedpft"), mixtures
             ),
         }
 
@@ -80,22 +80,22 @@ class HeadsView(ButtonView):
         series = []
         for name, outcomes in runs.items():
             method, _ = planned[name]
-            series.append(make_series_of_outcomes(name, outcomes, method))
+            series.append(make_accuracy_and_upload_series(name, outcomes, method))
         return HeadResults(series, make_caption_of_settings_and_seeds(state.settings))
 
     def draw_result(self, state: PanelState) -> Picture:
         series, setting = state.worked
-        return draw_head_accuracies(series, setting)
+        return draw_accuracy_against_upload_of_heads(series, setting)
 
 
-def select_settings_without_head_knobs(
-    settings: SettingsByName, method: str
+def copy_gauss_settings_without_head_knobs(
+    gauss_settings: SettingsByName, method: str
 ) -> dict[str, SettingValue]:
-    """Select the panel's settings for a run of `method`: without the knobs of Gaussian heads, but
-    with the same features.
+    """Copy the settings of the lab of Gaussian heads for a run of `method`: without the knobs of
+    Gaussian heads, but with the same features.
     """
     shared = {}
-    for name, value in settings.items():
+    for name, value in gauss_settings.items():
         knob = name.removeprefix("gauss.")
         if knob in FEATURE_KNOBS:
             shared[f"{method}.{knob}"] = value
@@ -104,24 +104,28 @@ def select_settings_without_head_knobs(
     return shared
 
 
-def draw_head_accuracies(series: Sequence[MethodResults], setting: SettingCaption | str) -> Picture:
-    """Draw a point for each classifier. `up` of a series is the mean number of bytes of a client."""
-    lowest = min(min(row.accuracies.values()) for row in series)
+def draw_accuracy_against_upload_of_heads(
+    head_series: Sequence[MethodResults], setting: SettingCaption | str
+) -> Picture:
+    """Draw a point for each classifier. `up` of a series is the mean number of bytes that a client sends."""
+    lowest = min(min(row.accuracies.values()) for row in head_series)
     with drawing() as (figure, ax):
         dress(ax, x="bytes that a client sends", y="accuracy", grid="y")
-        draw_accuracy_against_bytes_points(ax, series, accuracy_axis_start=max(0.0, 0.9 * lowest))
-    ranking = sorted(series, key=lambda row: row.mean)
+        draw_accuracy_against_bytes_points(
+            ax, head_series, accuracy_axis_start=max(0.0, 0.9 * lowest)
+        )
+    ranking = sorted(head_series, key=lambda row: row.mean)
     worst = ranking[0]
     best = ranking[-1]
     sentence = (
         f"{best.name} is the most accurate with {format_percent(best.mean)} for "
         f"{format_data_size(best.up)} a client, {worst.name} the least with "
         f"{format_percent(worst.mean)} for {format_data_size(worst.up)} a client "
-        f"({series[0].seeds_text})."
+        f"({head_series[0].seeds_text})."
     )
     rows = [
         (row.name, format_percent_of_each_seed(row.accuracies), format_data_size(row.up))
-        for row in series
+        for row in head_series
     ]
     return describe_picture(
         figure,

@@ -53,26 +53,26 @@ class SentMeansView(LabView):
             f"The mean images that {client_title} sends",
             describe_sent_means_of_client(report.counts[client], client_title, state.class_names),
             setting=setting,
-            class_index=state.class_index,
+            only_class_if_sent=state.class_index,
             detail=SECURE_SUM,
         )
 
 
 def describe_sent_means_of_client(
-    samples_per_class: CountPerClass, client_text: str, class_names: Sequence[str]
+    samples_per_class: CountPerClass, client_title: str, class_names: Sequence[str]
 ) -> str:
     """Say what the means give away. samples_per_class: the client's samples by class `[C]`"""
     held_classes = np.flatnonzero(samples_per_class)
     single_image_classes = [class_names[c] for c in held_classes if samples_per_class[c] == 1]
     if single_image_classes:
         return (
-            f"{capitalize_first_letter(client_text)} holds a single image of "
+            f"{capitalize_first_letter(client_title)} holds a single image of "
             f"{join_with_and(single_image_classes)}: the mean that it sends is that image, exactly."
         )
     rarest = held_classes[samples_per_class[held_classes].argmin()]
     images = format_count_and_noun(int(samples_per_class[rarest]), "image")
     return (
-        f"{capitalize_first_letter(client_text)} holds {images} of {class_names[rarest]}, its "
+        f"{capitalize_first_letter(client_title)} holds {images} of {class_names[rarest]}, its "
         "rarest class; the fewer there are, the more a mean shows of each."
     )
 

@@ -24,6 +24,7 @@ from ...plots.style import (
     limit_tick_count,
     set_percent_axis,
 )
+from ...value_types import Accuracy0To1
 from .pairs import RULES, MatchedPair, TwoClientsView
 
 
@@ -47,14 +48,18 @@ class BarrierView(TwoClientsView):
 
     def draw(self, state: PanelState) -> Picture:
         chance = 1 / len(state.class_names)
-        return draw_barrier(self.match_selected_clients(state), self.measure.value, chance)
+        return draw_loss_or_accuracy_on_line(
+            self.match_selected_clients(state), self.measure.value, chance
+        )
 
 
-def draw_barrier(pair: MatchedPair, measure: Literal["loss", "accuracy"], chance: float) -> Picture:
+def draw_loss_or_accuracy_on_line(
+    pair: MatchedPair, measure: Literal["loss", "accuracy"], chance_accuracy: Accuracy0To1
+) -> Picture:
     """Draw loss or accuracy on the line between two clients, before and after matching.
 
     measure: "loss" or "accuracy"
-    chance: accuracy of guessing, drawn beside accuracies
+    chance_accuracy: accuracy of guessing, drawn beside accuracies
     """
     a, b = pair.client_names
     title = f"From client {a} to client {b}"
@@ -68,11 +73,11 @@ def draw_barrier(pair: MatchedPair, measure: Literal["loss", "accuracy"], chance
         labels = []
         for name, line, style in styles:
             values = getattr(line, measure)
-            ax.plot(line.positions, values, lw=2.2, label=f"units {name}", **style)
+            ax.plot(line.positions_0_to_1, values, lw=2.2, label=f"units {name}", **style)
             labels.append((values[-1], name, style["color"]))
         if measure == "accuracy":
             set_percent_axis(ax)
-            draw_level_line(ax, chance, "guessing")
+            draw_level_line(ax, chance_accuracy, "guessing")
         limit_tick_count(ax, "x", 5, format_value="{:g}".format)
         ax.set_xlim(0, 1)
         draw_end_labels(ax, labels)
@@ -80,40 +85,40 @@ def draw_barrier(pair: MatchedPair, measure: Literal["loss", "accuracy"], chance
         figure,
         f"{title}: test {measure}",
         pair.setting,
-        describe_barrier(pair),
-        make_barrier_table(pair),
-        detail=describe_loss_barrier(pair),
+        describe_accuracy_of_average(pair),
+        make_table_of_points_on_line(pair),
+        detail=describe_loss_barrier_and_end_accuracies(pair),
     )
 
 
-def describe_barrier(pair: MatchedPair) -> str:
+def describe_accuracy_of_average(pair: MatchedPair) -> str:
     """Say how accurate the average of the two networks is, before and after matching."""
     a, b = pair.client_names
     before = pair.before
     after = pair.after
     return (
-        f"The average of clients {a} and {b} gets {format_percent(before.average_accuracy)} right "
-        f"as their units stand, and {format_percent(after.average_accuracy)} after matching by "
+        f"The average of clients {a} and {b} gets {format_percent(before.accuracy_of_average)} right "
+        f"as their units stand, and {format_percent(after.accuracy_of_average)} after matching by "
         f"{RULES[pair.rule]}."
     )
 
 
-def describe_loss_barrier(pair: MatchedPair) -> str:
+def describe_loss_barrier_and_end_accuracies(pair: MatchedPair) -> str:
     """Say how high the barrier is before and after matching, and how accurate the two networks are."""
     before = pair.before
     return (
-        f"The loss barrier is {before.barrier:.2f} with the units as they stand, and "
-        f"{pair.after.barrier:.2f} after matching. The two networks themselves get "
+        f"The loss barrier is {before.loss_barrier:.2f} with the units as they stand, and "
+        f"{pair.after.loss_barrier:.2f} after matching. The two networks themselves get "
         f"{format_percent(before.accuracy[0])} and {format_percent(before.accuracy[-1])} right."
     )
 
 
-def make_barrier_table(pair: MatchedPair) -> TableRows:
+def make_table_of_points_on_line(pair: MatchedPair) -> TableRows:
     """Make the table with a row for each point of the line."""
     before = pair.before
     after = pair.after
     rows = []
-    for i, t in enumerate(before.positions):
+    for i, t in enumerate(before.positions_0_to_1):
         rows.append(
             (
                 float(t.round(2)),

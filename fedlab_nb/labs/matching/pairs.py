@@ -34,8 +34,9 @@ from ...rng import make_torch_generator
 from ...studies import Outcome
 from ...tensor_types import Labels, Samples
 from ...training import ClientModels
+from ...value_types import Accuracy0To1
 from ..array_types import PositionPerPoint
-from ..runs import describe_setting, list_client_menu_options
+from ..runs import ClientIndex, describe_setting, list_client_menu_options
 
 LINE_POINTS = 21  # points on the line between two networks, both ends included
 MAX_SAMPLES = 1000  # test images
@@ -45,13 +46,13 @@ RULES = {"rebasin": "Git Re-Basin", "greedy": "OT-Fusion", "activations": "activ
 UnitCosines = Tensor  # [units of the first network, units of the second]
 
 
-def get_client_models(outcome: Outcome) -> ClientModels:
+def get_stored_client_models(matching_outcome: Outcome) -> ClientModels:
     """Return the clients' networks of a run. Raises RunError if they were too large to store."""
-    if outcome.model.clients is None:
+    if matching_outcome.model.clients is None:
         raise RunError(
             "These networks are too large to be stored with the run: choose fewer or smaller ones."
         )
-    return outcome.model.clients
+    return matching_outcome.model.clients
 
 
 # ----------------------------------------------------------------------------------------- the line
@@ -66,18 +67,20 @@ class InterpolationLine(NamedTuple):
     accuracy: np.ndarray
 
     @property
-    def positions(self) -> PositionPerPoint:
+    def positions_0_to_1(self) -> PositionPerPoint:
         """`[T]`: 0 at the first network, 1 at the second."""
         return np.linspace(0, 1, len(self.loss))
 
     @property
-    def barrier(self) -> float:
+    def loss_barrier(self) -> float:
         """The largest rise of the loss above the straight line between its two ends, at least 0."""
-        straight = (1 - self.positions) * self.loss[0] + self.positions * self.loss[-1]
+        straight = (1 - self.positions_0_to_1) * self.loss[0] + self.positions_0_to_1 * self.loss[
+            -1
+        ]
         return float(max(0.0, (self.loss - straight).max()))
 
     @property
-    def average_accuracy(self) -> float:
+    def accuracy_of_average(self) -> Accuracy0To1:
         """Accuracy of the plain average of the two networks, 0–1."""
         return float(self.accuracy[len(self.accuracy) // 2])
 
@@ -135,33 +138,33 @@ class MatchedPair(NamedTuple):
 
 
 def match_networks_of_two_clients(
-    outcome: Outcome, first_client: int, second_client: int, rule: MatchingRule
+    matching_outcome: Outcome, first_client_index: int, second_client_index: int, rule: MatchingRule
 ) -> MatchedPair:
     """Match two clients of a run by `rule` (a key of RULES), and measure the line on its test
     images.
     """
-    clients = get_client_models(outcome)
-    data = load(outcome.settings.dataset)
-    first_network = clients.module(first_client)
-    second_network = clients.module(second_client)
+    clients = get_stored_client_models(matching_outcome)
+    data = load(matching_outcome.settings.dataset)
+    first_network = clients.module(first_client_index)
+    second_network = clients.module(second_client_index)
     weight = next(first_network.parameters())
     x = data.x_test[:MAX_SAMPLES].to(weight.device, weight.dtype)
     y = data.y_test[:MAX_SAMPLES].to(weight.device)
     return match_networks(
         first_network,
         second_network,
-        (first_client, second_client),
+        (first_client_index, second_client_index),
         rule,
         x,
         y,
-        describe_setting(outcome),
+        describe_setting(matching_outcome),
     )
 
 
 def match_networks(
     first: Network,
     second: Network,
-    clients: tuple[int, int],
+    client_pair: tuple[ClientIndex, ClientIndex],
     rule: MatchingRule,
     samples: Samples,
     labels: Labels,
@@ -169,7 +172,7 @@ def match_networks(
 ) -> MatchedPair:
     """Match two networks by `rule` (a key of RULES), and measure the line between them.
 
-    clients: their numbers
+    client_pair: their numbers
     samples, labels: `[N, ...]` and `[N]`, on which the line is measured
     """
     wiring = find_unit_wiring(first)
@@ -179,7 +182,7 @@ def match_networks(
     if rule == "greedy":
         orders = rules.find_unit_orders_greedily(start_on_cpu, end_on_cpu, wiring)
     elif rule == "rebasin":
-        stream = make_torch_generator(0, "matching", *clients)
+        stream = make_torch_generator(0, "matching", *client_pair)
         identity = wiring.make_identity_orders()
         orders = rules.find_unit_orders_by_rebasin(
             start_on_cpu, end_on_cpu, wiring, stream, identity, lambda value: None
@@ -191,7 +194,7 @@ def match_networks(
     for group in range(len(wiring.units)):
         cosines = compute_unit_cosines(start_on_cpu, end_on_cpu, wiring, orders, group)
         similarity.append(cosines.numpy())
-    a, b = clients
+    a, b = client_pair
     return MatchedPair(
         a=a,
         b=b,
@@ -224,15 +227,19 @@ def find_unit_orders_by_activations(
 
 
 def compute_unit_cosines(
-    first: State, second: State, wiring: UnitWiring, orders: rules.UnitOrders, unit_group: int
+    first: State,
+    second: State,
+    wiring: UnitWiring,
+    orders_of_second: rules.UnitOrders,
+    unit_group: int,
 ) -> UnitCosines:
     """Compute the cosines `[units, units]` of the incoming weights of the units of `unit_group`, of
     `first` (rows) and of `second` (columns). In all other groups the units of `second` are in
-    `orders`.
+    `orders_of_second`.
     """
-    orders = list(orders)
-    orders[unit_group] = torch.arange(len(orders[unit_group]))
-    second = permute_units(second, wiring, orders)
+    orders_of_second = list(orders_of_second)
+    orders_of_second[unit_group] = torch.arange(len(orders_of_second[unit_group]))
+    second = permute_units(second, wiring, orders_of_second)
     count = wiring.units[unit_group]
     first_rows = []
     second_rows = []
@@ -281,7 +288,7 @@ class TwoClientsView(LabView):
         set_menu_options_and_keep_choice(self.b, clients, min(1, len(clients) - 1))
 
     def prepare(self, state: PanelState) -> ClientModels:
-        return get_client_models(state.outcome)
+        return get_stored_client_models(state.outcome)
 
     def match_selected_clients(self, state: PanelState) -> MatchedPair:
         """Match the two clients that are chosen."""

@@ -40,10 +40,10 @@ class UnitPartnersView(TwoClientsView):
     def draw(self, state: PanelState) -> Picture:
         pair = self.match_selected_clients(state)
         layer = min(self.layer.value, len(pair.orders) - 1)
-        return draw_unit_matches(pair, layer)
+        return draw_unit_cosines_before_and_after_matching(pair, layer)
 
 
-def draw_unit_matches(pair: MatchedPair, layer_index: int) -> Picture:
+def draw_unit_cosines_before_and_after_matching(pair: MatchedPair, layer_index: int) -> Picture:
     """Draw heat maps of the cosines of one layer: with client b's units in their own order, and in
     the order found.
 

@@ -78,20 +78,21 @@ QUESTION = (
 
 
 def run_class_until_interrupted(
-    lan_address: str | None,
+    lan_address_or_empty_to_find: str | None,
     port: int | str | None,
-    messages_file: str | None,
+    messages_file_or_empty_for_dated: str | None,
     simulated_student_count: int | str,
     opens_browser: bool,
     **room_options: float | str,
 ) -> ExitCode:
     """Run the class until Ctrl-C, and return the exit code.
 
-    lan_address: the address of this machine at which phones reach it; "": find it; None: only this
-        machine can reach the class
+    lan_address_or_empty_to_find: the address of this machine at which phones reach it; "": find it;
+        None: only this machine can reach the class
     port: where the server listens; None: the port in the messages file, if the class continues from
         one, else the first free port
-    messages_file: the file that messages are kept in; "": class-DATE.jsonl; None: no file
+    messages_file_or_empty_for_dated: the file that messages are kept in; "": class-DATE.jsonl; None:
+        no file
     simulated_student_count: how many simulated students come
     room_options: alpha, drawings and seed of the `Room`
 
@@ -100,9 +101,17 @@ def run_class_until_interrupted(
     if port is not None:
         port = check_whole_number("port", parse_if_number(port), 0, 65535)
     count = check_whole_number("rehearse", parse_if_number(simulated_student_count), 0, 300)
-    file = None if messages_file is None else choose_file_to_keep_messages(messages_file)
+    file = (
+        None
+        if messages_file_or_empty_for_dated is None
+        else choose_file_to_keep_messages(messages_file_or_empty_for_dated)
+    )
     room = Room(**room_options, file=file)
-    address = None if lan_address is None else find_lan_address(lan_address)
+    address = (
+        None
+        if lan_address_or_empty_to_find is None
+        else find_lan_address(lan_address_or_empty_to_find)
+    )
     # The networks are tiny: threads that wait for each other take ten times as long.
     torch.set_num_threads(1)
     try:
@@ -113,23 +122,23 @@ def run_class_until_interrupted(
         )
     except KeyboardInterrupt:  # on Windows, where an event loop handles no signals
         if room.has_real_messages and not room.journal:
-            print(save_class_and_describe_outcome(room))
+            print(save_class_and_describe_success_or_failure(room))
     print("The class has ended.")
     if room.journal:
         print(room.storage_notice, flush=True)
     return 0
 
 
-def choose_file_to_keep_messages(requested_path: str) -> Path:
-    """Choose the file to keep messages in: `requested_path`, or if it is "" the first free name of today.
+def choose_file_to_keep_messages(requested_path_or_empty: str) -> Path:
+    """Choose the file to keep messages in: the requested one, or if it is "" the first free name of today.
 
-    A file is free unless a running class keeps its messages there. UsageError if `requested_path` is
-    not free.
+    A file is free unless a running class keeps its messages there. Raises UsageError if the requested
+    one is not free.
     """
-    if requested_path:
-        file = expand_path(requested_path)
+    if requested_path_or_empty:
+        file = expand_path(requested_path_or_empty)
         port = read_port_from_class_file(file)
-        if port is not None and is_server_listening(port):
+        if port is not None and is_local_server_listening(port):
             raise UsageError(
                 f"{file} belongs to a class that is running at port {port}; name another "
                 "one with --keep FILE."
@@ -140,22 +149,22 @@ def choose_file_to_keep_messages(requested_path: str) -> Path:
         suffix = "" if number == 1 else f"-{number}"
         file = expand_path(f"class-{date.today()}{suffix}.jsonl")
         port = read_port_from_class_file(file)
-        if port is None or not is_server_listening(port):
+        if port is None or not is_local_server_listening(port):
             return file
         number += 1
 
 
-def read_port_from_class_file(file: Path) -> int | None:
+def read_port_from_class_file(class_file: Path) -> int | None:
     """Read the port of the class that keeps its messages in this file; None if there is none."""
     try:
-        with file.open(encoding="utf-8") as lines:
+        with class_file.open(encoding="utf-8") as lines:
             port = json.loads(lines.readline()).get("port")
     except (OSError, ValueError, AttributeError):
         return None
     return port if isinstance(port, int) else None
 
 
-def is_server_listening(port: int) -> bool:
+def is_local_server_listening(port: int) -> bool:
     """Whether a server answers at this port of this machine."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=0.5).close()
@@ -164,15 +173,20 @@ def is_server_listening(port: int) -> bool:
     return True
 
 
-def start_server(room: Room, lan_address: str | None, port: int | None) -> ClassServer:
-    """Start the server at `port`, else at the port that the class had before, else at the first free port.
+def start_server(
+    room: Room, lan_address: str | None, port_or_none_to_choose: int | None
+) -> ClassServer:
+    """Start the class's servers.
 
-    OSError if it cannot listen.
+    port_or_none_to_choose: None: the port that the class had before, else the first free port from
+        FIRST_PORT on
+
+    Raises OSError if they cannot listen.
     """
-    if port is None:
-        port = room.about.get("port")
-    if port is not None:
-        return ClassServer(room, lan_address, port)
+    if port_or_none_to_choose is None:
+        port_or_none_to_choose = room.about.get("port")
+    if port_or_none_to_choose is not None:
+        return ClassServer(room, lan_address, port_or_none_to_choose)
     for tried_port in range(FIRST_PORT, FIRST_PORT + PORTS):
         try:
             return ClassServer(room, lan_address, tried_port)
@@ -183,19 +197,25 @@ def start_server(room: Room, lan_address: str | None, port: int | None) -> Class
 
 
 async def run_class_until_ended(
-    room: Room, lan_address: str | None, port: int | None, student_count: int, opens_browser: bool
+    room: Room,
+    lan_address: str | None,
+    port_or_none_to_choose: int | None,
+    simulated_student_count: int,
+    opens_browser: bool,
 ) -> None:
     """Run server, projector and simulated students until somebody ends the class."""
-    server = start_server(room, lan_address, port)
-    room.store_port(server.port)
+    server = start_server(room, lan_address, port_or_none_to_choose)
+    room.store_port_in_file(server.port)
     print(f"Students: {server.address}\nYour projector, on this machine alone: {server.teacher}")
-    print(f"{room.storage_notice} {format_message_count(room)} here.")
+    print(f"{room.storage_notice} {format_message_count_with_verb(room)} here.")
     print(ENDINGS["file" if room.journal else "memory"])
     print(REMINDERS["phones" if lan_address else "alone"], flush=True)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-class-") as folder:
         if opens_browser:
             open_address_through_private_file(server.teacher, Path(folder))
-        students = asyncio.create_task(simulate_students_until_cancelled(room, student_count))
+        students = asyncio.create_task(
+            simulate_students_until_cancelled(room, simulated_student_count)
+        )
         try:
             await wait_for_end_of_class(room)
         finally:
@@ -203,7 +223,7 @@ async def run_class_until_ended(
             server.stop()
 
 
-def format_message_count(room: Room) -> str:
+def format_message_count_with_verb(room: Room) -> str:
     """Format the number of messages with its verb: "1 message is", "12 messages are"."""
     count = len(room.messages)
     return "1 message is" if count == 1 else f"{count} messages are"
@@ -236,26 +256,26 @@ async def wait_for_end_of_class(room: Room) -> None:
                 print(ONLY_REHEARSED)
             return
         if terminated.is_set() or not sys.stdin.isatty():
-            print(save_class_and_describe_outcome(room))
+            print(save_class_and_describe_success_or_failure(room))
             return
-        answer = ask_to_save_and_end_class_in_thread(room)
+        answer = ask_to_save_and_return_whether_to_end_in_thread(room)
         termination = asyncio.create_task(terminated.wait())
         await asyncio.wait({answer, termination}, return_when=asyncio.FIRST_COMPLETED)
         termination.cancel()
         if not answer.done():
-            print(save_class_and_describe_outcome(room))
+            print(save_class_and_describe_success_or_failure(room))
             return
         if answer.result():
             return
 
 
-def ask_to_save_and_end_class_in_thread(room: Room) -> asyncio.Future[bool]:
-    """Run `ask_to_save_and_end_class` in a thread that cannot keep the program from ending."""
+def ask_to_save_and_return_whether_to_end_in_thread(room: Room) -> asyncio.Future[bool]:
+    """Run `ask_to_save_and_return_whether_to_end` in a thread that cannot keep the program from ending."""
     loop = asyncio.get_running_loop()
     answer = loop.create_future()
 
     def work() -> None:
-        is_over = ask_to_save_and_end_class(room)
+        is_over = ask_to_save_and_return_whether_to_end(room)
         with suppress(RuntimeError):  # the class has been ended meanwhile
             loop.call_soon_threadsafe(answer.set_result, is_over)
 
@@ -263,8 +283,11 @@ def ask_to_save_and_end_class_in_thread(room: Room) -> asyncio.Future[bool]:
     return answer
 
 
-def ask_to_save_and_end_class(room: Room) -> bool:
-    """Ask at the terminal what shall become of the messages; returns whether the class shall end."""
+def ask_to_save_and_return_whether_to_end(room: Room) -> bool:
+    """Ask at the terminal what shall become of the messages, and save them if the answer is s.
+
+    Returns whether the class shall end.
+    """
     allowed = sum(m.keep and m.sums is not None for m in room.messages.values())
     messages = "1 message" if len(room.messages) == 1 else f"{len(room.messages)} messages"
     while True:
@@ -274,7 +297,7 @@ def ask_to_save_and_end_class(room: Room) -> bool:
         except EOFError:
             answer = "s"
         if answer == "s":
-            print(save_class_and_describe_outcome(room))
+            print(save_class_and_describe_success_or_failure(room))
             return True
         if answer == "f":
             return True
@@ -283,15 +306,15 @@ def ask_to_save_and_end_class(room: Room) -> bool:
             return False
 
 
-def save_class_and_describe_outcome(room: Room) -> str:
+def save_class_and_describe_success_or_failure(room: Room) -> str:
     """Save the messages that may be saved; returns a sentence that says where, or why not."""
     try:
-        return f"Saved: {save_class(room)}."
+        return f"Saved: {save_class_as_new_npz_file(room)}."
     except (UsageError, OSError) as error:
         return f"Nothing is saved: {error}"
 
 
-def save_class(room: Room) -> Path:
+def save_class_as_new_npz_file(room: Room) -> Path:
     """Write the class to class-DATE.npz, or if that exists to class-DATE-2.npz, and so on.
 
     UsageError if there is too little to save.
@@ -306,12 +329,16 @@ def save_class(room: Room) -> Path:
         number += 1
 
 
-def write_student_page_file(path: str, *, force: bool = False, **partition: Any) -> Path:
+def write_student_page_file(path: str, *, force: bool = False, **room_options: float | str) -> Path:
     """Write the students' page as one file, for phones that cannot reach the teacher's computer.
 
     The page asks the student for a number instead of getting a seat, and its message is carried by
-    hand. OSError if `path` cannot be written. UsageError if there is a file that `fedlab_nb` did not
-    write, unless `force`.
+    hand.
+
+    force:        whether a file is overwritten that `fedlab_nb` did not write
+    room_options: alpha, drawings and seed of the `Room`
+
+    Raises OSError if `path` cannot be written, UsageError for such a file without `force`.
     """
     check_replaceable([path], force=force)
-    return write_file(path, build_student_page(Room(**partition)), force=force)
+    return write_file(path, build_student_page(Room(**room_options)), force=force)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypedDict
 
 from ...errors import UsageError
-from .messages import Seconds
+from .messages import MonotonicSeconds
 from .worth import WAYS, describe_combination
 
 StepName = Literal["draw", "send", "reveal", "joker", "forget", "rounds", "digit"]
@@ -89,7 +89,7 @@ STEPS = (
 BY_NAME = {step.name: step for step in STEPS}
 
 
-class MessageLoss(TypedDict):
+class CountsWithAndWithoutMessage(TypedDict):
     """Number of right answers on the 360 test digits with and without one message.
 
     way: title of the method by which this was measured
@@ -134,38 +134,43 @@ class StepDescription(TypedDict, total=False):
 class Conductor:
     """The present step, the results that are shown, and all guesses.
 
-    begun:   when the class began, in seconds of the same clock as every `now`
+    begun:   when the class began, on the same clock as every `now`
     since:   when the present step began
     shown:   names of the steps whose result is shown
     guesses: {name of a step: {seat: index of the option that it chose}}
     """
 
-    begun: Seconds
+    begun: MonotonicSeconds
     step: Step = STEPS[0]
-    since: Seconds = 0.0
+    since: MonotonicSeconds = 0.0
     shown: set[str] = field(default_factory=set)
     guesses: dict[str, dict[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.since = self.begun
 
-    def begin_step(self, step_name: str, now: Seconds) -> None:
-        """Begin a step at `now` (seconds). UsageError for an unknown name."""
+    def begin_step(self, step_name: str, now: MonotonicSeconds) -> None:
+        """Begin a step, whose clock starts at `now` unless it is the present one.
+
+        Raises UsageError for an unknown name.
+        """
         if step_name not in BY_NAME:
             raise UsageError(f"There is no step {step_name!r}; there are {', '.join(BY_NAME)}.")
         if step_name != self.step.name:
             self.since = now
         self.step = BY_NAME[step_name]
 
-    def show_result(self, step_name: StepName | None = None) -> None:
-        """Show the result of a step, by default the present one."""
-        self.shown.add(step_name or self.step.name)
+    def show_result(self, step_name_or_none_for_present: StepName | None = None) -> None:
+        """Show the result of a step, by default of the present one."""
+        self.shown.add(step_name_or_none_for_present or self.step.name)
 
-    def hide_result_and_discard_guesses(self, step_name: StepName | None = None) -> None:
-        """Hide the result of a step, by default the present one, and discard the guesses on it."""
-        step_name = step_name or self.step.name
-        self.shown.discard(step_name)
-        self.guesses.pop(step_name, None)
+    def hide_result_and_discard_guesses(
+        self, step_name_or_none_for_present: StepName | None = None
+    ) -> None:
+        """Hide the result of a step, by default of the present one, and discard the guesses on it."""
+        step_name_or_none_for_present = step_name_or_none_for_present or self.step.name
+        self.shown.discard(step_name_or_none_for_present)
+        self.guesses.pop(step_name_or_none_for_present, None)
 
     def is_result_shown(self, step_name: StepName) -> bool:
         return step_name in self.shown
@@ -189,10 +194,12 @@ class Conductor:
         if seat in guesses or len(guesses) < MAX_GUESSES:
             guesses[seat] = option_index
 
-    def describe_step(self, now: Seconds, seat: int | None = None) -> StepDescription:
+    def describe_present_step(
+        self, now: MonotonicSeconds, seat_of_own_guess: int | None = None
+    ) -> StepDescription:
         """Describe the present step for a screen: its clock, its question, and how many chose each option.
 
-        seat: whose own guess is included, None for no seat
+        seat_of_own_guess: the seat whose guess is included, None for none
         """
         step = self.step
         description: StepDescription = {
@@ -212,7 +219,7 @@ class Conductor:
                 "explanation": step.explanation,
                 "options": list(step.options),
                 "counts": [counts[i] for i in range(len(step.options))],
-                "own": None if seat is None else guesses.get(seat),
+                "own": None if seat_of_own_guess is None else guesses.get(seat_of_own_guess),
             }
         return description
 
@@ -221,7 +228,7 @@ def find_right_option_index(
     step_name: StepName,
     accuracies: AccuracyByTitle,
     accuracies_before_joker: AccuracyByTitle,
-    removal_effect: MessageLoss | None,
+    removal_effect: CountsWithAndWithoutMessage | None,
 ) -> int | None:
     """Find the index of the option that the run has shown to be right; None if it has not yet.
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import torch
 from matplotlib.axes import Axes
@@ -20,13 +21,15 @@ from matplotlib.figure import Figure
 from ...files import write_file
 from ...plots.style import ACCENT, INK, SECOND, drawing
 from ...studies.statistics import compute_band
+from ...value_types import Accuracy0To1
 from .rehearse import Student, make_malicious_message, make_simulated_students
 from .room import Room
 from .worth import WAYS
 
 ALPHA = 0.1  # the default of `fedlab-nb class`
 DRAWINGS = 8
-SIZES = (12, 30)  # students in a class
+SimulatedClassSize = Literal[12, 30]  # number of students
+SIZES: tuple[SimulatedClassSize, ...] = (12, 30)
 SEEDS = tuple(range(10))
 STEPS = ("reveal", "joker", "forget", "rounds")
 STORED = Path(__file__).with_name("expected.json")
@@ -41,7 +44,7 @@ SHOWN = re.compile(r"^!\[.*\]\(\.\./images/class\.png\)$", re.MULTILINE)
 ResultsByStep = dict[str, dict[str, float]]
 # {number of students: [results of each seed]}
 LessonsByClassSize = dict[str, list[ResultsByStep]]
-AccuracyBySeed = dict[int, float]
+AccuracyBySeed = dict[int, Accuracy0To1]
 DigitCountBySeed = dict[int, float]
 
 
@@ -63,18 +66,18 @@ def simulate_lesson(student_count: int, seed: int) -> ResultsByStep:
     room.remove_malicious_message()
     effect = room.forget_message(students.pop().seat)
     results["forget"] = {name: effect[name] for name in ("with_it", "without_it")}
-    play_fens_rounds(room, students)
+    play_all_fens_rounds(room, students)
     results["rounds"] = room.results.get_test_accuracies()
     return results
 
 
-def play_fens_rounds(room: Room, students: Sequence[Student]) -> None:
+def play_all_fens_rounds(room: Room, answering_students: Sequence[Student]) -> None:
     """Play the tiny rounds; every student answers every round."""
-    for student in students:
+    for student in answering_students:
         room.handle_round_request(student.seat, "{}", 0.0)
     room.start_fens_rounds()
     while not room.rounds.is_over:
-        for student in students:
+        for student in answering_students:
             student.answer_new_round(room, 0.0)
 
 
@@ -96,26 +99,26 @@ def load_simulated_lessons() -> LessonsByClassSize:
 
 
 def read_simulated_accuracies(
-    student_count: int, step_name: str, method_title: str
+    class_size: SimulatedClassSize, step_name: str, method_title: str
 ) -> AccuracyBySeed:
-    """Read {seed: accuracy 0-1} of a way after a step, in a class of `student_count` students."""
+    """Read {seed: accuracy 0-1} of a way after a step, in a class of `class_size` students."""
     accuracies = {}
-    for seed, lesson in zip(SEEDS, load_simulated_lessons()[str(student_count)], strict=True):
+    for seed, lesson in zip(SEEDS, load_simulated_lessons()[str(class_size)], strict=True):
         accuracies[seed] = lesson[step_name][method_title]
     return accuracies
 
 
-def read_digits_lost_without_one_student(student_count: int) -> DigitCountBySeed:
+def read_digits_lost_without_one_student(class_size: SimulatedClassSize) -> DigitCountBySeed:
     """Read {seed: number of right answers, of 360, that AFL loses when one office is forgotten}."""
     lost = {}
-    for seed, lesson in zip(SEEDS, load_simulated_lessons()[str(student_count)], strict=True):
+    for seed, lesson in zip(SEEDS, load_simulated_lessons()[str(class_size)], strict=True):
         lost[seed] = lesson["forget"]["with_it"] - lesson["forget"]["without_it"]
     return lost
 
 
 # ------------------------------------------------------------------------------------------------------ the picture
-def draw_simulated_accuracies(student_count: int = SIZES[-1]) -> Figure:
-    """Draw the bars that the projector shows in a class of `student_count` students.
+def draw_bars_of_simulated_accuracies(class_size: SimulatedClassSize = SIZES[-1]) -> Figure:
+    """Draw the bars that the projector shows in a class of `class_size` students.
 
     Each way to combine messages has a bar before the joker came, and one with the joker. FENS has one bar, after the
     rounds.
@@ -126,13 +129,13 @@ def draw_simulated_accuracies(student_count: int = SIZES[-1]) -> Figure:
     half_step = 0.19  # from the middle of a row to the middle of each of its two bars
     with drawing(size=(7.2, 4.2)) as (figure, ax):
         for row, title in enumerate(titles):
-            accuracies = read_simulated_accuracies(student_count, "reveal", title)
+            accuracies = read_simulated_accuracies(class_size, "reveal", title)
             label = "before the joker" if row == 0 else ""  # one entry in the legend
             draw_mean_bar_with_band(ax, row - half_step, accuracies, ACCENT, label)
-        fens_accuracies = read_simulated_accuracies(student_count, "rounds", "FENS")
+        fens_accuracies = read_simulated_accuracies(class_size, "rounds", "FENS")
         draw_mean_bar_with_band(ax, len(titles), fens_accuracies, ACCENT, "")
         for row, title in enumerate(titles):
-            accuracies = read_simulated_accuracies(student_count, "joker", title)
+            accuracies = read_simulated_accuracies(class_size, "joker", title)
             label = "with the joker" if row == 0 else ""
             draw_mean_bar_with_band(ax, row + half_step, accuracies, SECOND, label)
         ax.set_yticks(range(len(names)), names)
@@ -140,7 +143,7 @@ def draw_simulated_accuracies(student_count: int = SIZES[-1]) -> Figure:
         ax.set_xlim(0, 1)
         ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
         ax.set_xlabel(
-            f"of 360 test digits; {student_count} students, mean of {len(SEEDS)} rehearsals, 95 % band"
+            f"of 360 test digits; {class_size} students, mean of {len(SEEDS)} rehearsals, 95 % band"
         )
         ax.spines[["top", "right"]].set_visible(False)
         ax.legend(loc="upper right", frameon=False)
@@ -148,46 +151,52 @@ def draw_simulated_accuracies(student_count: int = SIZES[-1]) -> Figure:
 
 
 def draw_mean_bar_with_band(
-    axes: Axes, y: float, accuracy_by_seed: AccuracyBySeed, colour: str, label: str
+    axes: Axes, y: float, accuracy_by_seed: AccuracyBySeed, colour: str, legend_label_or_empty: str
 ) -> None:
     """Draw a bar of the mean over seeds, with its 95 % band and its number in per cent.
 
-    label: in the legend, "" for none
+    legend_label_or_empty: in the legend, "" for none
     """
     band = compute_band(accuracy_by_seed)
     axes.barh(
-        y, band.mean, 0.36, xerr=band.half_width, color=colour, ecolor=INK, label=label or None
+        y,
+        band.mean,
+        0.36,
+        xerr=band.half_width,
+        color=colour,
+        ecolor=INK,
+        label=legend_label_or_empty or None,
     )
     end = band.mean + band.half_width + 0.01
     axes.text(end, y, f"{100 * band.mean:.0f}", va="center", fontsize=8, color=INK)
 
 
-def describe_simulated_accuracies(student_count: int = SIZES[-1]) -> str:
+def describe_simulated_accuracies(class_size: SimulatedClassSize = SIZES[-1]) -> str:
     """Write the alt text of the picture: every bar's mean in per cent."""
     parts = []
     for title in WAYS:
         name = WAYS[title]["name"]
         if title == "FENS":
-            fens = compute_band(read_simulated_accuracies(student_count, "rounds", title)).mean
+            fens = compute_band(read_simulated_accuracies(class_size, "rounds", title)).mean
             parts.append(f"{name} after the rounds {100 * fens:.0f} %")
             continue
-        before = compute_band(read_simulated_accuracies(student_count, "reveal", title)).mean
-        after = compute_band(read_simulated_accuracies(student_count, "joker", title)).mean
+        before = compute_band(read_simulated_accuracies(class_size, "reveal", title)).mean
+        after = compute_band(read_simulated_accuracies(class_size, "joker", title)).mean
         parts.append(f"{name} {100 * before:.0f} %, with the joker {100 * after:.0f} %")
     rows = "; ".join(parts)
     return (
-        f"Bars of right answers among 360 test digits ({student_count} students, mean of "
+        f"Bars of right answers among 360 test digits ({class_size} students, mean of "
         f"{len(SEEDS)} rehearsals). {rows}."
     )
 
 
-def main() -> None:
+def rehearse_and_write_results_and_picture() -> None:
     """Rehearse, write the results to `expected.json`, and draw them for the guide."""
     write_file(
         STORED, json.dumps(simulate_lessons_of_all_class_sizes(), indent=1) + "\n", force=True
     )
     load_simulated_lessons.cache_clear()
-    draw_simulated_accuracies().savefig(PICTURE, dpi=130)
+    draw_bars_of_simulated_accuracies().savefig(PICTURE, dpi=130)
     line = f"![{describe_simulated_accuracies()}](../images/class.png)"
     guide = GUIDE.read_text(encoding="utf-8")
     write_file(GUIDE, SHOWN.sub(lambda _: line, guide), force=True)
@@ -195,4 +204,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    rehearse_and_write_results_and_picture()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...errors import UsageError
 from ...files import replace_file_at_end_of_block
-from .messages import JsonObject
+from .messages import UncheckedJsonObject
 
 
 class Journal:
@@ -25,7 +25,7 @@ class Journal:
     def exists(self) -> bool:
         return self.path.exists()
 
-    def read_json_objects_of_existing_file(self) -> list[JsonObject]:
+    def read_json_objects_of_existing_file(self) -> list[UncheckedJsonObject]:
         """Read the objects of all lines. ValueError if a line is not a JSON object, FileNotFoundError
         if there is no file.
 
@@ -43,16 +43,16 @@ class Journal:
                     raise
         return objects
 
-    def rewrite(self, lines: Iterable[str]) -> None:
-        """Replace all lines by these. If they cannot be written, OSError is raised and the old lines stay."""
+    def replace_all_lines(self, new_lines: Iterable[str]) -> None:
+        """Replace all lines of the file. If that fails, OSError is raised and the old lines stay."""
         with replace_file_at_end_of_block(self.path, force=True) as replacement:
             replacement.touch(mode=0o600)
             with replacement.open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(f"{line}\n" for line in lines)
+                file.writelines(f"{line}\n" for line in new_lines)
                 file.flush()
                 os.fsync(file.fileno())
 
-    def append(self, line: str) -> None:
+    def append_line(self, line: str) -> None:
         """Append a line. If it cannot be written, UsageError is raised and no part of it stays in the file."""
         data = f"{line}\n".encode()
         try:
@@ -81,8 +81,9 @@ class Journal:
             os.close(descriptor)
 
 
-def parse_json_object_line(line: str) -> JsonObject:
-    given = json.loads(line)
+def parse_json_object_line(json_line: str) -> UncheckedJsonObject:
+    """Parse a line of the file. ValueError if it is not a JSON object."""
+    given = json.loads(json_line)
     if not isinstance(given, dict):
         raise ValueError("no object")
     return given

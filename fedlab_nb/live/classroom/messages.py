@@ -16,7 +16,7 @@ length is known beforehand, every number must be finite and in bounds, and nothi
 `sums` are those of the Gaussian heads (`methods/gauss.py`, kind "full"): for each class with
 drawings, in order, the sum of their 64 pixels, then the upper triangle of Σ x xᵀ. AFL's two sums
 follow from them (`convert_class_sums_to_ridge_sums`), so that one upload serves both methods. AFL's
-local ridge is left out, since the server would only subtract it again. Pixels are sixteenths, so
+local ridge is left out, since the server would only subtract it again. DigitPixels0To1 are sixteenths, so
 these sums are exact in float32. They hide nothing: the drawings can be computed from them
 (`recover.js`).
 """
@@ -41,10 +41,10 @@ from ...models import Network, build, copy_model_state, load_state
 from ...rng import make_torch_generator
 from ...tensor_types import Labels
 
-JsonObject = dict[str, Any]  # a JSON object that has not been checked
-Seconds = float  # read from a clock that never goes back
-Pixels = tuple[float, ...]  # of one image, 64 numbers 0–1
-FlatDigits = Tensor  # [N, 64], pixels 0–1
+UncheckedJsonObject = dict[str, Any]  # a JSON object that has not been checked
+MonotonicSeconds = float  # a time, read from a clock that never goes back
+DigitPixels0To1 = tuple[float, ...]  # of one image, 64 numbers 0–1
+FlatDigits0To1 = Tensor  # [N, 64], pixels 0–1
 NumbersOfMessage = np.ndarray  # [n], of the type that the field has
 
 CLASSES = 10
@@ -76,7 +76,7 @@ class ClassMean(NamedTuple):
 class LabelledDrawings(NamedTuple):
     """Drawings as `images [N, 64]`, 0–1, and their `labels [N]`."""
 
-    images: FlatDigits
+    images: FlatDigits0To1
     labels: Labels
 
 
@@ -122,7 +122,7 @@ class Message:
     counts: tuple[int, ...]
     sums: gauss.ClassSums | None
     network: Network | None
-    x: FlatDigits
+    x: FlatDigits0To1
     y: Labels
     keep: bool
     text: str
@@ -185,7 +185,7 @@ def clean_nickname(typed_name: str) -> str:
     return " ".join("".join(kept).split())[:NAME].strip(f" {JOINER}")
 
 
-def build_network(seed: int = 0) -> Network:
+def build_untrained_class_network(seed: int = 0) -> Network:
     """Build the network that all phones of a class start from.
 
     It is the first network of a run with this seed, in the package and in `learn.js`.
@@ -195,33 +195,37 @@ def build_network(seed: int = 0) -> Network:
     )
 
 
-def parse_message(text: str | bytes) -> Message:
+def parse_message(message_json: str | bytes) -> Message:
     """Parse and check a message. UsageError, in one sentence, if any part of it is invalid."""
-    raise_unless_valid(len(text) <= LIMIT, "its length")
-    given = parse_json_object(text)
-    raise_unless_valid(given.keys() == FIELDS, "its form")
+    raise_usage_error_unless_valid(len(message_json) <= LIMIT, "its length")
+    given = parse_json_object(message_json)
+    raise_usage_error_unless_valid(given.keys() == FIELDS, "its form")
     seat = given["seat"]
     name = given["name"]
     counts = given["counts"]
     keep = given["keep"]
-    raise_unless_valid(type(seat) is int and 0 <= seat < MAX_SEATS, "seat")
-    raise_unless_valid(isinstance(name, str), "name")
-    raise_unless_valid(isinstance(keep, bool), "keep")
-    raise_unless_valid(isinstance(counts, list) and len(counts) == CLASSES, "counts")
-    raise_unless_valid(all(type(count) is int for count in counts), "counts")
-    raise_unless_valid(min(counts) >= 0 and 0 < sum(counts) <= MAX_DRAWINGS, "counts")
+    raise_usage_error_unless_valid(type(seat) is int and 0 <= seat < MAX_SEATS, "seat")
+    raise_usage_error_unless_valid(isinstance(name, str), "name")
+    raise_usage_error_unless_valid(isinstance(keep, bool), "keep")
+    raise_usage_error_unless_valid(isinstance(counts, list) and len(counts) == CLASSES, "counts")
+    raise_usage_error_unless_valid(all(type(count) is int for count in counts), "counts")
+    raise_usage_error_unless_valid(min(counts) >= 0 and 0 < sum(counts) <= MAX_DRAWINGS, "counts")
     sums = parse_class_sums(given, counts)
     model = parse_network_of_message(given)
-    raise_unless_valid(sums is not None or model is not None, "its size")
+    raise_usage_error_unless_valid(sums is not None or model is not None, "its size")
     x, y = parse_test_drawings(given)
     nickname = clean_nickname(name)
     line = json.dumps(given | {"name": nickname}, separators=(",", ":"))
-    size = len(text.encode(errors="replace")) if isinstance(text, str) else len(text)
+    size = (
+        len(message_json.encode(errors="replace"))
+        if isinstance(message_json, str)
+        else len(message_json)
+    )
     return Message(seat, nickname, tuple(counts), sums, model, x, y, keep, line, size)
 
 
 def parse_class_sums(
-    message_fields: JsonObject, drawings_by_class: list[int]
+    message_fields: UncheckedJsonObject, drawings_by_class: list[int]
 ) -> gauss.ClassSums | None:
     """Parse the class sums of a message; None if it has none.
 
@@ -231,9 +235,11 @@ def parse_class_sums(
     values = decode_base64_array(message_fields, "sums", "<f4", 0, max(positive_counts))
     if not len(values):
         return None
-    raise_unless_valid(len(values) == len(positive_counts) * ROW, "its size")
+    raise_usage_error_unless_valid(len(values) == len(positive_counts) * ROW, "its size")
     rows = values.reshape(len(positive_counts), ROW).astype(np.float64)
-    raise_unless_valid((rows <= positive_counts[:, None]).all(), "sums")  # a pixel is 1 at most
+    raise_usage_error_unless_valid(
+        (rows <= positive_counts[:, None]).all(), "sums"
+    )  # a pixel is 1 at most
     sums, second = torch.from_numpy(rows).split([PIXELS, TRIANGLE], 1)
     message = gauss.ClassSumsMessage(
         counts=torch.tensor(drawings_by_class), sums=sums, second=second
@@ -241,41 +247,43 @@ def parse_class_sums(
     return gauss.unpack_class_sums(message, "full")
 
 
-def parse_network_of_message(message_fields: JsonObject) -> Network | None:
+def parse_network_of_message(message_fields: UncheckedJsonObject) -> Network | None:
     """Parse the network of a message; None if it has none."""
     values = decode_base64_array(message_fields, "network", "<f4", -MAX_PARAMETER, MAX_PARAMETER)
     if not len(values):
         return None
-    raise_unless_valid(len(values) == PARAMETERS, "its size")
-    model = build_network().eval()
+    raise_usage_error_unless_valid(len(values) == PARAMETERS, "its size")
+    model = build_untrained_class_network().eval()
     state = copy_model_state(model)
     vector = torch.from_numpy(values.astype(np.float32))
     load_state(model, split_vector_into_tensors(vector, state, list(state)))
     return model
 
 
-def parse_test_drawings(message_fields: JsonObject) -> LabelledDrawings:
+def parse_test_drawings(message_fields: UncheckedJsonObject) -> LabelledDrawings:
     """Parse the drawings that a message gives for testing: images `[n, 64]` in 0–1, labels `[n]`."""
     values = decode_base64_array(message_fields, "test", "u1", 0, FULL)
     width = PIXELS + 1
-    raise_unless_valid(len(values) % width == 0 and len(values) <= MAX_DRAWINGS * width, "test")
+    raise_usage_error_unless_valid(
+        len(values) % width == 0 and len(values) <= MAX_DRAWINGS * width, "test"
+    )
     rows = torch.from_numpy(values.reshape(-1, width).astype(np.int64))
     x, y = rows.split([PIXELS, 1], 1)
-    raise_unless_valid((y < CLASSES).all(), "test")
+    raise_usage_error_unless_valid((y < CLASSES).all(), "test")
     return LabelledDrawings(x.float() / FULL, y[:, 0])
 
 
-def parse_json_object(text: str | bytes) -> JsonObject:
+def parse_json_object(text: str | bytes) -> UncheckedJsonObject:
     """Parse a JSON object. UsageError if `text` is not one."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):
         given = None
-    raise_unless_valid(isinstance(given, dict), "its form")
+    raise_usage_error_unless_valid(isinstance(given, dict), "its form")
     return given
 
 
-def raise_unless_valid(is_valid: object, field_name: str) -> None:
+def raise_usage_error_unless_valid(is_valid: object, field_name: str) -> None:
     """Raise a UsageError that names this field of a message unless `is_valid`."""
     if not is_valid:
         raise UsageError(
@@ -284,7 +292,7 @@ def raise_unless_valid(is_valid: object, field_name: str) -> None:
 
 
 def decode_base64_array(
-    message_fields: JsonObject, field_name: str, dtype: str, minimum: float, maximum: float
+    message_fields: UncheckedJsonObject, field_name: str, dtype: str, minimum: float, maximum: float
 ) -> NumbersOfMessage:
     """Decode the base64 array in a field of a message, with numbers of this `dtype`, as `[n]`.
 
@@ -296,26 +304,26 @@ def decode_base64_array(
         values = np.array([np.nan])
     with np.errstate(invalid="ignore"):  # comparing with a NaN is False, as it should be
         is_within_bounds = (values >= minimum) & (values <= maximum)
-    raise_unless_valid(is_within_bounds.all(), field_name)
+    raise_usage_error_unless_valid(is_within_bounds.all(), field_name)
     return values
 
 
 def encode_message(
     seat: int,
     nickname: str,
-    images: FlatDigits,
+    images: FlatDigits0To1,
     labels: Labels,
-    test_indices: Sequence[int] = (),
+    indices_given_for_testing: Sequence[int] = (),
     network: Network | None = None,
 ) -> str:
     """Encode a message as a phone does, as JSON; the teacher may save it.
 
-    images, labels: drawings `[n, 64]`, 0–1, and their labels `[n]`
-    test_indices:   indices of the drawings that are given for testing; the sums are of all others
-    network:        the network trained on those others, or None
+    images, labels:            drawings `[n, 64]`, 0–1, and their labels `[n]`
+    indices_given_for_testing: of the drawings that are given for testing; the sums are of all others
+    network:                   the network trained on those others, or None
     """
     is_given = torch.zeros(len(labels), dtype=torch.bool)
-    is_given[list(test_indices)] = True
+    is_given[list(indices_given_for_testing)] = True
     sums = gauss.measure_class_sums(images[~is_given], labels[~is_given], CLASSES, "full")
     sent = gauss.pack_class_sums(sums, torch.float32)
     parameters = torch.empty(0)

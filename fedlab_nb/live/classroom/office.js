@@ -6,7 +6,7 @@ export const DIGITS = ["zeros", "ones", "twos", "threes", "fours", "fives", "six
 /** The colour of a seat, an angle on the wheel: far apart for neighbours. */
 export const hueOf = (seat) => Math.round((seat * 137.508) % 360);
 
-/** "0.2 kB", "58 kB", "1.9 MB": as few figures as a desk on the wall has room for. */
+/** "0.2 kB", "58 kB", "1.9 MB": few enough figures for a desk on the wall. */
 export function formatBytes(bytes) {
   if (bytes >= 1e6) return `${(bytes / 1e6).toFixed(1)}\u00a0MB`;
   return `${(bytes / 1000).toFixed(bytes < 10000 ? 1 : 0)}\u00a0kB`;

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TypedDict
 
-from ..page import join_javascript_modules
+from ..page import join_files_without_imports_and_exports
 from .room import MOST, Room
 
 HERE = Path(__file__).parent
@@ -48,7 +48,7 @@ def build_student_page(room: Room) -> str:
     style = f"<style>\n{(HERE / 'class.css').read_text('utf-8')}</style>"
     code = (
         f'<script id="seats" type="application/json">{seats}</script>\n'
-        f'<script type="module">\n{join_javascript_modules(*MODULES)}</script>'
+        f'<script type="module">\n{join_files_without_imports_and_exports(*MODULES)}</script>'
     )
     page = (HERE / "student.html").read_text("utf-8")
     page = page.replace('<link rel="stylesheet" href="class.css">', style)

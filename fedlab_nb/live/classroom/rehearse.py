@@ -34,8 +34,8 @@ from ...training import ClientModels, Recipe, train_clients_in_place_to_end
 from .messages import (
     CLASSES,
     SIDE,
-    Seconds,
-    build_network,
+    MonotonicSeconds,
+    build_untrained_class_network,
     encode_message,
     encode_tensor_in_base64,
 )
@@ -86,9 +86,9 @@ class Student:
     round: int = -1
     logits: Tensor = field(default_factory=lambda: torch.empty(0))
 
-    def has_networks_of_current_rounds(self, room: Room) -> bool:
-        """Whether the student has the networks of the present tiny rounds."""
-        return room.rounds is None or room.rounds.serial == self.serial
+    def lacks_networks_of_current_rounds(self, room: Room) -> bool:
+        """Whether tiny rounds are in progress whose networks the student does not have."""
+        return room.rounds is not None and room.rounds.serial != self.serial
 
     def compute_and_store_network_logits(
         self, packed_networks: list[PackedNetwork], rounds_serial: int
@@ -102,7 +102,7 @@ class Student:
         self.serial = rounds_serial
         self.round = -1
 
-    def answer_new_round(self, room: Room, now: Seconds) -> None:
+    def answer_new_round(self, room: Room, now: MonotonicSeconds) -> None:
         """Ask where the tiny rounds are, and answer if a new round has begun."""
         reply = room.handle_round_request(self.seat, "{}", now)
         if not reply:
@@ -116,17 +116,17 @@ class Student:
             return
         self.round = reply["round"]
         received = np.frombuffer(base64.b64decode(reply["weights"]), "<f4").reshape(-1, CLASSES)
-        weights = take_weight_gradient_step_of_size_1(
+        weights = compute_weights_after_gradient_step_of_size_1(
             torch.from_numpy(received.copy()), self.logits, self.y
         )
         text = json.dumps({"round": self.round, "weights": encode_tensor_in_base64(weights)})
         room.handle_round_request(self.seat, text, now)
 
 
-def take_weight_gradient_step_of_size_1(
+def compute_weights_after_gradient_step_of_size_1(
     weights: ClientWeights, logits: ClientLogits, labels: Labels
 ) -> ClientWeights:
-    """Compute the weights λ `[M, C]` after one gradient step of size 1.
+    """Compute the weights λ `[M, C]` after one gradient step of size 1; `weights` stay as they are.
 
     The loss is the mean cross-entropy of the scores Σ_k λ_kc z_kc.
 
@@ -149,7 +149,7 @@ def unpack_network(packed_network: PackedNetwork) -> Network:
             values.append((codes - 127) * np.float32(scale))
         else:
             values.append(np.frombuffer(data, "<f4"))
-    model = build_network()
+    model = build_untrained_class_network()
     vector = torch.from_numpy(np.concatenate(values))
     torch.nn.utils.vector_to_parameters(vector, model.parameters())
     return model
@@ -208,10 +208,14 @@ def make_simulated_students(room: Room, student_count: int) -> Iterator[Student]
         yield student
 
 
-def train_network(images: Images, labels: Labels, seat: int, seed: int) -> Network:
-    """Train the class's network as a phone does, on drawings `images [n, 1, 8, 8]` with labels `labels [n]`."""
+def train_network(drawn_images: Images, labels: Labels, seat: int, seed: int) -> Network:
+    """Train the class's network as a phone does, on drawings `drawn_images [n, 1, 8, 8]` with labels `labels [n]`."""
     trained = train_clients_in_place_to_end(
-        [build_network(seed)], [(images, labels)], Recipe(), seed=seed, ids=[seat]
+        [build_untrained_class_network(seed)],
+        [(drawn_images, labels)],
+        Recipe(),
+        seed=seed,
+        ids=[seat],
     )
     return trained[0]
 
@@ -224,7 +228,7 @@ def make_malicious_message(seed: int, seat: int) -> str:
     x = digits.x_train[rows]
     y = CLASSES - 1 - digits.y_train[rows]
     model = train_network(x, y, seat, seed)
-    start = copy_model_state(build_network(seed))
+    start = copy_model_state(build_untrained_class_network(seed))
     end = copy_model_state(model)
     changed = {name: start[name] + JOKER_FACTOR * (end[name] - start[name]) for name in end}
     load_state(model, changed)
@@ -256,13 +260,13 @@ async def simulate_students_until_cancelled(room: Room, student_count: int) -> N
         for student in students:
             report_drawn_digit_count(room, student, now)
             if student.seat in room.messages:
-                await answer_round_and_guess(room, student, rng)
-        forget_last_message_when_due(room, students, now)
+                await answer_round_and_sometimes_guess(room, student, rng)
+        forget_last_message_if_due(room, students, now)
         await asyncio.sleep(TICK)
 
 
-async def start_simulated_student(room: Room, drawings: Drawings, now: Seconds) -> Student:
-    """Seat a simulated student, who begins to draw at `now` (seconds of the class's clock)."""
+async def start_simulated_student(room: Room, drawings: Drawings, now: MonotonicSeconds) -> Student:
+    """Seat a simulated student, who begins to draw at `now`."""
     room.store_that_seat_is_simulated(drawings.seat)
     student = await asyncio.to_thread(make_simulated_student, drawings, room.about["seed"])
     student.has_sent = student.seat in room.messages
@@ -270,7 +274,7 @@ async def start_simulated_student(room: Room, drawings: Drawings, now: Seconds) 
     return student
 
 
-def report_drawn_digit_count(room: Room, student: Student, now: Seconds) -> None:
+def report_drawn_digit_count(room: Room, student: Student, now: MonotonicSeconds) -> None:
     """Report how many digits a student has drawn, if that has changed or the last report is old."""
     drawings = room.about["drawings"]
     drawn = min(drawings, int(drawings * (now - student.came) / DRAWING))
@@ -279,7 +283,7 @@ def report_drawn_digit_count(room: Room, student: Student, now: Seconds) -> None
         room.note_phone_presence(student.seat, drawn)
 
 
-def send_next_message_if_drawn(room: Room, students: list[Student], now: Seconds) -> bool:
+def send_next_message_if_drawn(room: Room, students: list[Student], now: MonotonicSeconds) -> bool:
     """Let the first student who has finished drawing send a message; returns whether there was one."""
     for student in students:
         if not student.has_sent and now - student.came >= DRAWING:
@@ -290,10 +294,12 @@ def send_next_message_if_drawn(room: Room, students: list[Student], now: Seconds
     return False
 
 
-async def answer_round_and_guess(room: Room, student: Student, rng: np.random.Generator) -> None:
+async def answer_round_and_sometimes_guess(
+    room: Room, student: Student, guess_rng: np.random.Generator
+) -> None:
     """Let a student answer the present tiny round and, now and then, guess."""
     rounds = room.rounds
-    if rounds is not None and not student.has_networks_of_current_rounds(room):
+    if rounds is not None and student.lacks_networks_of_current_rounds(room):
         await asyncio.to_thread(
             student.compute_and_store_network_logits, rounds.networks, rounds.serial
         )
@@ -303,13 +309,13 @@ async def answer_round_and_guess(room: Room, student: Student, rng: np.random.Ge
         student.answer_new_round(room, room.clock())
         has_guessed = student.seat in conductor.guesses.get(step.name, {})
         can_guess = bool(step.options) and not conductor.is_result_shown(step.name)
-        if can_guess and not has_guessed and rng.random() < TICK:
-            room.store_guess(student.seat, step.name, int(rng.integers(len(step.options))))
+        if can_guess and not has_guessed and guess_rng.random() < TICK:
+            room.store_guess(student.seat, step.name, int(guess_rng.integers(len(step.options))))
     except FedlabError:
         return  # the teacher has just removed the student's message, or shown the result
 
 
-def forget_last_message_when_due(room: Room, students: list[Student], now: Seconds) -> None:
+def forget_last_message_if_due(room: Room, students: list[Student], now: MonotonicSeconds) -> None:
     """Forget the last student some seconds into the step *forget*, if all students are simulated."""
     conductor = room.conductor
     is_time = conductor.step.name == "forget" and now - conductor.since > VOLUNTEERING

@@ -1,7 +1,7 @@
 """The results of the messages that a class has at one moment.
 
 Every way to combine them, what each message adds, and the votes on a digit. The room makes a new
-`Results` whenever a message comes or is removed, and when tiny rounds begin or are discarded. Each
+`ClassResults` whenever a message comes or is removed, and when tiny rounds begin or are discarded. Each
 number is computed once, when it is first requested. A thread of the server requests it first, so
 that no phone waits for a table.
 """
@@ -15,8 +15,13 @@ import torch
 from ...data import load
 from ...tensor_types import Labels
 from ...training.evaluate import cache_forward_passes
-from .conductor import AccuracyByTitle, MessageLoss, StepName, find_right_option_index
-from .messages import FULL, FlatDigits, Message, Pixels
+from .conductor import (
+    AccuracyByTitle,
+    CountsWithAndWithoutMessage,
+    StepName,
+    find_right_option_index,
+)
+from .messages import FULL, DigitPixels0To1, FlatDigits0To1, Message
 from .rounds import Rounds, explain_fens_result
 from .worth import (
     MAX_SHOWN_IMAGES,
@@ -28,8 +33,8 @@ from .worth import (
     collect_test_drawings,
     count_right_answers_with_and_without_message,
     measure_relative_logit_sizes,
-    predict_by_all_combinations,
-    project_class_means,
+    predict_classes_by_all_combinations,
+    project_class_means_into_plane,
 )
 
 
@@ -60,7 +65,7 @@ class TestDigitCounts(TypedDict):
     images: int
 
 
-class ShownContribution(MessageLoss):
+class ShownContribution(CountsWithAndWithoutMessage):
     """What a seat's message adds to all others, as its phone shows it.
 
     helped:   number of images that are right only with the message
@@ -94,12 +99,12 @@ class TestSet(NamedTuple):
     images `[N, 64]`, labels `[N]`; drawings: number of images that are the class's
     """
 
-    images: FlatDigits
+    images: FlatDigits0To1
     labels: Labels
     drawings: int
 
 
-class Results:
+class ClassResults:
     """The results of the messages of one moment.
 
     messages: in the order in which they came
@@ -113,7 +118,7 @@ class Results:
         messages: Iterable[Message],
         rounds: Rounds | None = None,
         before: AccuracyByTitle | None = None,
-        effect: MessageLoss | None = None,
+        effect: CountsWithAndWithoutMessage | None = None,
     ) -> None:
         self.messages = tuple(messages)
         self.rounds = rounds
@@ -122,16 +127,16 @@ class Results:
         self._computed: dict[Hashable, Any] = {}
         self._lock = threading.RLock()
 
-    def _compute_once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+    def _compute_once(self, cache_key: Hashable, compute: Callable[[], Any]) -> Any:
         """Return what `compute()` returned the first time. Threads that ask at the same time share it."""
-        if key in self._computed:  # without the lock, which another thread may hold for long
-            return self._computed[key]
+        if cache_key in self._computed:  # without the lock, which another thread may hold for long
+            return self._computed[cache_key]
         with self._lock:
-            if key not in self._computed:
-                self._computed[key] = compute()
-            return self._computed[key]
+            if cache_key not in self._computed:
+                self._computed[cache_key] = compute()
+            return self._computed[cache_key]
 
-    def find_message(self, seat: int) -> Message | None:
+    def find_message_of_seat(self, seat: int) -> Message | None:
         return next((message for message in self.messages if message.seat == seat), None)
 
     # ------------------------------------------------------------------------------------ every way
@@ -190,11 +195,11 @@ class Results:
         def predict() -> PredictionByTitle:
             images, _, _ = self._load_test_set()
             with cache_forward_passes():
-                return predict_by_all_combinations(self.messages, images)
+                return predict_classes_by_all_combinations(self.messages, images)
 
         return self._compute_once("predictions", predict)
 
-    def _predict_by_fens(self, cache_key: Hashable, images: FlatDigits) -> Prediction:
+    def _predict_by_fens(self, cache_key: Hashable, images: FlatDigits0To1) -> Prediction:
         """Predict `images [N, 64]` by FENS after the last round that has ended.
 
         cache_key: of the images, under which the prediction is cached
@@ -248,10 +253,10 @@ class Results:
             "shown": [[label, row] for label, row in zip(labels, pixels, strict=True)],
         }
 
-    def measure_loss_without_message(self, seat: int) -> MessageLoss:
+    def measure_loss_without_message(self, seat: int) -> CountsWithAndWithoutMessage:
         """Measure what the class loses on the 360 test digits without the message of this seat."""
 
-        def measure() -> MessageLoss:
+        def measure() -> CountsWithAndWithoutMessage:
             digits = load("digits")
             contribution = count_right_answers_with_and_without_message(
                 self.messages, seat, digits.x_test.flatten(1), digits.y_test
@@ -266,13 +271,13 @@ class Results:
         return self._compute_once(("loss", seat), measure)
 
     # -------------------------------------------------------------------------- the teacher's digit
-    def collect_votes_on_image(self, image: Pixels) -> DigitVotes:
+    def collect_votes_on_image(self, image: DigitPixels0To1) -> DigitVotes:
         """Predict the class of a digit (64 pixels, 0–1) by every network and in every way to combine them."""
         x = torch.tensor([image])
 
         def predict() -> PredictionByTitle:
             with cache_forward_passes():
-                return predict_by_all_combinations(self.messages, x)
+                return predict_classes_by_all_combinations(self.messages, x)
 
         predictions = dict(self._compute_once(("digit", image), predict))
         if self.rounds:
@@ -284,7 +289,7 @@ class Results:
         ways = {title: int(classes[0]) for title, (_, classes) in predictions.items()}
         return {"seats": dict(zip(senders, classes_of_networks, strict=True)), "ways": ways}
 
-    def are_network_votes_computed(self, image: Pixels) -> bool:
+    def are_network_votes_computed(self, image: DigitPixels0To1) -> bool:
         """Whether `collect_votes_on_image` of this digit has been computed."""
         return ("digit", image) in self._computed
 
@@ -298,9 +303,9 @@ class Results:
 
         return self._compute_once("loudness", measure)
 
-    def project_class_means(self) -> ClassMeanMap:
-        """Project all mean digits into a plane: `project_class_means` of worth.py."""
-        return self._compute_once("plane", lambda: project_class_means(self.messages))
+    def project_class_means_into_plane(self) -> ClassMeanMap:
+        """Project all mean digits into a plane: `project_class_means_into_plane` of worth.py."""
+        return self._compute_once("plane", lambda: project_class_means_into_plane(self.messages))
 
     def explain_result_of_fens_rounds(self) -> str:
         """Explain the result of the tiny rounds in a sentence; "" before their end."""

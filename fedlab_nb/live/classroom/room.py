@@ -26,28 +26,35 @@ from ...data.edits import format_client_letters
 from ...data.partition import draw_symmetric_dirichlet
 from ...errors import UsageError, check_number, check_whole_number
 from ...rng import make_numpy_generator
-from .conductor import BY_NAME, AccuracyByTitle, Conductor, MessageLoss, StepDescription
+from ...value_types import JsonObject
+from .conductor import (
+    BY_NAME,
+    AccuracyByTitle,
+    Conductor,
+    CountsWithAndWithoutMessage,
+    StepDescription,
+)
 from .journal import Journal
 from .messages import (
     CLASSES,
     MAX_DRAWINGS,
     MAX_SEATS,
     SIDE,
-    JsonObject,
     Message,
     MessageDescription,
-    Seconds,
+    MonotonicSeconds,
+    UncheckedJsonObject,
     parse_message,
 )
-from .results import DigitVotes, Results, ShownContribution
+from .results import ClassResults, DigitVotes, ShownContribution
 from .rounds import (
     STAYING_SECONDS,
+    PhonesNeededForRounds,
     RoundReply,
     Rounds,
-    RoundsNeed,
     describe_phones_needed_for_rounds,
 )
-from .worth import LogitSizeBySeat, collect_test_drawings, draw_samples_with_same_sums
+from .worth import LogitSizeBySeat, collect_test_drawings, generate_samples_with_same_sums
 
 ArrayByFileEntry = dict[str, np.ndarray]  # the arrays of an .npz file by their names in it
 
@@ -56,9 +63,8 @@ FEWEST = 10  # the fewest drawings that make a test set
 ASLEEP = 15.0  # seconds after its last request from which a phone is shown as asleep
 GONE = 120.0  # seconds after which a phone that has sent no message is not shown any more
 GIVE = 4  # every fourth drawing may be given to the test set
-MAX_KEPT_GUESSES = (
-    5000  # guesses stored one by one in the file; later ones are stored with the next step
-)
+# Guesses that are stored one by one in the file; later ones are stored with the next step.
+MAX_KEPT_GUESSES = 5000
 ONE_CLASS = 0.02  # below this α a seat may have a single class
 MANY_CLASSES = 1.0  # from this α on a seat may have more than three classes
 # Fields in the first line of a file that messages are kept in: those that it always has, and those added later.
@@ -99,7 +105,7 @@ class AssignedSeat(TypedDict):
     labels: list[int]
 
 
-class RemovalEffect(MessageLoss):
+class RemovalEffect(CountsWithAndWithoutMessage):
     """What the removal of a message has changed. office: the letters of its seat"""
 
     office: str
@@ -198,7 +204,7 @@ class Room:
         self._is_file_behind = False  # whether the file still has a message that has been forgotten
         if self.journal and self.journal.exists():
             self._restore_class_from_journal(self.journal)
-        self._reset_results()
+        self._start_new_results()
         self.rewrite_class_file()
 
     # ---------------------------------------------------------------------- what is kept, and where
@@ -221,7 +227,7 @@ class Room:
         # Some seats were assigned to phones that have not sent yet; these seats are not assigned again.
         self.joined = max(self.messages, default=-1) + MOST
 
-    def _restore_from_journal_object(self, stored_object: JsonObject) -> None:
+    def _restore_from_journal_object(self, stored_object: UncheckedJsonObject) -> None:
         """Apply a line of the file after the first: a message, progress, a guess, or a simulated
         student."""
         if "progress" in stored_object:
@@ -235,7 +241,7 @@ class Room:
             message = parse_message(json.dumps(stored_object, separators=(",", ":")))
             self.messages[message.seat] = message
 
-    def _restore_progress(self, progress: JsonObject) -> None:
+    def _restore_progress(self, progress: UncheckedJsonObject) -> None:
         """Restore the class's progress from what `_describe_progress` returned, or from {}."""
         if not progress:
             return
@@ -266,10 +272,10 @@ class Room:
             "guesses": self.conductor.guesses,
         }
 
-    def _reset_results(self) -> None:
+    def _start_new_results(self) -> None:
         """Start new results, because messages or the tiny rounds have changed."""
         self.version += 1
-        self.results = Results(self.messages.values(), self.rounds, self.before, self.effect)
+        self.results = ClassResults(self.messages.values(), self.rounds, self.before, self.effect)
 
     def rewrite_class_file(self) -> None:
         """Rewrite the class's file, if it has one, without what is no longer in the class."""
@@ -277,7 +283,7 @@ class Room:
             return
         head = self.about | {"progress": self._describe_progress()}
         texts = [message.text for message in self.messages.values()]
-        self.journal.rewrite([json.dumps(head), *texts])
+        self.journal.replace_all_lines([json.dumps(head), *texts])
 
     def _append_line_to_file(self, line: str) -> None:
         """Append a line to the class's file, if it has one. UsageError if it cannot be written."""
@@ -285,9 +291,9 @@ class Room:
             return
         if not self.journal.exists():  # somebody has removed it
             self.rewrite_class_file()
-        self.journal.append(line)
+        self.journal.append_line(line)
 
-    def store_progress(self) -> None:
+    def append_progress_to_file(self) -> None:
         """Store in the file which step it is, what is shown, and who is simulated."""
         self._append_line_to_file(json.dumps({"progress": self._describe_progress()}))
 
@@ -302,7 +308,7 @@ class Room:
         if self.journal:
             self.journal.sync_file_to_disk()
 
-    def store_port(self, port: int) -> None:
+    def store_port_in_file(self, port: int) -> None:
         """Store the port in the file, so that a restarted class listens there again."""
         if self.about.get("port") != port:
             self.about["port"] = port
@@ -327,10 +333,8 @@ class Room:
         """Assign the next free seat: its number, its key, and the digits that it is asked to draw."""
         if self.joined >= MAX_SEATS:
             raise UsageError("The class has no free seat; ask the teacher to start it anew.")
-        while (
-            self.joined in self.messages
-        ):  # a message that was carried by hand has taken this seat
-            self.joined += 1
+        while self.joined in self.messages:
+            self.joined += 1  # a message that was carried by hand has taken this seat
         seat = self.joined
         self.joined += 1
         return {
@@ -385,14 +389,16 @@ class Room:
             del self.present[oldest]
         self.present[seat] = Presence(now, drawn_digit_count)
 
-    def accept_message(self, message_text: str | bytes, seat: int | None = None) -> Message:
+    def accept_message(
+        self, message_json: str | bytes, sender_seat_or_none_if_carried: int | None = None
+    ) -> Message:
         """Accept a message; the same message again changes nothing.
 
-        seat: the seat that sent it over the network, None if it was carried by hand
+        sender_seat_or_none_if_carried: the seat that sent it over the network, None if it was carried by hand
         Raises UsageError if it cannot be accepted.
         """
-        message = parse_message(message_text)
-        if seat not in (None, message.seat):
+        message = parse_message(message_json)
+        if sender_seat_or_none_if_carried not in (None, message.seat):
             raise UsageError("The message is that of another seat; open the address anew.")
         earlier_message = self.messages.get(message.seat)
         if earlier_message is not None:
@@ -406,7 +412,7 @@ class Room:
         # First to the file: a message that cannot be kept is not accepted.
         self._append_line_to_file(message.text)
         self.messages[message.seat] = message
-        self._reset_results()
+        self._start_new_results()
         return message
 
     def forget_message(self, seat: int) -> RemovalEffect | None:
@@ -435,7 +441,7 @@ class Room:
             self.joker = None
         if self.rounds and seat in self.rounds.known:
             self.rounds = None  # they have learnt from this student, too
-        self._reset_results()
+        self._start_new_results()
         self._remove_message_from_file(seat)
         return self.effect
 
@@ -458,19 +464,19 @@ class Room:
             return
         self.forget_message(self.joker)
         self.effect = None
-        self._reset_results()
-        self.store_progress()
+        self._start_new_results()
+        self.append_progress_to_file()
 
-    def add_malicious_message(self, message_text: str, seat: int) -> None:
+    def add_malicious_message(self, message_json: str, seat: int) -> None:
         """Accept the message of the teacher's joker at this seat."""
         accuracies_before = self.results.get_test_accuracies()
-        self.accept_message(message_text, seat)
+        self.accept_message(message_json, seat)
         self.before = accuracies_before
         self.joker = seat
         self.joker_answer = None
         self.simulated.add(seat)
-        self._reset_results()
-        self.store_progress()
+        self._start_new_results()
+        self.append_progress_to_file()
 
     def store_guess(self, seat: int, step_name: str, option_index: int) -> None:
         """Store a seat's guess, in the file as well."""
@@ -486,13 +492,13 @@ class Room:
         self.rounds = Rounds(
             self.messages.values(), self.list_seats_of_staying_phones(), self.serial
         )
-        self._reset_results()
+        self._start_new_results()
 
     def discard_fens_rounds(self) -> None:
         """Discard the tiny rounds and the guesses on them, so that new rounds can start."""
         self.rounds = None
         self.conductor.hide_result_and_discard_guesses("rounds")
-        self._reset_results()
+        self._start_new_results()
 
     def list_seats_of_staying_phones(self) -> list[int]:
         """List the seats of the phones that stay: their last request is at most `STAYING_SECONDS` old."""
@@ -500,11 +506,11 @@ class Room:
         return [seat for seat, seen in self.staying.items() if now - seen < STAYING_SECONDS]
 
     def handle_round_request(
-        self, seat: int, request_text: str | bytes, now: Seconds
+        self, seat: int, request_json: str | bytes, now: MonotonicSeconds
     ) -> RoundReply:
         """Take the answer of a phone that stays, and return what it needs for the next round.
 
-        request_text: the phone's answer, see `Rounds.handle_round_request`
+        request_json: the phone's answer, see `Rounds.handle_round_request`
         now: seconds
 
         Returns {} before the rounds have started. Raises UsageError for an answer that is malformed,
@@ -516,24 +522,24 @@ class Room:
         if not self.rounds:
             return {}
         previous_round = self.rounds.round
-        reply = self.rounds.handle_round_request(self.messages[seat], request_text, now)
-        self._announce_new_results_if_round_ended(previous_round)
+        reply = self.rounds.handle_round_request(self.messages[seat], request_json, now)
+        self._increment_version_if_round_ended(previous_round)
         return reply
 
-    def end_round_if_due(self, now: Seconds) -> None:
+    def end_round_if_due(self, now: MonotonicSeconds) -> None:
         """End the present round if it has waited long enough."""
         if self.rounds:
             previous_round = self.rounds.round
             self.rounds.end_round_if_due(now)
-            self._announce_new_results_if_round_ended(previous_round)
+            self._increment_version_if_round_ended(previous_round)
 
-    def _announce_new_results_if_round_ended(self, previous_round: int) -> None:
-        """Announce new results if a round has ended since `previous_round`.
+    def _increment_version_if_round_ended(self, rounds_ended_before: int) -> None:
+        """Announce new results if a round has ended since `rounds_ended_before`.
 
         Computing them delays the phones of the next round, so this happens after each round only
         while the results are shown.
         """
-        if self.rounds is None or self.rounds.round == previous_round:
+        if self.rounds is None or self.rounds.round == rounds_ended_before:
             return
         if self.rounds.is_over or self.conductor.is_result_shown("rounds"):
             self.version += 1
@@ -544,11 +550,11 @@ class Room:
         return not self.messages.keys() <= self.simulated
 
     # ---------------------------------------------------------------------------- for the projector
-    def describe_messages(self) -> list[MessageDescription]:
+    def describe_messages_for_projector(self) -> list[MessageDescription]:
         """Describe all messages for the projector, in the order in which they came."""
         return [message.projector_description for message in self.messages.values()]
 
-    def describe_seats(self) -> list[SeatDescription]:
+    def describe_seats_for_projector(self) -> list[SeatDescription]:
         """Describe all seats for the projector: letters, drawings so far, asleep or staying."""
         now = self.clock()
         staying = set(self.list_seats_of_staying_phones())
@@ -575,7 +581,9 @@ class Room:
             )
         return descriptions
 
-    def describe_phones_needed_for_rounds(self, logit_size_by_seat: LogitSizeBySeat) -> RoundsNeed:
+    def describe_phones_needed_for_rounds(
+        self, logit_size_by_seat: LogitSizeBySeat
+    ) -> PhonesNeededForRounds:
         """Describe who has to stay for the tiny rounds.
 
         logit_size_by_seat: {seat: size of its network's logits, relative to the median network's}
@@ -585,18 +593,23 @@ class Room:
         )
 
     # ------------------------------------------------------------------------------ teacher's digit
-    def set_teacher_digit(self, pixels: list[float], label: int | None = None) -> None:
+    def set_teacher_digit(
+        self, pixels_0_to_1: list[float], label_or_none_if_untold: int | None = None
+    ) -> None:
         """Set the digit that the teacher has drawn.
 
-        pixels: 64 numbers from 0 to 1
-        label: which digit it is, None as long as the teacher has not told
+        pixels_0_to_1: 64 numbers from 0 to 1
+        label_or_none_if_untold: which digit it is, None as long as the teacher has not told
         """
-        is_pixel = [isinstance(value, int | float) and 0 <= value <= 1 for value in pixels]
-        if len(pixels) != SIDE * SIDE or not all(is_pixel):
+        is_pixel = [isinstance(value, int | float) and 0 <= value <= 1 for value in pixels_0_to_1]
+        if len(pixels_0_to_1) != SIDE * SIDE or not all(is_pixel):
             raise UsageError("A drawing is 64 numbers from 0 to 1.")
-        if label is not None and label not in range(CLASSES):
+        if label_or_none_if_untold is not None and label_or_none_if_untold not in range(CLASSES):
             raise UsageError("A digit is one of 0 to 9.")
-        self.drawing = {"image": [float(value) for value in pixels], "label": label}
+        self.drawing = {
+            "image": [float(value) for value in pixels_0_to_1],
+            "label": label_or_none_if_untold,
+        }
         self.version += 1
 
     def clear_teacher_digit(self) -> None:
@@ -605,7 +618,7 @@ class Room:
         self.conductor.hide_result_and_discard_guesses("digit")
         self.version += 1
 
-    def collect_votes_on_teacher_digit(self, results: Results) -> TeacherDigitVotes | None:
+    def collect_votes_on_teacher_digit(self, results: ClassResults) -> TeacherDigitVotes | None:
         """Collect everybody's votes on the teacher's digit, with its `image` and `label`.
 
         None if there is no digit, or if these results have no votes on it yet.
@@ -617,7 +630,7 @@ class Room:
             return None
         return {**results.collect_votes_on_image(image), **self.drawing}
 
-    def find_right_option_index_of_present_step(self, results: Results) -> int | None:
+    def find_right_option_index_of_present_step(self, results: ClassResults) -> int | None:
         """Find which option of the present step's question is right; None if that is not known.
 
         The answer on the joker stays the same after the joker, or a student, has been removed.
@@ -631,14 +644,14 @@ class Room:
         return results.find_right_option_index(step_name)
 
     # -------------------------------------------------------------------------------- for one phone
-    def describe_for_phone(self, seat: int, results: Results) -> PhoneDescription:
+    def describe_for_phone(self, seat: int, results: ClassResults) -> PhoneDescription:
         """Describe the class for the phone of a seat.
 
         The step with its question, what the seat's message adds, and its vote on the teacher's digit.
         Results are included only if the teacher has shown them and they have been computed.
         """
         conductor = self.conductor
-        description: PhoneDescription = {**conductor.describe_step(self.clock(), seat)}
+        description: PhoneDescription = {**conductor.describe_present_step(self.clock(), seat)}
         description["sent"] = seat in self.messages
         description["messages"] = len(self.messages)
         if "question" in description and description["is_shown"] and results is self.results:
@@ -665,7 +678,7 @@ class Room:
         """Make the arrays of an `.npz` data set, with one client per student, that panels can open.
 
         The drawings themselves stayed on the phones. A student's samples are random, with as many
-        samples of each class as were drawn and the same sums (`draw_samples_with_same_sums`), except
+        samples of each class as were drawn and the same sums (`generate_samples_with_same_sums`), except
         that pixels are clipped to 0–1. The test images are the drawings that were given for testing,
         or the package's test digits if fewer than FEWEST were given. Only students who allowed it are
         included.
@@ -681,7 +694,7 @@ class Room:
         for message in allowed:
             for c in np.flatnonzero(message.counts).tolist():
                 rng = make_numpy_generator(seed, "rows", message.seat, c)
-                samples.append(draw_samples_with_same_sums(message.sums, c, rng))
+                samples.append(generate_samples_with_same_sums(message.sums, c, rng))
                 classes.append(c)
                 clients.append(message.office_and_nickname)
         if len(set(classes)) < 2:

@@ -22,16 +22,17 @@ from ...methods.parts.averages import (
 )
 from ...tensor_types import Predictions
 from ...training import ClientModels
+from ...value_types import Accuracy0To1, Seconds
 from .messages import (
     CLASSES,
     SIDE,
-    FlatDigits,
+    FlatDigits0To1,
     Message,
-    Seconds,
+    MonotonicSeconds,
     decode_base64_array,
     encode_tensor_in_base64,
     parse_json_object,
-    raise_unless_valid,
+    raise_usage_error_unless_valid,
 )
 from .worth import SHOUTING_FACTOR, LogitSizeBySeat
 
@@ -47,6 +48,8 @@ class PackedTensor(NamedTuple):
     scale: float
 
 
+ClassIndex = int
+DrawingCountByClass = tuple[int, ...]
 PackedNetwork = list[PackedTensor]  # as phones receive it
 FENS = METHODS["fens"]()  # with the default values of its knobs, as in the course
 # How long a round waits for the phones that are expected, in seconds; later answers are left out.
@@ -61,7 +64,7 @@ MAX_NETWORK_SENDS = 5  # how often one phone gets the networks, which are large
 MAX_SUGGESTED_OFFICES = 4  # that the projector asks by name to stay
 
 
-class RoundsNeed(TypedDict):
+class PhonesNeededForRounds(TypedDict):
     """Who has to stay for the tiny rounds to go well.
 
     phones:    number of phones that stay
@@ -156,7 +159,7 @@ class Rounds:
         self.received: dict[int, tuple[int, Tensor]] = {}
         self.expected = set(expected)
         # By seat, the drawings by class of the phones that have answered a round.
-        self.taught: dict[int, tuple[int, ...]] = {}
+        self.taught: dict[int, DrawingCountByClass] = {}
         self.requests: Counter[int] = Counter()  # by seat, how often the networks were sent
         self.waited = 0.0  # seconds in all for phones that did not answer
         self.networks_size = len(json.dumps(self.networks))
@@ -165,29 +168,29 @@ class Rounds:
     def is_over(self) -> bool:
         return self.round >= FENS.rounds
 
-    def predict_classes(self, samples: FlatDigits) -> Predictions:
+    def predict_classes(self, samples: FlatDigits0To1) -> Predictions:
         """Predict the class of each image `samples [N, 64]`."""
         logits = self.clients.logits(samples.view(-1, 1, SIDE, SIDE))
         return (logits * self.table[:, None]).sum(0).argmax(1)
 
     def handle_round_request(
-        self, message: Message, request_text: str | bytes, now: Seconds
+        self, message: Message, request_json: str | bytes, now: MonotonicSeconds
     ) -> RoundReply:
         """Take a phone's answer to a round, and return what the phone needs next.
 
         message: the message that the phone sent to the class
-        request_text: a JSON object: {"round", "weights"} is an answer, {} asks where the rounds are,
+        request_json: a JSON object: {"round", "weights"} is an answer, {} asks where the rounds are,
             and {"networks"} asks for the networks as well
         now: seconds
         """
-        given = parse_json_object(request_text)
+        given = parse_json_object(request_json)
         is_answer = "weights" in given
         answered_round = given.get("round")
         if is_answer and isinstance(answered_round, int) and 0 <= answered_round < self.round:
             self.expected.add(message.seat)  # the answer is late
         if is_answer and answered_round == self.round and not self.is_over:
             values = decode_base64_array(given, "weights", "<f4", -MAX_WEIGHT, MAX_WEIGHT)
-            raise_unless_valid(values.size == self.table.numel(), "its size")
+            raise_usage_error_unless_valid(values.size == self.table.numel(), "its size")
             table = torch.from_numpy(values.copy()).view_as(self.table)
             self.begun = min(self.begun, now)
             self.received[message.seat] = sum(message.counts), table
@@ -204,7 +207,7 @@ class Rounds:
             reply["networks"] = self.networks
         return reply
 
-    def end_round_if_due(self, now: Seconds) -> None:
+    def end_round_if_due(self, now: MonotonicSeconds) -> None:
         """Make the server's step if every expected phone has answered or its time is over."""
         if not self.received:
             return
@@ -261,9 +264,9 @@ def pack_tensor_for_phones(tensor: Tensor | QuantisedTensor) -> PackedTensor:
 
 
 def list_trained_classes_nobody_staying_drew(
-    drawings_by_class_of_networks: Iterable[tuple[int, ...]],
-    drawings_by_class_of_staying: Iterable[tuple[int, ...]],
-) -> list[int]:
+    drawings_by_class_of_networks: Iterable[DrawingCountByClass],
+    drawings_by_class_of_staying: Iterable[DrawingCountByClass],
+) -> list[ClassIndex]:
     """List the classes that a network was trained on and that no staying phone has drawn.
 
     drawings_by_class_of_networks: drawings by class of each phone with a network
@@ -281,7 +284,7 @@ def describe_phones_needed_for_rounds(
     message_by_seat: dict[int, Message],
     staying_seats: Iterable[int],
     logit_size_by_seat: LogitSizeBySeat,
-) -> RoundsNeed:
+) -> PhonesNeededForRounds:
     """Describe who has to stay for the rounds to go well.
 
     The phones that stay must have drawn every digit that a network was trained on.
@@ -303,7 +306,7 @@ def describe_phones_needed_for_rounds(
         ask.append(best.seat)
         lacking -= brought
         others.remove(best)
-    loud = list_shouting_seats(logit_size_by_seat)
+    loud = list_seats_of_shouting_networks(logit_size_by_seat)
     if not networks:
         sentence = "No network has come yet: the rounds weigh networks."
     elif not stay:
@@ -336,18 +339,17 @@ def describe_phones_needed_for_rounds(
 
 def explain_fens_result(
     rounds: Rounds,
-    fens_accuracy: float,
-    ensemble_accuracy: float,
-    drawings_by_class: list[tuple[int, ...]],
+    fens_accuracy: Accuracy0To1,
+    ensemble_accuracy: Accuracy0To1,
+    drawings_by_class: list[DrawingCountByClass],
     logit_size_by_seat: LogitSizeBySeat,
 ) -> str:
     """Explain why FENS came out as it did.
 
-    fens_accuracy, ensemble_accuracy: accuracies, 0–1
     drawings_by_class:  drawings by class of each phone with a network
     logit_size_by_seat: {seat: size of its network's logits, relative to the median network's}
     """
-    loud = list_shouting_seats(logit_size_by_seat)
+    loud = list_seats_of_shouting_networks(logit_size_by_seat)
     missing = list_trained_classes_nobody_staying_drew(
         drawings_by_class, list(rounds.taught.values())
     )
@@ -365,7 +367,7 @@ def explain_fens_result(
     return "The same networks: only who is believed for which digit has changed."
 
 
-def list_shouting_seats(logit_size_by_seat: LogitSizeBySeat) -> list[int]:
+def list_seats_of_shouting_networks(logit_size_by_seat: LogitSizeBySeat) -> list[int]:
     """List the seats whose network outshouts all others."""
     return [seat for seat, times in logit_size_by_seat.items() if times > SHOUTING_FACTOR]
 

@@ -37,13 +37,13 @@ from tornado.netutil import bind_sockets
 from tornado.web import Application, HTTPError, RequestHandler
 
 from ...errors import FedlabError, UsageError
-from .conductor import STEPS, AccuracyByTitle, MessageLoss, StepDescription
-from .messages import LIMIT, MessageDescription, Pixels, parse_json_object
+from .conductor import STEPS, AccuracyByTitle, CountsWithAndWithoutMessage, StepDescription
+from .messages import LIMIT, DigitPixels0To1, MessageDescription, parse_json_object
 from .page_file import build_student_page
 from .rehearse import make_malicious_message
-from .results import CombinationAccuracy, Results
+from .results import ClassResults, CombinationAccuracy
 from .room import PhoneDescription, RemovalEffect, Room, SeatDescription, TeacherDigitVotes
-from .rounds import RoundReply, RoundsNeed, RoundsProgress
+from .rounds import PhonesNeededForRounds, RoundReply, RoundsProgress
 from .worth import ClassMeanMap
 
 T = TypeVar("T")
@@ -147,7 +147,7 @@ class ProjectorTables(TypedDict):
 
     rows: list[CombinationAccuracy]
     before: AccuracyByTitle
-    effect: MessageLoss | None
+    effect: CountsWithAndWithoutMessage | None
     explanation: str
     plane: ClassMeanMap
 
@@ -175,7 +175,7 @@ class ProjectorDescription(ProjectorTables, total=False):
     kept: str
     joker: int | None
     seats: list[SeatDescription]
-    need: RoundsNeed
+    need: PhonesNeededForRounds
     stage: StepDescription
     steps: list[dict[str, Any]]
     votes: TeacherDigitVotes | None
@@ -203,7 +203,7 @@ class ForgottenMessage(TypedDict):
 
 
 # ----------------------------------------------------------------------------------------- requests
-class Handler(RequestHandler):
+class ClassRequestHandler(RequestHandler):
     """What all pages share: their headers, and which requests are refused.
 
     server:     the class's servers
@@ -227,6 +227,10 @@ class Handler(RequestHandler):
             self.set_header(name, value)
 
     def prepare(self) -> None:
+        self._refuse_foreign_or_too_frequent_request()
+
+    def _refuse_foreign_or_too_frequent_request(self) -> None:
+        """Raise HTTPError 403 for another host or page, 429 for too many requests, 404 if not allowed."""
         origins = [f"http://{host}" for host in self.server.hosts]
         if f"http://{self.request.host}" not in origins:
             raise HTTPError(403, reason="Asked by another name")
@@ -287,7 +291,7 @@ def make_wrong_address_page(reason: WrongAddressReason) -> str:
     return text.replace("@reason@", html.escape(WRONG_ADDRESS_REASONS[reason]))
 
 
-class WrongAddressHandler(Handler):
+class WrongAddressHandler(ClassRequestHandler):
     """All other addresses, which have the page for a wrong address.
 
     `/class.css` is the style of that page. `/find?code=…` leads from the letters of the class's
@@ -309,19 +313,19 @@ class WrongAddressHandler(Handler):
         raise HTTPError(404)
 
 
-class StudentHandler(Handler):
+class StudentHandler(ClassRequestHandler):
     """`/TOKEN/…`: the students' page, its files, and its actions."""
 
     def is_request_allowed(self, token: str, *_: str) -> bool:
         return hmac.compare_digest(token, self.room.about["token"])
 
-    def get(self, token: str, name: str) -> None:
-        if name:
-            self.send_page_file(name[1:])
+    def get(self, token: str, slash_and_file_name: str) -> None:
+        if slash_and_file_name:
+            self.send_page_file(slash_and_file_name[1:])
         else:
             self.redirect(f"/{token}/")  # an address that was typed without the last slash
 
-    async def post(self, _: str, action_path: str) -> None:
+    async def post(self, _unused_token: str, action_path: str) -> None:
         if action_path == "/join":
             self.write(self.room.assign_next_seat())
             return
@@ -329,8 +333,8 @@ class StudentHandler(Handler):
         actions = {
             "send": self.accept_sent_message,
             "forget": self.forget_message,
-            "stay": self.wait_for_round,
-            "look": self.describe_class_for_phone,
+            "stay": self.take_round_answer_and_wait_for_next,
+            "look": self.store_phone_report_and_describe_class,
         }
         self.write(await actions[action](seat))
 
@@ -359,9 +363,11 @@ class StudentHandler(Handler):
             effect = None
         return {"forgotten": True, "effect": effect}
 
-    async def describe_class_for_phone(self, seat: int) -> PhoneDescription:
-        """Describe the class for a phone. The request has the number of digits that the phone has drawn,
-        and its guess."""
+    async def store_phone_report_and_describe_class(self, seat: int) -> PhoneDescription:
+        """Store what a phone reports, and describe the class for it.
+
+        The phone reports how many digits it has drawn, and its guess. UsageError if the number is invalid.
+        """
         given = parse_json_object(self.request.body)
         drawn = given.get("drawn", 0)
         guess = given.get("guess")
@@ -376,8 +382,8 @@ class StudentHandler(Handler):
         description["pause"] = max(PAUSE, len(self.room.present) / LOOKS_A_SECOND)
         return description
 
-    async def wait_for_round(self, seat: int) -> RoundReply:
-        """Tell a phone that stays what it needs for the next round.
+    async def take_round_answer_and_wait_for_next(self, seat: int) -> RoundReply:
+        """Take the answer of a phone that stays, and tell it what it needs for the next round.
 
         The reply is sent at once if something in it is new to the phone, else when the next round
         begins, or after ROUND_WAIT seconds.
@@ -400,7 +406,7 @@ class StudentHandler(Handler):
         return reply
 
 
-class TeacherHandler(Handler):
+class TeacherHandler(ClassRequestHandler):
     """`/teacher/…`, on this machine alone: the projector's page, and what its buttons do."""
 
     # Phones may come from this machine's address, too: they must not stop the projector.
@@ -414,26 +420,26 @@ class TeacherHandler(Handler):
         self.set_cookie(cookie, given, httponly=True, samesite="Lax", path="/teacher/")
         return True
 
-    async def get(self, name: str, _: str | None) -> None:
+    async def get(self, page_or_file_name: str, _unused: str | None) -> None:
         if self.get_query_argument("token", None):
             self.redirect("/teacher/")  # everybody can read the address on a projector
-        elif name == "state":
+        elif page_or_file_name == "state":
             self.write(self.server.describe_for_projector(self.get_query_argument("since", "")))
-        elif name == "class.npz":
+        elif page_or_file_name == "class.npz":
             content = await self.server.run_in_results_thread(pack_class_as_npz, self.room)
-            self.send_file(f"class-{date.today()}.npz", content)
-        elif name == "student.html":
+            self.send_as_download(f"class-{date.today()}.npz", content)
+        elif page_or_file_name == "student.html":
             page = await self.server.run_in_results_thread(build_student_page, self.room)
-            self.send_file("student.html", page)
+            self.send_as_download("student.html", page)
         else:
-            self.send_page_file(name)
+            self.send_page_file(page_or_file_name)
 
-    def send_file(self, file_name: str, file_content: str | bytes) -> None:
+    def send_as_download(self, file_name: str, file_content: str | bytes) -> None:
         self.set_header("Content-Type", "application/octet-stream")
         self.set_header("Content-Disposition", f'attachment; filename="{file_name}"')
         self.write(file_content)
 
-    async def post(self, name: str, argument: str | None) -> None:
+    async def post(self, action_name: str, action_argument: str | None) -> None:
         actions = {
             "load": self.accept_carried_message,
             "step": self.begin_step,
@@ -446,39 +452,39 @@ class TeacherHandler(Handler):
             "clear": self.clear_teacher_digit,
             "forget": self.forget_message,
         }
-        if name not in actions:
+        if action_name not in actions:
             raise HTTPError(404)
         async with self.server.teacher_lock:  # one action after the other
-            answer = await actions[name](argument or "")
+            answer = await actions[action_name](action_argument or "")
         if not answer:
             answer = self.server.describe_for_projector(str(self.server.version))
         self.write(answer)
 
-    async def accept_carried_message(self, _: str) -> CarriedMessageReceipt:
+    async def accept_carried_message(self, _unused: str) -> CarriedMessageReceipt:
         """Accept a message that came as a file, and say whose it is; UsageError if it is invalid."""
         message = self.room.accept_message(self.request.body)
         await asyncio.to_thread(self.room.sync_file_to_disk)
         return {"name": message.office_and_nickname}
 
-    async def begin_step(self, step: str) -> None:
-        self.room.conductor.begin_step(step, self.room.clock())
-        self.room.store_progress()
+    async def begin_step(self, step_name: str) -> None:
+        self.room.conductor.begin_step(step_name, self.room.clock())
+        self.room.append_progress_to_file()
 
-    async def show_result(self, _: str) -> None:
-        await self.server.wait_for_results()
+    async def show_result(self, _unused: str) -> None:
+        await self.server.wait_until_results_are_current()
         self.room.conductor.show_result()
-        self.room.store_progress()
+        self.room.append_progress_to_file()
 
-    async def hide_result_and_discard_guesses(self, _: str) -> None:
+    async def hide_result_and_discard_guesses(self, _unused: str) -> None:
         self.room.conductor.hide_result_and_discard_guesses()
-        self.room.store_progress()
+        self.room.append_progress_to_file()
 
-    async def start_fens_rounds(self, _: str) -> None:
+    async def start_fens_rounds(self, _unused: str) -> None:
         self.room.start_fens_rounds()
 
-    async def discard_fens_rounds(self, _: str) -> None:
+    async def discard_fens_rounds(self, _unused: str) -> None:
         self.room.discard_fens_rounds()
-        self.room.store_progress()
+        self.room.append_progress_to_file()
 
     async def add_or_remove_malicious_message(self, direction: str) -> None:
         """Let the joker send its message, or remove it with "out"; doing either twice changes nothing."""
@@ -490,32 +496,32 @@ class TeacherHandler(Handler):
                 )
                 room.remove_malicious_message()
         elif room.joker is None:
-            await self.server.compute_results_ahead_in_thread(Results.get_test_accuracies)
+            await self.server.compute_results_ahead_in_thread(ClassResults.get_test_accuracies)
             seat = room.assign_next_seat()["seat"]
             text = await self.server.run_in_results_thread(
                 make_malicious_message, room.about["seed"], seat
             )
             room.add_malicious_message(text, seat)
-        await self.server.wait_for_results()
+        await self.server.wait_until_results_are_current()
 
-    async def set_teacher_digit(self, _: str) -> None:
+    async def set_teacher_digit(self, _unused: str) -> None:
         """Set the teacher's digit; the result is covered until the teacher tells which digit it is."""
         given = parse_json_object(self.request.body)
         label = given.get("label")
         self.room.set_teacher_digit(given.get("image") or [], label)
-        await self.server.wait_for_results()
+        await self.server.wait_until_results_are_current()
         if label is None:
             self.room.conductor.hide_result_and_discard_guesses("digit")
         else:
             self.room.conductor.show_result("digit")
 
-    async def clear_teacher_digit(self, _: str) -> None:
+    async def clear_teacher_digit(self, _unused: str) -> None:
         self.room.clear_teacher_digit()
 
-    async def forget_message(self, seat: str) -> None:
-        if seat.isdecimal():
-            await self.server.forget_message(int(seat))
-            await self.server.wait_for_results()
+    async def forget_message(self, seat_number_text: str) -> None:
+        if seat_number_text.isdecimal():
+            await self.server.forget_message(int(seat_number_text))
+            await self.server.wait_until_results_are_current()
 
 
 def pack_class_as_npz(room: Room) -> bytes:
@@ -526,20 +532,20 @@ def pack_class_as_npz(room: Room) -> bytes:
 
 
 # --------------------------------------------------------------------------------------- the server
-def bind_to_one_port(addresses: list[str], port: int = 0) -> list[socket.socket]:
+def bind_to_one_port(addresses: list[str], port_or_0_for_any: int = 0) -> list[socket.socket]:
     """Open a listening socket at each of these addresses of this machine, all at the same port.
 
-    port: 0 for any free port. A port that is free at the first address may be taken at another one, so
+    port_or_0_for_any: a port that is free at the first address may be taken at another one, so
         up to 20 ports are tried.
     Raises OSError if the given port, or each that was tried, is taken at one of the addresses.
     """
-    attempts = 20 if port == 0 else 1
+    attempts = 20 if port_or_0_for_any == 0 else 1
     while True:
         sockets: list[socket.socket] = []
         attempts -= 1
         try:
             for address in addresses:
-                same_port = sockets[0].getsockname()[1] if sockets else port
+                same_port = sockets[0].getsockname()[1] if sockets else port_or_0_for_any
                 sockets += bind_sockets(same_port, address, family=socket.AF_INET)
             return sockets
         except OSError as error:
@@ -568,7 +574,7 @@ class ClassServer:
         # By address: the number of requests that are left, and when this was computed (seconds).
         self.allowances: dict[str, tuple[float, float]] = {}
         # The results that were computed last, and the version of the room then. The room's own results may be newer.
-        self.results = Results(())
+        self.results = ClassResults(())
         self.version = 0
         self.tables = compute_projector_tables(self.results, None)
         self.thread = ThreadPoolExecutor(1, "results")
@@ -577,9 +583,9 @@ class ClassServer:
         for name in ("tornado.access", "tornado.general"):  # bad requests must not flood the log
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self.servers: list[LimitedServer] = []
-        self.serve(sockets[0], is_teacher=True)
+        self.serve_pages_at_socket(sockets[0], includes_teacher_pages=True)
         if lan:
-            self.serve(sockets[1], is_teacher=False)
+            self.serve_pages_at_socket(sockets[1], includes_teacher_pages=False)
         names = ["127.0.0.1", "localhost"]
         if lan:
             names.append(lan)
@@ -589,22 +595,24 @@ class ClassServer:
         code = segno.make(self.address, micro=False)
         self.qr_code = code.svg_inline(omitsize=True, border=2, light="#fff")
 
-    def serve(self, listening_socket: socket.socket, is_teacher: bool) -> None:
+    def serve_pages_at_socket(
+        self, listening_socket: socket.socket, includes_teacher_pages: bool
+    ) -> None:
         """Answer requests at this socket.
 
-        is_teacher: whether the teacher's pages are served, too
+        includes_teacher_pages: whether the teacher's pages are served, too
         """
         arguments = {"server": self}
         student_arguments = {"server": self, "files": STUDENT_FILES}
         teacher_arguments = {"server": self, "files": TEACHER_FILES}
         routes: list[tuple] = []
-        if is_teacher:
+        if includes_teacher_pages:
             teacher_path = r"/teacher/([\w.]*)(?:/(\w{1,12}))?"
             routes.append((teacher_path, TeacherHandler, teacher_arguments))
         routes.append((r"/([0-9a-f]{8})(|/.*)", StudentHandler, student_arguments))
         routes.append((r"/(?:class\.css|find)?", WrongAddressHandler, arguments))
         application = Application(
-            routes, default_handler_class=Handler, default_handler_args=arguments
+            routes, default_handler_class=ClassRequestHandler, default_handler_args=arguments
         )
         server = LimitedServer(application, **REQUEST_LIMITS)
         server.add_socket(listening_socket)
@@ -635,7 +643,7 @@ class ClassServer:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.thread, function, *arguments)
 
-    def start_updating_results(self) -> asyncio.Task:
+    def start_updating_results_unless_running(self) -> asyncio.Task:
         """Start to compute the results of the present class, unless results are being computed."""
         if self.update is None or self.update.done():
             self.update = asyncio.create_task(self._update_results())
@@ -658,52 +666,58 @@ class ClassServer:
         self.version = version
         self.tables = tables
 
-    async def wait_for_results(self) -> None:
+    async def wait_until_results_are_current(self) -> None:
         """Wait until the results include everything that the class has now."""
         version = self.room.version
         while self.version < version:
-            await asyncio.shield(self.start_updating_results())
+            await asyncio.shield(self.start_updating_results_unless_running())
 
-    async def compute_results_ahead_in_thread(self, measure: Callable[[Results], Any]) -> None:
-        """Compute `measure(results)` of the class in the thread, so that the next request for it need not
-        wait."""
+    async def compute_results_ahead_in_thread(
+        self, compute_from_results: Callable[[ClassResults], Any]
+    ) -> None:
+        """Compute something of the class's results in the thread, which caches it: the next request for it
+        need not wait."""
         for _ in range(MAX_PREPARATIONS):
             results = self.room.results
-            await self.run_in_results_thread(measure, results)
+            await self.run_in_results_thread(compute_from_results, results)
             if results is self.room.results:
                 return
 
-    async def get_results_with_contribution_if_shown(self, seat: int) -> Results:
+    async def get_results_with_contribution_if_shown(self, seat: int) -> ClassResults:
         """Compute what this seat's message adds, if it has sent one and this is shown; returns the
         results."""
         results = self.results
         is_shown = self.room.conductor.is_result_shown("reveal")
-        if is_shown and results.find_message(seat) and not results.has_measured_contribution(seat):
+        if (
+            is_shown
+            and results.find_message_of_seat(seat)
+            and not results.has_measured_contribution(seat)
+        ):
             await self.run_in_results_thread(results.measure_contribution, seat)
         return results
 
     async def forget_message(self, seat: int) -> RemovalEffect | None:
         """Remove the message of a seat, see `Room.forget_message`."""
 
-        def measure(results: Results) -> None:
-            if results.find_message(seat):
+        def measure(results: ClassResults) -> None:
+            if results.find_message_of_seat(seat):
                 results.measure_loss_without_message(seat)
                 results.get_test_accuracies()
 
         await self.compute_results_ahead_in_thread(measure)
         return self.room.forget_message(seat)
 
-    def describe_for_projector(self, known_version: str = "") -> ProjectorDescription:
+    def describe_for_projector(self, known_tables_version: str = "") -> ProjectorDescription:
         """Describe what the projector shows.
 
-        known_version: the version of the tables that the projector has; these are left out
+        known_tables_version: the version of the tables that the projector has; these are left out
 
         If something has changed, new tables are computed, after a rest as long as the last computation.
         """
         room = self.room
         if room.version != self.version and time.monotonic() >= self.rest_end:
-            self.start_updating_results()
-        stage = room.conductor.describe_step(room.clock())
+            self.start_updating_results_unless_running()
+        stage = room.conductor.describe_present_step(room.clock())
         if "question" in stage and stage["is_shown"]:
             stage["question"]["answer"] = room.find_right_option_index_of_present_step(self.results)
         description: ProjectorDescription = {
@@ -712,7 +726,7 @@ class ClassServer:
             "drawings": room.about["drawings"],
             "kept": room.storage_notice,
             "joker": room.joker,
-            "seats": room.describe_seats(),
+            "seats": room.describe_seats_for_projector(),
             "need": room.describe_phones_needed_for_rounds(
                 self.results.measure_relative_logit_sizes()
             ),
@@ -721,41 +735,43 @@ class ClassServer:
             "votes": room.collect_votes_on_teacher_digit(self.results),
             "rounds": room.rounds.describe_progress() if room.rounds else None,
         }
-        has_new_tables = known_version != str(self.version)
+        has_new_tables = known_tables_version != str(self.version)
         if has_new_tables:
             description |= self.tables
         if has_new_tables or room.version != self.version:  # messages do not wait for tables
-            description["sent"] = room.describe_messages()
+            description["sent"] = room.describe_messages_for_projector()
         return description
 
 
-def compute_projector_tables(results: Results, image: Pixels | None) -> ProjectorTables:
+def compute_projector_tables(
+    results: ClassResults, teacher_digit_or_none: DigitPixels0To1 | None
+) -> ProjectorTables:
     """Compute the tables that the projector shows of these results.
 
-    The sizes of logits and the votes on the teacher's digit `image` are computed and cached as well.
+    The sizes of logits and the votes on the teacher's digit `teacher_digit_or_none` are computed and cached as well.
     """
     results.measure_relative_logit_sizes()
-    if image is not None:
-        results.collect_votes_on_image(image)
+    if teacher_digit_or_none is not None:
+        results.collect_votes_on_image(teacher_digit_or_none)
     return {
         "rows": results.measure_combination_accuracies(),
         "before": results.before,
         "effect": results.effect,
         "explanation": results.explain_result_of_fens_rounds(),
-        "plane": results.project_class_means(),
+        "plane": results.project_class_means_into_plane(),
     }
 
 
-def find_lan_address(given_address: str = "") -> str:
+def find_lan_address(given_address_or_empty: str = "") -> str:
     """Return the given address, or if it is "" find the address of this machine in its local network.
 
     UsageError if the machine is in no network.
     """
-    if not given_address:
+    if not given_address_or_empty:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
             # This sends nothing: it asks which of its addresses this machine would use.
             probe.connect(("192.0.2.1", 9))
-            given_address = probe.getsockname()[0]
-    if given_address in ("", "127.0.0.1"):
+            given_address_or_empty = probe.getsockname()[0]
+    if given_address_or_empty in ("", "127.0.0.1"):
         raise UsageError("This machine is in no network; connect it, or leave --lan out.")
-    return given_address
+    return given_address_or_empty

@@ -26,7 +26,7 @@ const COLOURS = {
   "Gaussian heads": "#007a70",
 };
 
-/** Whether tiny rounds go on. */
+/** Whether tiny rounds are in progress. */
 export function areRoundsRunning({ rounds }) {
   return rounds !== null && rounds.round < rounds.of;
 }
@@ -89,12 +89,12 @@ function describeBars(rows, before) {
   return "Of 360. Grey: before. Frame: holds.";
 }
 
-/** Whether an accuracy has fallen that all can see it. */
+/** Whether an accuracy has fallen so far that everybody can see it. */
 function isAnyShaken(rows, before) {
   return rows.some(({ title, digits }) => before[title] - digits >= FALL);
 }
 
-/** The bars of all ways. What falls trembles, and what stays while others fall is calm. */
+/** The bars of all ways. A bar that falls trembles; one that stays while others fall is marked as calm. */
 export function createBarsPanel() {
   let titles = null; // of the ways that have a bar
   let view = null;

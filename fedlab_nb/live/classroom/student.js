@@ -63,7 +63,7 @@ async function post(what, body) {
   }
 }
 
-/** What the class answers to a POST; asked again for a while where it does not answer, or is too busy. */
+/** The class's answer to a POST, which is sent again for a while if the class does not answer or is too busy. */
 async function askPatiently(what, body = "{}") {
   for (let wait = 300; wait < 15000; wait *= 1.6) {
     const answer = await post(what, body);
@@ -132,7 +132,7 @@ const steps = {
   sent: () => true,
 };
 
-/** Show where the student is, and keep it for a page that is loaded anew. */
+/** Show where the student is, and store it for when the page is reloaded. */
 function show() {
   keep();
   const step = Object.keys(steps).find((name) => steps[name]());
@@ -212,14 +212,14 @@ function describeReaders() {
   return `${readers}; ${describeDeletion()}, or at once when you press “Forget me”.`;
 }
 
-/** When the message is deleted by itself. */
+/** When the message is deleted automatically. */
 function describeDeletion() {
   if (seat.keeps) return "it lies in the teacher's file until the teacher deletes it";
   if ($("keep").checked) return "it is gone when the class ends, unless it is saved, as you allow";
   return "it is gone when the class ends";
 }
 
-/** What a message has in it, in words. */
+/** The contents of a message, in words. */
 function describeParts() {
   const count = drawings(keptRows().length);
   const parts = [];
@@ -531,7 +531,7 @@ async function stay() {
   }
 }
 
-/** Stay until the student leaves, also where the network or the phone sleeps for a while, or the page is loaded anew. */
+/** Stay until the student leaves, even if the network or the phone sleeps for a while, or the page is reloaded. */
 async function keepStaying() {
   const asker = seat;
   seat.stays = true;
@@ -588,7 +588,7 @@ function sitDown(newSeat) {
   askWhereWeAre();
 }
 
-/** A new seat: from the class, or by the student's number where the page is a file. */
+/** Get a new seat: from the class, or by the student's number if the page is a file. */
 async function takeSeat() {
   let newSeat;
   if (fileSeats) {

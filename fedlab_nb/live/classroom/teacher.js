@@ -28,7 +28,7 @@ const STEP_KEYS = {
   t: "rounds",
   m: "digit",
 };
-// What the main button says where there is nothing to do yet.
+// What the main button says if there is nothing to do yet.
 const WAITING = {
   reveal: "Waiting for messages",
   joker: "Waiting for messages",
@@ -52,7 +52,7 @@ const wall = createWall($("wall"), [$("gate"), $("side")], { choose: chooseOffic
 const paper = pad($("pad"), { lifted: sendNewDrawing });
 
 // --------------------------------------------------------------------------------------------------------------- server
-/** Do something at the server; whether it was done. */
+/** Ask the server to do something; returns whether it was done. */
 async function post(what, body = "{}") {
   const headers = { "Content-Type": "application/json" };
   let answer;
@@ -154,7 +154,7 @@ function showMainButton() {
 }
 
 // ---------------------------------------------------------------------------------------------------------------- steps
-/** Begin a step; tiny rounds that are over begin anew where their key is pressed once more. */
+/** Begin a step. If the tiny rounds are over, their key starts them again. */
 function beginStep(step) {
   const { stage, rounds } = state;
   const isOver = rounds !== null && !areRoundsRunning(state) && stage.is_shown;
@@ -187,7 +187,7 @@ function showGate() {
   setText($("total"), `${sent.length === 1 ? "message" : "messages"}, ${formatBytes(bytes)}`);
 }
 
-/** Bring the whole page up to date. isNew: the tables are others. */
+/** Update the whole page. isNew: whether the tables have changed. */
 function show(isNew) {
   const isNoticed = performance.now() < notice.end;
   setText($("headline"), isNoticed ? notice.text : writeHeadline(state));

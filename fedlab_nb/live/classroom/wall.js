@@ -14,7 +14,7 @@ const MOST_FLYING = 14;
 const FEWEST_DESKS = 8; // a class that begins has desks of this size
 const WIDE = 1.25; // of a desk: its width for one of height, so that its bytes fit in
 
-/** The columns with which `count` desks are largest in a field of this size. */
+/** The number of columns with which `count` desks are largest in a field of this size. */
 export function chooseColumns(count, width, height) {
   let best = { columns: 1, size: 0 };
   for (let columns = 1; columns <= count; columns++) {
@@ -26,7 +26,7 @@ export function chooseColumns(count, width, height) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------- piles
-/** Drawings so far as a small pile: a given one as it is, others as sealed envelopes. total: as many have room. */
+/** The drawings so far as a small pile: given ones as they are, others as sealed envelopes. total: how many fit. */
 function paintPile(canvas, drawn, test, total) {
   const key = `${drawn} ${test.length} ${total}`;
   if (canvas.dataset.key === key) return;

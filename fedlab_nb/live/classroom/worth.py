@@ -20,10 +20,10 @@ from ...training import ClientModels
 from .messages import (
     PIXELS,
     SIDE,
-    FlatDigits,
+    FlatDigits0To1,
     LabelledDrawings,
     Message,
-    build_network,
+    build_untrained_class_network,
     convert_class_sums_to_ridge_sums,
 )
 
@@ -120,14 +120,14 @@ def collect_test_drawings(messages: Iterable[Message]) -> LabelledDrawings:
     return LabelledDrawings(torch.cat(images), torch.cat(labels))
 
 
-def predict_by_all_combinations(
-    messages: Sequence[Message], images: FlatDigits
+def predict_classes_by_all_combinations(
+    messages: Sequence[Message], images: FlatDigits0To1
 ) -> PredictionByTitle:
     """Predict the class of each image `images [N, 64]` in every way that the messages allow, by title."""
     predictions: PredictionByTitle = {}
     senders = [m for m in messages if m.network is not None]
     if senders:
-        for title, classes in predict_by_networks(senders, images).items():
+        for title, classes in predict_classes_by_networks(senders, images).items():
             predictions[title] = Prediction(len(senders), classes)
     sums = [m.sums for m in messages if m.sums is not None]
     if sums:
@@ -139,27 +139,29 @@ def predict_by_all_combinations(
     return predictions
 
 
-def predict_by_networks(senders: Sequence[Message], images: FlatDigits) -> ClassesByTitle:
+def predict_classes_by_networks(
+    messages_with_network: Sequence[Message], images: FlatDigits0To1
+) -> ClassesByTitle:
     """Predict the class of each image `images [N, 64]` by the networks: each alone, averaged, and by vote.
 
     The predictions `[N]` are by title; those of "Local only" are `[M, N]`, one row a network.
     """
     images = images.view(-1, 1, SIDE, SIDE)
-    clients = ClientModels([m.network for m in senders])
-    sizes = [sum(m.counts) for m in senders]
+    clients = ClientModels([m.network for m in messages_with_network])
+    sizes = [sum(m.counts) for m in messages_with_network]
     predictions = {"Local only": clients.logits(images).argmax(-1)}
     for title, rule in AVERAGES.items():
-        average = build_network()
+        average = build_untrained_class_network()
         load_state(average, average_states(clients.states(), sizes, rule, 0))
         predictions[title] = ClientModels([average]).logits(images)[0].argmax(1)
     for title, rule in VOTES.items():
-        ensemble = RuledEnsemble(clients, rule, cut=(len(senders) - 1) // 2)
+        ensemble = RuledEnsemble(clients, rule, cut=(len(messages_with_network) - 1) // 2)
         predictions[title] = ensemble.logits(images).argmax(1)
     return predictions
 
 
 def predict_classes_by_afl(
-    total_sums: gauss.ClassSums, client_count: int, images: FlatDigits
+    total_sums: gauss.ClassSums, client_count: int, images: FlatDigits0To1
 ) -> Predictions:
     """Predict the class of each image `images [N, 64]` by AFL, from the added sums of `client_count` clients."""
     weights = afl.solve_classifier_weights(
@@ -168,21 +170,26 @@ def predict_classes_by_afl(
     return afl.compute_linear_scores(images.double(), weights).argmax(1)
 
 
-def measure_relative_logit_sizes(senders: Sequence[Message], images: FlatDigits) -> LogitSizeBySeat:
+def measure_relative_logit_sizes(
+    messages_with_network: Sequence[Message], images: FlatDigits0To1
+) -> LogitSizeBySeat:
     """Measure how large each network's logits are on images `images [N, 64]`: {seat: relative size}.
 
     The relative size is the size of a network's logits divided by that of the median network.
     """
-    if not senders:
+    if not messages_with_network:
         return {}
-    clients = ClientModels([m.network for m in senders])
+    clients = ClientModels([m.network for m in messages_with_network])
     sizes = clients.logits(images.view(-1, 1, SIDE, SIDE)).abs().amax(-1).median(1).values
     median_size = float(sizes.median().clamp(min=1e-9))
-    return {m.seat: float(size) / median_size for m, size in zip(senders, sizes, strict=True)}
+    return {
+        m.seat: float(size) / median_size
+        for m, size in zip(messages_with_network, sizes, strict=True)
+    }
 
 
 def count_right_answers_with_and_without_message(
-    messages: Sequence[Message], seat: int, images: FlatDigits, labels: Labels
+    messages: Sequence[Message], seat: int, images: FlatDigits0To1, labels: Labels
 ) -> MessageContribution:
     """Count the right answers with and without the message of `seat`, on images `images [N, 64]` of
     classes `labels [N]`.
@@ -231,7 +238,7 @@ def count_right_answers_with_and_without_message(
 
 
 def predict_classes_by_ensemble_if_any_network(
-    messages: Sequence[Message], images: FlatDigits
+    messages: Sequence[Message], images: FlatDigits0To1
 ) -> Predictions | None:
     """Predict the class of each image `images [N, 64]` by the ensemble; None if no message has a network."""
     senders = [m for m in messages if m.network is not None]
@@ -241,7 +248,7 @@ def predict_classes_by_ensemble_if_any_network(
     return ensemble.logits(images.view(-1, 1, SIDE, SIDE)).argmax(1)
 
 
-def project_class_means(messages: Iterable[Message]) -> ClassMeanMap:
+def project_class_means_into_plane(messages: Iterable[Message]) -> ClassMeanMap:
     """Project the mean of each student's drawings of each digit into a plane.
 
     The axes of the plane are the first two principal axes of all drawings. They follow from the added
@@ -287,7 +294,7 @@ def project_class_means(messages: Iterable[Message]) -> ClassMeanMap:
     }
 
 
-def draw_samples_with_same_sums(
+def generate_samples_with_same_sums(
     class_sums: gauss.ClassSums, class_index: int, rng: np.random.Generator
 ) -> FlatDigitArray:
     """Draw random rows `[n, d]` with the same sum and the same Σ x xᵀ as the n samples of a class.

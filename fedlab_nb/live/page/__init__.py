@@ -25,7 +25,7 @@ from ...data import Dataset, describe, find_dataset_title
 from ...data import load as load_data
 from ...errors import RunError
 from ...files import check_replaceable, write_file
-from ...front import join_front_modules, read_stylesheet
+from ...front import join_front_modules_into_expression, read_stage_stylesheet
 from ...front.flight import describe_flights
 from ...front.vocabulary import (
     CLIENTS,
@@ -44,8 +44,8 @@ from ...plots.words import join_with_and
 from ...studies.statistics import compute_band, compute_two_sided_t_quantile
 from ...studies.stored_results import StoredTable, list_datasets_with_stored_results, load
 from ...tensor_types import Images, Labels
+from ...value_types import JsonObject
 
-JsonObject = dict[str, Any]
 # How a method is shown: its title, short name, colour and SVG shapes, all as text.
 MethodStyle = dict[str, str]
 Phase = str
@@ -118,10 +118,10 @@ def write_page(path: str | Path, *, force: bool = False) -> Path:
         if name == "data":
             return data
         if name == "front":
-            return join_front_modules(*FRONT)
+            return join_front_modules_into_expression(*FRONT)
         if name == "stage.css":
-            return read_stylesheet()
-        return join_javascript_modules(HERE / name)
+            return read_stage_stylesheet()
+        return join_files_without_imports_and_exports(HERE / name)
 
     template = (HERE / "template.html").read_text(encoding="utf-8")
     page = re.sub(r"@(data|front|\w+\.(?:css|js))@", find_part, template)
@@ -133,9 +133,9 @@ def write_page(path: str | Path, *, force: bool = False) -> Path:
         ) from None
 
 
-def join_javascript_modules(*files: Path) -> str:
+def join_files_without_imports_and_exports(*files_in_order: Path) -> str:
     """Join the text of these files; of modules without `import` and `export`."""
-    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files_in_order)
     return re.sub(r"^import .*\n|^export ", "", text, flags=re.MULTILINE)
 
 
@@ -146,7 +146,7 @@ def collect_page_data() -> dict[str, JsonObject]:
     }
 
 
-def describe_dataset_for_page(table: StoredTable) -> JsonObject:
+def describe_dataset_for_page(stored_table: StoredTable) -> JsonObject:
     """Describe a data set and its stored results.
 
     results: {method: [[`StoredRunsSummary` for each stored α] for each stored number of clients M]}
@@ -154,36 +154,45 @@ def describe_dataset_for_page(table: StoredTable) -> JsonObject:
     labels:  the training samples' labels, one digit each
     live:    what training in the browser needs
     """
-    dataset = load_data(table.dataset)
-    infos = [METHODS[name].info for name in table.methods]
+    dataset = load_data(stored_table.dataset)
+    infos = [METHODS[name].info for name in stored_table.methods]
     methods = []
     results = {}
     for info in infos:
         methods.append(
-            vars(info) | get_svg_method_style(table.get_title_of_method(info.name)) | {"needs": ""}
+            vars(info)
+            | get_svg_method_style(stored_table.get_title_of_method(info.name))
+            | {"needs": ""}
         )
         results[info.name] = [
-            [summarise_stored_runs(table, info.name, alpha, clients) for alpha in table.alphas]
-            for clients in table.client_counts
+            [
+                summarise_stored_runs(stored_table, info.name, alpha, clients)
+                for alpha in stored_table.alphas
+            ]
+            for clients in stored_table.client_counts
         ]
-    axes = {"alpha": table.alphas, "clients": table.client_counts, "seed": table.seeds}
+    axes = {
+        "alpha": stored_table.alphas,
+        "clients": stored_table.client_counts,
+        "seed": stored_table.seeds,
+    }
     return {
-        "about": {"date": table.about["date"], "settings": axes},
-        "title": find_dataset_title(table.dataset),
-        "images": describe_image_dataset(table.dataset),
-        "t": round(compute_two_sided_t_quantile(len(table.seeds) - 1), DIGITS),
+        "about": {"date": stored_table.about["date"], "settings": axes},
+        "title": find_dataset_title(stored_table.dataset),
+        "images": describe_image_dataset(stored_table.dataset),
+        "t": round(compute_two_sided_t_quantile(len(stored_table.seeds) - 1), DIGITS),
         "classes": describe_classes_for_browser(list(dataset.class_names), list_class_colours(10)),
-        "people": OFFICES if table.dataset == TRAINED else CLIENTS,
-        "groups": group_method_names(table.methods),
+        "people": OFFICES if stored_table.dataset == TRAINED else CLIENTS,
+        "groups": group_method_names(stored_table.methods),
         "methods": methods,
-        "words": describe_stored_results(table),
+        "words": describe_stored_results(stored_table),
         "results": results,
         "labels": encode_labels_as_digits(dataset.y_train),
-        "live": pack_browser_training_data(dataset, table),
+        "live": pack_browser_training_data(dataset, stored_table),
     }
 
 
-def pack_browser_training_data(dataset: Dataset, table: StoredTable) -> JsonObject:
+def pack_browser_training_data(dataset: Dataset, stored_table: StoredTable) -> JsonObject:
     """Pack what a run in the browser needs.
 
     train, test: images, encoded by `encode_pixel_levels_in_base64`
@@ -192,9 +201,9 @@ def pack_browser_training_data(dataset: Dataset, table: StoredTable) -> JsonObje
     flights: the messages of each method as the stage shows them, without their bytes
     sums: the methods whose answer is a sum over clients, see `ADDED_UP`
     """
-    titles = {name: table.get_title_of_method(name) for name in table.methods}
+    titles = {name: stored_table.get_title_of_method(name) for name in stored_table.methods}
     titles["logits"] = choose_method_label("ensemble", {"rule": "logits"})
-    trains_networks = table.dataset == TRAINED
+    trains_networks = stored_table.dataset == TRAINED
     runs = RUNS if trains_networks else SUMS
     ledgers = {name: make_ledger_of_one_client(LEGS[name]) for name in LEGS if name in runs}
     levels = choose_highest_pixel_level(dataset.x_train)
@@ -234,16 +243,16 @@ def make_style_of_shown_method(method_name: str, method_title: str) -> MethodSty
     return row
 
 
-def choose_highest_pixel_level(images: Images) -> Literal[16, 255]:
+def choose_highest_pixel_level(images_0_to_1: Images) -> Literal[16, 255]:
     """Choose the highest level of a pixel: 16 if all pixels (0–1) are whole sixteenths, as in the digits, else 255."""
-    sixteenths = 16 * images
+    sixteenths = 16 * images_0_to_1
     are_whole = bool((sixteenths == sixteenths.round()).all())
     return 16 if are_whole else 255
 
 
-def encode_pixel_levels_in_base64(images: Images, highest_level: int) -> str:
+def encode_pixel_levels_in_base64(images_0_to_1: Images, highest_level: int) -> str:
     """Encode images (0–1) as base64: one byte a pixel, from 0 to `highest_level`."""
-    pixel_levels = (highest_level * images.flatten()).round().to(torch.uint8)
+    pixel_levels = (highest_level * images_0_to_1.flatten()).round().to(torch.uint8)
     return base64.b64encode(pixel_levels.numpy().tobytes()).decode("ascii")
 
 
@@ -252,17 +261,18 @@ def encode_labels_as_digits(labels_below_10: Labels) -> str:
     return "".join(map(str, labels_below_10.tolist()))
 
 
-def describe_stored_results(table: StoredTable) -> str:
+def describe_stored_results(stored_table: StoredTable) -> str:
     """Describe what is stored, for the end of the page."""
-    about = table.about
-    options = table.get_options_of_method(table.methods[0])
-    runs = len(table.rows) * len(table.seeds)
-    seeds = ", ".join(map(str, table.seeds))
-    alphas = join_with_and([f"{a:g}" for a in table.alphas])
+    about = stored_table.about
+    options = stored_table.get_options_of_method(stored_table.methods[0])
+    runs = len(stored_table.rows) * len(stored_table.seeds)
+    seeds = ", ".join(map(str, stored_table.seeds))
+    alphas = join_with_and([f"{a:g}" for a in stored_table.alphas])
     return (
-        f"Results of {len(table.methods)} methods on "
-        f"{describe_image_dataset(table.dataset)} at α = {alphas}, "
-        f"with {', '.join(map(str, table.client_counts))} clients and seeds {seeds}: {runs} runs in all, made on "
+        f"Results of {len(stored_table.methods)} methods on "
+        f"{describe_image_dataset(stored_table.dataset)} at α = {alphas}, "
+        f"with {', '.join(map(str, stored_table.client_counts))} clients and seeds {seeds}: "
+        f"{runs} runs in all, made on "
         f"{about['date']} by fedlab_nb {about['version']} with PyTorch {about['torch']} (preset "
         f"classroom: {options['recipe.epochs']} local epochs, batches of {options['recipe.batch_size']}, "
         f"{options['recipe.optimizer'].upper()} with learning rate {options['recipe.lr']})."
@@ -290,13 +300,13 @@ def get_svg_method_style(method_title: str) -> MethodStyle:
 
 
 def summarise_stored_runs(
-    table: StoredTable, method: str, alpha: float, clients: int
+    stored_table: StoredTable, method: str, alpha: float, client_count: int
 ) -> StoredRunsSummary:
     """Summarise the stored runs of a method over all seeds."""
-    accuracies = table.get_accuracies_by_seed(method, alpha, clients)
+    accuracies = stored_table.get_accuracies_by_seed(method, alpha, client_count)
     accuracy = compute_band(accuracies)
-    bytes_up = table.get_values_by_seed("bytes_up", method, alpha, clients)
-    bytes_down = table.get_values_by_seed("bytes_down", method, alpha, clients)
+    bytes_up = stored_table.get_values_by_seed("bytes_up", method, alpha, client_count)
+    bytes_down = stored_table.get_values_by_seed("bytes_down", method, alpha, client_count)
     return {
         "mean": accuracy.mean,
         "half": round(accuracy.half_width, DIGITS),

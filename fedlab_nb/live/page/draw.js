@@ -21,7 +21,7 @@ function canvas(svg, ...names) {
   svg.layers.axes?.setAttribute("aria-hidden", "true");
   return { width, height, ...svg.layers };
 }
-/** Where a value stands on a logarithmic axis; where there is but one value, in the middle. */
+/** Where a value stands on a logarithmic axis; in the middle if there is only one value. */
 function logScale(low, high, from, to) {
   if (low === high) return () => (from + to) / 2;
   return (value) => from + ((to - from) * Math.log(value / low)) / Math.log(high / low);

@@ -16,14 +16,14 @@ let isOld = true; // the stored pictures show another setting
 let isSeen = false; // they are in the window
 
 // -------------------------------------------------------------------------------------------------- state -> page
-/** Change the state, and draw what depends on it. */
+/** Change the state, and redraw what depends on it. */
 function change(parts) {
   Object.assign(state, parts);
   hideTip();
   render();
   writeAddress();
 }
-/** The stage says what is set. The address follows once a hand rests, the stored pictures while they are seen. */
+/** The stage says what is set. The address follows once the controls rest, the stored pictures while they are visible. */
 function follow({ alpha, clients: count, seed, moves, client, image }) {
   const isSame = alpha === state.alpha && count === state.clients && seed === state.seed && moves === state.moves;
   Object.assign(state, { alpha, clients: count, seed, moves, client, image });
@@ -99,7 +99,7 @@ function address(data) {
   if (client !== null) words.client = client;
   return `#${Object.entries(words).map((pair) => pair.join("=")).join("&")}`;
 }
-/** What the address says, to the page and to the stage. */
+/** Read the setting from the address, for the page and for the stage. */
 function recall() {
   const words = new URLSearchParams(location.hash.slice(1));
   const outOfRange = [];
@@ -224,7 +224,7 @@ function choice(method) {
   label.dataset.m = method.name;
   return label;
 }
-/** Give a method its colour, or take it; with seven the one that has had it longest turns grey. */
+/** Give a method its colour, or take it away; with seven methods in colour, the one coloured first turns grey. */
 function choose(name, wanted) {
   const chosen = state.chosen.filter((x) => x !== name);
   const gone = wanted && chosen.length >= MOST ? chosen.shift() : null;

@@ -105,7 +105,7 @@ function* training({ parts, clients, classes, seed, ...samples }) {
     if (SHOWN.includes(done)) yield { done, networks: learners.map((one, i) => [clients[i], one.parameters()]) };
   }
 }
-/** A run of what needs no network: its only step. */
+/** A run of the methods that need no network, in a single step. */
 function runSums({ xTest, yTest, classes, parts, ...samples }) {
   const { counts, ...made } = solveSums(parts, samples, classes);
   const scores = answers(made, xTest, classes);

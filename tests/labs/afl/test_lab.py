@@ -9,9 +9,9 @@ from lab_views import show_sentence
 from fedlab_nb.labs.afl import budget, size, skew
 from fedlab_nb.labs.afl.budget import draw_accuracy_against_budget
 from fedlab_nb.labs.afl.forget import (
-    ClientRemoval,
-    compute_removal_of_client,
-    draw_accuracy_after_removal,
+    ClientRemovalEffect,
+    draw_class_accuracies_before_and_after_removal,
+    measure_effect_of_client_removal,
 )
 from fedlab_nb.labs.afl.size import draw_accuracy_against_feature_count
 from fedlab_nb.plots import MethodResults, render_picture_png
@@ -77,7 +77,7 @@ def test_the_buttons_try_alphas_budgets_and_sizes(open_lab, monkeypatch):
 @pytest.mark.parametrize("features", ["pixels", "relu"])
 def test_forgetting_is_a_fit_without_the_client(features):
     outcome = run("afl", clients=3, alpha=0.5, **{"afl.features": features, "afl.size": 50})
-    removal = compute_removal_of_client(outcome, 1)
+    removal = measure_effect_of_client_removal(outcome, 1)
     assert removal.distance < 1e-3
     assert removal.accuracy[0] == pytest.approx(outcome.accuracy)
     train_rows, _ = outcome.federation().split(0.1)[1]
@@ -91,8 +91,10 @@ def test_a_forgotten_client_in_words():
     after[3] = 0.2
     samples = np.zeros(10, dtype=int)
     samples[3] = 40
-    removal = ClientRemoval(None, 2, before, after, (0.9, 0.83), samples, 2e-9)
-    picture = draw_accuracy_after_removal(removal, DIGITS, setting="here", class_index=3)
+    removal = ClientRemovalEffect(None, 2, before, after, (0.9, 0.83), samples, 2e-9)
+    picture = draw_class_accuracies_before_and_after_removal(
+        removal, DIGITS, setting="here", selected_class=3
+    )
     for number in ("40 samples", "83 %", "90 %", "; “3” loses 10 points or more."):
         assert number in picture.sentence
     assert "2e-09" in picture.detail
@@ -104,11 +106,15 @@ def test_a_forgotten_client_in_words():
     }
     assert render_picture_png(picture)
     after[8] = 0.7
-    removal = ClientRemoval(None, 2, before, after, (0.9, 0.81), samples, 2e-9)
-    picture = draw_accuracy_after_removal(removal, DIGITS, setting="here", class_index=3)
+    removal = ClientRemovalEffect(None, 2, before, after, (0.9, 0.81), samples, 2e-9)
+    picture = draw_class_accuracies_before_and_after_removal(
+        removal, DIGITS, setting="here", selected_class=3
+    )
     assert "; “3” and “8” lose 10 points or more." in picture.sentence
-    removal = ClientRemoval(None, 2, before, before, (0.9, 0.9), samples, 2e-9)
-    picture = draw_accuracy_after_removal(removal, DIGITS, setting="here", class_index=3)
+    removal = ClientRemovalEffect(None, 2, before, before, (0.9, 0.9), samples, 2e-9)
+    picture = draw_class_accuracies_before_and_after_removal(
+        removal, DIGITS, setting="here", selected_class=3
+    )
     assert "; no class loses 10 points or more." in picture.sentence
 
 

@@ -24,10 +24,10 @@ def draw_gallery(shape=(20, 1, 8, 8), classes=10, frame=1, has_real=True, class_
         report,
         [str(c) for c in range(classes)],
         setting=SETTING,
-        frame_index=frame,
-        total_epochs=4,
-        real_images=real,
-        class_index=class_index,
+        stored_epoch_index=frame,
+        planned_epochs_or_0_if_ended=4,
+        real_image_per_class=real,
+        selected_class=class_index,
     )
     return check_picture(picture, SETTING)
 

@@ -30,10 +30,10 @@ from fedlab_nb.labs.coboosting.images import DATA_FREE
 from fedlab_nb.labs.coboosting.switches import IDEAS, IdeaVariant, draw_idea_variants
 from fedlab_nb.labs.coboosting.votes import (
     compute_accuracy_by_class,
-    compute_client_logits,
-    normalise_weights,
+    get_client_logits_on_test_images,
+    normalise_weights_to_shares,
     predict_by_weighted_logits,
-    shuffle_into_tune_and_judge_rows,
+    split_image_indices_into_fixed_halves,
     sum_weighted_logits,
 )
 from fedlab_nb.labs.coboosting.weights import (
@@ -76,7 +76,7 @@ def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(finished_lab
     state = finished_lab.state("hand")
     fedens = state.runs.find_current_row("ensemble").outcomes[0]
     assert state.prepared is fedens
-    equal_classes = predict_by_weighted_logits(compute_client_logits(fedens), np.ones(3))
+    equal_classes = predict_by_weighted_logits(get_client_logits_on_test_images(fedens), np.ones(3))
     np.testing.assert_array_equal(equal_classes, fedens.test_predictions)
     for i in range(3):
         for value in (1, 0):
@@ -209,7 +209,7 @@ def test_the_browser_adds_up_as_python_does(seed, shape):
     rng = np.random.default_rng(seed)
     logits = rng.normal(0, 5, shape).astype(np.float32)
     labels = rng.integers(0, classes, images)
-    tune, _ = shuffle_into_tune_and_judge_rows(images)
+    tune, _ = split_image_indices_into_fixed_halves(images)
     for weights in (rng.uniform(0, 1, clients), np.zeros(clients)):
         sums, share, scores = run_javascript(
             "hand_sums",
@@ -224,7 +224,7 @@ def test_the_browser_adds_up_as_python_does(seed, shape):
         )
         expected = sum_weighted_logits(logits, weights)
         np.testing.assert_allclose(np.reshape(sums, expected.shape), expected, rtol=0, atol=1e-6)
-        np.testing.assert_allclose(share, normalise_weights(weights), atol=1e-12)
+        np.testing.assert_allclose(share, normalise_weights_to_shares(weights), atol=1e-12)
         is_right = predict_by_weighted_logits(logits, weights) == labels
         assert scores["all"] == is_right[tune].mean()
         by_class = compute_accuracy_by_class(is_right[tune], labels[tune], classes)
@@ -235,7 +235,7 @@ def test_the_browser_adds_up_as_python_does(seed, shape):
 
 
 def test_halves_and_accuracy_by_class():
-    tune, judge = shuffle_into_tune_and_judge_rows(361)
+    tune, judge = split_image_indices_into_fixed_halves(361)
     assert sorted([*tune, *judge]) == list(range(361))
     assert abs(len(tune) - len(judge)) <= 1
     accuracy = compute_accuracy_by_class(np.array([True, False, True]), np.array([0, 0, 2]), 4)
@@ -250,9 +250,11 @@ def test_scores_of_weights_computed_by_hand(finished_lab):
     weights = {EQUAL: np.ones(3), YOURS: [1.0, 0.0, 0.0]}
     scores_without_judge = compute_weight_scores(ensemble, weights, includes_judge_half=False)
     scores_with_judge = compute_weight_scores(ensemble, weights, includes_judge_half=True)
-    is_yours_right = compute_client_logits(ensemble)[:, 0].argmax(1) == ensemble.test_labels
+    is_yours_right = (
+        get_client_logits_on_test_images(ensemble)[:, 0].argmax(1) == ensemble.test_labels
+    )
     is_equal_right = ensemble.test_predictions == ensemble.test_labels
-    tune, judge = shuffle_into_tune_and_judge_rows(len(is_yours_right))
+    tune, judge = split_image_indices_into_fixed_halves(len(is_yours_right))
     for half, accuracy in ((tune, scores_with_judge.tune), (judge, scores_with_judge.judge)):
         assert accuracy == {EQUAL: is_equal_right[half].mean(), YOURS: is_yours_right[half].mean()}
     assert scores_without_judge.judge is None
@@ -290,7 +292,7 @@ def draw_by_hand(picture=None, clients=4, classes=10, shows_judge=False, **marks
         judge = {EQUAL: 0.5, YOURS: 0.55, LEARNT: 0.6}
     scores = WeightScores(
         counts=draw_random_counts(clients, classes),
-        shares={name: normalise_weights(w) for name, w in weights.items()},
+        shares={name: normalise_weights_to_shares(w) for name, w in weights.items()},
         by_class={
             name: np.append(rng.uniform(0, 1, classes - 1), np.nan) for name in (EQUAL, YOURS)
         },
@@ -300,7 +302,7 @@ def draw_by_hand(picture=None, clients=4, classes=10, shows_judge=False, **marks
         sizes=(180, 180),
     )
     picture = picture or WeightsByHandPicture()
-    return picture.show(scores, list_class_names(classes), setting=SETTING, **marks)
+    return picture.redraw(scores, list_class_names(classes), setting=SETTING, **marks)
 
 
 def test_by_hand_draws_shares():
@@ -312,19 +314,19 @@ def test_by_hand_draws_shares():
     assert yours["tune half"] == "61 %"
     assert yours["judge half"] == "55 %"
     assert yours["client A"] == "50 %"
-    assert normalise_weights([0, 0, 0, 0]).tolist() == [0.25] * 4
-    assert normalise_weights([3, 1]).tolist() == [0.75, 0.25]
+    assert normalise_weights_to_shares([0, 0, 0, 0]).tolist() == [0.25] * 4
+    assert normalise_weights_to_shares([3, 1]).tolist() == [0.75, 0.25]
 
 
 @pytest.mark.slow
 def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
     redrawn = WeightsByHandPicture()
-    for options in ({}, {"shows_judge": True, "client": 1, "class_index": 2}, {}):
+    for options in ({}, {"shows_judge": True, "selected_client": 1, "selected_class": 2}, {}):
         assert render_picture_png(draw_by_hand(redrawn, **options)) == render_picture_png(
             draw_by_hand(**options)
         )
     picture_of_many_clients = draw_by_hand(
-        clients=50, classes=40, shows_judge=True, client=49, class_index=39
+        clients=50, classes=40, shows_judge=True, selected_client=49, selected_class=39
     )
     check_picture(picture_of_many_clients, SETTING)
 
@@ -350,7 +352,7 @@ def test_trajectories_rank_the_clients_and_say_what_they_hold():
 
 
 def test_trajectories_tell_of_the_selected_client():
-    selected = {"client": 1, "class_index": 2}
+    selected = {"selected_client": 1, "selected_class": 2}
     picture = draw_weight_share_lines_and_class_bars(
         PATH, HELD, ["a", "b", "c"], SETTING, **selected
     )
@@ -361,7 +363,7 @@ def test_trajectories_tell_of_the_selected_client():
 def test_trajectories_draw_shares_over_the_epochs_of_the_whole_run():
     counts = draw_random_counts(4, 3)
     figure = draw_weight_share_lines_and_class_bars(
-        PATH, counts, list_class_names(3), SETTING, total_epochs=20
+        PATH, counts, list_class_names(3), SETTING, planned_epochs_or_0_if_ended=20
     ).figure
     line_axes = figure.axes[0]
     lines = [line.get_ydata() for line in line_axes.lines if len(line.get_xdata()) == 3]
@@ -373,7 +375,7 @@ def test_trajectories_draw_shares_over_the_epochs_of_the_whole_run():
 def test_trajectories_of_many_clients_one_of_whom_holds_nothing():
     counts = np.append(draw_random_counts(49, 40), np.zeros((1, 40), dtype=int), 0)
     path = np.random.default_rng(0).uniform(0, 1, (500, 50))
-    selected = {"client": 49, "class_index": 1}
+    selected = {"selected_client": 49, "selected_class": 1}
     check_picture(
         draw_weight_share_lines_and_class_bars(
             path, counts, list_class_names(40), SETTING, **selected

@@ -11,7 +11,7 @@ from fedlab_nb.labs.distilled.budget import (
     ImageBudgetResult,
     draw_accuracy_against_image_budget,
 )
-from fedlab_nb.labs.distilled.sent_images import describe_own_images_among_sent
+from fedlab_nb.labs.distilled.sent_images import describe_exact_copies_among_sent
 from fedlab_nb.plots import format_count_and_noun, render_picture_png
 
 SYSTEM = "distilled"
@@ -87,7 +87,7 @@ def test_bytes_and_accuracy_of_each_number_of_images():
         points,
         3,
         setting="here",
-        results_by_other_method={"FENS": ImageBudgetResult(26280, {}, {0: 0.87})},
+        results_by_other_method_title={"FENS": ImageBudgetResult(26280, {}, {0: 0.87})},
     )
     assert "FENS: 87 %, 26.3 kB" in picture.sentence and "correct on 91 %" in picture.sentence
     assert "at most 3 kB a client" in picture.sentence
@@ -96,7 +96,10 @@ def test_bytes_and_accuracy_of_each_number_of_images():
     assert [rows["validation images"][f"m_c = {m}"].split()[0] for m in (1, 3)] == ["80.0", "90.0"]
     assert rows["test images"]["m_c = 3"].startswith("91") and "m_c = 1" not in rows["test images"]
     unknown = draw_accuracy_against_image_budget(
-        {2: ImageBudgetResult(10, {}, {0: 0.5})}, 2, setting="here", results_by_other_method={}
+        {2: ImageBudgetResult(10, {}, {0: 0.5})},
+        2,
+        setting="here",
+        results_by_other_method_title={},
     )
     assert [row["method"] for row in unknown.table] == ["test images"]
 
@@ -105,8 +108,10 @@ def test_bytes_and_accuracy_of_each_number_of_images():
     ("copies", "says"), [(0, "none of them is"), (1, "one of them is"), (2, "2 of them are")]
 )
 def test_how_many_images_are_the_clients_own(copies, says):
-    is_copy = np.arange(3) < copies
-    attack = SimpleNamespace(client=0, labels=np.array([4, 4, 7]), is_copy=is_copy)
-    sentence = describe_own_images_among_sent(attack, [str(c) for c in range(10)], "")
+    are_exact_copies = np.arange(3) < copies
+    attack = SimpleNamespace(
+        client=0, labels=np.array([4, 4, 7]), are_exact_copies=are_exact_copies
+    )
+    sentence = describe_exact_copies_among_sent(attack, "")
     end = f"sends 3 images of 2 classes, and {says} its own, pixel by pixel."
     assert sentence == f"Client A {end}"

@@ -11,7 +11,10 @@ from fedlab_nb.labs.fedet.dissent import (
     compute_accuracy_by_dissent_thirds,
     draw_accuracy_by_dissent,
 )
-from fedlab_nb.labs.fedet.public import draw_public_sources, make_public_data_result
+from fedlab_nb.labs.fedet.public import (
+    draw_student_accuracies_and_public_samples,
+    make_public_data_result,
+)
 from fedlab_nb.labs.fedet.rounds import (
     AFTER,
     AVERAGED,
@@ -23,10 +26,10 @@ from fedlab_nb.labs.fedet.rounds import (
 )
 from fedlab_nb.labs.fedet.target import draw_soft_target
 from fedlab_nb.labs.fedet.traffic import (
-    RoundEnd,
+    AccuracyAndTrafficAtRoundEnd,
+    compute_mean_traffic_until_goal,
     draw_traffic,
-    format_large_number,
-    measure_traffic_until_goal,
+    format_number_with_unit_prefix,
 )
 from fedlab_nb.plots import render_picture_png
 
@@ -84,7 +87,7 @@ def draw_one_target(label, voice, strength, class_index=None):
         diversity_strength=strength,
         sample_index=0,
         setting=SETTING,
-        class_index=class_index,
+        selected_class=class_index,
     )
 
 
@@ -105,7 +108,7 @@ def test_target_of_many_classes():
         diversity_strength=4,
         sample_index=3,
         setting=SETTING,
-        class_index=1,
+        selected_class=1,
     )
     check(picture)
 
@@ -127,15 +130,18 @@ def make_choices(has_images=True, **accuracies):
 
 def test_public_compares_over_seeds():
     choices = make_choices(held=[0.7, 0.8, 0.75], noise=[0.3, 0.2, 0.25])
-    picture = draw_public_sources(choices, SETTING, 0.1)
+    picture = draw_student_accuracies_and_public_samples(choices, SETTING, 0.1)
     check(picture, "best with held (75 %), worst with noise (25 %): +50 points, clear")
     assert [row["accuracy"][:2] for row in picture.table] == ["75", "25"]
     close = make_choices(a=[0.7, 0.5, 0.6], b=[0.5, 0.7, 0.55])
-    check(draw_public_sources(close, SETTING, 0.1), "within the noise")
+    check(draw_student_accuracies_and_public_samples(close, SETTING, 0.1), "within the noise")
     one_seed = make_choices(has_images=False, a=[0.7], b=[0.5])
-    check(draw_public_sources(one_seed, SETTING, 0.1), "one seed")
+    check(draw_student_accuracies_and_public_samples(one_seed, SETTING, 0.1), "one seed")
     one_choice = make_choices(only=[0.02])
-    check(draw_public_sources(one_choice, SETTING, 0.1), "With only the student gets 2 % right.")
+    check(
+        draw_student_accuracies_and_public_samples(one_choice, SETTING, 0.1),
+        "With only the student gets 2 % right.",
+    )
 
 
 def test_rounds_describes_the_marked_round():
@@ -175,15 +181,22 @@ def test_one_shot_against_its_teachers():
 
 # -------------------------------------------------------------------------------------------------------- traffic
 SMALL = {
-    0: [RoundEnd(1, 100.0, 0.3), RoundEnd(2, 200.0, 0.7), RoundEnd(3, 300.0, 0.5)],
-    1: [RoundEnd(1, 100.0, 0.65), RoundEnd(2, 200.0, 0.7)],
+    0: [
+        AccuracyAndTrafficAtRoundEnd(1, 100.0, 0.3),
+        AccuracyAndTrafficAtRoundEnd(2, 200.0, 0.7),
+        AccuracyAndTrafficAtRoundEnd(3, 300.0, 0.5),
+    ],
+    1: [AccuracyAndTrafficAtRoundEnd(1, 100.0, 0.65), AccuracyAndTrafficAtRoundEnd(2, 200.0, 0.7)],
 }
-LARGE = {0: [RoundEnd(1, 1000.0, 0.9)], 1: [RoundEnd(1, 1000.0, 0.9)]}
+LARGE = {
+    0: [AccuracyAndTrafficAtRoundEnd(1, 1000.0, 0.9)],
+    1: [AccuracyAndTrafficAtRoundEnd(1, 1000.0, 0.9)],
+}
 
 
 def test_traffic_finds_where_the_goal_is_first_reached():
-    assert measure_traffic_until_goal(SMALL, 0.6) == (1.5, 150)
-    assert measure_traffic_until_goal(SMALL, 0.8) is None
+    assert compute_mean_traffic_until_goal(SMALL, 0.6) == (1.5, 150)
+    assert compute_mean_traffic_until_goal(SMALL, 0.8) is None
     picture = draw_traffic({"Fed-ET": SMALL, "FedAvg": LARGE}, SETTING, 0.6)
     check(picture, "Fed-ET 150 numbers in 1.5 rounds; FedAvg 1 k numbers in 1 round.")
     reached = [(row["numbers to 60 %"], row["rounds"]) for row in picture.table]
@@ -192,10 +205,10 @@ def test_traffic_finds_where_the_goal_is_first_reached():
 
 def test_traffic_says_how_many_seeds_reach_the_goal():
     check(draw_traffic({"Fed-ET": SMALL}, SETTING, 0.98), "Fed-ET never.")
-    one_fails = {0: SMALL[0], 1: [RoundEnd(1, 100.0, 0.1)]}
+    one_fails = {0: SMALL[0], 1: [AccuracyAndTrafficAtRoundEnd(1, 100.0, 0.1)]}
     check(draw_traffic({"Fed-ET": one_fails}, SETTING, 0.6), "only 1 of 2 seeds")
 
 
 def test_counts_are_readable():
-    counts = [format_large_number(count) for count in (7, 1500, 2_370_000, 4e9)]
+    counts = [format_number_with_unit_prefix(count) for count in (7, 1500, 2_370_000, 4e9)]
     assert counts == ["7", "1.5 k", "2.37 M", "4 G"]

@@ -10,17 +10,17 @@ from lab_views import (
     show_view,
 )
 
-from fedlab_nb.labs.fedlpa.damping import DampingSweep, draw_damping
+from fedlab_nb.labs.fedlpa.damping import DampingSweep, draw_accuracy_against_damping
 from fedlab_nb.labs.fedlpa.factors import (
     LayerFactors,
-    draw_factors,
-    find_input_image_shape_or_empty,
+    draw_factors_and_mean_input,
+    find_first_layer_image_shape_or_empty,
 )
-from fedlab_nb.labs.fedlpa.leak import BIAS, DIAGONAL, NoiseSweep, draw_leak
-from fedlab_nb.labs.fedlpa.plane import draw_two_client_plane, format_point
-from fedlab_nb.labs.fedlpa.replay import format_small_number
-from fedlab_nb.labs.fedlpa.solver import Solutions, draw_solutions
-from fedlab_nb.labs.fedlpa.two_weights import make_two_weights
+from fedlab_nb.labs.fedlpa.leak import BIAS, DIAGONAL, NoiseSweep, draw_held_and_guessed_classes
+from fedlab_nb.labs.fedlpa.plane import draw_two_client_plane, format_plane_point
+from fedlab_nb.labs.fedlpa.replay import format_positive_number_briefly
+from fedlab_nb.labs.fedlpa.solver import SolverCurves, draw_residuals_of_solvers
+from fedlab_nb.labs.fedlpa.two_weights import compute_two_weight_example
 from fedlab_nb.plots.words import format_client_letters
 
 SYSTEM = "fedlpa"
@@ -137,24 +137,28 @@ def test_posteriors_that_are_too_large_get_one_sentence(open_lab, monkeypatch):
 
 # ------------------------------------------------------------------------------------------------------ by hand
 def test_two_weights_by_hand():
-    straight = make_two_weights(angle_degrees=90, precision_ratio=9, damping=0)
+    straight = compute_two_weight_example(angle_degrees=90, precision_ratio=9, damping=0)
     assert straight.average == pytest.approx([2, 2])
     for point in (straight.aggregate, straight.diagonal, straight.pooled):
         assert point == pytest.approx([1.2, 1.2])  # ((9*1 + 1*3) / 10, (1*3 + 9*1) / 10)
     precisions = np.array([np.diag([9, 1]), np.diag([1, 9])])
     assert straight.precisions == pytest.approx(precisions, abs=1e-12)
     # A_2 = [[5, 4], [4, 5]], S = [[14, 4], [4, 6]], Z = (28, 20)
-    points = make_two_weights(angle_degrees=45, precision_ratio=9, damping=0)
+    points = compute_two_weight_example(angle_degrees=45, precision_ratio=9, damping=0)
     assert points.precisions[1] == pytest.approx(np.array([[5, 4], [4, 5]]))
     assert points.aggregate == pytest.approx([88 / 68, 168 / 68])
     assert points.diagonal == pytest.approx([24 / 14, 8 / 6])
     # (10*1 + 2*3) / 12
-    assert make_two_weights(90, 9, damping=1).aggregate == pytest.approx([16 / 12, 16 / 12])
-    assert make_two_weights(45, 9, damping=1e12).aggregate == pytest.approx([2, 2], abs=1e-4)
+    assert compute_two_weight_example(90, 9, damping=1).aggregate == pytest.approx(
+        [16 / 12, 16 / 12]
+    )
+    assert compute_two_weight_example(45, 9, damping=1e12).aggregate == pytest.approx(
+        [2, 2], abs=1e-4
+    )
     # Circles: the average is right.
-    assert make_two_weights(30, 1, damping=0).aggregate == pytest.approx([2, 2])
+    assert compute_two_weight_example(30, 1, damping=0).aggregate == pytest.approx([2, 2])
     for angle in range(0, 181, 15):
-        points = make_two_weights(angle, 16, 0)
+        points = compute_two_weight_example(angle, 16, 0)
         assert points.aggregate == pytest.approx(points.pooled, abs=1e-9)
 
 
@@ -164,7 +168,7 @@ def test_the_ellipses_are_one_and_two_standard_deviations():
     outer, inner = picture.figure.axes[0].patches[:2]
     assert sorted([inner.width, inner.height]) == pytest.approx([2 / 3, 2])
     assert sorted([outer.width, outer.height]) == pytest.approx([4 / 3, 4])
-    assert format_point([-0.001, 2]) == "(0.00, 2.00)"  # no minus zero
+    assert format_plane_point([-0.001, 2]) == "(0.00, 2.00)"  # no minus zero
 
 
 def compute_gram_matrix(rows):
@@ -186,7 +190,9 @@ def test_factors_of_a_client_with_two_images():
         True,
         "toy",
     )
-    picture = check_picture(draw_factors(layer, list("abc"), class_index=2), "toy")
+    picture = check_picture(
+        draw_factors_and_mean_input(layer, list("abc"), selected_class=2), "toy"
+    )
     assert layer.mean_input.flatten().tolist() == [0.5, 0, 0.5, 0.5]
     patch_at_four_positions = layer._replace(a=4 * layer.a)
     assert patch_at_four_positions.mean_input.tolist() == layer.mean_input.tolist()
@@ -194,7 +200,7 @@ def test_factors_of_a_client_with_two_images():
     assert "in 2 of 5 directions, its errors in 1 of 3" in picture.detail
     assert [row["diagonal of B"] for row in picture.table] == [0.25, 0.25, 0]
     noisy_factors = layer.a + 0.5 * np.eye(5), layer.b + 0.5 * np.eye(3)
-    sent = draw_factors(layer._replace(sent=noisy_factors), list("abc"))
+    sent = draw_factors_and_mean_input(layer._replace(sent=noisy_factors), list("abc"))
     assert "errors in 1 of 3" in sent.detail
     assert [row["diagonal of B"] for row in sent.table] == [0.75, 0.75, 0.5]
 
@@ -208,15 +214,16 @@ def test_factors_of_images_in_colour_and_of_many_classes():
         assert (
             "holds mostly 1 (100 %)"
             in check_picture(
-                draw_factors(layer, list(map(str, range(100))), class_index=1), "toy"
+                draw_factors_and_mean_input(layer, list(map(str, range(100))), selected_class=1),
+                "toy",
             ).sentence
         )
 
 
 def test_which_first_layers_see_an_image():
-    assert find_input_image_shape_or_empty("digits", (64, 64)) == (1, 8, 8)
-    assert find_input_image_shape_or_empty("digits", (6, 1, 5, 5)) == (1, 5, 5)
-    assert find_input_image_shape_or_empty("digits", (16, 6, 5, 5)) == ()
+    assert find_first_layer_image_shape_or_empty("digits", (64, 64)) == (1, 8, 8)
+    assert find_first_layer_image_shape_or_empty("digits", (6, 1, 5, 5)) == (1, 5, 5)
+    assert find_first_layer_image_shape_or_empty("digits", (16, 6, 5, 5)) == ()
 
 
 def test_small_numbers_are_readable():
@@ -228,7 +235,9 @@ def test_small_numbers_are_readable():
         784.0: "784",
         2e5: "2.0·10⁵",
     }
-    assert [format_small_number(value) for value in formatted] == list(formatted.values())
+    assert [format_positive_number_briefly(value) for value in formatted] == list(
+        formatted.values()
+    )
 
 
 LAMBDAS = [1e-6, 1e-3, 1.0]
@@ -245,7 +254,7 @@ def test_damping_tabulates_every_curve_and_names_where_it_has_taken_over(ratio, 
         LAMBDAS, {"one": CURVES}, measured, ratios, ["layer 1", "layer 2"], "toy", {"one": 0.7}
     )
     assert sweep.list_overdamped_layers("one", 1) == overdamped_layers
-    picture = check_picture(draw_damping(sweep, "one", 1), "toy, rule π = 1")
+    picture = check_picture(draw_accuracy_against_damping(sweep, "one", 1), "toy, rule π = 1")
     assert picture.sentence == (
         "At λ_damp = 10⁻³ FedLPA gets 80 % right; at 10⁻⁶, the best λ_damp, it gets 90 %."
     )
@@ -270,7 +279,7 @@ def test_solver_names_residual_and_accuracy_of_each_solver():
         "gd": [(0, 0.2), (1, 0.3), (100, 0.4)],
         "ea": [(0, 0.2)],
     }
-    picture = check_picture(draw_solutions(Solutions(curves, points, "toy")), "toy")
+    picture = check_picture(draw_residuals_of_solvers(SolverCurves(curves, points, "toy")), "toy")
     assert picture.sentence == (
         "Conjugate gradients: solved after 2 steps (80 % right); gradient descent: 50 % of the error left after 100 "
         "steps (40 % right); shortcut EA: 100 % of the error left after 0 steps (20 % right)."
@@ -282,12 +291,14 @@ def test_solver_names_residual_and_accuracy_of_each_solver():
 
 def test_solver_while_it_runs_and_with_many_layers():
     record_run = check_picture(
-        draw_solutions(Solutions({"gd": {"a": [1.0, 0.5]}}, {}, "toy"), is_running=True),
+        draw_residuals_of_solvers(
+            SolverCurves({"gd": {"a": [1.0, 0.5]}}, {}, "toy"), is_running=True
+        ),
         "toy, so far",
     )
     assert record_run.sentence == "Solving. Gradient descent: 50 % of the error left after 1 step."
     many_layers = {f"layer {i}": [1.0, 0.0] for i in range(20)}
-    check_picture(draw_solutions(Solutions({"cg": many_layers}, {}, "toy")), "toy")
+    check_picture(draw_residuals_of_solvers(SolverCurves({"cg": many_layers}, {}, "toy")), "toy")
 
 
 @pytest.mark.slow
@@ -297,12 +308,14 @@ def test_leak_counts_right_guesses_and_describes_the_client():
     sweep = NoiseSweep(
         [0, 0.1], counts, {"bias": [sent, sent]}, {"bias": [0.5, 0.4]}, [0.8, 0.6], 0.5, "toy"
     )
-    assert sweep.guess_classes_of_clients("bias", 0) == [[0, 1], [0]]
-    picture = check_picture(draw_leak(sweep, "bias", 0, list("abc")), "toy")
+    assert sweep.guess_classes_of_each_client("bias", 0) == [[0, 1], [0]]
+    picture = check_picture(draw_held_and_guessed_classes(sweep, "bias", 0, list("abc")), "toy")
     assert "names 50 % of a client's classes correctly (a blind guess 50 %)" in picture.sentence
     assert "an accuracy of 80 %" in picture.detail
     assert picture.table[1] == {"client": "B", "holds": "c", "guessed": "a", "largest": "a, c, b"}
-    noisy = draw_leak(sweep, "bias", 1, list("abc"), client=0, class_index=2)
+    noisy = draw_held_and_guessed_classes(
+        sweep, "bias", 1, list("abc"), selected_client=0, selected_class=2
+    )
     assert noisy.sentence.startswith(
         "Client A holds a and b; a reader of its upload names a and b. At noise 0.1"
     )
@@ -311,6 +324,8 @@ def test_leak_counts_right_guesses_and_describes_the_client():
         [0], np.ones((50, 60), int), {"w": [np.zeros((50, 60))]}, {"w": [1.0]}, [0.1], 1.0, "toy"
     )
     check_picture(
-        draw_leak(sweep_of_many, "w", 0, [str(c) for c in range(60)], client=0, class_index=1),
+        draw_held_and_guessed_classes(
+            sweep_of_many, "w", 0, [str(c) for c in range(60)], selected_client=0, selected_class=1
+        ),
         "toy",
     )

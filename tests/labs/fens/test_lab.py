@@ -5,7 +5,7 @@ from lab_views import choose_client_and_class, show_sentence, show_view
 
 from fedlab_nb.comm import formulas
 from fedlab_nb.data import load
-from fedlab_nb.labs.fens.cost import measure_network_size
+from fedlab_nb.labs.fens.cost import measure_size_of_first_client_network
 from fedlab_nb.labs.fens.sample import OneSampleView
 from fedlab_nb.plots.words import format_client_letters
 
@@ -127,7 +127,7 @@ def test_a_forgotten_client_and_a_student_are_shown_as_they_are(open_lab):
 @pytest.mark.slow
 def test_bytes_at_both_ends_of_the_controls(finished_lab):
     # d, plain, tensors of an MLP 64-64-32-10: 4096 + 2048 + 320 coded
-    assert measure_network_size("auto", (1, 8, 8), 10) == (6570, 64 + 32 + 10, 3)
+    assert measure_size_of_first_client_network("auto", (1, 8, 8), 10) == (6570, 64 + 32 + 10, 3)
     finished_lab.set("cost", whose="the paper's", rounds=100)
     sentence = show_sentence(finished_lab, "cost")
     assert "100 rounds of FedAvg 100 times." in sentence

@@ -6,9 +6,12 @@ from lab_views import check_picture, read_texts
 from toy_outcomes import make_toy_outcome
 
 from fedlab_nb.labs.fens.cost import ENSEMBLE, FEDAVG, OWN, ROUNDS, draw_client_cost
-from fedlab_nb.labs.fens.forget import Removals, draw_removals
+from fedlab_nb.labs.fens.forget import (
+    OutcomesWithAndWithoutClients,
+    draw_accuracy_changes_by_removal,
+)
 from fedlab_nb.labs.fens.trust import KINDS, compare_weights_with_counts, draw_counts_and_weights
-from fedlab_nb.labs.one_sample import SampleOutputs, draw_sample_and_outputs
+from fedlab_nb.labs.one_sample import SampleOutputs, draw_sample_with_outputs_and_answers
 from fedlab_nb.methods.fens.aggregators import AGGREGATORS
 from fedlab_nb.plots.style import use_figure_size
 
@@ -27,7 +30,7 @@ def test_every_rule_has_its_words():
     assert set(KINDS) == {*AGGREGATORS, "added"}
     for rule in KINDS:
         picture = draw_counts_and_weights(
-            COUNTS, np.eye(3), ABC, SETTING, aggregation_rule=rule, when_text="round 2 of 5"
+            COUNTS, np.eye(3), ABC, SETTING, aggregation_rule=rule, round_in_words="round 2 of 5"
         )
         assert "round 2 of 5" in read_checked_texts(picture)
 
@@ -47,7 +50,9 @@ def test_weights_that_are_the_shares_are_like_them_and_others_are_not():
 
 def test_a_forgotten_client_has_no_weight_to_speak_of():
     weights = np.array([[0.9, 0.2, 0.1], [np.nan] * 3, [0.1, 0.3, 0.8]])
-    picture = draw_counts_and_weights(COUNTS, weights, ABC, SETTING, client=1, class_index=0)
+    picture = draw_counts_and_weights(
+        COUNTS, weights, ABC, SETTING, selected_client=1, selected_class=0
+    )
     assert "client A counts most for class a (weight 0.90, 9 samples)" in read_checked_texts(
         picture
     )
@@ -60,11 +65,11 @@ def test_trust_and_forgetting_at_their_extremes(clients, classes):
     counts = rng.integers(0, 9, (clients, classes))
     weights = rng.normal(size=(clients, classes))
     names = [f"class number {c}" for c in range(classes)]
-    selected = {"client": clients - 1, "class_index": classes - 1}
+    selected = {"selected_client": clients - 1, "selected_class": classes - 1}
     read_checked_texts(draw_counts_and_weights(counts, weights, names, SETTING, **selected))
     after = dict(enumerate(0.5 + weights / 9))
     removals = make_removals(np.full(classes, 0.5), after, counts)
-    read_checked_texts(draw_removals(removals, names, SETTING, **selected))
+    read_checked_texts(draw_accuracy_changes_by_removal(removals, names, SETTING, **selected))
 
 
 # ------------------------------------------------------------------------------------------------ one sample
@@ -97,7 +102,7 @@ def test_a_sample_of_every_kind_and_crowds(x, clients, classes):
         client=3,
         class_index=1,
     )
-    picture = draw_sample_and_outputs(sample, "Logits", "Words.")
+    picture = draw_sample_with_outputs_and_answers(sample, "Logits", "Words.")
     assert read_checked_texts(picture) == "Words."
     assert len(picture.table) == clients + 1
     first_row = picture.table[0]
@@ -122,7 +127,7 @@ def test_the_numbers_beside_a_sample_stay_within_the_picture(size, title):
         setting=SETTING,
     )
     with use_figure_size(size):
-        figure = draw_sample_and_outputs(sample, "Logits", "Words.").figure
+        figure = draw_sample_with_outputs_and_answers(sample, "Logits", "Words.").figure
     *_, outputs, numbers = figure.axes
     assert numbers.get_title(loc="left") == title
     assert numbers.get_tightbbox().x1 <= figure.bbox.x1
@@ -142,7 +147,9 @@ def make_bars(d):
 
 
 def test_bytes_are_compared_at_both_sizes():
-    picture = draw_client_cost(make_bars(100), make_bars(10_000), 100, clients=7, setting=SETTING)
+    picture = draw_client_cost(
+        make_bars(100), make_bars(10_000), 100, client_count=7, setting=SETTING
+    )
     assert "FENS costs a client 2.5 times as much as one-shot learning, and" in read_checked_texts(
         picture
     )
@@ -156,7 +163,7 @@ def make_removals(before, after, counts=COUNTS):
     """
     whole = make_toy_outcome("fens", 0.85, per_class=before, label_counts=counts)
     without = {k: make_toy_outcome("fens", 0.46, per_class=shares) for k, shares in after.items()}
-    return Removals(whole, without)
+    return OutcomesWithAndWithoutClients(whole, without)
 
 
 @pytest.mark.slow
@@ -166,7 +173,7 @@ def test_forgetting_names_the_largest_loss_within_the_selection():
         1: [0.9, 0.4, 1.0],
         2: [0.9, 0.9, 0.6],
     }
-    picture = draw_removals(make_removals([0.9, 0.9, 0.9], after), ABC, SETTING)
+    picture = draw_accuracy_changes_by_removal(make_removals([0.9, 0.9, 0.9], after), ABC, SETTING)
     sentence = read_checked_texts(picture)
     assert "Class a loses most, 80 points without client A, which holds 90 % of it." in sentence
     assert "3 of 8 cells lose more than 20 points, 3 of them" in sentence
@@ -174,5 +181,5 @@ def test_forgetting_names_the_largest_loss_within_the_selection():
     assert changes == ["90 %", "+2 points", "-50 points", "+0 points"]
 
     one_removal = make_removals([0.9] * 3, {2: [0.9, 0.9, 0.6]})  # the others are not known
-    sentence = read_checked_texts(draw_removals(one_removal, ABC, SETTING))
+    sentence = read_checked_texts(draw_accuracy_changes_by_removal(one_removal, ABC, SETTING))
     assert "Without client C, accuracy goes from 85 % to 46 %" in sentence

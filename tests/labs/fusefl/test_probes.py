@@ -96,14 +96,16 @@ def test_probed_features_are_the_layers_outputs():
     networks = build_two_networks()
     x = torch.rand(4, 1, 8, 8, generator=make_generator(), dtype=EXACT)
     fused = fuse_unchanged(networks, 1)
-    outputs = probes.compute_layer_outputs(fused, x)
-    (block_outputs,) = probes.compute_block_outputs(fused, x)
+    outputs = probes.compute_layer_outputs_of_each_client(fused, x)
+    (block_outputs,) = probes.compute_block_outputs_of_each_client(fused, x)
     assert len(outputs) == 4 and all(len(client_outputs) == 2 for client_outputs in outputs)
     for m, network in enumerate(networks):
         torch.testing.assert_close(outputs[1][m], network.body[:2](x))
         # In a network that is not fused, the last block ends at the last layer.
         torch.testing.assert_close(outputs[-1][m].flatten(1), block_outputs[m])
-    first_block, last_block = probes.compute_block_outputs(fuse_unchanged(networks, 2), x)
+    first_block, last_block = probes.compute_block_outputs_of_each_client(
+        fuse_unchanged(networks, 2), x
+    )
     for m, network in enumerate(networks):
         torch.testing.assert_close(first_block[m], network.body[:2](x).flatten(1))
     joined = (first_block[0] + first_block[1]).view(4, *networks[0].body[:2](x).shape[1:]) / 2
@@ -132,7 +134,7 @@ def test_a_mean_is_probed_as_a_mean_and_each_client_alone():
 def test_networks_that_cannot_be_probed_are_refused():
     x = torch.rand(4, 1, 8, 8, generator=make_generator(), dtype=EXACT)
     with pytest.raises(UsageError, match="fused from 2 blocks; run FuseFL with blocks=1"):
-        probes.compute_layer_outputs(fuse_unchanged(build_two_networks(), 2), x)
+        probes.compute_layer_outputs_of_each_client(fuse_unchanged(build_two_networks(), 2), x)
     narrow = torch.rand(4, 3)
     wide = torch.rand(4, 5)
     with pytest.raises(UsageError, match="differ in shape"):

@@ -11,7 +11,11 @@ from lab_views import (
 )
 
 from fedlab_nb.data import federate
-from fedlab_nb.labs.fusefl.cue import CueResults, draw_cue_results, make_test_sets_by_cue
+from fedlab_nb.labs.fusefl.cue import (
+    CueResults,
+    draw_images_and_accuracies_with_cue,
+    make_test_sets_by_cue,
+)
 from fedlab_nb.labs.fusefl.fusion_calibration import draw_fusion_calibration
 from fedlab_nb.labs.fusefl.probes import DecoderReading, ProbeResults, draw_probe_curves
 from fedlab_nb.labs.fusefl.steps import (
@@ -155,10 +159,10 @@ def test_steps_are_the_algorithm_and_bytes_add_up():
         ("start", 1), ("train", 1), ("send", 1), ("freeze", 1), ("adapt", 1), ("train", 2), ("send", 2), ("freeze", 2),
         ("average", 2), ("calibrate", 2),
     ]  # fmt: skip
-    assert [s.last_frozen_block for s in every] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2]
+    assert [s.last_frozen_block_number for s in every] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2]
     assert [s.up for s in every] == [0, 0, 10, 10, 10, 10, 30, 30, 35, 42]
     assert [s.down for s in every] == [100, 100, 140, 140, 140, 140, 220, 220, 220, 220]
-    assert [s.last_adapted_block for s in every][3:6] == [1, 2, 2]
+    assert [s.last_adapted_block_number for s in every][3:6] == [1, 2, 2]
 
 
 @pytest.mark.slow
@@ -170,7 +174,7 @@ def test_networks_of_any_size_at_every_step(clients, blocks, adaptor):
     assert clients - 1 in choose_clients_to_draw(clients, clients - 1)
     assert len(choose_clients_to_draw(clients, None)) == min(clients, 8)
     for i in (2, 5, 10**6):
-        picture = check(draw_fusion_step(data, i, client=clients - 1))
+        picture = check(draw_fusion_step(data, i, selected_client=clients - 1))
         assert len(picture.table) == len(list_fusion_steps(data))
     assert picture.table[-1]["at home, on test samples; fused"] == "90 %"
     assert (
@@ -184,7 +188,7 @@ def test_a_run_that_goes_on_is_drawn_without_accuracies():
         5, SETTING, {"blocks": 2, "adaptor": "conv", "head": "ccvr"}, {}, FuseFLReport()
     )
     running = [bare._replace(report=FuseFLReport(block=k, sent=(1500, 3000))) for k in (2, 3)]
-    now = check(draw_fusion_step(running[0], client=1))
+    now = check(draw_fusion_step(running[0], selected_client=1))
     assert "train for block 2" in now.sentence
     assert now.table[5]["up so far"] == "1.5 kB"
     assert "calibrate" in draw_fusion_step(running[1]).sentence
@@ -209,12 +213,14 @@ def make_cue_results(clients=5, marked=(0, 1), shape=(6, 1, 8, 8)):
 
 
 def test_cue_says_how_good_clients_are_at_home_and_outside():
-    sentence = read_texts(check(draw_cue_results(make_cue_results())))
+    sentence = read_texts(check(draw_images_and_accuracies_with_cue(make_cue_results())))
     for words in ("2 clients", "100 %", "25 %", "40 %", "Ensemble 60 %", "FuseFL 80 %"):
         assert words in sentence
-    assert "FuseFL 50 %" in draw_cue_results(make_cue_results(), "untied").detail
-    assert draw_cue_results(make_cue_results(), client=3).sentence.startswith("Client D: correct")
-    assert draw_cue_results(make_cue_results(marked=())).sentence.startswith(
+    assert "FuseFL 50 %" in draw_images_and_accuracies_with_cue(make_cue_results(), "untied").detail
+    assert draw_images_and_accuracies_with_cue(
+        make_cue_results(), selected_client=3
+    ).sentence.startswith("Client D: correct")
+    assert draw_images_and_accuracies_with_cue(make_cue_results(marked=())).sentence.startswith(
         "5 clients without a cue: correct"
     )
     for clients, test, shape in (
@@ -223,7 +229,9 @@ def test_cue_says_how_good_clients_are_at_home_and_outside():
         (50, "clean", (9, 1, 8, 8)),
     ):
         picture = check(
-            draw_cue_results(make_cue_results(clients, (0,), shape), test, client=clients - 1)
+            draw_images_and_accuracies_with_cue(
+                make_cue_results(clients, (0,), shape), test, selected_client=clients - 1
+            )
         )
         assert picture.table[-1]["who"] == "FuseFL"
         assert len(picture.table) == clients + 2
@@ -242,7 +250,11 @@ ALONE = {
 
 
 def test_halves_tell_noise_from_more():
-    options = {"setting": SETTING, "ensemble_accuracies": {0: 0.6, 1: 0.5, 2: 0.55}, "chance": 0.1}
+    options = {
+        "setting": SETTING,
+        "ensemble_accuracies": {0: 0.6, 1: 0.5, 2: 0.55},
+        "chance_accuracy": 0.1,
+    }
     picture = check(draw_fusion_calibration({2: FUSED, 1: ALONE}, **options))
     assert len(picture.table) == 7
     assert picture.table[4]["accuracy"] == "91 %"
@@ -277,7 +289,7 @@ def test_probes_compare_like_with_like():
     fused = [make_layer_readings([0.98, 0.96], 0.98), make_layer_readings([0.8, 0.68], 0.9)]
     data = ProbeResults(ISOLATED, fused, [1, 2], SETTING, 60)
     pictures = [
-        check(draw_probe_curves(data, client=1, measure=measure))
+        check(draw_probe_curves(data, selected_client=1, measure=measure))
         for measure in ("accuracy", "labels", "images")
     ]
     top_accuracies = {

@@ -81,7 +81,9 @@ def test_a_class_that_nobody_holds_is_named():
         counts, np.zeros((2, 2, 12), np.float32), means, np.ones((2, 12), np.float32)
     )
     for shape in ((3, 2, 2), None):
-        picture = draw_class_statistics(report, "nb", ["a", "b"], image_shape=shape, setting="here")
+        picture = draw_class_statistics(
+            report, "nb", ["a", "b"], pixel_image_shape=shape, setting="here"
+        )
         assert "Nobody holds class b" in picture.sentence
         assert "5 samples" in picture.sentence
         assert render_picture_png(picture)

@@ -18,7 +18,7 @@ def test_the_game_is_played_by_swaps_until_it_is_found(open_lab):
         assert view.order == (0, 1, 2, 3)
         assert "found" not in picture.sentence
         assert f"Puzzle {number + 1}" in picture.alt
-        best = make_matching_puzzle(number).find_best_order()
+        best = make_matching_puzzle(number).find_order_with_lowest_barrier()
         for place, unit in enumerate(best):
             picture = panel.set("game", **{f"place{place + 1}": unit})
             assert sorted(view.order) == [0, 1, 2, 3] == sorted(menu.value for menu in view.places)

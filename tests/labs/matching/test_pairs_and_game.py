@@ -7,14 +7,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from fedlab_nb.labs.matching.barrier import draw_barrier
+from fedlab_nb.labs.matching.barrier import draw_loss_or_accuracy_on_line
 from fedlab_nb.labs.matching.game import (
     NOISE,
     STREAMS,
     UNITS,
-    compute_network_outputs,
+    compute_tiny_network_outputs_on_grid,
     make_matching_puzzle,
-    swap_units,
+    pair_units_by_swapping,
 )
 from fedlab_nb.labs.matching.pairs import (
     RULES,
@@ -24,7 +24,7 @@ from fedlab_nb.labs.matching.pairs import (
     match_networks,
     measure_interpolation_line,
 )
-from fedlab_nb.labs.matching.partners import draw_unit_matches
+from fedlab_nb.labs.matching.partners import draw_unit_cosines_before_and_after_matching
 from fedlab_nb.methods.matching.wiring import find_unit_wiring, permute_units
 from fedlab_nb.models import build, copy_model_state, load_state
 
@@ -63,7 +63,7 @@ def test_the_barrier_of_a_network_with_itself_is_0(samples):
     line = measure_interpolation_line(
         module, copy_model_state(module), copy_model_state(module), *samples
     )
-    assert line.barrier < 1e-12 and np.ptp(line.accuracy) == 0
+    assert line.loss_barrier < 1e-12 and np.ptp(line.accuracy) == 0
     assert line.loss == pytest.approx(float(F.cross_entropy(module(samples[0]), samples[1])))
 
 
@@ -81,13 +81,13 @@ def test_the_ends_are_the_two_networks_and_the_middle_their_average(samples):
     for index, module in ((0, one), (2, average), (4, other)):
         assert between.loss[index] == pytest.approx(float(F.cross_entropy(module(x), y)))
         assert between.accuracy[index] == float((module(x).argmax(1) == y).double().mean())
-    assert between.average_accuracy == between.accuracy[2]
-    assert list(between.positions) == [0, 0.25, 0.5, 0.75, 1]
+    assert between.accuracy_of_average == between.accuracy[2]
+    assert list(between.positions_0_to_1) == [0, 0.25, 0.5, 0.75, 1]
 
 
 def test_a_barrier_is_the_height_over_the_straight_line_and_never_negative():
-    assert InterpolationLine(np.array([1.0, 2.5, 2.0]), np.zeros(3)).barrier == 1.0
-    assert InterpolationLine(np.array([1.0, 0.5, 2.0]), np.zeros(3)).barrier == 0.0
+    assert InterpolationLine(np.array([1.0, 2.5, 2.0]), np.zeros(3)).loss_barrier == 1.0
+    assert InterpolationLine(np.array([1.0, 0.5, 2.0]), np.zeros(3)).loss_barrier == 0.0
 
 
 # ------------------------------------------------------------------------------------------------ two clients
@@ -100,7 +100,7 @@ def test_a_permuted_copy_has_a_barrier_before_and_none_after(rule, samples):
     pair = match_networks(
         module, shuffle_units(module), (2, 5), rule, samples[0], module(samples[0]).argmax(1)
     )
-    assert pair.before.barrier > 1e-3 and pair.after.barrier < 1e-12
+    assert pair.before.loss_barrier > 1e-3 and pair.after.loss_barrier < 1e-12
     assert (pair.a, pair.b) == (2, 5)
     # Matching does not change what the networks compute.
     assert pair.before.loss[[0, -1]] == pytest.approx(pair.after.loss[[0, -1]])
@@ -128,7 +128,7 @@ def test_cosines_by_hand():
 
 def test_the_picture_of_a_barrier():
     for measure in ("loss", "accuracy"):
-        picture = draw_barrier(PAIR, measure, 0.1)
+        picture = draw_loss_or_accuracy_on_line(PAIR, measure, 0.1)
         assert "toy, seed 0" in picture.alt and f"test {measure}" in picture.alt
         drawn_lines = [list(line.get_ydata()) for line in picture.figure.axes[0].lines[:2]]
         assert drawn_lines == [list(getattr(line, measure)) for line in (HILL, FLAT)]
@@ -141,7 +141,7 @@ def test_the_picture_of_a_barrier():
 
 
 def test_the_picture_of_partners():
-    picture = draw_unit_matches(PAIR, 0)
+    picture = draw_unit_cosines_before_and_after_matching(PAIR, 0)
     assert "toy, seed 0" in picture.alt and "from 0.00 to 0.73" in picture.sentence
     left, right = (ax.images[0].get_array() for ax in picture.figure.axes[:2])
     assert np.diagonal(right).tolist() == [0.9, 0.7, 0.6]  # the best pair first
@@ -154,12 +154,13 @@ def test_the_picture_of_partners():
 def test_every_puzzle_has_one_clear_solution_that_is_not_the_start(number):
     puzzle = make_matching_puzzle(number)
     barriers = sorted(
-        (puzzle.compute_barrier(order), order) for order in itertools.permutations(range(UNITS))
+        (puzzle.compute_loss_barrier(order), order)
+        for order in itertools.permutations(range(UNITS))
     )
     (best, order), (second, _) = barriers[:2]
-    assert order == puzzle.find_best_order() and best < 0.01 and second > 0.1
+    assert order == puzzle.find_order_with_lowest_barrier() and best < 0.01 and second > 0.1
     assert all(place != unit for place, unit in enumerate(order))
-    assert puzzle.compute_barrier(range(UNITS)) > 0.3
+    assert puzzle.compute_loss_barrier(range(UNITS)) > 0.3
     # Matched units are nearly the same.
     assert np.abs(puzzle.b[list(order)] - puzzle.a).max() < 4 * NOISE
 
@@ -167,7 +168,7 @@ def test_every_puzzle_has_one_clear_solution_that_is_not_the_start(number):
 def test_the_answers_of_a_tiny_network_by_hand():
     """2 max(0, x - 1) - max(0, -x), at x = -2, 0, 2."""
     units = np.array([[[1.0, -1.0, 2.0], [-1.0, 0.0, -1.0]]])
-    assert compute_network_outputs(units)[0, [0, 40, 80]] == pytest.approx([-2, 0, 2])
+    assert compute_tiny_network_outputs_on_grid(units)[0, [0, 40, 80]] == pytest.approx([-2, 0, 2])
 
 
 def test_the_line_of_a_puzzle_starts_at_0_and_ends_alike_in_every_order():
@@ -177,5 +178,5 @@ def test_the_line_of_a_puzzle_starts_at_0_and_ends_alike_in_every_order():
         assert loss[0] == 0 and loss[-1] == pytest.approx(
             puzzle.compute_losses_on_line(range(UNITS))[-1]
         )
-    assert swap_units((0, 1, 2, 3), 0, 2) == (2, 1, 0, 3)
-    assert swap_units((0, 1, 2, 3), 3, 3) == (0, 1, 2, 3)
+    assert pair_units_by_swapping((0, 1, 2, 3), 0, 2) == (2, 1, 0, 3)
+    assert pair_units_by_swapping((0, 1, 2, 3), 3, 3) == (0, 1, 2, 3)

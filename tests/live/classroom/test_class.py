@@ -22,7 +22,7 @@ from fedlab_nb.live.classroom.messages import (
     LIMIT,
     PARAMETERS,
     PIXELS,
-    build_network,
+    build_untrained_class_network,
     convert_class_sums_to_ridge_sums,
     encode_message,
     encode_tensor_in_base64,
@@ -32,9 +32,9 @@ from fedlab_nb.live.classroom.rehearse import Student, make_simulated_students
 from fedlab_nb.live.classroom.room import Room
 from fedlab_nb.live.classroom.worth import (
     collect_test_drawings,
-    draw_samples_with_same_sums,
-    predict_by_all_combinations,
-    project_class_means,
+    generate_samples_with_same_sums,
+    predict_classes_by_all_combinations,
+    project_class_means_into_plane,
 )
 from fedlab_nb.methods import METHODS, afl, gauss
 from fedlab_nb.methods.fens.aggregators import make_per_class_aggregator
@@ -70,7 +70,7 @@ def test_afl_and_gaussian_heads_from_messages_are_those_of_one_place():
     weights = np.linalg.solve(rows.T @ rows + np.eye(PIXELS + 1), rows.T @ np.eye(CLASSES)[y])
     solved = afl.solve_classifier_weights(convert_class_sums_to_ridge_sums(total), 40, 0.0, 1.0)
     np.testing.assert_allclose(solved.numpy(), weights, atol=1e-6)
-    predictions = predict_by_all_combinations(messages, test)
+    predictions = predict_classes_by_all_combinations(messages, test)
     scores = append_ones(test) @ weights
     assert (predictions["AFL"][1].numpy() == scores.argmax(1)).all()
 
@@ -88,14 +88,16 @@ def test_to_be_forgotten_is_never_to_have_sent(tmp_path):
     forgetful = make_room(tmp_path / "a.jsonl")
     never_sent = make_room()
     for seat in range(8):
-        forgetful.accept_message(make_message(seat, model=build_network(seat)))
+        forgetful.accept_message(make_message(seat, model=build_untrained_class_network(seat)))
         if seat != 3:
-            never_sent.accept_message(make_message(seat, model=build_network(seat)))
+            never_sent.accept_message(make_message(seat, model=build_untrained_class_network(seat)))
     secret = forgetful.messages[3].text
     forgetful.forget_message(3)
     accuracies = forgetful.results.measure_combination_accuracies()
     assert accuracies == never_sent.results.measure_combination_accuracies()
-    assert forgetful.describe_messages() == never_sent.describe_messages()
+    assert (
+        forgetful.describe_messages_for_projector() == never_sent.describe_messages_for_projector()
+    )
     assert secret not in (tmp_path / "a.jsonl").read_text()
 
 
@@ -154,7 +156,7 @@ def test_a_seat_sends_once_and_the_same_message_again_is_no_other():
 
 
 def test_a_message_comes_back_as_it_was_written():
-    model = build_network(7)
+    model = build_untrained_class_network(7)
     digits = load("digits")
     message = parse_message(make_message(1, n=20, given=5, model=model))
     assert torch.equal(message.x, digits.x_train[20:25].flatten(1))
@@ -220,7 +222,7 @@ def test_alpha_says_how_many_classes_and_ten_seats_have_them_all():
 def test_rows_made_from_sums_have_these_sums():
     sums = parse_message(make_message(0, n=40, given=0)).sums
     for c in np.flatnonzero(sums.counts.numpy()).tolist():
-        rows = draw_samples_with_same_sums(sums, c, np.random.default_rng(c))
+        rows = generate_samples_with_same_sums(sums, c, np.random.default_rng(c))
         assert len(rows) == sums.counts[c]
         np.testing.assert_allclose(rows.sum(0), sums.sums[c].numpy(), atol=1e-9)
         np.testing.assert_allclose(rows.T @ rows, sums.second[c].numpy(), atol=1e-9)
@@ -276,7 +278,7 @@ def test_the_plane_is_that_of_all_drawings_in_one_place():
     x = digits.x_train[: n * clients].flatten(1).double().numpy()
     y = digits.y_train[: n * clients].numpy()
     owner = np.arange(len(y)) // n
-    shown = project_class_means(room.messages.values())
+    shown = project_class_means_into_plane(room.messages.values())
     _, singular, axes = np.linalg.svd(x - x.mean(0), full_matrices=False)
     share = (singular[:2] ** 2).sum() / (singular**2).sum()
     np.testing.assert_allclose(shown["share"], share, atol=1e-9)
@@ -305,7 +307,7 @@ def test_the_plane_is_that_of_all_drawings_in_one_place():
         _, nearest_class = min(others)
         nearest_has_same_class += nearest_class == c
     assert 0 < shown["alike"] == nearest_has_same_class < len(pairs)
-    assert project_class_means([]) == {"points": [], "share": 0, "alike": 0}
+    assert project_class_means_into_plane([]) == {"points": [], "share": 0, "alike": 0}
 
 
 def test_the_result_is_a_federation_with_clients_of_its_own(rehearsed, tmp_path):
@@ -329,8 +331,8 @@ def test_a_joker_s_network_is_taken_out_again(rehearsed):
     everybody = list(rehearsed.messages.values())
     honest = everybody[:11]
     x = load("digits").x_test.flatten(1)
-    predictions_of_all = predict_by_all_combinations(everybody, x)
-    predictions = predict_by_all_combinations(honest, x)
+    predictions_of_all = predict_classes_by_all_combinations(everybody, x)
+    predictions = predict_classes_by_all_combinations(honest, x)
     assert predictions_of_all["AFL"][0] == 12
     assert predictions["AFL"][0] == 11
     assert not torch.equal(predictions_of_all["FedAvg"][1], predictions["FedAvg"][1])
@@ -342,7 +344,7 @@ def test_a_joker_s_network_is_taken_out_again(rehearsed):
         "FedAvg, median": networks.median(0).values,
     }
     for title, parameters in combined.items():
-        model = build_network()
+        model = build_untrained_class_network()
         vector_to_parameters(parameters, model.parameters())
         assert torch.equal(model(x.view(-1, 1, 8, 8)).argmax(1), predictions[title][1])
     rows = {row["title"]: row for row in rehearsed.results.measure_combination_accuracies()}
@@ -358,7 +360,7 @@ def start_rounds(room, clients=4, n=9, factor=1.0):
     phones = []
     for seat in range(clients):
         count = n + seat
-        model = build_network(seat)
+        model = build_untrained_class_network(seat)
         if seat == 0:
             for part in model.parameters():
                 part.data *= factor

@@ -19,7 +19,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.live import classroom
 from fedlab_nb.live.classroom import (
     choose_file_to_keep_messages,
-    save_class,
+    save_class_as_new_npz_file,
     start_server,
     wait_for_end_of_class,
 )
@@ -47,7 +47,7 @@ def test_a_class_that_goes_on_has_its_old_port(tmp_path):
     async def work():
         room = make_room(tmp_path / "class.jsonl")
         served = start_server(room, None, 0)
-        room.store_port(served.port)
+        room.store_port_in_file(served.port)
         served.stop()
         again = make_room(tmp_path / "class.jsonl")
         served_again = start_server(again, None, None)
@@ -65,7 +65,7 @@ def test_two_classes_of_a_day_do_not_share_a_file(tmp_path, monkeypatch):
         assert file.name == f"class-{TODAY}.jsonl"
         room = make_room(file)
         served = start_server(room, None, 0)
-        room.store_port(served.port)
+        room.store_port_in_file(served.port)
         assert choose_file_to_keep_messages("").name == f"class-{TODAY}-2.jsonl"
         with pytest.raises(UsageError, match=f"running at port {served.port}"):
             choose_file_to_keep_messages(str(file))
@@ -82,7 +82,7 @@ def test_saving_takes_the_next_name_that_is_free(tmp_path, monkeypatch):
     room = make_room()
     for seat in range(3):
         room.accept_message(make_message(seat))
-    names = [save_class(room).name, save_class(room).name]
+    names = [save_class_as_new_npz_file(room).name, save_class_as_new_npz_file(room).name]
     assert names == [f"class-{TODAY}.npz", f"class-{TODAY}-2.npz"]
 
 

@@ -39,7 +39,7 @@ def test_a_killed_class_goes_on_with_all_that_happened(file):
         room.accept_message(make_message(seat), seat)
     room.store_that_seat_is_simulated(3)
     room.conductor.begin_step("reveal", 0.0)
-    room.store_progress()
+    room.append_progress_to_file()
     room.store_guess(0, "reveal", 1)
     room.store_guess(0, "reveal", 3)
     room.store_guess(2, "reveal", 0)
@@ -47,7 +47,7 @@ def test_a_killed_class_goes_on_with_all_that_happened(file):
     room.conductor.begin_step("joker", 0.0)
     room.add_malicious_message(text, seat)
     room.conductor.show_result()
-    room.store_progress()
+    room.append_progress_to_file()
     again = make_room(file)
     assert [m.text for m in again.messages.values()] == [m.text for m in room.messages.values()]
     assert [m.size for m in again.messages.values()] == [m.size for m in room.messages.values()]
@@ -144,7 +144,7 @@ def test_who_is_forgotten_on_a_full_disk_is_told_what_is_left(file, monkeypatch)
     def fail(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Journal, "rewrite", fail)
+    monkeypatch.setattr(Journal, "replace_all_lines", fail)
     for _ in range(2):  # asked again, it does not say that all is well
         with pytest.raises(UsageError, match="still in the teacher's file"):
             room.forget_message(1)

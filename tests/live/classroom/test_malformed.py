@@ -85,5 +85,5 @@ def test_every_name_is_taken_and_short_and_in_every_table():
         assert "\n" not in message.office_and_nickname
         json.dumps({"name": message.office_and_nickname}).encode()
     assert len({m.office_and_nickname for m in room.messages.values()}) == NAME_COUNT
-    assert len(room.describe_messages()) == NAME_COUNT
-    assert json.dumps(room.describe_messages()).encode()
+    assert len(room.describe_messages_for_projector()) == NAME_COUNT
+    assert json.dumps(room.describe_messages_for_projector()).encode()

@@ -70,7 +70,7 @@ def test_they_come_and_draw_and_send_one_after_another_when_the_teacher_says_so(
         return accept_message(text, seat)
 
     def look(moment):
-        seats = room.describe_seats()
+        seats = room.describe_seats_for_projector()
         looks[moment] = (len(seats), len(room.messages), max(seat["drawn"] for seat in seats))
 
     def look_and_begin_sending():

@@ -20,7 +20,7 @@ from tornado.netutil import bind_sockets
 from fedlab_nb.cli import main
 from fedlab_nb.jupyter import find_free_port
 from fedlab_nb.live.classroom import server
-from fedlab_nb.live.classroom.messages import build_network
+from fedlab_nb.live.classroom.messages import build_untrained_class_network
 from fedlab_nb.live.classroom.server import ClassServer
 
 OTHER = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"  # another address of this machine
@@ -165,7 +165,7 @@ def test_fifty_students_are_seen_at_once_while_ten_others_attack(caplog):
     async def work(served):
         students = [send_and_note(served) for _ in range(50)]
         results = await asyncio.gather(*students, *attacks(served), watch_projector(served))
-        await served.wait_for_results()
+        await served.wait_until_results_are_current()
         return results[:50], served.describe_for_projector()
 
     seats, state = run_with_class(work)
@@ -333,7 +333,7 @@ def test_the_teacher_s_keys_pressed_twice_do_no_harm():
     async def work(served):
         room = served.room
         for seat in range(3):
-            room.accept_message(make_message(seat, model=build_network(seat)))
+            room.accept_message(make_message(seat, model=build_untrained_class_network(seat)))
 
         async def press(key, body="{}"):
             headers = make_teacher_cookie(served)
@@ -441,11 +441,11 @@ def test_the_projector_sees_the_rounds_though_its_tables_rest():
     """The tables take a while for a large class, and then rest as long: the rounds do not wait for them."""
     room = make_room()
     for seat in range(3):
-        room.accept_message(make_message(seat, model=build_network(seat)))
+        room.accept_message(make_message(seat, model=build_untrained_class_network(seat)))
 
     async def work(served):
         room.start_fens_rounds()
-        await served.wait_for_results()
+        await served.wait_until_results_are_current()
         served.rest_end = time.monotonic() + 60
         room.rounds.round = 7
         state = served.describe_for_projector(str(served.version))
@@ -488,7 +488,7 @@ class Brake:
 def test_nobody_waits_for_a_computation(monkeypatch):
     """While results are computed, a message is taken, kept and seen, and a phone is told where the class is."""
     room = make_room()
-    room.accept_message(make_message(0, model=build_network(0)))
+    room.accept_message(make_message(0, model=build_untrained_class_network(0)))
 
     async def work(served):
         async def read_state():
@@ -509,7 +509,7 @@ def test_nobody_waits_for_a_computation(monkeypatch):
             assert code == 200
         finally:
             brake.may_end.set()
-        await served.wait_for_results()
+        await served.wait_until_results_are_current()
         rows = (await read_state())["rows"]
         assert {row["title"]: row["of"] for row in rows}["AFL"] == 2
 
@@ -531,7 +531,7 @@ def test_messages_that_come_during_a_computation_are_in_the_next_one_all_togethe
                 await asyncio.sleep(0.001)
         finally:
             brake.may_end.set()
-        await served.wait_for_results()
+        await served.wait_until_results_are_current()
         assert brake.counts == [1, 20]
 
     run_with_class(work, room=room)
@@ -540,7 +540,7 @@ def test_messages_that_come_during_a_computation_are_in_the_next_one_all_togethe
 def test_a_phone_is_told_its_share_and_its_vote():
     room = make_room()
     for seat in range(3):
-        room.accept_message(make_message(seat, model=build_network(seat)))
+        room.accept_message(make_message(seat, model=build_untrained_class_network(seat)))
 
     async def work(served):
         async def look():

@@ -12,9 +12,9 @@ from class_fixtures import make_joker, make_message, make_room
 from fedlab_nb.data import load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.live.classroom.conductor import STEPS, Conductor, find_right_option_index
-from fedlab_nb.live.classroom.messages import CLASSES, build_network
+from fedlab_nb.live.classroom.messages import CLASSES, build_untrained_class_network
 from fedlab_nb.live.classroom.rehearse import make_simulated_students
-from fedlab_nb.live.classroom.results import Results
+from fedlab_nb.live.classroom.results import ClassResults
 from fedlab_nb.live.classroom.room import Room
 from fedlab_nb.live.classroom.rounds import (
     describe_phones_needed_for_rounds,
@@ -52,7 +52,7 @@ def test_the_clock_counts_the_class_and_the_step():
     conductor = Conductor(begun=100.0)
     conductor.begin_step("send", 160.0)
     conductor.begin_step("send", 170.0)  # pressed twice
-    step = conductor.describe_step(175.0)
+    step = conductor.describe_present_step(175.0)
     assert (step["step"], step["seconds"], step["total"]) == ("send", 15, 75)
     with pytest.raises(UsageError, match="dance"):
         conductor.begin_step("dance", 180.0)
@@ -64,7 +64,7 @@ def test_the_last_guess_counts_and_none_after_the_result():
     conductor.store_guess(3, "reveal", 0)
     conductor.store_guess(3, "reveal", 2)
     conductor.store_guess(4, "reveal", 2)
-    question = conductor.describe_step(2.0, seat=3)["question"]
+    question = conductor.describe_present_step(2.0, seat_of_own_guess=3)["question"]
     assert question["counts"] == [0, 0, 2, 0]
     assert question["own"] == 2
     for wrong in (4, -1, "0", None):
@@ -76,7 +76,7 @@ def test_the_last_guess_counts_and_none_after_the_result():
     with pytest.raises(UsageError, match="too late"):
         conductor.store_guess(5, "reveal", 1)
     conductor.hide_result_and_discard_guesses()
-    assert conductor.describe_step(3.0)["question"]["counts"] == [0, 0, 0, 0]
+    assert conductor.describe_present_step(3.0)["question"]["counts"] == [0, 0, 0, 0]
 
 
 def test_the_guess_of_who_is_forgotten_is_no_longer_counted():
@@ -85,7 +85,7 @@ def test_the_guess_of_who_is_forgotten_is_no_longer_counted():
     room.conductor.begin_step("reveal", 0.0)
     room.conductor.store_guess(0, "reveal", 1)
     room.forget_message(0)
-    assert room.conductor.describe_step(1.0)["question"]["counts"] == [0, 0, 0, 0]
+    assert room.conductor.describe_present_step(1.0)["question"]["counts"] == [0, 0, 0, 0]
 
 
 @pytest.mark.slow
@@ -259,16 +259,16 @@ def test_a_phone_counts_what_the_wall_counts(rehearsal):
 def test_a_share_is_computed_without_any_drawing_of_the_class():
     room = make_room()
     for seat in range(2):
-        room.accept_message(make_message(seat, given=0, model=build_network(seat)))
+        room.accept_message(make_message(seat, given=0, model=build_untrained_class_network(seat)))
     network_alone = dataclasses.replace(room.messages[0], sums=None)
-    results = Results([network_alone, room.messages[1]])
+    results = ClassResults([network_alone, room.messages[1]])
     assert results.measure_contribution(0)["drawings"]["images"] == 0
     assert results.measure_contribution(0)["way"] == "Ensemble"
 
 
 def test_without_the_only_message_nothing_is_classified_correctly():
     room = make_room()
-    room.accept_message(make_message(0, model=build_network(1)))
+    room.accept_message(make_message(0, model=build_untrained_class_network(1)))
     digits = load("digits")
     x = digits.x_test.flatten(1)
     y = digits.y_test
@@ -341,7 +341,7 @@ def test_the_result_of_the_rounds_is_explained_after_a_good_one_without_a_digit_
 def test_loudness_is_relative_to_the_median_network():
     room = make_room()
     for seat, factor in enumerate((1.0, 1.0, 1000.0)):
-        model = build_network(seat)
+        model = build_untrained_class_network(seat)
         last_layer = [*model.parameters()][-2:]
         for part in last_layer:
             part.data *= factor
@@ -359,7 +359,7 @@ def test_the_teacher_s_digit_is_64_numbers_and_one_of_ten():
         with pytest.raises(UsageError):
             room.set_teacher_digit(image, label)
     assert room.collect_votes_on_teacher_digit(room.results) is None
-    room.accept_message(make_message(0, model=build_network(0)))
+    room.accept_message(make_message(0, model=build_untrained_class_network(0)))
     room.set_teacher_digit([0.5] * 64, None)
     assert room.collect_votes_on_teacher_digit(room.results) is None  # they have not been computed
     room.results.collect_votes_on_image((0.5,) * 64)
@@ -375,15 +375,15 @@ def test_a_phone_that_sleeps_keeps_its_desk_for_a_while_and_with_a_message_for_g
     for seat in (0, 1):
         room.note_phone_presence(seat, 3)
     room.accept_message(make_message(1))
-    assert [seat["office"] for seat in room.describe_seats()] == ["A", "B"]
-    assert [seat["sleeps"] for seat in room.describe_seats()] == [False, False]
+    assert [seat["office"] for seat in room.describe_seats_for_projector()] == ["A", "B"]
+    assert [seat["sleeps"] for seat in room.describe_seats_for_projector()] == [False, False]
     clock.now = 20.0
-    assert [seat["sleeps"] for seat in room.describe_seats()] == [True, True]
+    assert [seat["sleeps"] for seat in room.describe_seats_for_projector()] == [True, True]
     clock.now = 200.0
-    assert [seat["office"] for seat in room.describe_seats()] == ["B"]
+    assert [seat["office"] for seat in room.describe_seats_for_projector()] == ["B"]
     room.note_phone_presence(0, 4)  # it wakes up
-    assert [seat["office"] for seat in room.describe_seats()] == ["A", "B"]
-    assert [seat["drawn"] for seat in room.describe_seats()] == [4, 3]
+    assert [seat["office"] for seat in room.describe_seats_for_projector()] == ["A", "B"]
+    assert [seat["drawn"] for seat in room.describe_seats_for_projector()] == [4, 3]
 
 
 def test_desks_are_bounded():
