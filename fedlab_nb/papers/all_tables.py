@@ -20,9 +20,9 @@ from .claims import (
     OUTCOMES,
     Claim,
     ClaimOutcome,
-    keep_each_result_in_one_claim,
+    keep_each_result_in_first_judged_claim,
 )
-from .durations import describe_duration, get_duration_in_seconds_or_nan
+from .durations import describe_duration_in_words, get_seconds_of_ten_seeds_or_nan
 from .published import FOLDER, PAPERS, TABLES, Ordering
 from .reproduction import Reproduction, describe_orderings, reproduce
 
@@ -60,7 +60,7 @@ class PaperTables(Printable):
     @cached_property
     def distinct_claims(self) -> list[Claim]:
         """The claims that were judged, each with those of its results that no earlier claim has."""
-        return keep_each_result_in_one_claim(self.claims)
+        return keep_each_result_in_first_judged_claim(self.claims)
 
     @property
     def outcome_counts(self) -> dict[ClaimOutcome, int]:
@@ -231,11 +231,11 @@ def list_reasons_not_run_with_remarks(reproduction: Reproduction) -> list[tuple[
     for (_, place), why in reproduction.why.items():
         dataset = table.columns[place].dataset
         if table.too_long:
-            seconds = get_duration_in_seconds_or_nan(table.name, "all")
-            pairs[TOO_LONG, describe_duration(seconds)] = None
+            seconds = get_seconds_of_ten_seeds_or_nan(table.name, "all")
+            pairs[TOO_LONG, describe_duration_in_words(seconds)] = None
         elif dataset in table.too_long_on:
-            seconds = get_duration_in_seconds_or_nan(table.name, dataset)
-            pairs[TOO_LONG, f"{dataset}, {describe_duration(seconds)}"] = None
+            seconds = get_seconds_of_ten_seeds_or_nan(table.name, dataset)
+            pairs[TOO_LONG, f"{dataset}, {describe_duration_in_words(seconds)}"] = None
         elif table.remedy and why.endswith(table.remedy):
             causes[why.removesuffix(table.remedy).strip().rstrip(".")] = None
         else:

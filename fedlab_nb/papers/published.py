@@ -41,9 +41,9 @@ from ..declared import read_toml
 from ..errors import choose, parse_if_number
 from ..studies.statistics import Band, compute_welch_half_width, difference
 from .durations import (
-    describe_duration,
-    get_duration_in_seconds_or_nan,
-    insert_durations_into_text,
+    describe_duration_in_words,
+    get_seconds_of_ten_seeds_or_nan,
+    replace_duration_placeholders_in_text,
 )
 
 FOLDER = "papers/tables"
@@ -79,7 +79,7 @@ NamedValues = tuple[tuple[str, Any], ...]  # (name of a setting, its value)
 TableCell = tuple[
     str, int
 ]  # where a number stands: the name of its row, and the index of its column
-SeedValuesByCell = Mapping[TableCell, Mapping[int, float]]  # {cell: {seed: value}}
+ValueBySeedByCell = Mapping[TableCell, Mapping[int, float]]  # {cell: {seed: value}}
 TEST_IMAGES = 10_000  # of MNIST, CIFAR-10 and most other data sets of the papers
 QUOTED = "its published number is another paper's, of another setting"
 
@@ -175,7 +175,7 @@ class PaperTable:
     kind: "Table" or "Figure"
     table: its number in the paper
     number: what its numbers are, in words
-    quantity: the same as a term, see `comparison.name_measured_quantity`
+    quantity: the same as a term, see `comparison.name_quantity_read_by_measure`
     measure: what is read off a run, see `cells.MEASURES`
     runs: how many seeds are behind each mean, if the printed spread is a standard deviation; 0 if it is something else
     preset: the set-up of its paper
@@ -246,7 +246,7 @@ class PaperTable:
         return self.rows[row_name].measure or self.measure
 
     def get_quantity_name(self, row_name: str) -> str:
-        """Return the quantity of the paper's numbers in a row, see `comparison.name_measured_quantity`."""
+        """Return the quantity of the paper's numbers in a row, see `comparison.name_quantity_read_by_measure`."""
         return self.rows[row_name].quantity or self.quantity
 
     def get_compared_quantity_name(self, row_name: str) -> str:
@@ -283,7 +283,7 @@ def load_paper_table(name: str) -> PaperTable:
     content = read_table_file(choose("table of a paper", name, TABLES))
     for field_name in ("note", "remedy"):
         if field_name in content:
-            text = insert_durations_into_text(content[field_name], name)
+            text = replace_duration_placeholders_in_text(content[field_name], name)
             content[field_name] = text.replace("{table}", name)
     rows = {}
     for row_name, fields in content.pop("rows").items():
@@ -405,14 +405,14 @@ class Ordering:
 
 def list_orderings(
     table: PaperTable,
-    seed_values_by_cell: SeedValuesByCell,
+    value_by_seed_by_cell: ValueBySeedByCell,
     reasons_not_run: Mapping[TableCell, str],
     run_key_by_cell: Mapping[TableCell, Any],
     difference_by_cell: Mapping[TableCell, str] | None = None,
 ) -> Iterator[Ordering]:
     """List all orderings of a table, each once.
 
-    seed_values_by_cell: the values of our runs, by cell and seed
+    value_by_seed_by_cell: the values of our runs, by cell and seed
     reasons_not_run: {cell that was not run: the reason}
     run_key_by_cell: {cell: the key of its runs, which is the same for two cells with the same runs}; a cell without a
         key has runs of its own
@@ -436,7 +436,7 @@ def list_orderings(
             better_cell = (better, column_index)
             worse_cell = (worse, column_index)
             reason = explain_missing_comparison(
-                pair, column_index, seed_values_by_cell, reasons_not_run, difference_by_cell
+                pair, column_index, value_by_seed_by_cell, reasons_not_run, difference_by_cell
             )
             better_key = run_key_by_cell.get(better_cell, better_cell)
             worse_key = run_key_by_cell.get(worse_cell, worse_cell)
@@ -445,8 +445,8 @@ def list_orderings(
             if reason:
                 yield replace(pair, why=reason)
                 continue
-            better_values = seed_values_by_cell[better_cell]
-            worse_values = seed_values_by_cell[worse_cell]
+            better_values = value_by_seed_by_cell[better_cell]
+            worse_values = value_by_seed_by_cell[worse_cell]
             if table.less_is_better:
                 ours = difference(worse_values, better_values)
             else:
@@ -458,7 +458,7 @@ def list_orderings(
 def explain_missing_comparison(
     ordering: Ordering,
     column_index: int,
-    seed_values_by_cell: SeedValuesByCell,
+    value_by_seed_by_cell: ValueBySeedByCell,
     reasons_not_run: Mapping[TableCell, str],
     difference_by_cell: Mapping[TableCell, str],
 ) -> str:
@@ -468,7 +468,7 @@ def explain_missing_comparison(
     if quoted:
         return f"{' and '.join(quoted)}: {QUOTED}"
     reasons = []
-    were_both_run = all(seed_values_by_cell.get(cell) for cell in cells)
+    were_both_run = all(value_by_seed_by_cell.get(cell) for cell in cells)
     if were_both_run:
         for cell in cells:
             if cell in difference_by_cell:
@@ -533,9 +533,9 @@ def list_reasons_for_parts_not_run(table: PaperTable) -> list[str]:
                 f"{column.dataset} cannot be had offline; "
                 f"fl.reproduce('{table.name}') runs the rows on the digits in its place"
             )
-            seconds = get_duration_in_seconds_or_nan(table.name, "all")
+            seconds = get_seconds_of_ten_seeds_or_nan(table.name, "all")
             if not math.isnan(seconds):
-                reason += f", ten seeds in {describe_duration(seconds)} on one core"
+                reason += f", ten seeds in {describe_duration_in_words(seconds)} on one core"
         else:
             reason = f"{column.dataset} comes with clients of its own, which no other data set has"
         if reason not in reasons:

@@ -25,35 +25,41 @@ from ..studies.text_tables import Grid, Paragraph, Printable, format_text_table
 from .cells import (
     SEEDS,
     SMALLER,
-    Scale,
+    ScaleNameOrShare,
+    TableNumberRuns,
     TablePlan,
-    TableRun,
-    check_overrides,
-    describe_knobs_changed_from_paper,
+    describe_knobs_changed_from_paper_setup,
     merge_runs_into_distinct_points,
     parse_scale,
     plan_stored_runs,
     plan_table_runs,
+    raise_unless_overrides_fit_table,
 )
-from .claims import TWO_WAYS, UNCLEAR, Claim, drop_orderings_with_contradicting_leaders, find_claims
+from .claims import (
+    TWO_WAYS,
+    UNCLEAR,
+    Claim,
+    drop_orderings_with_contradicting_leaders,
+    find_claims_of_papers_own_method,
+)
 from .comparison import (
-    BothConditions,
+    PaperConditionsAndOurs,
     describe_conditions_of_rows,
     describe_differences_from_paper,
-    describe_quantities,
-    make_plan,
-    read_both_conditions,
+    describe_quantities_of_rows,
+    get_plan_of_seed_zero,
+    read_conditions_of_paper_and_ours,
 )
-from .points import Point, compute_point_rows
+from .points import MethodSettingPoint, compute_point_rows
 from .published import (
     PAPERS,
     TRIED,
     Ordering,
     OrderingVerdict,
     PaperTable,
-    SeedValuesByCell,
     TableCell,
     TableColumn,
+    ValueBySeedByCell,
     count_distinct_pairs_of_tried_runs,
     count_verdicts,
     describe_verdicts,
@@ -91,11 +97,11 @@ class Reproduction(Printable):
     """
 
     table: PaperTable
-    scale: Scale
+    scale: ScaleNameOrShare
     seeds: tuple[int, ...]
-    values: SeedValuesByCell
+    values: ValueBySeedByCell
     why: Mapping[TableCell, str]
-    table_runs: Sequence[TableRun] = ()
+    table_runs: Sequence[TableNumberRuns] = ()
     rows: Sequence[Mapping[str, Any]] = ()
     label: str = "run here"
     unreached: Mapping[TableCell, Sequence[int]] = field(default_factory=dict)
@@ -141,7 +147,7 @@ class Reproduction(Printable):
     @cached_property
     def claims(self) -> list[Claim]:
         """The claims that the paper's own method is ahead of another one, and whether they hold here."""
-        return find_claims(self.table, self.orderings, self.values)
+        return find_claims_of_papers_own_method(self.table, self.orderings, self.values)
 
     def describe_claim(self, claim: Claim) -> str:
         """Describe a claim in two sentences: what the paper compares, and what was compared here, or why
@@ -165,7 +171,7 @@ class Reproduction(Printable):
         else:
             settings = dict.fromkeys(f"{column.dataset} ({column.setting})" for column in columns)
             quantities = {row: self.table.get_quantity_name(row) for row in rows}
-            text += f"{describe_quantities(quantities)} on {', '.join(settings)}"
+            text += f"{describe_quantities_of_rows(quantities)} on {', '.join(settings)}"
         if not claim.is_claimed:
             return f"{text}. That is no claim: {claim.why}."
         if claim.ours is None:
@@ -179,7 +185,7 @@ class Reproduction(Printable):
 
     def _read_conditions_by_column_and_row(
         self, row_names: Sequence[str], columns: Sequence[TableColumn]
-    ) -> list[dict[str, BothConditions]]:
+    ) -> list[dict[str, PaperConditionsAndOurs]]:
         """Read {row: its conditions in the paper and here} for each column in which all `row_names` can be run."""
         runs = {(run.row, run.place): run for run in self.table_runs}
         conditions = []
@@ -189,7 +195,9 @@ class Reproduction(Printable):
                 continue
             conditions_by_row = {}
             for row in row_names:
-                conditions_by_row[row] = read_both_conditions(self.table, runs[row, column_index])
+                conditions_by_row[row] = read_conditions_of_paper_and_ours(
+                    self.table, runs[row, column_index]
+                )
             conditions.append(conditions_by_row)
         return conditions
 
@@ -312,7 +320,7 @@ def reproduce(
         return load_stored_reproduction(table)
     scale = parse_scale(scale)
     worker_count = check_whole_number("workers", parse_if_number(workers), 1, 1024)
-    check_overrides(table, overrides)
+    raise_unless_overrides_fit_table(table, overrides)
     default_seeds = SEEDS if scale == "classroom" else max(table.runs, 1)
     chosen_seeds = parse_seeds(default_seeds if seeds is None else seeds, 0)
     plan = plan_table_runs(table, scale, str(dataset), chosen_seeds, overrides)
@@ -427,7 +435,7 @@ def split_values_from_failed_seeds(
 
 
 def explain_missing_stored_rows(
-    table: PaperTable, runs: Sequence[TableRun], stored_row_by_key: Mapping[str, StoredRow]
+    table: PaperTable, runs: Sequence[TableNumberRuns], stored_row_by_key: Mapping[str, StoredRow]
 ) -> str:
     """Explain that results are not stored: how to make them, and how long all missing ones of the table
     would take.
@@ -452,11 +460,11 @@ def explain_missing_stored_rows(
 _run_keys: dict[str, str] = {}  # a cache of `compute_run_key`, by the point's key
 
 
-def compute_run_key(point: Point) -> str:
+def compute_run_key(point: MethodSettingPoint) -> str:
     """Compute a key of a point's runs, whatever their seeds. It is equal for two points that are the same
     runs under two names."""
     if point.key not in _run_keys:
-        _run_keys[point.key] = make_plan(point).hash_settings_of_run()
+        _run_keys[point.key] = get_plan_of_seed_zero(point).hash_settings_of_run()
     return _run_keys[point.key]
 
 
@@ -586,7 +594,9 @@ def describe_changed_rows(reproduction: Reproduction) -> list[str]:
     """Describe in a line which rows run another method than the paper's; no line if nothing was run."""
     if not reproduction.table_runs:
         return []
-    changes_by_row = describe_knobs_changed_from_paper(reproduction.table, reproduction.table_runs)
+    changes_by_row = describe_knobs_changed_from_paper_setup(
+        reproduction.table, reproduction.table_runs
+    )
     rows_by_changes: dict[str, list[str]] = {}
     for row, changes in changes_by_row.items():
         rows_by_changes.setdefault(", ".join(changes.values()), []).append(row)

@@ -19,7 +19,7 @@ from ..rng import make_numpy_generator
 from ..studies.settings import Settings
 from ..studies.statistics import Band, compute_band
 from ..studies.stored_rows import StoredRow, make_path_of_stored_rows, read_stored_rows
-from .points import COLUMNS, Point
+from .points import COLUMNS, MethodSettingPoint
 
 DIGITS = "digits"
 SETS = (DIGITS, "glyphs:16g", "glyphs:28g")  # the classroom's data sets, each with its own tries
@@ -75,7 +75,7 @@ def make_validation_set(dataset: str = DIGITS) -> Dataset:
     )
 
 
-def list_tuning_points(dataset: str, rows: Sequence[StoredRow]) -> Iterator[Point]:
+def list_tuning_points(dataset: str, rows: Sequence[StoredRow]) -> Iterator[MethodSettingPoint]:
     """List every try of every method as a point.
 
     At the alphas without skew only two kinds of tries run: the first one, and those that are
@@ -99,7 +99,9 @@ def list_tuning_points(dataset: str, rows: Sequence[StoredRow]) -> Iterator[Poin
                 for form in forms:
                     settings = Settings.make(**base, alpha=alpha, **(qualified | form))
                     position = {"try": number, "alpha": alpha, **form}
-                    yield Point(part, method, position, settings, STUDY["seeds"], COLUMNS, knobs)
+                    yield MethodSettingPoint(
+                        part, method, position, settings, STUDY["seeds"], COLUMNS, knobs
+                    )
 
 
 def list_attempts(

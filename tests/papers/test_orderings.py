@@ -10,8 +10,8 @@ from fedlab_nb.papers import published
 from fedlab_nb.papers.claims import (
     NOT_CLAIMED,
     TWO_WAYS,
-    find_claims,
-    keep_each_result_in_one_claim,
+    find_claims_of_papers_own_method,
+    keep_each_result_in_first_judged_claim,
 )
 from fedlab_nb.papers.published import (
     TABLES,
@@ -99,7 +99,9 @@ def test_claims_worked_by_hand():
 
 
 def find_claims_of(table, values):
-    return find_claims(table, list(list_orderings(table, values, {}, {})), values)
+    return find_claims_of_papers_own_method(
+        table, list(list_orderings(table, values, {}, {})), values
+    )
 
 
 def make_two_row_table(paper_gaps, our_gaps, **fields):
@@ -136,7 +138,9 @@ def judge(paper_gaps, our_gaps, same_runs=(), name="t", **fields):
     runs = {}
     for row, place in values:
         runs[row, place] = (name, row, "same" if place in same_runs else place)
-    return find_claims(table, list(list_orderings(table, values, {}, runs)), values)
+    return find_claims_of_papers_own_method(
+        table, list(list_orderings(table, values, {}, runs)), values
+    )
 
 
 def list_outcomes(paper_gaps, our_gaps):
@@ -148,7 +152,7 @@ def test_a_claim_is_the_mean_over_the_columns_and_a_run_counts_once():
     (claim,) = judge((4, 4, 2), (0.02, 0.02, 0.06), same_runs=(0, 1))
     assert (claim.better, claim.outcome) == ("A", "holds")
     assert claim.ours.mean == pytest.approx(0.0405)
-    assert len(claim.results) == len(claim.lead_bands) == 2
+    assert len(claim.results) == len(claim.lead_band_of_each_result) == 2
 
 
 CLEAR = (0.02, 0.06)  # A is ahead by 2.05 ± 0.64 points, and by 6.05 ± 0.64
@@ -204,7 +208,11 @@ def test_a_run_that_stands_for_columns_of_two_signs_does_not_count():
     (claim,) = judge((4, -9), (0.02, 0.02), same_runs=(0, 1))
     assert (claim.outcome, claim.why) == (NOT_CLAIMED, TWO_WAYS)
     (claim,) = judge((4, -9, 3), (0.02, 0.02, -0.06), same_runs=(0, 1))
-    assert (claim.better, claim.outcome, len(claim.lead_bands)) == ("A", "reversed", 1)
+    assert (claim.better, claim.outcome, len(claim.lead_band_of_each_result)) == (
+        "A",
+        "reversed",
+        1,
+    )
 
 
 def test_the_columns_that_count_say_who_is_ahead():
@@ -223,10 +231,13 @@ def test_a_number_that_is_quoted_from_another_paper_is_no_claim_in_its_column():
     orderings = list(list_orderings(table, values, {}, {}))
     assert [ordering.verdict for ordering in orderings] == ["agrees", "not compared"]
     assert orderings[1].why == "B: its published number is another paper's, of another setting"
-    (claim,) = find_claims(table, orderings, values)
+    (claim,) = find_claims_of_papers_own_method(table, orderings, values)
     assert claim.outcome == "holds" and claim.ours.mean == pytest.approx(0.0205)
     table = dataclasses.replace(table, columns=(quoted,))
-    assert find_claims(table, list(list_orderings(table, values, {}, {})), values) == []
+    assert (
+        find_claims_of_papers_own_method(table, list(list_orderings(table, values, {}, {})), values)
+        == []
+    )
 
 
 def test_a_result_that_two_tables_have_counts_once():
@@ -240,17 +251,17 @@ def test_a_result_that_two_tables_have_counts_once():
     (rounded,) = judge((4,), (0.0203,), name="wide")  # the runs of `wide`
     (other,) = judge((4,), (0.0203,), name="other")
     assert again.outcome == "reversed" and len(more.results) == 2
-    counted = keep_each_result_in_one_claim([wide, again, untried, more, rounded])
+    counted = keep_each_result_in_first_judged_claim([wide, again, untried, more, rounded])
     assert [claim.table for claim in counted] == [wide.table, more.table]
     assert counted[0] == wide
     # Of `more` the result that `wide` does not have is left: 3.05 points.
     assert counted[1].results == more.results[1:]
     assert counted[1].ours.mean == pytest.approx(0.0305)
     assert more.ours.mean == pytest.approx(0.0255)
-    assert keep_each_result_in_one_claim([wide, other]) == [wide, other]
-    counted = keep_each_result_in_one_claim([again, wide, wide])
+    assert keep_each_result_in_first_judged_claim([wide, other]) == [wide, other]
+    counted = keep_each_result_in_first_judged_claim([again, wide, wide])
     assert [claim.results for claim in counted] == [again.results, wide.results[1:]]
-    assert keep_each_result_in_one_claim([untried]) == []
+    assert keep_each_result_in_first_judged_claim([untried]) == []
 
 
 def test_two_rows_that_are_the_same_run_are_not_compared():
@@ -271,7 +282,7 @@ def test_a_row_that_repeats_the_numbers_of_another_one_is_no_second_result():
     values = {**values, ("C", 0): dict(values["B", 0])}
     claims = find_claims_of(table, values)
     assert [claim.worse for claim in claims] == ["B", "C"]
-    assert [claim.worse for claim in keep_each_result_in_one_claim(claims)] == ["B"]
+    assert [claim.worse for claim in keep_each_result_in_first_judged_claim(claims)] == ["B"]
 
 
 def test_what_is_of_another_comparison_is_not_judge():
@@ -280,12 +291,12 @@ def test_what_is_of_another_comparison_is_not_judge():
     orderings = list(list_orderings(table, values, {}, {}, differences))
     assert [ordering.verdict for ordering in orderings] == ["agrees", "not compared"]
     assert orderings[1].why == "B: rounds = 20 here, 100 in the paper"
-    (claim,) = find_claims(table, orderings, values)
+    (claim,) = find_claims_of_papers_own_method(table, orderings, values)
     assert claim.outcome == "holds"
     assert claim.ours.mean == pytest.approx(0.0205)
     differences = {("A", 0): "x", ("B", 1): "y"}
     orderings = list(list_orderings(table, values, {}, {}, differences))
-    (claim,) = find_claims(table, orderings, values)
+    (claim,) = find_claims_of_papers_own_method(table, orderings, values)
     assert (claim.outcome, claim.why) == ("not comparable", "A: x; B: y")
 
 

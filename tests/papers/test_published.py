@@ -9,7 +9,7 @@ import pytest
 import fedlab_nb as fl
 from fedlab_nb.declared import read_toml
 from fedlab_nb.methods import METHODS
-from fedlab_nb.papers.cells import MEASURES, check_overrides, plan_table_runs
+from fedlab_nb.papers.cells import MEASURES, plan_table_runs, raise_unless_overrides_fit_table
 from fedlab_nb.papers.published import (
     TABLES,
     PublishedNumber,
@@ -176,7 +176,7 @@ def test_a_command_that_a_reason_names_can_be_run(where, command):
         return [cell.plan for cell in Study.declare(methods, **settings).cells()]
 
     def reproduce(name, stored=False, **overrides):  # what is stored has a plan, too
-        check_overrides(load_paper_table(name), overrides)
+        raise_unless_overrides_fit_table(load_paper_table(name), overrides)
         runs, _ = plan_table_runs(load_paper_table(name), "classroom", "", [0], overrides)
         return [run.point.make_plan_of_seed(0) for run in runs]
 
