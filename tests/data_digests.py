@@ -23,7 +23,7 @@ from fedlab_nb.data import add_public_part, compute_normalisation, federate, loa
 from fedlab_nb.data.digits import SOURCES
 from fedlab_nb.data.glyphs import NAMES as GLYPHS
 from fedlab_nb.data.natural import NAMES as NATURAL
-from fedlab_nb.papers.tuning import make_validation_set
+from fedlab_nb.papers.tuning import make_dataset_with_validation_images_as_test
 
 EXPECTED = Path(__file__).with_name("data") / "digests.json"
 OTHER_PROCESSOR = {
@@ -136,7 +136,9 @@ def digests() -> dict[str, str]:
             *compute_normalisation("standardise", load(name).x_train)
         )
     result["public part"] = dataset_digest(add_public_part(load("digits"), 0.2))
-    result["validation images"] = dataset_digest(make_validation_set("digits"))
+    result["validation images"] = dataset_digest(
+        make_dataset_with_validation_images_as_test("digits")
+    )
     for number, settings in enumerate(federation_settings()):
         result[f"federation {number}"] = federation_digest(federate(**settings))
     return result

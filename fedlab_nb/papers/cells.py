@@ -237,16 +237,16 @@ def choose_dataset_of_column(
     """Choose the data set that a column is run on."""
     is_small = scale == "classroom"
     chosen = column.dataset
-    if requested_dataset_or_empty not in ("", *table.datasets) and column.has_drawn_clients:
+    if requested_dataset_or_empty not in ("", *table.datasets) and column.is_divided_at_random:
         chosen = requested_dataset_or_empty
-    needs_stand_in = column.has_drawn_clients and is_small and not requested_dataset_or_empty
+    needs_stand_in = column.is_divided_at_random and is_small and not requested_dataset_or_empty
     reason = ""
     if is_small and table.why:
         reason = table.why
     elif column.is_shown_only:
         reason = PRINTED_BESIDE
     elif chosen not in (requested_dataset_or_empty, *DATASETS) and not needs_stand_in:
-        if column.has_drawn_clients:
+        if column.is_divided_at_random:
             reason = f"the package has no data set {chosen}"
         else:
             reason = f"{chosen} comes with clients of its own, which no other data set has"
@@ -286,11 +286,11 @@ def choose_reader_of_table_number(
         label = f"{measure} {target:g}"
     read = MEASURES[measure]
     if measure == NUMBERS_TO_TARGET:
-        read = partial(read, target_in_percent=target)
+        read = partial(read, target_accuracy_percent=target)
     if measure == LIKE_SERVER:
         server_model = run_settings.get("server_model", "auto")
         label = f"{measure} {server_model}"
-        read = partial(read, server_model_name=server_model)
+        read = partial(read, server_model_knob=server_model)
     return RowLabelAndReader(label, read)
 
 
@@ -318,7 +318,7 @@ def make_point_in_papers_own_setup(
 
 def read_run_settings_of_column(column: TableColumn) -> SettingsByName:
     """Read the settings that a column gives its runs; none if the clients come with the data."""
-    if not column.has_drawn_clients:
+    if not column.is_divided_at_random:
         return {}
     settings = {name: value for name, value in column.values if name != TARGET}
     if "classes_per_client" in settings:
@@ -368,7 +368,7 @@ def raise_unless_overrides_fit_table(table: PaperTable, overrides: Mapping[str, 
     """Raise UsageError for an override that is not a setting, or that a table's columns set."""
     settings_of_table = {"seed", "seeds", "preset", "partition"}
     for column in table.columns:
-        if column.has_drawn_clients:
+        if column.is_divided_at_random:
             settings_of_table.update(name for name, _ in column.values)
     for name in overrides:
         if name in settings_of_table:

@@ -61,8 +61,8 @@ from .published import (
     TableColumn,
     ValueBySeedByCell,
     count_distinct_pairs_of_tried_runs,
-    count_verdicts,
-    describe_verdicts,
+    count_orderings_by_verdict,
+    describe_verdict_counts,
     list_orderings,
     load_paper_table,
 )
@@ -111,7 +111,7 @@ class Reproduction(Printable):
         """Every pair of methods within a column, with its verdict."""
         run_keys = {}
         for run in self.table_runs:
-            run_keys[run.row, run.place] = (compute_run_key(run.point), run.label)
+            run_keys[run.row, run.place] = (compute_key_of_runs(run.point), run.label)
         orderings = list_orderings(
             self.table, self.values, self.why, run_keys, self.difference_from_paper_by_cell
         )
@@ -124,14 +124,14 @@ class Reproduction(Printable):
         for run in self.table_runs:
             cell = (run.row, run.place)
             if cell in self.unreached:
-                reasons[cell] = self.describe_missed_target(cell)
+                reasons[cell] = self.describe_missed_target_or_empty(cell)
             elif cell in self.values:
                 differences = describe_differences_from_paper(self.table, run)
                 if differences:
                     reasons[cell] = ", ".join(differences)
         return reasons
 
-    def describe_missed_target(self, cell: TableCell) -> str:
+    def describe_missed_target_or_empty(self, cell: TableCell) -> str:
         """Describe on how many seeds a target was missed: 'target not reached, 8 of 10 seeds'; "" for none."""
         missed = len(self.unreached.get(cell, ()))
         if not missed:
@@ -140,9 +140,9 @@ class Reproduction(Printable):
         return f"target not reached, {missed} of {seeds} seeds"
 
     @property
-    def verdict_counts(self) -> dict[OrderingVerdict, int]:
+    def ordering_count_by_verdict(self) -> dict[OrderingVerdict, int]:
         """How many orderings agree, disagree, and so on."""
-        return count_verdicts(self.orderings)
+        return count_orderings_by_verdict(self.orderings)
 
     @cached_property
     def claims(self) -> list[Claim]:
@@ -161,12 +161,12 @@ class Reproduction(Printable):
         columns = [ordering.column for ordering in claim.orderings or orderings]
         conditions = self._read_conditions_by_column_and_row(rows, columns)
         paper = PAPERS[self.table.name.partition(":")[0]]
-        text = f"{paper}, {self.table.name_in_paper}: the paper compares {describe_leader_of_claim(claim)} by "
+        text = f"{paper}, {self.table.name_in_paper}: the paper compares {describe_both_rows_of_claim(claim)} by "
         if conditions:
             of_paper = []
             for column in conditions:
                 of_paper.append({row: both.paper for row, both in column.items()})
-            not_given = {row: self.table.list_options_not_given(row) for row in rows}
+            not_given = {row: self.table.list_options_not_given_in_paper(row) for row in rows}
             text += describe_conditions_of_rows(rows, of_paper, not_given)
         else:
             settings = dict.fromkeys(f"{column.dataset} ({column.setting})" for column in columns)
@@ -181,7 +181,7 @@ class Reproduction(Printable):
             ours.append({row: both.ours for row, both in column.items()})
         our_conditions = describe_conditions_of_rows(rows, ours)
         text += f". We compare them by {our_conditions}; {claim.ours.n} seeds."
-        return text + describe_left_out_columns(claim, orderings)
+        return text + describe_columns_not_counted_for_claim(claim, orderings)
 
     def _read_conditions_by_column_and_row(
         self, row_names: Sequence[str], columns: Sequence[TableColumn]
@@ -235,9 +235,9 @@ class Reproduction(Printable):
     def listing(self) -> str:
         """List every ordering with its verdict, one on a line, and then every claim with its description."""
         claims = [f"{c.outcome}: {self.describe_claim(c)}" for c in self.claims]
-        return "\n\n".join(["\n".join(self.format_orderings()), *claims])
+        return "\n\n".join(["\n".join(self.format_orderings_as_lines()), *claims])
 
-    def format_orderings(self) -> list[str]:
+    def format_orderings_as_lines(self) -> list[str]:
         """Format every ordering with its verdict, one on a line, after a header."""
         head = [
             "data set",
@@ -275,11 +275,11 @@ class Reproduction(Printable):
 
     def make_paragraphs_and_grids(self) -> list[Paragraph | Grid]:
         return [
-            describe_reproduction(self),
-            *make_grids(self),
-            *describe_missing_runs(self),
-            *describe_changed_rows(self),
-            describe_orderings(self.orderings),
+            describe_table_and_runs(self),
+            *make_grid_of_each_column_setting(self),
+            *describe_reasons_of_missing_runs(self),
+            *describe_rows_changed_from_paper(self),
+            describe_all_and_clear_orderings(self.orderings),
         ]
 
 
@@ -395,7 +395,7 @@ def make_reproduction(
         row = rows.get(run.point.key, {})
         has_failed = "failed" in row
         if run.label in row:
-            value_by_seed, seeds_without_value = split_values_from_failed_seeds(
+            value_by_seed, seeds_without_value = split_values_from_seeds_without_value(
                 row["seeds"], row[run.label]
             )
             if value_by_seed:
@@ -413,16 +413,16 @@ def make_reproduction(
     )
 
 
-class ValuesAndFailedSeeds(NamedTuple):
+class ValuesAndSeedsWithoutValue(NamedTuple):
     """The values of a row's column by seed, and the seeds that have no value."""
 
     value_by_seed: dict[int, float]
-    failed_seeds: list[int]
+    seeds_without_value: list[int]
 
 
-def split_values_from_failed_seeds(
+def split_values_from_seeds_without_value(
     seeds: Sequence[int], column_values: Sequence[float | None]
-) -> ValuesAndFailedSeeds:
+) -> ValuesAndSeedsWithoutValue:
     """Split a row's column into {seed: value}, and the seeds whose value is None."""
     by_seed = {}
     without_value = []
@@ -431,7 +431,7 @@ def split_values_from_failed_seeds(
             without_value.append(seed)
         else:
             by_seed[seed] = value
-    return ValuesAndFailedSeeds(by_seed, without_value)
+    return ValuesAndSeedsWithoutValue(by_seed, without_value)
 
 
 def explain_missing_stored_rows(
@@ -457,10 +457,10 @@ def explain_missing_stored_rows(
     )
 
 
-_run_keys: dict[str, str] = {}  # a cache of `compute_run_key`, by the point's key
+_run_keys: dict[str, str] = {}  # a cache of `compute_key_of_runs`, by the point's key
 
 
-def compute_run_key(point: MethodSettingPoint) -> str:
+def compute_key_of_runs(point: MethodSettingPoint) -> str:
     """Compute a key of a point's runs, whatever their seeds. It is equal for two points that are the same
     runs under two names."""
     if point.key not in _run_keys:
@@ -469,19 +469,21 @@ def compute_run_key(point: MethodSettingPoint) -> str:
 
 
 # --------------------------------------------------------------------------------------- in words
-def describe_leader_of_claim(claim: Claim) -> str:
+def describe_both_rows_of_claim(claim: Claim) -> str:
     """Describe the two rows of a claim: 'FENS (ahead) and FedAvg'."""
     if not claim.is_claimed:
         return f"{claim.better} and {claim.worse}"
     return f"{claim.better} (ahead) and {claim.worse}"
 
 
-def describe_left_out_columns(claim: Claim, orderings: Sequence[Ordering]) -> str:
+def describe_columns_not_counted_for_claim(
+    claim: Claim, orderings_of_both_rows: Sequence[Ordering]
+) -> str:
     """Describe in a sentence for each reason the columns that were compared and do not count for a claim.
 
-    orderings: of the claim's two rows, in all columns
+    orderings_of_both_rows: of the claim's two rows, in all columns
     """
-    compared = [ordering for ordering in orderings if ordering.ours is not None]
+    compared = [ordering for ordering in orderings_of_both_rows if ordering.ours is not None]
     claimed = [ordering for ordering in compared if ordering.is_claimed]
     unclear_count = len(compared) - len(claimed)
     counted = drop_orderings_with_contradicting_leaders(claimed)
@@ -499,7 +501,7 @@ def describe_left_out_columns(claim: Claim, orderings: Sequence[Ordering]) -> st
     return text
 
 
-def describe_reproduction(reproduction: Reproduction) -> str:
+def describe_table_and_runs(reproduction: Reproduction) -> str:
     """Write the sentences above the grids: the table, its numbers, and what was run here."""
     table = reproduction.table
     texts = [f"{table.paper}, {table.name_in_paper}: {table.title}. The numbers: {table.number}."]
@@ -522,7 +524,7 @@ def describe_reproduction(reproduction: Reproduction) -> str:
     return " ".join(texts)
 
 
-def make_grids(reproduction: Reproduction) -> Iterator[Grid]:
+def make_grid_of_each_column_setting(reproduction: Reproduction) -> Iterator[Grid]:
     """Make a grid for each setting of the table. It has a row for each method, a column of published
     numbers for each data set, and a column of our results for each data set that was run."""
     table = reproduction.table
@@ -547,18 +549,20 @@ def make_grids(reproduction: Reproduction) -> Iterator[Grid]:
                 number = table.columns[index].numbers.get(row)
                 cells.append("-" if number is None else number.printed)
             for indices_of_same_dataset in indices_by_our_dataset.values():
-                cells.append(format_our_result(reproduction, row, indices_of_same_dataset))
+                cells.append(
+                    format_our_first_result_in_columns(reproduction, row, indices_of_same_dataset)
+                )
             grid.append(cells)
         yield grid
 
 
-def format_our_result(
+def format_our_first_result_in_columns(
     reproduction: Reproduction, row_name: str, column_indices: Sequence[int]
 ) -> str:
     """Format our result for a row in the first of these columns that has one: its mean and band, or on
     how many seeds a target was not reached."""
     for index in column_indices:
-        missed = reproduction.describe_missed_target((row_name, index))
+        missed = reproduction.describe_missed_target_or_empty((row_name, index))
         if missed:
             return missed
         ours = reproduction.compute_band(row_name, index)
@@ -568,13 +572,15 @@ def format_our_result(
 
 
 def format_band_in_table_unit(
-    reproduction: Reproduction, result: Band | None, sign: Literal["", "+"] = ""
+    reproduction: Reproduction,
+    band_or_none_if_not_run: Band | None,
+    sign_of_positive_mean: Literal["", "+"] = "",
 ) -> str:
     """Format a band: '83.4 ± 2.1' for accuracies, in points; '1.23 ± 0.10 million' for counts; 'not run' for None.
 
-    sign: "+" to give a positive mean a sign
+    sign_of_positive_mean: "+" to give a positive mean a sign
     """
-    if result is None:
+    if band_or_none_if_not_run is None:
         return "not run"
     if reproduction.is_measured_in_counts:
         scale = 1e-6
@@ -584,13 +590,13 @@ def format_band_in_table_unit(
         scale = 100
         decimals = 1
         unit = ""
-    text = f"{scale * result.mean + 0.0:{sign}.{decimals}f}"
-    if not math.isnan(result.half_width):
-        text += f" ± {scale * result.half_width:.{decimals}f}"
+    text = f"{scale * band_or_none_if_not_run.mean + 0.0:{sign_of_positive_mean}.{decimals}f}"
+    if not math.isnan(band_or_none_if_not_run.half_width):
+        text += f" ± {scale * band_or_none_if_not_run.half_width:.{decimals}f}"
     return text + unit
 
 
-def describe_changed_rows(reproduction: Reproduction) -> list[str]:
+def describe_rows_changed_from_paper(reproduction: Reproduction) -> list[str]:
     """Describe in a line which rows run another method than the paper's; no line if nothing was run."""
     if not reproduction.table_runs:
         return []
@@ -607,7 +613,7 @@ def describe_changed_rows(reproduction: Reproduction) -> list[str]:
     ]
 
 
-def describe_missing_runs(reproduction: Reproduction) -> list[str]:
+def describe_reasons_of_missing_runs(reproduction: Reproduction) -> list[str]:
     """Write a line for each reason why something was not run, with the rows and data sets to which it applies."""
     table = reproduction.table
     lines = []
@@ -616,31 +622,33 @@ def describe_missing_runs(reproduction: Reproduction) -> list[str]:
         missing_rows = {row for row, _ in cells}
         rows = [row for row in table.rows if row in missing_rows]
         rows_text = ", ".join(rows) if len(rows) < len(table.rows) else "all rows"
-        columns = [format_column_name(table.columns[index]) for _, index in cells]
+        columns = [format_dataset_of_column(table.columns[index]) for _, index in cells]
         columns_text = ", ".join(dict.fromkeys(columns))
         lines.append(f"Not run: {rows_text} on {columns_text}, because {reason.rstrip('.')}.")
     return lines
 
 
-def format_column_name(column: TableColumn) -> str:
+def format_dataset_of_column(column: TableColumn) -> str:
     """Format the data set of a column; "cifar10 (minutes)" if the column is only shown."""
     if column.is_shown_only:
         return f"{column.dataset} ({column.setting})"
     return column.dataset
 
 
-def describe_orderings(orderings: Sequence[Ordering]) -> str:
+def describe_all_and_clear_orderings(orderings: Sequence[Ordering]) -> str:
     """Describe how many orderings there are of each verdict, of all and of those that are clear in the
     paper."""
     tried = [ordering for ordering in orderings if ordering.verdict in TRIED]
     run_pairs = count_distinct_pairs_of_tried_runs(orderings)
     if any(ordering.is_clear_in_paper is not None for ordering in tried):
-        clear = describe_verdicts(ordering for ordering in tried if ordering.is_clear_in_paper)
+        clear = describe_verdict_counts(
+            ordering for ordering in tried if ordering.is_clear_in_paper
+        )
     else:
         clear = "not known, since it prints none"
     text = (
         f"{len(orderings)} orderings (pairs of methods within a column): "
-        f"{describe_verdicts(orderings)}. They rest on {run_pairs} pairs of runs. Clear by "
+        f"{describe_verdict_counts(orderings)}. They rest on {run_pairs} pairs of runs. Clear by "
         f"the paper's own spread: {clear}."
     )
     if any(ordering.why == "one seed" for ordering in orderings):

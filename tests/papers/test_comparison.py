@@ -30,7 +30,7 @@ from fedlab_nb.papers.comparison import (
     read_conditions_of_paper_and_ours,
 )
 from fedlab_nb.papers.published import FOLDER
-from fedlab_nb.papers.reproduction import FILES, compute_run_key, make_reproduction
+from fedlab_nb.papers.reproduction import FILES, compute_key_of_runs, make_reproduction
 from fedlab_nb.studies.setups import FOLDER as SETUPS_FOLDER
 from fedlab_nb.studies.stored_rows import make_unique_row_key, read_stored_rows
 
@@ -115,7 +115,7 @@ def test_each_judged_claim_is_the_papers_comparison():
 
         settings = plan.settings
         if settings.partition == "natural":
-            assert not column.has_drawn_clients, where
+            assert not column.is_divided_at_random, where
         else:
             assert settings.clients == there("clients"), where
             by_classes = "classes_per_client" in dict(column.values)
@@ -420,7 +420,7 @@ def test_the_same_runs_under_two_names_are_one_result():
             and result.table.columns[run.place].dataset == "svhn"
             and run.point.settings.alpha == 0.05
         ]
-        runs.add(compute_run_key(run.point))
+        runs.add(compute_key_of_runs(run.point))
     assert len(runs) == 1
 
 

@@ -23,7 +23,7 @@ from fedlab_nb.papers.published import (
     list_orderings,
     load_paper_table,
 )
-from fedlab_nb.papers.reproduction import Reproduction, describe_orderings
+from fedlab_nb.papers.reproduction import Reproduction, describe_all_and_clear_orderings
 
 
 def make_small_table(runs=3, less_is_better=False, **fields):
@@ -336,12 +336,12 @@ def test_every_ordering_is_listed_exactly_once(name):
 def test_the_words_are_made_from_the_verdicts():
     result = Reproduction(make_small_table(), "classroom", (0, 1, 2), OURS, {})
     counts = dict(zip(VERDICTS, (1, 3, 1, 1, 0), strict=True))
-    assert result.verdict_counts == counts
-    assert published.count_verdicts(result.orderings) == counts
+    assert result.ordering_count_by_verdict == counts
+    assert published.count_orderings_by_verdict(result.orderings) == counts
     assert published.count_distinct_pairs_of_tried_runs(result.orderings) == 5
     verdicts = "agrees 1, disagrees 3, within the noise 1, tie in the paper 1"
-    assert published.describe_verdicts(result.orderings) == verdicts
-    assert describe_orderings(result.orderings).startswith("6 orderings")
+    assert published.describe_verdict_counts(result.orderings) == verdicts
+    assert describe_all_and_clear_orderings(result.orderings).startswith("6 orderings")
     shown = ("60 ± 3", "61.0 ± 2.5", verdicts, "agrees 1, within the noise 1.", "5 pairs of runs")
     for words in shown:
         assert words in repr(result)

@@ -50,7 +50,7 @@ def test_a_table_end_to_end(tmp_path, capsys):
     assert result.seeds == (0,)
     assert set(result.dataset_by_column_index.values()) == {"digits"}
     assert len(result.orderings) == 6
-    assert result.verdict_counts["not compared"] == 6  # one seed decides nothing
+    assert result.ordering_count_by_verdict["not compared"] == 6  # one seed decides nothing
     outcome = fl.run("coboosting", alpha=0.05, **TINY)
     assert outcome.cached
     columns = result.table.columns
@@ -269,7 +269,7 @@ def test_stored_results_show_without_a_run():
     for result in summary.tables:
         text = repr(result)
         datasets = result.dataset_by_column_index
-        assert sum(result.verdict_counts.values()) == len(result.orderings)
+        assert sum(result.ordering_count_by_verdict.values()) == len(result.orderings)
         assert ("stored results" in text) == bool(datasets)
         assert ("those of mnist:5k took" in text) == ("mnist:5k" in datasets.values())
     assert "orderings" in repr(summary)
@@ -293,10 +293,14 @@ def test_the_list_has_every_table_and_figure_with_a_verdict_or_a_reason(coarse):
             if verdict:
                 assert "seeds" in here
     not_judged = [claim for claim in summary.claims if claim.outcome not in JUDGED]
-    assert sum(summary.outcome_counts.values()) == len(summary.distinct_claims) + len(not_judged)
+    assert sum(summary.claim_count_by_outcome.values()) == len(summary.distinct_claims) + len(
+        not_judged
+    )
     picture = summary.plot()
     drawn = [line for line in picture.figure.axes[0].lines if len(line.get_xdata())]
-    assert sum(line.get_markersize() > 5 for line in drawn) == sum(summary.outcome_counts.values())
+    assert sum(line.get_markersize() > 5 for line in drawn) == sum(
+        summary.claim_count_by_outcome.values()
+    )
     assert len(drawn) == len(summary.claims) == len(picture.table)
 
 
@@ -374,15 +378,15 @@ def test_totals_count_pairs_of_runs():
     coboosting = reproduce("coboosting:2", stored=True)
     fens = reproduce("fens:1", stored=True)
     assert count_distinct_pairs_of_tried_runs(coboosting.orderings) == 3
-    assert coboosting.verdict_counts["agrees"] == 6
+    assert coboosting.ordering_count_by_verdict["agrees"] == 6
     assert count_distinct_pairs_of_tried_runs(fens.orderings) == 63
 
 
 def test_the_picture_has_a_dot_for_each_ordering(coarse):
     result = reproduce("fens:1", stored=True)
     picture = result.plot()
-    counts = result.verdict_counts
+    counts = result.ordering_count_by_verdict
     tried = counts["agrees"] + counts["disagrees"] + counts["within the noise"]
     assert len(picture.table) == tried
     assert sum(len(line.get_xdata()) for line in picture.figure.axes[0].lines[:3]) == tried
-    assert str(result.verdict_counts["agrees"]) in picture.sentence
+    assert str(result.ordering_count_by_verdict["agrees"]) in picture.sentence

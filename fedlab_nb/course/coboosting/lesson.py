@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from ...labs.coboosting.votes import compute_accuracy_by_class, compute_client_logits
+from ...labs.coboosting.votes import compute_accuracy_by_class, compute_logits_of_fens_clients
 from ...plots.words import format_client_letters
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import LOGITS, MANY, runs
@@ -76,7 +76,7 @@ def show_worst_class(outcome: Outcome) -> Card:
     """
     c, accuracy = find_worst_recognised_class(outcome)
     counts = outcome.label_counts[:, c]
-    logits = compute_client_logits(outcome)[outcome.test_labels == c]  # [n, M, C]
+    logits = compute_logits_of_fens_clients(outcome)[outcome.test_labels == c]  # [n, M, C]
     holder_accuracies = {}
     for k in np.argsort(-counts):
         if counts[k] > 0.1 * counts.sum():

@@ -163,11 +163,11 @@ def format_source_name(source: str) -> str:
 
 
 def make_public_data_series(
-    name: str, accuracies: Mapping[int, float], sample_count: int
+    name: str, accuracy_by_seed: Mapping[int, float], public_sample_count: int
 ) -> Series:
-    """Make a row of the picture. The number of samples is added if the name does not contain it."""
-    detail = "" if "sample" in name else format_count_and_noun(sample_count, "sample")
-    return Series(name, detail, accuracies=accuracies, method="fedet")
+    """Make a row of the picture. The number of public samples is added if the name does not say it."""
+    detail = "" if "sample" in name else format_count_and_noun(public_sample_count, "sample")
+    return Series(name, detail, accuracies=accuracy_by_seed, method="fedet")
 
 
 def make_public_data_result(name: str, outcomes_by_seed: Mapping[int, Outcome]) -> PublicDataResult:
