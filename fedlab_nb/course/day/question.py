@@ -52,7 +52,7 @@ class Question(Form):
             card = Card("hint", FIRST)
         else:
             self.prediction.reveal(self.count_of_images_called_eight)
-            card = Card("reveal", self.prediction.describe_answer_and_guess())
+            card = Card("reveal", self.prediction.describe_answer_compared_with_guess())
             self.is_settled = True
             self.button.disabled = True
             for callback in self.callbacks:
