@@ -24,7 +24,7 @@ from .claims import (
 )
 from .durations import describe_duration_in_words, get_seconds_of_ten_seeds_or_nan
 from .published import FOLDER, PAPERS, TABLES, Ordering
-from .reproduction import Reproduction, describe_all_and_clear_orderings, reproduce
+from .reproduction import Reproduction, describe_verdicts_of_all_and_clear_orderings, reproduce
 
 if TYPE_CHECKING:
     from ..plots.style import Picture
@@ -187,7 +187,7 @@ class PaperTables(Printable):
         parts: list[Paragraph | Grid] = [self.sentence]
         for paper, grid in self.grid_by_paper.items():
             parts += [PAPERS[paper], grid, NOT_RUN, *self.reasons_by_paper[paper]]
-        parts.append(describe_all_and_clear_orderings(self.orderings))
+        parts.append(describe_verdicts_of_all_and_clear_orderings(self.orderings))
         return parts
 
     def _repr_html_(self) -> str:
@@ -200,7 +200,9 @@ class PaperTables(Printable):
                 f'<details style="overflow-x:auto">{summary}{format_html_table(grid)}'
                 f"<p>{NOT_RUN}</p><ul>{reasons}</ul></details>"
             )
-        parts.append(f"<p>{escape(describe_all_and_clear_orderings(self.orderings))}</p>")
+        parts.append(
+            f"<p>{escape(describe_verdicts_of_all_and_clear_orderings(self.orderings))}</p>"
+        )
         return "".join(parts)
 
 

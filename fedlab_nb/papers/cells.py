@@ -328,7 +328,7 @@ def read_run_settings_of_column(column: TableColumn) -> SettingsByName:
 
 def make_point_of_method_runs(
     method: str,
-    settings: Mapping[str, Any],
+    settings_ignored_if_unknown: Mapping[str, Any],
     seeds: Sequence[int],
     readers_by_column: ReaderByColumn,
 ) -> MethodSettingPoint:
@@ -337,12 +337,12 @@ def make_point_of_method_runs(
     The point is identified by all its settings except seed and device, so that two tables with the
     same runs share it.
 
-    settings: those that the method does not have are left out. The value "recipe" stands for the number
+    settings_ignored_if_unknown: those that the method does not have are left out. The value "recipe" stands for the number
         of epochs of local training
     """
     knob_names = {knob.name for knob in METHODS[method].fields()}
     used_settings = {}
-    for name, value in settings.items():
+    for name, value in settings_ignored_if_unknown.items():
         if name in SHARED or name.removeprefix(f"{method}.") in knob_names:
             used_settings[name] = value
     names_set_to_recipe = [name for name, value in used_settings.items() if value == "recipe"]
@@ -444,25 +444,25 @@ def plan_stored_runs(
     return TablePlan(stored_runs, reasons)
 
 
-def explain_unstored_runs(duration_seconds: float, reproduce_arguments: str) -> str:
+def explain_unstored_runs(duration_seconds: float, arguments_text_of_reproduce: str) -> str:
     """Say why runs that take many hours are not stored, and how to make them.
 
     duration_seconds: how long ten seeds take on one core
-    reproduce_arguments: the arguments of `fl.reproduce` for them
+    arguments_text_of_reproduce: the arguments of `fl.reproduce` for them
     """
     return (
         f"ten seeds of its runs take {describe_duration_in_words(duration_seconds)} on one core, which "
-        f"was not spent; fl.reproduce({reproduce_arguments}) makes them, and goes on where it "
+        f"was not spent; fl.reproduce({arguments_text_of_reproduce}) makes them, and goes on where it "
         "was stopped"
     )
 
 
 def list_points_of_stored_tables(
-    unused_stored_rows: Sequence[Mapping[str, Any]] = (), is_for_large_datasets: bool = False
+    ignored_stored_rows: Sequence[Mapping[str, Any]] = (), is_for_large_datasets: bool = False
 ) -> list[MethodSettingPoint]:
     """List the points of all tables whose rows are stored.
 
-    unused_stored_rows: the rows that are stored already; they make no difference here
+    ignored_stored_rows: the rows that are stored already; they make no difference here
     is_for_large_datasets: whether to list the points on the large data sets, which run on a GPU if there is
         one, or those on the small ones
     """

@@ -79,7 +79,7 @@ class MethodSettingPoint:
         return make_unique_row_key({"runs": self.runs, "method": self.method, "at": self.at})
 
     @cached_property
-    def options(self) -> Mapping[str, Any]:
+    def current_option_values(self) -> Mapping[str, Any]:
         """The options that a row of this point is made with today: model and recipe of the clients, and the
         method's knobs."""
         if self.watched is not None:
@@ -109,11 +109,11 @@ class MethodSettingPoint:
         if row.get("data", self.digest_of_datasets) != self.digest_of_datasets:
             return False
         is_whole = "failed" in row or self.columns.keys() <= row.keys()
-        return is_whole and row["made"].items() <= self.options.items()
+        return is_whole and row["made"].items() <= self.current_option_values.items()
 
 
 def compute_point_rows(
-    points: Sequence[MethodSettingPoint],
+    points_with_distinct_keys: Sequence[MethodSettingPoint],
     decimals_or_none: int | None = None,
     on_run_finished: RunFinishedCallback | None = None,
     **run_options: Any,
@@ -129,12 +129,12 @@ def compute_point_rows(
     point_by_cell_id: dict[int, MethodSettingPoint] = {}
     errors: dict[str, list[str]] = {}
     values: dict[str, dict[int, ValueByRowColumn]] = {}
-    for point in points:
+    for point in points_with_distinct_keys:
         errors[point.key] = []
         values[point.key] = {}
         for cell in point.cells:
             point_by_cell_id[id(cell)] = point
-    cells = list_cells_grouped_by_trained_clients(points)
+    cells = list_cells_grouped_by_trained_clients(points_with_distinct_keys)
     for cell, outcome, error in run_cells(cells, **run_options):
         if on_run_finished is not None:
             on_run_finished(cell, outcome, error)
@@ -174,7 +174,7 @@ def make_stored_row(
         "method": point.method,
         "at": dict(point.at),
         "seeds": [*point.seeds],
-        "made": dict(point.options),
+        "made": dict(point.current_option_values),
         "data": point.digest_of_datasets,
         "on": describe_processor_and_library_versions(),
     }
@@ -279,12 +279,12 @@ class DeclaredStudy:
     decimals: int = 4
     wanted: Callable[[Sequence[StoredRow]], Iterable[MethodSettingPoint]] = lambda rows: ()
 
-    def list_points(self, rows: Sequence[StoredRow] = ()) -> Iterable[MethodSettingPoint]:
+    def list_points(self, stored_rows: Sequence[StoredRow] = ()) -> Iterable[MethodSettingPoint]:
         """List the points of the study.
 
-        rows: those that are stored already
+        stored_rows: those that are stored already
         """
-        return self.wanted(rows)
+        return self.wanted(stored_rows)
 
     def load_stored_rows(self) -> list[StoredRow]:
         """Load the stored rows; none if nothing was stored yet."""
@@ -343,23 +343,23 @@ class DeclaredStudy:
                     device = point.cells[0].plan.settings.device
         finally:
             if computed:
-                self._write_results(rows, device, time.monotonic() - start)
+                self._write_rows_and_description(rows, device, time.monotonic() - start)
         return {key: rows[key]["failed"] for key in computed if "failed" in rows[key]}
 
     def _list_remaining_points(
         self,
-        rows: Sequence[StoredRow],
+        stored_rows: Sequence[StoredRow],
         recomputed_methods: Sequence[str],
         computed_keys: Iterable[str],
     ) -> list[MethodSettingPoint]:
         """List the missing points that this call has not computed yet."""
         return [
             point
-            for point in self.list_missing_and_stale_points(rows, recomputed_methods)
+            for point in self.list_missing_and_stale_points(stored_rows, recomputed_methods)
             if point.key not in computed_keys
         ]
 
-    def _write_results(
+    def _write_rows_and_description(
         self, row_by_key: Mapping[str, StoredRow], device: str, seconds: float
     ) -> None:
         """Write the rows of the study's points, and a description of how they were made."""

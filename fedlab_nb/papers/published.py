@@ -56,10 +56,10 @@ PAPERS = {
 }
 
 
-def make_sort_key_of_table_name(name: str) -> tuple[int, bool, int]:
+def make_sort_key_of_table_name(table_name: str) -> tuple[int, bool, int]:
     """Make the key by which names of tables ("fedlpa:11") and figures ("fens:f7") are sorted: by paper,
     tables before figures, by number."""
-    paper, _, item = name.partition(":")
+    paper, _, item = table_name.partition(":")
     return list(PAPERS).index(paper), item.startswith("f"), int(item.lstrip("f"))
 
 
@@ -278,13 +278,13 @@ def read_table_toml_with_inherited_fields(table_name: str) -> FieldsOfTableToml:
 
 
 @functools.cache
-def load_paper_table(name: str) -> PaperTable:
+def load_paper_table(table_name: str) -> PaperTable:
     """Load a table by its name, such as "fedlpa:1"; UsageError for an unknown one."""
-    content = read_table_toml_with_inherited_fields(choose("table of a paper", name, TABLES))
+    content = read_table_toml_with_inherited_fields(choose("table of a paper", table_name, TABLES))
     for field_name in ("note", "remedy"):
         if field_name in content:
-            text = replace_duration_placeholders_in_text(content[field_name], name)
-            content[field_name] = text.replace("{table}", name)
+            text = replace_duration_placeholders_in_text(content[field_name], table_name)
+            content[field_name] = text.replace("{table}", table_name)
     rows = {}
     for row_name, fields in content.pop("rows").items():
         rows[row_name] = TableRow(row_name, **fields)
@@ -298,7 +298,7 @@ def load_paper_table(name: str) -> PaperTable:
             quoted_here = quoted_in.get(dataset, {}).get(setting, ())
             quoted = frozenset([*quoted_in_all_columns, *quoted_here])
             columns.append(TableColumn(dataset, values, numbers, quoted))
-    return PaperTable(name, rows=rows, columns=tuple(columns), **content)
+    return PaperTable(table_name, rows=rows, columns=tuple(columns), **content)
 
 
 def parse_column_numbers(
@@ -403,7 +403,7 @@ class Ordering:
         return f"{self.better} over {self.worse} on {self.column.dataset}, {self.column.setting}: {self.verdict}"
 
 
-def list_orderings(
+def list_pairwise_orderings_in_columns(
     table: PaperTable,
     value_by_seed_by_cell: ValueBySeedByCell,
     reason_not_run_by_cell: Mapping[TableCell, str],

@@ -63,7 +63,7 @@ from .published import (
     count_distinct_pairs_of_tried_runs,
     count_orderings_by_verdict,
     describe_verdict_counts,
-    list_orderings,
+    list_pairwise_orderings_in_columns,
     load_paper_table,
 )
 
@@ -112,7 +112,7 @@ class Reproduction(Printable):
         run_keys = {}
         for run in self.table_runs:
             run_keys[run.row, run.place] = (compute_key_of_runs(run.point), run.label)
-        orderings = list_orderings(
+        orderings = list_pairwise_orderings_in_columns(
             self.table, self.values, self.why, run_keys, self.difference_from_paper_by_cell
         )
         return tuple(orderings)
@@ -206,7 +206,7 @@ class Reproduction(Printable):
         """{index of a column: the data set that was run for it}."""
         return {run.place: run.dataset for run in self.table_runs}
 
-    def compute_band(self, row_name: str, column_index: int) -> Band | None:
+    def compute_band_of_cell_or_none(self, row_name: str, column_index: int) -> Band | None:
         """Compute the mean of a cell's values, with its band; None if the cell was not run."""
         values = self.values.get((row_name, column_index))
         return compute_band(values) if values else None
@@ -279,7 +279,7 @@ class Reproduction(Printable):
             *make_grid_of_each_column_setting(self),
             *describe_reasons_of_missing_runs(self),
             *describe_rows_changed_from_paper(self),
-            describe_all_and_clear_orderings(self.orderings),
+            describe_verdicts_of_all_and_clear_orderings(self.orderings),
         ]
 
 
@@ -565,7 +565,7 @@ def format_our_first_result_in_columns(
         missed = reproduction.describe_missed_target_or_empty((row_name, index))
         if missed:
             return missed
-        ours = reproduction.compute_band(row_name, index)
+        ours = reproduction.compute_band_of_cell_or_none(row_name, index)
         if ours is not None:
             return format_band_in_table_unit(reproduction, ours)
     return format_band_in_table_unit(reproduction, None)
@@ -635,7 +635,7 @@ def format_dataset_of_column(column: TableColumn) -> str:
     return column.dataset
 
 
-def describe_all_and_clear_orderings(orderings: Sequence[Ordering]) -> str:
+def describe_verdicts_of_all_and_clear_orderings(orderings: Sequence[Ordering]) -> str:
     """Describe how many orderings there are of each verdict, of all and of those that are clear in the
     paper."""
     tried = [ordering for ordering in orderings if ordering.verdict in TRIED]

@@ -139,15 +139,15 @@ def list_tries_at_alphas(
 
 
 def has_rows_of_all_tries_at_alphas(
-    rows: Sequence[StoredRow],
+    stored_rows: Sequence[StoredRow],
     part_name: str,
     method: str,
     tries_at_alphas: Sequence[TryAtAlpha],
     settings_of_each_form: Sequence[Mapping[str, Any]],
 ) -> bool:
-    """Whether `rows` has all these attempts of a method, with every form."""
+    """Whether `stored_rows` has all these attempts of a method, with every form."""
     finished = []
-    for row in rows:
+    for row in stored_rows:
         if (row["runs"], row["method"]) == (part_name, method):
             finished.append(row["at"])
     for attempt in tries_at_alphas:
@@ -162,7 +162,7 @@ BandByTryNumber = dict[int, Band]
 
 
 def compute_accuracy_lead_over_first_try(
-    rows: Iterable[StoredRow],
+    stored_rows: Iterable[StoredRow],
     part_name: str,
     methods: Sequence[str],
     alpha_list: AlphaList = "alphas",
@@ -177,7 +177,7 @@ def compute_accuracy_lead_over_first_try(
     from pandas import Series
 
     accuracies = {}
-    for row in rows:
+    for row in stored_rows:
         at = row["at"]
         if (
             row["runs"] != part_name
@@ -198,24 +198,28 @@ def compute_accuracy_lead_over_first_try(
 
 
 def find_try_numbers_better_than_first(
-    rows: Sequence[StoredRow], part_name: str, methods: Sequence[str]
+    stored_rows: Sequence[StoredRow], part_name: str, methods: Sequence[str]
 ) -> list[int]:
     """Find the numbers of the tries that are clearly better than the first one, the best one first."""
     means = {}
-    for number, lead in compute_accuracy_lead_over_first_try(rows, part_name, methods).items():
+    for number, lead in compute_accuracy_lead_over_first_try(
+        stored_rows, part_name, methods
+    ).items():
         if lead.verdict == "clear" and lead.mean > 0:
             means[number] = lead.mean
     return sorted(means, key=lambda number: -means[number])
 
 
-def choose_try_number(rows: Sequence[StoredRow], part_name: str, methods: Sequence[str]) -> int:
+def choose_try_number(
+    stored_rows: Sequence[StoredRow], part_name: str, methods: Sequence[str]
+) -> int:
     """Choose a try, and return its number.
 
     It is the best of the tries that are clearly better than the first one with skew, and not
     clearly worse without skew (as far as they were run without). If there is none, it is the first.
     """
-    without_skew = compute_accuracy_lead_over_first_try(rows, part_name, methods, "guard")
-    for number in find_try_numbers_better_than_first(rows, part_name, methods):
+    without_skew = compute_accuracy_lead_over_first_try(stored_rows, part_name, methods, "guard")
+    for number in find_try_numbers_better_than_first(stored_rows, part_name, methods):
         lead = without_skew.get(number)
         is_worse = lead is not None and lead.verdict == "clear" and lead.mean <= 0
         if not is_worse:

@@ -43,6 +43,7 @@ from ..studies.cost import estimate_cost
 from ..studies.statistics import compute_band, difference
 from ..studies.stored_rows import FOLDER, StoredRow, read_stored_rows
 from ..studies.text_tables import format_data_size
+from ..value_types import Accuracy0To1
 
 DECLARATION = Path(__file__).parent / "declared" / "which.toml"
 REFERENCES = ("local", "centralized")
@@ -87,7 +88,7 @@ class Answers:
     unlike: bool | None = None
     forget: bool | None = None
 
-    def is_allowed(self, method: str) -> bool:
+    def is_method_allowed(self, method: str) -> bool:
         """Whether a method fits these answers."""
         info = METHODS[method].info
         if method in REFERENCES:
@@ -129,7 +130,7 @@ class Candidate:
         return f"{title} ({self.options})" if self.options else title
 
     @property
-    def mean(self) -> float:
+    def mean(self) -> Accuracy0To1:
         return fmean(self.accuracy.values())
 
 
@@ -249,7 +250,7 @@ def compute_accuracy_regret_by_candidate(
     """Compute for each candidate that fits the answers how far its mean accuracy is below the best
     one.
     """
-    means = {c.name: c.mean for c in federation.candidates if answers.is_allowed(c.method)}
+    means = {c.name: c.mean for c in federation.candidates if answers.is_method_allowed(c.method)}
     best = max(means.values(), default=0.0)
     return {name: best - mean for name, mean in means.items()}
 
@@ -318,7 +319,7 @@ def make_regret_tables(
         regrets = compute_accuracy_regret_by_candidate(federation, answers)
         if not regrets:
             continue
-        means = [c.mean for c in federation.candidates if answers.is_allowed(c.method)]
+        means = [c.mean for c in federation.candidates if answers.is_method_allowed(c.method)]
         if not allows_image_options:
             regrets = {n: regret for n, regret in regrets.items() if not n.endswith(IMAGES_ALONE)}
         tables.append(RegretTable(federation.data, regrets, max(means)))
@@ -364,7 +365,7 @@ def list_closed_form_candidate_names(
 ) -> list[CandidateName]:
     """List the candidates in closed form that fit the answers, with all their options."""
     names = []
-    for method in filter(answers.is_allowed, METHODS):
+    for method in filter(answers.is_method_allowed, METHODS):
         if METHODS[method].info.group != "Closed form":
             continue
         for variant in list_variants_of_method_to_rehearse(method):
@@ -443,7 +444,7 @@ def compute_accuracy_regret_of_shortlist_from_other_datasets(
     return regrets
 
 
-def choose_by_rehearsal(candidates: Sequence[Candidate]) -> Candidate:
+def choose_cheapest_candidate_near_best(candidates: Sequence[Candidate]) -> Candidate:
     """Choose the cheapest candidate that is at most `MOST_POINTS_LOST` points behind the most
     accurate one, even at the far end of the band of their paired differences.
 
@@ -600,7 +601,7 @@ def describe_candidate(candidate: Candidate) -> str:
 
 def describe_frontier_ties_and_answer(federation: StudiedFederation, answers: Answers) -> list[str]:
     """Describe the frontier, the ties and the answer of one federation, in lines of text."""
-    allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
+    allowed = [c for c in federation.candidates if answers.is_method_allowed(c.method)]
     if not allowed:
         return [f"{federation.name}: nothing that was run here fits these answers."]
     ties = find_candidates_tied_for_best(allowed)
@@ -614,7 +615,7 @@ def describe_frontier_ties_and_answer(federation: StudiedFederation, answers: An
     return lines
 
 
-def select_federations_without_image_options(
+def select_federations_without_candidates_for_images_alone(
     federations: Sequence[StudiedFederation],
 ) -> list[StudiedFederation]:
     """Select the federations on which no candidate ran whose options work on images alone."""
@@ -756,7 +757,8 @@ def describe_stored_study(answers: Answers | None = None) -> str:
     lines.append(explain_missing_rule_for_images())
     lines += [
         explain_missing_rule_for_tables(
-            select_federations_without_image_options(federations), answers or Answers()
+            select_federations_without_candidates_for_images_alone(federations),
+            answers or Answers(),
         ),
         "",
     ]
@@ -799,7 +801,7 @@ def make_frontier_or_none_if_nothing_fits(
     federation: StudiedFederation, answers: Answers
 ) -> Frontier | None:
     """Make what the picture shows of a federation; None if no candidate there fits the answers."""
-    allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
+    allowed = [c for c in federation.candidates if answers.is_method_allowed(c.method)]
     if not allowed:
         return None
     rows = []
@@ -936,7 +938,7 @@ def rehearse_candidates(
     dataset_name = get_or_register_dataset_name(dataset)
     waiting: list[WaitingCandidate] = []
     skipped: list[str] = []
-    for method in filter(answers.is_allowed, METHODS):
+    for method in filter(answers.is_method_allowed, METHODS):
         for options, knobs in list_variants_of_method_to_rehearse(method):
             name = f"{method} ({options})" if options else method
             if candidate_names is not None and name not in candidate_names:
@@ -1024,7 +1026,7 @@ def describe_largest_gap_of_answer_to_best(
     ]
 
 
-def describe_rehearsal(
+def describe_rehearsal_and_its_answer(
     federation: StudiedFederation, answer: Candidate, seed_count: int
 ) -> list[str]:
     """Describe what was rehearsed, what is level with the best, and the answer."""
@@ -1087,9 +1089,9 @@ def which(
             f"Nothing can be judged here within {seconds:g} seconds "
             f"({', '.join(not_run[:3])}, ...); give more --seconds."
         )
-    answer = choose_by_rehearsal(candidates)
+    answer = choose_cheapest_candidate_near_best(candidates)
     federation = StudiedFederation(format_dataset_name(dataset), dataset, candidates, answer.name)
-    lines = describe_rehearsal(federation, answer, seeds)
+    lines = describe_rehearsal_and_its_answer(federation, answer, seeds)
     knobs = {
         variant.name: variant.knobs
         for variant in list_variants_of_method_to_rehearse(answer.method)

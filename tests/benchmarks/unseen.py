@@ -44,7 +44,7 @@ from fedlab_nb.papers.which import (
     Answers,
     Candidate,
     StudiedFederation,
-    choose_by_rehearsal,
+    choose_cheapest_candidate_near_best,
     choose_seed_count_of_rehearsal,
     choose_shortlist_greedily,
     compute_accuracy_regret_by_candidate,
@@ -432,9 +432,11 @@ def choose_in_each_case(rehearsed, lists):
     choices = {}
     for case in list_cases_of_answers_with_names():
         members = [
-            c for c in rehearsed if c.name in lists[case.name] and case.answers.is_allowed(c.method)
+            c
+            for c in rehearsed
+            if c.name in lists[case.name] and case.answers.is_method_allowed(c.method)
         ]
-        choices[case.name] = choose_by_rehearsal(members).name
+        choices[case.name] = choose_cheapest_candidate_near_best(members).name
     return choices
 
 
@@ -498,7 +500,7 @@ class Judgement(NamedTuple):
 
 def judge(federation, answers, choice):
     """How good a choice is among what the answers allow."""
-    allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
+    allowed = [c for c in federation.candidates if answers.is_method_allowed(c.method)]
     ties = [c.name for c in find_candidates_tied_for_best(allowed)]
     return Judgement(
         100 * compute_accuracy_regret_by_candidate(federation, answers)[choice], choice in ties
@@ -515,7 +517,7 @@ def print_judgements(federation, choices, choices_alone):
     for case in list_cases_of_answers_with_names():
         rule = judge(federation, case.answers, choices[case.name])
         alone = judge(federation, case.answers, choices_alone[case.name])
-        allowed = [c for c in federation.candidates if case.answers.is_allowed(c.method)]
+        allowed = [c for c in federation.candidates if case.answers.is_method_allowed(c.method)]
         ties = [c.name for c in find_candidates_tied_for_best(allowed)]
         shown = ", ".join(ties[:6]) + (", …" if len(ties) > 6 else "")
         print(

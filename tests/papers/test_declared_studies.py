@@ -151,7 +151,7 @@ def test_a_claim_at_the_edge_says_so(method, gaps, is_near, tmp_path):
     write_stored_rows_file(file, {}, rows)
     figures = {"high": f"runs/{method}", "low": "runs/local", "gain": "high - low"}
     study = FigureStudy("fedlpa", file, figures=figures, claims={"ahead": "gain > 0"})
-    assert study.find_methods_read_by_expression("gain") == {method, "local"}
+    assert study.find_method_names_read_by_expression("gain") == {method, "local"}
     page = tmp_path / "page.md"
     page.write_text("It is ahead. <!--c fedlpa.ahead-->\n")
     is_right_without = describe_wrong_texts_and_claims(tmp_path, {"fedlpa": study}) == []
@@ -221,7 +221,7 @@ def test_a_row_of_other_data_does_not_hold():
     digits = describe("digits").digest
     letters = describe("glyphs").digest
     assert point.digest_of_datasets == f"{digits}+{letters}"
-    row = {"seeds": [0], "made": point.options, "data": point.digest_of_datasets}
+    row = {"seeds": [0], "made": point.current_option_values, "data": point.digest_of_datasets}
     assert point.is_current_row(row)
     assert point.is_current_row({**row, "on": "elsewhere"})
     assert not point.is_current_row({**row, "data": digits})

@@ -20,6 +20,7 @@ from ...plots import Picture
 from ...plots.kit import describe_picture
 from ...plots.style import INK, drawing, dress, list_class_colours
 from ...plots.words import build_table, format_percent, join_with_and
+from ...value_types import Accuracy0To1
 from .plane import (
     COLUMNS,
     DIGITS,
@@ -103,7 +104,7 @@ class BellsPanel(SavedPanel):
         return self.heads.value
 
     @property
-    def test_accuracy(self) -> float:
+    def test_accuracy(self) -> Accuracy0To1:
         """The share of test images that these bells get right."""
         return measure_test_accuracy_of_bells(self.bells, self.head)
 

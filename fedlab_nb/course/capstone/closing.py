@@ -17,7 +17,7 @@ from ...errors import FedlabError, RunError
 from ...files import check_replaceable, expand_path, write_file
 from ...plots import Picture, render_picture_png
 from ...plots.guesses import Guess, draw_guesses
-from ..kit import Card, Form
+from ..kit import Card, FormWidget
 from ..kit.guess_book import load_guesses
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ STYLE = (
 )
 
 
-class Closing(Form):
+class Closing(FormWidget):
     """Two fields, a button, and the page. file: where the page was written last, None before"""
 
     def __init__(self, case: Case) -> None:

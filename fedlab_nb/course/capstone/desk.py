@@ -44,7 +44,7 @@ from ...studies.statistics import ValuesBySeed
 from ...value_types import SettingValue
 from ..kit import Card, make_worked_card
 from ..kit.array_types import NoisyClientClassCounts
-from .report import Record, Report, Submission, Try, ValueTextByKnob
+from .report import CapstoneRecord, Report, Submission, Try, ValueTextByKnob
 
 if TYPE_CHECKING:
     from .form import CaseForm
@@ -228,7 +228,7 @@ class Case:
         self.code = normalise_code_word(code)
         self.name = " ".join(str(name).split())
         self._hidden: HiddenFederation = draw_random_federation_of_code_word(self.code)
-        self.record = Record.load(self.code, self.name)
+        self.record = CapstoneRecord.load(self.code, self.name)
 
     @property
     def budget_in_bytes(self) -> int:

@@ -18,7 +18,7 @@ from ...plots import render_picture_png
 from ...plots.words import describe_guess_error, format_data_size, format_percent_band
 from ...rng import make_numpy_generator
 from ...studies.lesson_runs import title
-from ..kit import Card, Form, GuessOption, exercises, make_worked_card
+from ..kit import Card, FormWidget, GuessOption, exercises, make_worked_card
 from ..kit.claims import make_mean_and_bars_functions
 from ..kit.view import make_png_image_html
 
@@ -41,7 +41,7 @@ OPEN = "Open the test images"
 WIDE = widgets.Layout(width="44em")
 
 
-class CaseForm(Form):
+class CaseForm(FormWidget):
     """The widgets of a `Case`.
 
     report: of the last submission, None before the first one
@@ -301,11 +301,13 @@ def describe_expected_and_test_accuracy(
     return f"{text} {report.submission_order_in_words} Now press “Save the report”."
 
 
-def make_foldable_list_html(title: str, items: Sequence[str], is_open: bool = False) -> str:
+def make_foldable_list_html(
+    title_html: str, item_texts: Sequence[str], is_open: bool = False
+) -> str:
     """Make the HTML of a list that unfolds under its title."""
-    items_html = "".join(f"<li>{html.escape(item)}</li>" for item in items)
+    items_html = "".join(f"<li>{html.escape(item)}</li>" for item in item_texts)
     attribute = " open" if is_open else ""
-    return f"<details{attribute}><summary>{title}</summary><ol>{items_html}</ol></details>"
+    return f"<details{attribute}><summary>{title_html}</summary><ol>{items_html}</ol></details>"
 
 
 # ------------------------------------------------------------------------ worked numbers, exercises

@@ -150,7 +150,7 @@ class Submission(TypedDict):
 
 
 @dataclass
-class Record:
+class CapstoneRecord:
     """The tries and submissions of one person for one code word. `file` keeps them."""
 
     file: Path
@@ -158,7 +158,7 @@ class Record:
     submissions: list[Submission] = field(default_factory=list)
 
     @classmethod
-    def load(cls, code_word: str, person_name: str) -> Record:
+    def load(cls, code_word: str, person_name: str) -> CapstoneRecord:
         """Load a person's record of a code word, empty if there is none."""
         record = cls(
             find_store_folder() / "capstone" / f"{hash_to_content_id(code_word, person_name)}.jsonl"

@@ -253,7 +253,7 @@ class WeightStepArguments(NamedTuple):
     eta: float
 
 
-def draw_random_weight_step_arguments(
+def draw_random_weight_step_arguments_or_none(
     random_stream: np.random.Generator, client_count: int, image_count: int, class_count: int
 ) -> WeightStepArguments | None:
     """Draw the arguments of a hidden call of `step_and_clip_weights`: logits `[M, N, C]`, labels `[N]`, weights
@@ -272,7 +272,7 @@ def draw_random_weight_step_arguments(
     return WeightStepArguments(logits, labels, w, 0.1)
 
 
-BUILD = Build(step_and_clip_weights, SIZES * 4, draw_random_weight_step_arguments, SLIPS)
+BUILD = Build(step_and_clip_weights, SIZES * 4, draw_random_weight_step_arguments_or_none, SLIPS)
 
 q1, q2, q3 = exercises(
     __name__, q2=(check_learnt_weights_gain_in_one_setting_only, run_solution), q3=BUILD

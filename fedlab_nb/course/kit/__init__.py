@@ -2,4 +2,4 @@
 
 from .exercises import exercises, load_lesson_text_or_list
 from .problem import Build, Verdict
-from .view import Card, Form, GuessOption, make_worked_card
+from .view import Card, FormWidget, GuessOption, make_worked_card

@@ -226,7 +226,7 @@ class RecordProblem(Problem):
             return Verdict(
                 "wrong", "Give the panel whose runs count, or the outcomes of `fl.compare`."
             )
-        if not all(is_run_outcome(outcome) for outcome in outcomes):
+        if not all(looks_like_run_outcome(outcome) for outcome in outcomes):
             return Verdict(
                 "wrong",
                 "Only outcomes of runs count here: give the panel, or what `fl.compare` returned.",
@@ -236,7 +236,7 @@ class RecordProblem(Problem):
         return self.claim(outcomes)
 
 
-def is_run_outcome(value: object) -> bool:
+def looks_like_run_outcome(value: object) -> bool:
     """Whether a value looks like the outcome of a run."""
     return hasattr(value, "accuracy") and hasattr(value, "method")
 

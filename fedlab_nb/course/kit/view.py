@@ -84,7 +84,7 @@ def make_worked_card(*lines: str) -> Card:
 DARK_PAGE = f"<style>{DARK_STILLS}</style>"
 
 
-class Form(widgets.VBox):
+class FormWidget(widgets.VBox):
     """Widgets below a question.
 
     The question is an output of its own, so that it can be read in a notebook without a kernel.
@@ -135,7 +135,7 @@ class ProblemView:
         """Make the card of the answer and why it is the answer."""
         return Card("solution", self.problem.solution())
 
-    def form(self, record: RunsRecord | None = None) -> Form:
+    def form(self, record: RunsRecord | None = None) -> FormWidget:
         """Make the question, an answer box and buttons.
 
         record: a panel whose runs are the answer; then there is no box
@@ -180,7 +180,7 @@ class ProblemView:
         if isinstance(self.problem, NumberProblem):
             row.insert(0, box)
         card = Card("exercise", self.problem.question, self.problem.title)
-        return Form(card, [widgets.HBox(row), message])
+        return FormWidget(card, [widgets.HBox(row), message])
 
 
 def get_notebook_variable_or_none(variable_name: str) -> NotebookValue | None:
@@ -413,7 +413,7 @@ class Prediction:
     def _ipython_display_(self) -> None:
         self.form()._ipython_display_()
 
-    def form(self) -> Form:
+    def form(self) -> FormWidget:
         """Make the question with a choice or a slider, two buttons, and a line for what was noted."""
         entry = self._make_guess_widget()
         button = widgets.Button(description="That is my guess")
@@ -441,7 +441,7 @@ class Prediction:
         else:
             allowed = f"{self.low:g} to {self._format_guess_with_unit(self.high)}"
         card = Card("predict", f"{self.question} ({allowed})")
-        return Form(card, [entry, widgets.HBox([button, skip]), note])
+        return FormWidget(card, [entry, widgets.HBox([button, skip]), note])
 
     def _make_guess_widget(self) -> widgets.Widget:
         """Make the widget in which the guess is made."""
@@ -461,7 +461,7 @@ class Prediction:
         )
 
 
-class Score(Form):
+class Score(FormWidget):
     """A button that shows the score: of all guesses and exercises that this kernel has shown so far.
 
     The score has a picture of the guesses, which can be saved. It is not saved with the notebook.

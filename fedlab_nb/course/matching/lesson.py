@@ -167,7 +167,7 @@ class MatchUnitsArguments(NamedTuple):
     b: UnitWeights  # [units, inputs]
 
 
-def draw_random_match_units_arguments(
+def draw_random_match_units_arguments_or_none(
     random_stream: np.random.Generator, unit_count: int, input_count: int
 ) -> MatchUnitsArguments | None:
     """Draw two layers; None if they do not have one best order.
@@ -220,5 +220,5 @@ SLIPS = {
 q1, q2, q3, q4 = exercises(
     __name__,
     q3=(check_matching_gains_and_stays_behind_ensemble, run_solution),
-    q4=Build(match_units, SIZES * 6, draw_random_match_units_arguments, SLIPS),
+    q4=Build(match_units, SIZES * 6, draw_random_match_units_arguments_or_none, SLIPS),
 )

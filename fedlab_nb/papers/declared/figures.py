@@ -88,22 +88,22 @@ class FigureStudy(DeclaredStudy):
     measures: str = ""
 
     def list_points(
-        self, rows: Sequence[StoredRow] = (), other_seeds_or_empty: Sequence[int] = ()
+        self, stored_rows: Sequence[StoredRow] = (), other_seeds_or_empty: Sequence[int] = ()
     ) -> Iterator[MethodSettingPoint]:
         """List the points of all runs, and of the later runs that have rows.
 
         other_seeds_or_empty: to be used instead of the declared ones; () for the declared ones
         """
         for name, declaration in self.runs.items():
-            yield from self.list_points_of_named_runs(name, declaration, other_seeds_or_empty)
-        stored_keys = {make_unique_row_key(row) for row in rows}
+            yield from self.list_points_of_runs_with_name(name, declaration, other_seeds_or_empty)
+        stored_keys = {make_unique_row_key(row) for row in stored_rows}
         for name, declaration in self.later.items():
             arguments = drop_core_minutes_from_declaration(declaration)
-            for point in self.list_points_of_named_runs(name, arguments, other_seeds_or_empty):
+            for point in self.list_points_of_runs_with_name(name, arguments, other_seeds_or_empty):
                 if point.key in stored_keys:
                     yield point
 
-    def list_points_of_named_runs(
+    def list_points_of_runs_with_name(
         self,
         runs_name: str,
         study_arguments: StudyArguments,
@@ -174,7 +174,7 @@ class FigureStudy(DeclaredStudy):
         return value
 
     def compute_figure_values_by_seed(
-        self, figure_name_or_expression: str, rows: Sequence[StoredRow]
+        self, figure_name_or_expression: str, stored_rows: Sequence[StoredRow]
     ) -> ValuesBySeed:
         """Compute a figure's values by seed.
 
@@ -191,18 +191,22 @@ class FigureStudy(DeclaredStudy):
                 return dict(measured)
             return {0: float(measured)}
         try:
-            return compute_figure_values_by_seed(figure_name_or_expression, self.figures, rows)
+            return compute_figure_values_by_seed(
+                figure_name_or_expression, self.figures, stored_rows
+            )
         except ValueError as error:
             raise ValueError(f"Study {self.name}: {error}") from None
 
-    def judge_claim(self, claim_name: str, rows: Sequence[StoredRow]) -> ClaimJudgement:
-        """Judge whether a claim holds on `rows`.
+    def judge_claim(self, claim_name: str, stored_rows: Sequence[StoredRow]) -> ClaimJudgement:
+        """Judge whether a claim holds on `stored_rows`.
 
         `a > b`: the difference is clear. `a > 0.3`: the whole band of a is above 0.3. `a ~ b`: the
         difference is within the noise.
         """
         left, sign, right = re.split(r" ([>~]) ", self.claims[claim_name])
-        difference = compute_band(self.compute_figure_values_by_seed(f"{left} - {right}", rows))
+        difference = compute_band(
+            self.compute_figure_values_by_seed(f"{left} - {right}", stored_rows)
+        )
         numbers = f"{100 * difference.mean:+.1f} ± {100 * difference.half_width:.1f}"
         numbers += f", {difference.verdict}"
         if sign == ">" and difference.mean <= 0:
@@ -210,30 +214,34 @@ class FigureStudy(DeclaredStudy):
         expected = "clear" if sign == ">" else "within the noise"
         return ClaimJudgement(True if difference.verdict == expected else None, numbers)
 
-    def find_methods_read_by_expression(self, figure_name_or_expression: str) -> set[str]:
+    def find_method_names_read_by_expression(self, figure_name_or_expression: str) -> set[str]:
         """Find the methods whose runs a figure, or an expression of figures, reads."""
         figure_name_or_expression = figure_name_or_expression.strip()
         if figure_name_or_expression in self.figures:
-            return self.find_methods_read_by_expression(self.figures[figure_name_or_expression])
+            return self.find_method_names_read_by_expression(
+                self.figures[figure_name_or_expression]
+            )
         parts = OPERATOR.split(figure_name_or_expression)
         if len(parts) > 1:
-            return set().union(*map(self.find_methods_read_by_expression, parts))
+            return set().union(*map(self.find_method_names_read_by_expression, parts))
         series = SERIES.fullmatch(figure_name_or_expression)
         return {series["method"]} if series else set()
 
-    def can_rounding_break_claim(self, claim_name: str, rows: Sequence[StoredRow]) -> bool:
-        """Whether rounding on another processor could turn a claim that holds on `rows` into one that does not."""
+    def can_rounding_break_claim(self, claim_name: str, stored_rows: Sequence[StoredRow]) -> bool:
+        """Whether rounding on another processor could turn a claim that holds on `stored_rows` into one that does not."""
         left, sign, right = re.split(r" ([>~]) ", self.claims[claim_name])
-        difference = compute_band(self.compute_figure_values_by_seed(f"{left} - {right}", rows))
+        difference = compute_band(
+            self.compute_figure_values_by_seed(f"{left} - {right}", stored_rows)
+        )
         if sign == ">":
             distance = difference.low
         else:
             distance = min(-difference.low, difference.high)
-        if self.find_methods_read_by_expression(f"{left} - {right}") & set(AMPLIFIERS):
+        if self.find_method_names_read_by_expression(f"{left} - {right}") & set(AMPLIFIERS):
             return distance < MOVES_AMPLIFIED
         return distance < MOVES
 
-    def format_figure_values(self, figure_reference: str, rows: Sequence[StoredRow]) -> str:
+    def format_figure_values(self, figure_reference: str, stored_rows: Sequence[StoredRow]) -> str:
         """Format a figure in the way in which a text refers to it.
 
         figure_reference: NAME, NAME:FORM or NAME@SEEDS:FORM, such as `server`, `server:mean`,
@@ -241,7 +249,9 @@ class FigureStudy(DeclaredStudy):
         """
         name_and_seeds, _, form = figure_reference.partition(":")
         name, _, seeds = name_and_seeds.partition("@")
-        values = select_values_of_seeds(self.compute_figure_values_by_seed(name, rows), seeds)
+        values = select_values_of_seeds(
+            self.compute_figure_values_by_seed(name, stored_rows), seeds
+        )
         return format_figure_values(values, form)
 
 
@@ -298,7 +308,7 @@ StoredRowsByStudy = Mapping[str, Sequence[StoredRow]]  # {name of a study: its r
 StudyAndClaimName = tuple[str, str]  # names of a study and of one of its claims
 
 
-def update_figures_between_marks(
+def replace_figures_between_marks(
     text: str, studies: Mapping[str, FigureStudy], rows_by_study: StoredRowsByStudy
 ) -> str:
     """Return `text` with the figures of `studies` as they are now."""
@@ -313,8 +323,8 @@ def update_figures_between_marks(
     return FIGURE.sub(write_marked_figure, text)
 
 
-def update_figures_by_template(
-    text: str, template: str, study: FigureStudy, rows: Sequence[StoredRow]
+def replace_figures_by_template(
+    text: str, template: str, study: FigureStudy, stored_rows: Sequence[StoredRow]
 ) -> str:
     """Return `text` with the figures of a template as they are now. ValueError if no place in the text
     matches the template.
@@ -330,7 +340,7 @@ def update_figures_by_template(
     pattern = re.compile(r"([^\n]{1,60}?)".join(patterns))
     if not pattern.search(text):
         raise ValueError(f"no place reads like {template!r}")
-    values = [study.format_figure_values(reference, rows) for reference in pieces[1::2]]
+    values = [study.format_figure_values(reference, stored_rows) for reference in pieces[1::2]]
 
     def write_place(match: re.Match) -> str:
         fixed_words = match.groups()[::2]
@@ -353,7 +363,7 @@ def make_corrected_texts_by_changed_file(
         for path in list_markdown_files_that_may_cite_figures(root)
     }
     updated = {
-        path: update_figures_between_marks(text, studies, rows) for path, text in texts.items()
+        path: replace_figures_between_marks(text, studies, rows) for path, text in texts.items()
     }
     for name, study in studies.items():
         for file, templates in study.quotes.items():
@@ -362,7 +372,7 @@ def make_corrected_texts_by_changed_file(
                 texts[path] = path.read_text(encoding="utf-8")
             text = updated.get(path) or texts[path]
             for template in templates:
-                text = update_figures_by_template(text, template, study, rows[name])
+                text = replace_figures_by_template(text, template, study, rows[name])
             updated[path] = text
     return {path: text for path, text in updated.items() if text != texts[path]}
 
