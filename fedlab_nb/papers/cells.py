@@ -337,8 +337,8 @@ def make_point_of_method_runs(
     The point is identified by all its settings except seed and device, so that two tables with the
     same runs share it.
 
-    settings_ignored_if_unknown: those that the method does not have are left out. The value "recipe" stands for the number
-        of epochs of local training
+    settings_ignored_if_unknown: those that the method does not have are left out. The value "recipe" stands
+        for the number of epochs of local training
     """
     knob_names = {knob.name for knob in METHODS[method].fields()}
     used_settings = {}

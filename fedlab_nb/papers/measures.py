@@ -21,6 +21,7 @@ from ..tensor_types import ClientLogitsBySample, Images
 
 if TYPE_CHECKING:
     from ..methods import NetworkModel
+    from ..methods.fedet.consensus import Weighting
     from ..methods.fens.model import FensModel
     from ..studies.outcome import Outcome
 
@@ -279,7 +280,7 @@ def measure_consensus_accuracies_by_weights_and_dissent(
         get_weighting_and_temperature,
     )
 
-    def measure_accuracy(weighting: str, temperature: float) -> float:
+    def measure_accuracy(weighting: Weighting, temperature: float) -> float:
         return compute_consensus_accuracy(
             *compute_consensus_on_test_samples(fedet_outcome, weighting, temperature)
         )

@@ -228,7 +228,7 @@ class FigureStudy(DeclaredStudy):
         return {series["method"]} if series else set()
 
     def can_rounding_break_claim(self, claim_name: str, stored_rows: Sequence[StoredRow]) -> bool:
-        """Whether rounding on another processor could turn a claim that holds on `stored_rows` into one that does not."""
+        """Whether a claim that holds on `stored_rows` could fail by the rounding of another processor."""
         left, sign, right = re.split(r" ([>~]) ", self.claims[claim_name])
         difference = compute_band(
             self.compute_figure_values_by_seed(f"{left} - {right}", stored_rows)
