@@ -244,7 +244,7 @@ def run_grid_and_print_table(
     if options.plot:
         check_plot_is_drawable(options.plot, study.axes)  # before the runs
     if options.dry_run:
-        print(overview.estimate_study(study))
+        print(overview.count_and_estimate_cells_of_study(study))
         return 0
     folder = expand_path(options.out)
     picture = folder / "results.svg"

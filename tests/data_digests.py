@@ -23,7 +23,7 @@ from fedlab_nb.data import add_public_part, compute_normalisation, federate, loa
 from fedlab_nb.data.digits import SOURCES
 from fedlab_nb.data.glyphs import NAMES as GLYPHS
 from fedlab_nb.data.natural import NAMES as NATURAL
-from fedlab_nb.papers.tuning import make_validation_set
+from fedlab_nb.papers.tuning import make_dataset_with_validation_images_as_test
 
 EXPECTED = Path(__file__).with_name("data") / "digests.json"
 OTHER_PROCESSOR = {
@@ -138,7 +138,9 @@ def compute_digests_by_name() -> dict[str, str]:
             *compute_normalisation("standardise", load(name).x_train)
         )
     result["public part"] = hash_dataset(add_public_part(load("digits"), 0.2))
-    result["validation images"] = hash_dataset(make_validation_set("digits"))
+    result["validation images"] = hash_dataset(
+        make_dataset_with_validation_images_as_test("digits")
+    )
     for number, settings in enumerate(list_federation_settings()):
         result[f"federation {number}"] = hash_federation(federate(**settings))
     return result

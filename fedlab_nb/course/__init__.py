@@ -57,6 +57,6 @@ SHELF_LABELS = {
 }
 
 
-def get_lesson_label(notebook_name: str) -> str:
+def get_lesson_label(notebook_path_without_ending: str) -> str:
     """Return what tables call a lesson: "3" for "3_fens", "Fed-ET" for "shelf/fed_et"."""
-    return SHELF_LABELS.get(notebook_name, notebook_name[0])
+    return SHELF_LABELS.get(notebook_path_without_ending, notebook_path_without_ending[0])

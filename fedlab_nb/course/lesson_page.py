@@ -23,13 +23,15 @@ class LessonPage(anywidget.AnyWidget):
     _css = (HERE / "lesson_page.css").read_text(encoding="utf-8")
 
 
-def open_page_if_first_cell(cell_info: Any) -> None:
+def open_page_if_first_cell_of_lesson(ipython_cell_info: Any) -> None:
     """Act if the cell that begins to run is a lesson's first code cell."""
-    if LESSON_IMPORT in cell_info.raw_cell:
+    if LESSON_IMPORT in ipython_cell_info.raw_cell:
         LessonPage()
 
 
 shell = get_ipython()
 if shell is not None:
     LessonPage()  # this import stands in the first code cell
-    shell.events.register("pre_run_cell", open_page_if_first_cell)  # that cell is run once more
+    shell.events.register(
+        "pre_run_cell", open_page_if_first_cell_of_lesson
+    )  # that cell is run once more

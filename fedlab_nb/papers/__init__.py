@@ -19,7 +19,7 @@ from .published import (
     VERDICTS,
     Ordering,
     PaperTable,
-    describe_table_items_not_run,
+    describe_tables_and_figures_not_run,
     load_paper_table,
 )
 from .reproduction import Reproduction, reproduce

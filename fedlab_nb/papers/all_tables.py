@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..declared import read_toml
 from ..plots.words import join_with_and
@@ -20,11 +20,11 @@ from .claims import (
     OUTCOMES,
     Claim,
     ClaimOutcome,
-    keep_each_result_in_one_claim,
+    keep_each_result_in_first_judged_claim,
 )
-from .durations import describe_duration, get_duration_in_seconds_or_nan
+from .durations import describe_duration_in_words, get_seconds_of_ten_seeds_or_nan
 from .published import FOLDER, PAPERS, TABLES, Ordering
-from .reproduction import Reproduction, describe_orderings, reproduce
+from .reproduction import Reproduction, describe_verdicts_of_all_and_clear_orderings, reproduce
 
 if TYPE_CHECKING:
     from ..plots.style import Picture
@@ -36,8 +36,22 @@ TOO_LONG = (
     "where it was stopped"
 )
 
-Items = dict[str, str]  # {"Table 3": a remark on it, or ""}
-ItemsByReason = dict[str, Items]
+RemarkByTableOrFigure = dict[str, str]  # {"Table 3": a remark on it, or ""}
+RemarksByReason = dict[str, RemarkByTableOrFigure]
+
+
+class ReasonAndRemark(NamedTuple):
+    """Why numbers of a table were not run, and a remark on the table, or ""."""
+
+    reason: str
+    remark: str
+
+
+class RunsAndClaimsCells(NamedTuple):
+    """Two cells of a table's row: which numbers were run, and the outcomes of its claims."""
+
+    run_here: str
+    claim_outcomes: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,10 +74,10 @@ class PaperTables(Printable):
     @cached_property
     def distinct_claims(self) -> list[Claim]:
         """The claims that were judged, each with those of its results that no earlier claim has."""
-        return keep_each_result_in_one_claim(self.claims)
+        return keep_each_result_in_first_judged_claim(self.claims)
 
     @property
-    def outcome_counts(self) -> dict[ClaimOutcome, int]:
+    def claim_count_by_outcome(self) -> dict[ClaimOutcome, int]:
         """Count the claims with each outcome. Of the judged ones each result counts once; of the others
         every claim counts."""
         judged = Counter(claim.outcome for claim in self.distinct_claims)
@@ -96,7 +110,7 @@ class PaperTables(Printable):
         for reproduction in self.tables:
             table = reproduction.table
             paper = table.name.split(":")[0]
-            run_here, outcomes = format_overview_cells_of_table(reproduction)
+            run_here, outcomes = format_cells_of_runs_and_claims(reproduction)
             rows_by_paper[paper][table.name_in_paper] = [
                 table.name_in_paper,
                 run_here,
@@ -116,7 +130,7 @@ class PaperTables(Printable):
     @property
     def reasons_by_paper(self) -> dict[str, list[str]]:
         """{paper: why something is not run}, a line a reason with all its tables and figures."""
-        items_by_paper: dict[str, ItemsByReason] = {paper: {} for paper in PAPERS}
+        items_by_paper: dict[str, RemarksByReason] = {paper: {} for paper in PAPERS}
         for reproduction in self.tables:
             items_by_reason = items_by_paper[reproduction.table.name.split(":")[0]]
             for reason, remark in list_reasons_not_run_with_remarks(reproduction):
@@ -138,11 +152,11 @@ class PaperTables(Printable):
         """How many claims were judged, how they came out, and how many would come out by chance."""
         distinct = len(self.distinct_claims)
         judged = sum(claim.outcome in JUDGED for claim in self.claims)
-        counts = self.outcome_counts
+        counts = self.claim_count_by_outcome
         outcomes = ", ".join(f"{name} {counts[name]}" for name in JUDGED if counts[name])
         claims_of_one_federation = 0
         for claim in self.distinct_claims:
-            if not any(column.has_drawn_clients for column in claim.table.columns):
+            if not any(column.is_divided_at_random for column in claim.table.columns):
                 claims_of_one_federation += 1
         text = (
             f"{len(self.claims)} claims, each of a paper's own method beside one other row of a table, in "
@@ -173,7 +187,7 @@ class PaperTables(Printable):
         parts: list[Paragraph | TextTable] = [self.sentence]
         for paper, grid in self.grid_by_paper.items():
             parts += [PAPERS[paper], grid, NOT_RUN, *self.reasons_by_paper[paper]]
-        parts.append(describe_orderings(self.orderings))
+        parts.append(describe_verdicts_of_all_and_clear_orderings(self.orderings))
         return parts
 
     def _repr_html_(self) -> str:
@@ -186,30 +200,38 @@ class PaperTables(Printable):
                 f'<details style="overflow-x:auto">{summary}{format_html_table(grid)}'
                 f"<p>{NOT_RUN}</p><ul>{reasons}</ul></details>"
             )
-        parts.append(f"<p>{escape(describe_orderings(self.orderings))}</p>")
+        parts.append(
+            f"<p>{escape(describe_verdicts_of_all_and_clear_orderings(self.orderings))}</p>"
+        )
         return "".join(parts)
 
 
-def make_sort_key_of_table_or_figure(item: str) -> tuple[bool, int]:
+def make_sort_key_of_table_or_figure(item_name: str) -> tuple[bool, int]:
     """Make the key by which "Table 3" and "Figure 1" are sorted: tables before figures, by number."""
-    kind, _, number = item.partition(" ")
+    kind, _, number = item_name.partition(" ")
     return kind == "Figure", int(number)
 
 
-def make_sort_key_of_reason(items_of_reason: tuple[str, Items]) -> tuple[bool, int]:
+def make_sort_key_of_reason(
+    reason_and_items: tuple[str, RemarkByTableOrFigure],
+) -> tuple[bool, int]:
     """Make the key by which reasons are sorted: by their first table or figure."""
-    _, items = items_of_reason
+    _, items = reason_and_items
     return min(make_sort_key_of_table_or_figure(item) for item in items)
 
 
-def format_tables_and_figures_with_remarks(items: Items) -> str:
+def format_tables_and_figures_with_remarks(remark_by_table_or_figure: RemarkByTableOrFigure) -> str:
     """Format tables and figures with their remarks: 'Tables 12 (about 130 hours) and 15, Figure 1'."""
     texts = []
     for kind in ("Table", "Figure"):
         numbers = []
-        for item in sorted(items, key=make_sort_key_of_table_or_figure):
+        for item in sorted(remark_by_table_or_figure, key=make_sort_key_of_table_or_figure):
             if item.startswith(kind):
-                remark = f" ({items[item]})" if items[item] else ""
+                remark = (
+                    f" ({remark_by_table_or_figure[item]})"
+                    if remark_by_table_or_figure[item]
+                    else ""
+                )
                 numbers.append(item.removeprefix(f"{kind} ") + remark)
         if numbers:
             plural = "s" if len(numbers) > 1 else ""
@@ -217,49 +239,51 @@ def format_tables_and_figures_with_remarks(items: Items) -> str:
     return ", ".join(texts)
 
 
-def list_reasons_not_run_with_remarks(reproduction: Reproduction) -> list[tuple[str, str]]:
-    """List why numbers of a table were not run, as (reason, remark on the table).
+def list_reasons_not_run_with_remarks(reproduction: Reproduction) -> list[ReasonAndRemark]:
+    """List why numbers of a table were not run.
 
     Tables that take many hours share one reason, and the remark says how many. What ends in the table's remedy is one
     reason with the remedy once.
     """
     table = reproduction.table
     if table.why:
-        return [(table.why.rstrip("."), "")]
-    pairs: dict[tuple[str, str], None] = {}  # an ordered set
+        return [ReasonAndRemark(table.why.rstrip("."), "")]
+    pairs: dict[ReasonAndRemark, None] = {}  # an ordered set
     causes: dict[str, None] = {}
     for (_, place), why in reproduction.why.items():
         dataset = table.columns[place].dataset
         if table.too_long:
-            seconds = get_duration_in_seconds_or_nan(table.name, "all")
-            pairs[TOO_LONG, describe_duration(seconds)] = None
+            seconds = get_seconds_of_ten_seeds_or_nan(table.name, "all")
+            pairs[ReasonAndRemark(TOO_LONG, describe_duration_in_words(seconds))] = None
         elif dataset in table.too_long_on:
-            seconds = get_duration_in_seconds_or_nan(table.name, dataset)
-            pairs[TOO_LONG, f"{dataset}, {describe_duration(seconds)}"] = None
+            seconds = get_seconds_of_ten_seeds_or_nan(table.name, dataset)
+            remark = f"{dataset}, {describe_duration_in_words(seconds)}"
+            pairs[ReasonAndRemark(TOO_LONG, remark)] = None
         elif table.remedy and why.endswith(table.remedy):
             causes[why.removesuffix(table.remedy).strip().rstrip(".")] = None
         else:
-            pairs[why.rstrip("."), ""] = None
+            pairs[ReasonAndRemark(why.rstrip("."), "")] = None
     if causes:
-        pairs[f"{'; '.join(causes)}. {table.remedy.rstrip('.')}", ""] = None
+        reason = f"{'; '.join(causes)}. {table.remedy.rstrip('.')}"
+        pairs[ReasonAndRemark(reason, "")] = None
     return list(pairs)
 
 
-def format_overview_cells_of_table(reproduction: Reproduction) -> list[str]:
+def format_cells_of_runs_and_claims(reproduction: Reproduction) -> RunsAndClaimsCells:
     """Format two cells of a table's row.
 
     How many of its numbers were run, and on which data sets; the outcomes of its claims.
     """
     published = sum(len(column.numbers) for column in reproduction.table.columns)
     if not reproduction.values:
-        return [f"none of {published} numbers", ""]
+        return RunsAndClaimsCells(f"none of {published} numbers", "")
     seeds = len(next(iter(reproduction.values.values())))
     datasets = ", ".join(dict.fromkeys(reproduction.dataset_by_column_index.values()))
     run_here = f"{len(reproduction.values)} of {published} numbers, on {datasets}, {seeds} seeds"
-    return [run_here, describe_claim_outcomes(reproduction.claims)]
+    return RunsAndClaimsCells(run_here, describe_claim_outcome_counts(reproduction.claims))
 
 
-def describe_claim_outcomes(claims: Sequence[Claim]) -> str:
+def describe_claim_outcome_counts(claims: Sequence[Claim]) -> str:
     """Describe the outcomes of claims: '5 of 7, 1 reversed, 1 within the noise; 2 not comparable'."""
     counts = Counter(claim.outcome for claim in claims)
     judged = sum(counts[name] for name in JUDGED)

@@ -14,7 +14,7 @@ A run may stand for columns in which the paper has different rows ahead. It cann
 them, so it does not count.
 
 The same result may stand behind the claims of several tables. In a count of all claims it is used
-once, for the first claim that has it (`keep_each_result_in_one_claim`).
+once, for the first claim that has it (`keep_each_result_in_first_judged_claim`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from ..studies.statistics import Band, compute_band
-from .published import Ordering, PaperTable, SeedValuesByCell, TableRow
+from .published import Ordering, PaperTable, TableRow, ValueBySeedByCell
 
 JUDGED = ("holds", "mixed", "within the noise", "reversed")
 NOT_CLAIMED = "no clear order in the paper"
@@ -33,7 +33,7 @@ OUTCOMES = (*JUDGED, NOT_CLAIMED, "not comparable", "not tried")
 ClaimOutcome = str  # one of OUTCOMES
 UNCLEAR = "the paper's own numbers leave open which of the two is ahead"
 TWO_WAYS = "our run stands for columns in which the paper has different rows ahead"
-SeedValuePairs = tuple[tuple[int, float], ...]  # of a run: (seed, value)
+SeedAndValuePairs = tuple[tuple[int, float], ...]  # of a run: (seed, value)
 DECIMALS = 4  # to which stored values are rounded
 
 
@@ -62,7 +62,7 @@ class Claim:
     is_claimed: bool = True
 
     @property
-    def lead_bands(self) -> tuple[Band, ...]:
+    def lead_band_of_each_result(self) -> tuple[Band, ...]:
         """How far `better` is ahead of `worse` in each result."""
         return tuple(compute_band(result.gaps) for result in self.results)
 
@@ -78,7 +78,11 @@ class Claim:
             return NOT_CLAIMED
         if self.ours is None or self.ours.n < 2:
             return "not comparable" if self.was_run else "not tried"
-        clear = [difference for difference in self.lead_bands if difference.verdict == "clear"]
+        clear = [
+            difference
+            for difference in self.lead_band_of_each_result
+            if difference.verdict == "clear"
+        ]
         signs = {difference.mean > 0 for difference in clear}
         if len(signs) == 2:
             return "mixed"
@@ -95,7 +99,7 @@ class ClaimKey(NamedTuple):
     worse: str
 
 
-class LeaderAndOther(NamedTuple):
+class LeadingAndOtherRowNames(NamedTuple):
     """Names of two rows, the first of which is ahead in the paper."""
 
     leader: str
@@ -111,24 +115,25 @@ class ComparedRuns:
     gaps: {seed: how far the row that leads in the paper leads here}
     """
 
-    numbers: frozenset[SeedValuePairs]
+    numbers: frozenset[SeedAndValuePairs]
     runs: frozenset[Any]
     gaps: Mapping[int, float]
 
 
-def find_claims(
-    table: PaperTable, orderings: Sequence[Ordering], seed_values_by_cell: SeedValuesByCell
+def find_claims_of_papers_own_method(
+    table: PaperTable,
+    all_orderings_of_table: Sequence[Ordering],
+    value_by_seed_by_cell: ValueBySeedByCell,
 ) -> list[Claim]:
-    """Find the claims about the paper's own row and each row that it is compared with.
-
-    orderings: all of the table
-    """
+    """Find the claims about the paper's own row and each row that it is compared with."""
     if not table.own:
         return []
     own_row = table.rows[table.own]
     claims = []
     for row in select_rows_compared_with_own_method(table, own_row):
-        claims += make_claims(table, own_row, row, orderings, seed_values_by_cell)
+        claims += make_claims_about_two_rows(
+            table, own_row, row, all_orderings_of_table, value_by_seed_by_cell
+        )
     return claims
 
 
@@ -143,20 +148,20 @@ def select_rows_compared_with_own_method(
     return of_other_methods or rows
 
 
-def make_claims(
+def make_claims_about_two_rows(
     table: PaperTable,
     own_row: TableRow,
     other_row: TableRow,
-    orderings: Sequence[Ordering],
-    seed_values_by_cell: SeedValuesByCell,
+    all_orderings_of_table: Sequence[Ordering],
+    value_by_seed_by_cell: ValueBySeedByCell,
 ) -> list[Claim]:
     """Make the claims about two rows: one, or two if the paper has each of them ahead in some columns.
 
-    None if no column has numbers of both rows that are the paper's own.
+    The list is empty if no column has numbers of both rows that are the paper's own.
     """
     names = {own_row.name, other_row.name}
     pairs = []
-    for ordering in orderings:
+    for ordering in all_orderings_of_table:
         is_quoted = bool(names & ordering.column.quoted)
         if {ordering.better, ordering.worse} == names and not is_quoted:
             pairs.append(ordering)
@@ -164,20 +169,20 @@ def make_claims(
         return []
     claimed = [pair for pair in pairs if pair.is_claimed]
     if not claimed:
-        better, worse = name_leader_by_mean_published_gap(own_row, other_row, pairs)
+        better, worse = order_row_names_by_mean_published_gap(own_row, other_row, pairs)
         return [Claim(table, better, worse, why=UNCLEAR, is_claimed=False)]
     compared = [pair for pair in claimed if pair.ours is not None]
     if not compared:
         return [
-            make_untried_claim(table, group, seed_values_by_cell)
+            make_untried_claim(table, group, value_by_seed_by_cell)
             for group in group_orderings_by_leader(claimed)
         ]
     counted = drop_orderings_with_contradicting_leaders(compared)
     if not counted:
-        better, worse = name_leader_by_mean_published_gap(own_row, other_row, compared)
+        better, worse = order_row_names_by_mean_published_gap(own_row, other_row, compared)
         return [Claim(table, better, worse, why=TWO_WAYS, is_claimed=False)]
     return [
-        make_judged_claim(table, group, seed_values_by_cell)
+        make_judged_claim(table, group, value_by_seed_by_cell)
         for group in group_orderings_by_leader(counted)
     ]
 
@@ -190,9 +195,9 @@ def group_orderings_by_leader(orderings: Sequence[Ordering]) -> list[list[Orderi
     return list(groups.values())
 
 
-def name_leader_by_mean_published_gap(
+def order_row_names_by_mean_published_gap(
     own_row: TableRow, other_row: TableRow, orderings_of_both_rows: Sequence[Ordering]
-) -> LeaderAndOther:
+) -> LeadingAndOtherRowNames:
     """Return the row that is ahead in the paper in the mean over the columns, and the other one."""
     leads_of_own_row = []
     for pair in orderings_of_both_rows:
@@ -200,8 +205,8 @@ def name_leader_by_mean_published_gap(
         gap = pair.published_gap_in_table_unit
         leads_of_own_row.append(gap if is_own_ahead else -gap)
     if fmean(leads_of_own_row) < 0:
-        return LeaderAndOther(other_row.name, own_row.name)
-    return LeaderAndOther(own_row.name, other_row.name)
+        return LeadingAndOtherRowNames(other_row.name, own_row.name)
+    return LeadingAndOtherRowNames(own_row.name, other_row.name)
 
 
 def drop_orderings_with_contradicting_leaders(orderings: Sequence[Ordering]) -> list[Ordering]:
@@ -213,22 +218,32 @@ def drop_orderings_with_contradicting_leaders(orderings: Sequence[Ordering]) -> 
 
 
 def make_judged_claim(
-    table: PaperTable, orderings: Sequence[Ordering], seed_values_by_cell: SeedValuesByCell
+    table: PaperTable,
+    orderings_with_same_leader: Sequence[Ordering],
+    value_by_seed_by_cell: ValueBySeedByCell,
 ) -> Claim:
-    """Make the claim about two rows from the columns of `orderings`, in all of which the same row is ahead."""
-    better = orderings[0].better
-    worse = orderings[0].worse
-    sign: Literal[1, -1] = -1 if table.less_is_better else 1
+    """Make the claim about two rows from the columns of orderings in all of which the same row is ahead."""
+    better = orderings_with_same_leader[0].better
+    worse = orderings_with_same_leader[0].worse
     results = []
-    pair_by_runs = {pair.runs: pair for pair in orderings}  # columns with the same runs count once
+    pair_by_runs = {
+        pair.runs: pair for pair in orderings_with_same_leader
+    }  # columns with the same runs count once
     for pair in pair_by_runs.values():
         column = table.columns.index(pair.column)
-        better_run = seed_values_by_cell[better, column]
-        worse_run = seed_values_by_cell[worse, column]
-        numbers = frozenset({round_values_of_run(better_run), round_values_of_run(worse_run)})
-        gaps = compute_lead_by_seed(better_run, worse_run, sign)
+        better_run = value_by_seed_by_cell[better, column]
+        worse_run = value_by_seed_by_cell[worse, column]
+        numbers = frozenset(
+            {
+                round_run_values_to_stored_decimals(better_run),
+                round_run_values_to_stored_decimals(worse_run),
+            }
+        )
+        gaps = compute_lead_by_seed(better_run, worse_run, less_is_better=table.less_is_better)
         results.append(ComparedRuns(numbers, pair.runs, gaps))
-    claim = Claim(table, better, worse, results=tuple(results), orderings=tuple(orderings))
+    claim = Claim(
+        table, better, worse, results=tuple(results), orderings=tuple(orderings_with_same_leader)
+    )
     ours = compute_band_of_mean_lead(results)
     if ours is None:
         return replace(claim, why="no seed was run of all columns", was_run=True)
@@ -249,43 +264,51 @@ def compute_band_of_mean_lead(results: Sequence[ComparedRuns]) -> Band | None:
 
 
 def make_untried_claim(
-    table: PaperTable, orderings: Sequence[Ordering], seed_values_by_cell: SeedValuesByCell
+    table: PaperTable,
+    orderings_with_same_leader: Sequence[Ordering],
+    value_by_seed_by_cell: ValueBySeedByCell,
 ) -> Claim:
     """Make a claim none of whose columns was compared, with the reasons.
 
-    orderings: in all of which the same row is ahead
+    orderings_with_same_leader: in all of which the same row is ahead
     """
-    better = orderings[0].better
-    worse = orderings[0].worse
-    reasons = dict.fromkeys(pair.why for pair in orderings if pair.why)
+    better = orderings_with_same_leader[0].better
+    worse = orderings_with_same_leader[0].worse
+    reasons = dict.fromkeys(pair.why for pair in orderings_with_same_leader if pair.why)
     was_run = False
-    for pair in orderings:
+    for pair in orderings_with_same_leader:
         column = table.columns.index(pair.column)
-        if seed_values_by_cell.get((better, column)) and seed_values_by_cell.get((worse, column)):
+        if value_by_seed_by_cell.get((better, column)) and value_by_seed_by_cell.get(
+            (worse, column)
+        ):
             was_run = True
     why = "; ".join(reasons)
-    return Claim(table, better, worse, orderings=tuple(orderings), why=why, was_run=was_run)
+    return Claim(
+        table, better, worse, orderings=tuple(orderings_with_same_leader), why=why, was_run=was_run
+    )
 
 
 def compute_lead_by_seed(
     better_value_by_seed: Mapping[int, float],
     worse_value_by_seed: Mapping[int, float],
-    sign: Literal[1, -1],
+    *,
+    less_is_better: bool,
 ) -> dict[int, float]:
     """Compute how far the better row is ahead on each seed that both rows have.
 
-    sign: -1 if a smaller value is better, else 1
+    less_is_better: whether a smaller value is better
     """
+    sign = -1 if less_is_better else 1
     seeds = sorted(set(better_value_by_seed) & set(worse_value_by_seed))
     return {seed: sign * (better_value_by_seed[seed] - worse_value_by_seed[seed]) for seed in seeds}
 
 
-def round_values_of_run(value_by_seed: Mapping[int, float]) -> SeedValuePairs:
+def round_run_values_to_stored_decimals(value_by_seed: Mapping[int, float]) -> SeedAndValuePairs:
     """Round the values of a run as they are stored. Two runs with the same rounded values count as the same."""
     return tuple((seed, round(value, DECIMALS)) for seed, value in sorted(value_by_seed.items()))
 
 
-def keep_each_result_in_one_claim(claims: Iterable[Claim]) -> list[Claim]:
+def keep_each_result_in_first_judged_claim(claims: Iterable[Claim]) -> list[Claim]:
     """List the claims that were judged, each with those of its results that no earlier claim has.
     Claims that have no such result are left out."""
     distinct = []

@@ -23,8 +23,8 @@ from ..methods import Method
 from ..methods.fens import TRAINED, Fens
 from ..methods.parts.rounds import Iterative
 from ..studies.settings import MethodRunPlan, Settings, make_plans
-from .cells import TARGET, TableRun, make_point_in_setup_of_paper
-from .points import Point
+from .cells import TARGET, TableNumberRuns, make_point_in_papers_own_setup
+from .points import MethodSettingPoint
 from .published import PaperTable
 
 OptionValue = Any  # a number, a text or a truth value; None if there is no such option
@@ -53,7 +53,7 @@ UNUSED_FIRST_MODELS = (
 
 
 @dataclass(frozen=True)
-class Conditions:
+class MeasurementConditions:
     """The conditions under which a number was measured.
 
     shared: {option: value} of all rows of its column
@@ -71,31 +71,31 @@ class Conditions:
         return {**self.shared, **self.own}
 
 
-ConditionsByRow = Mapping[str, Conditions]
+ConditionsByRow = Mapping[str, MeasurementConditions]
 
 
-class BothConditions(NamedTuple):
+class PaperConditionsAndOurs(NamedTuple):
     """The conditions of a published number, and of ours."""
 
-    paper: Conditions
-    ours: Conditions
+    paper: MeasurementConditions
+    ours: MeasurementConditions
 
 
-class BothPlans(NamedTuple):
+class PaperPlanAndOurs(NamedTuple):
     """The plan of the paper's run, and that of ours."""
 
     paper: MethodRunPlan
     ours: MethodRunPlan
 
 
-class ComparedOptions(NamedTuple):
+class ColumnAndRowOptionNames(NamedTuple):
     """Names of options: those of a whole column, and those of a row alone."""
 
     shared: list[str]
     own: list[str]
 
 
-def name_measured_quantity(method: Method, measure_name: str) -> str:
+def name_quantity_read_by_measure(method: Method, measure_name: str) -> str:
     """Name what `measure_name` reads off a run of `method`: "accuracy of the ensemble"."""
     if measure_name == "accuracy":
         if method.info.name == "local":
@@ -118,7 +118,7 @@ def is_same_quantity(published_quantity: str, our_quantity: str) -> bool:
     )
 
 
-def get_option_value_of_plan(plan: MethodRunPlan, option_name: str) -> OptionValue:
+def get_option_value_of_plan_or_none(plan: MethodRunPlan, option_name: str) -> OptionValue:
     """Return the value of an option, such as "fusefl.blocks" or "blocks", in a plan. None if its
     method has no such option.
     """
@@ -130,9 +130,9 @@ def get_option_value_of_plan(plan: MethodRunPlan, option_name: str) -> OptionVal
 
 
 @functools.cache
-def get_default_local_epochs(preset: str, dataset: str) -> int:
+def get_default_local_epoch_count(preset_name: str, dataset_name: str) -> int:
     """Return the default number of local epochs of a set-up on a data set."""
-    (plan,) = make_plans(Settings.make(preset=preset, dataset=dataset), ["fedavg"])
+    (plan,) = make_plans(Settings.make(preset=preset_name, dataset=dataset_name), ["fedavg"])
     return plan.recipe.epochs
 
 
@@ -141,33 +141,33 @@ _plans: dict[
 ] = {}  # cache {key of a point: its plan}; a table needs each one many times
 
 
-def make_plan(point: Point) -> MethodRunPlan:
+def get_plan_of_seed_zero(point: MethodSettingPoint) -> MethodRunPlan:
     """Make the plan of a point's runs. The seed makes no difference here."""
     if point.key not in _plans:
         _plans[point.key] = point.make_plan_of_seed(0)
     return _plans[point.key]
 
 
-def make_both_plans(table: PaperTable, run: TableRun) -> BothPlans:
+def make_plans_of_paper_and_ours(table: PaperTable, run: TableNumberRuns) -> PaperPlanAndOurs:
     """Make the plan of the paper's run, and that of ours."""
-    paper_point = make_point_in_setup_of_paper(table, run, table.columns[run.place])
-    return BothPlans(make_plan(paper_point), make_plan(run.point))
+    paper_point = make_point_in_papers_own_setup(table, run, table.columns[run.place])
+    return PaperPlanAndOurs(get_plan_of_seed_zero(paper_point), get_plan_of_seed_zero(run.point))
 
 
-def list_option_names_of_partition(partition: str) -> list[str]:
+def list_options_that_determine_partition(partition_kind: str) -> list[str]:
     """List the options that determine how a partition of this kind is drawn."""
-    if partition == "natural":
+    if partition_kind == "natural":
         return ["clients"]
-    unused = "alpha" if partition == "classes" else "classes_per_client"
+    unused = "alpha" if partition_kind == "classes" else "classes_per_client"
     return [name for name in PARTITION_OPTIONS if name != unused]
 
 
-def list_options_that_must_agree(
-    table: PaperTable, run: TableRun, plan: MethodRunPlan
-) -> ComparedOptions:
+def list_option_names_that_must_agree(
+    table: PaperTable, run: TableNumberRuns, plan: MethodRunPlan
+) -> ColumnAndRowOptionNames:
     """List the options that must agree: those of the whole column, and those of the row alone."""
     column = dict(table.columns[run.place].values)
-    partition_options = list_option_names_of_partition(plan.settings.partition)
+    partition_options = list_options_that_determine_partition(plan.settings.partition)
     column_options = dict.fromkeys([*column, *table.settings, *partition_options])
     row_options = dict.fromkeys([*table.rows[run.row].settings, *BUDGET])
     skipped = {*OF_THE_SCALE, "epochs", TARGET}
@@ -177,74 +177,78 @@ def list_options_that_must_agree(
     row_only_options = [
         name for name in row_options if name not in skipped and name not in column_options
     ]
-    return ComparedOptions(shared_options, row_only_options)
+    return ColumnAndRowOptionNames(shared_options, row_only_options)
 
 
-def read_conditions(
+def read_conditions_from_plan(
     table: PaperTable,
-    run: TableRun,
+    run: TableNumberRuns,
     plan: MethodRunPlan,
-    quantity: str,
+    measured_quantity: str,
     dataset: str,
-    local_epochs: int,
-) -> Conditions:
+    local_epoch_count: int,
+) -> MeasurementConditions:
     """Read the conditions of one side from its plan."""
-    names = list_options_that_must_agree(table, run, plan)
-    shared_values = {name: get_option_value_of_plan(plan, name) for name in names.shared}
+    names = list_option_names_that_must_agree(table, run, plan)
+    shared_values = {name: get_option_value_of_plan_or_none(plan, name) for name in names.shared}
     target = dict(table.columns[run.place].values).get(TARGET)
     if target is not None:
         shared_values[TARGET] = target
     if is_local_epoch_count_given_by_table(table, run):
-        default = get_default_local_epochs(plan.settings.preset, plan.settings.dataset)
-        shared_values["epochs"] = f"{local_epochs} (usual: {default})"
+        default = get_default_local_epoch_count(plan.settings.preset, plan.settings.dataset)
+        shared_values["epochs"] = f"{local_epoch_count} (usual: {default})"
     own_values = {}
     for name in names.own:
-        value = get_option_value_of_plan(plan, name)
+        value = get_option_value_of_plan_or_none(plan, name)
         if value is not None and value != "":
             own_values[name.rpartition(".")[2]] = value
-    return Conditions(quantity, dataset, shared_values, own_values)
+    return MeasurementConditions(measured_quantity, dataset, shared_values, own_values)
 
 
-def is_local_epoch_count_given_by_table(table: PaperTable, run: TableRun) -> bool:
+def is_local_epoch_count_given_by_table(table: PaperTable, run: TableNumberRuns) -> bool:
     """Whether the table sets the number of local epochs. Then it is a part of the budget."""
     column_values = dict(table.columns[run.place].values)
     row_settings = table.rows[run.row].settings
     return any("epochs" in settings for settings in (table.settings, row_settings, column_values))
 
 
-def read_both_conditions(table: PaperTable, run: TableRun) -> BothConditions:
+def read_conditions_of_paper_and_ours(
+    table: PaperTable, run: TableNumberRuns
+) -> PaperConditionsAndOurs:
     """Read the conditions of the paper's number and of ours."""
     row = table.rows[run.row]
-    plans = make_both_plans(table, run)
+    plans = make_plans_of_paper_and_ours(table, run)
     paper_quantity = table.get_quantity_name(row.name)
     paper_dataset = table.columns[run.place].dataset
-    paper = read_conditions(
+    paper = read_conditions_from_plan(
         table, run, plans.paper, paper_quantity, paper_dataset, plans.paper.recipe.epochs
     )
-    our_quantity = name_measured_quantity(plans.ours.method, table.get_measure_name(row.name))
-    ours = read_conditions(
+    our_quantity = name_quantity_read_by_measure(
+        plans.ours.method, table.get_measure_name(row.name)
+    )
+    ours = read_conditions_from_plan(
         table, run, plans.ours, our_quantity, run.dataset, plans.ours.recipe.epochs
     )
-    return BothConditions(paper, ours)
+    return PaperConditionsAndOurs(paper, ours)
 
 
-def has_local_epochs_of_paper(table: PaperTable, run: TableRun) -> bool:
+def is_local_epoch_count_as_in_paper(table: PaperTable, run: TableNumberRuns) -> bool:
     """Whether our number of local epochs agrees with the paper's: it is the same, or the same share
     of the scale's default.
     """
-    paper, ours = make_both_plans(table, run)
+    paper, ours = make_plans_of_paper_and_ours(table, run)
     paper_epochs = paper.recipe.epochs
-    paper_default = get_default_local_epochs(paper.settings.preset, paper.settings.dataset)
-    our_default = get_default_local_epochs(ours.settings.preset, ours.settings.dataset)
+    paper_default = get_default_local_epoch_count(paper.settings.preset, paper.settings.dataset)
+    our_default = get_default_local_epoch_count(ours.settings.preset, ours.settings.dataset)
     scaled_epochs = max(1, round(paper_epochs / paper_default * our_default))
     return ours.recipe.epochs in (paper_epochs, scaled_epochs)
 
 
-def describe_differences_from_paper(table: PaperTable, run: TableRun) -> list[str]:
+def describe_differences_from_paper(table: PaperTable, run: TableNumberRuns) -> list[str]:
     """Describe each difference between our conditions and the paper's, such as
     "rounds = 20 here, 100 in the paper".
     """
-    paper, ours = read_both_conditions(table, run)
+    paper, ours = read_conditions_of_paper_and_ours(table, run)
     differences = []
     if not is_same_quantity(paper.quantity, ours.quantity):
         differences.append(f"{ours.quantity} here, {paper.quantity} in the paper")
@@ -254,14 +258,14 @@ def describe_differences_from_paper(table: PaperTable, run: TableRun) -> list[st
         paper_value = paper_options.get(name)
         our_value = our_options.get(name)
         if name == "epochs":
-            is_different = not has_local_epochs_of_paper(table, run)
+            is_different = not is_local_epoch_count_as_in_paper(table, run)
         else:
             is_different = paper_value != our_value
         if is_different:
             our_text = format_option_value(our_value)
             paper_text = format_option_value(paper_value)
             differences.append(f"{name} = {our_text} here, {paper_text} in the paper")
-    if is_first_model_of_each_client_discarded(make_plan(run.point)):
+    if is_first_model_of_each_client_discarded(get_plan_of_seed_zero(run.point)):
         differences.append(UNUSED_FIRST_MODELS)
     return differences
 
@@ -283,7 +287,7 @@ def format_option_value(value: Any) -> str:
     return str(value)
 
 
-def format_option_values(
+def format_options_as_assignments(
     value_by_option: Mapping[str, Any], options_not_given: Sequence[str] = ()
 ) -> str:
     """Format options as 'clients = 20, alpha = 0.1', without those that have no effect, and without
@@ -316,19 +320,23 @@ def describe_conditions_of_rows(
     options_not_given_by_row: for each row the options that the paper does not name
     """
     options_not_given_by_row = options_not_given_by_row or {}
-    constant = find_options_constant_over_columns(row_names, conditions_of_columns)
+    constant = find_shared_options_constant_over_columns(row_names, conditions_of_columns)
     quantities = {row: conditions_of_columns[0][row].quantity for row in row_names}
     datasets_text = describe_datasets_with_varied_options(
         row_names[0], conditions_of_columns, constant
     )
-    texts = [f"{describe_quantities(quantities)} on {datasets_text}"]
-    constant_text = format_option_values(constant, options_not_given_by_row.get(row_names[0], ()))
+    texts = [f"{describe_quantities_of_rows(quantities)} on {datasets_text}"]
+    constant_text = format_options_as_assignments(
+        constant, options_not_given_by_row.get(row_names[0], ())
+    )
     if constant_text:
         texts.append(f"with {constant_text}")
     for row in row_names:
         own_texts = []
         for column in conditions_of_columns:
-            text = format_option_values(column[row].own, options_not_given_by_row.get(row, ()))
+            text = format_options_as_assignments(
+                column[row].own, options_not_given_by_row.get(row, ())
+            )
             if text and text not in own_texts:
                 own_texts.append(text)
         if own_texts:
@@ -336,7 +344,7 @@ def describe_conditions_of_rows(
     return "; ".join(texts)
 
 
-def describe_quantities(quantity_by_row: Mapping[str, str]) -> str:
+def describe_quantities_of_rows(quantity_by_row: Mapping[str, str]) -> str:
     """Describe what the rows measure: 'accuracy' if all measure the same, or 'accuracy (FENS) and
     best accuracy over the rounds (FedAdam)'.
     """
@@ -352,7 +360,7 @@ def describe_quantities(quantity_by_row: Mapping[str, str]) -> str:
     return " and ".join(texts)
 
 
-def find_options_constant_over_columns(
+def find_shared_options_constant_over_columns(
     row_names: Sequence[str], conditions_of_columns: Sequence[ConditionsByRow]
 ) -> dict[str, Any]:
     """Find the shared options that have the same value in all columns."""
@@ -381,7 +389,7 @@ def describe_datasets_with_varied_options(
         for name, value in conditions.shared.items():
             if name not in constant_options:
                 varied_options[name] = value
-        text = format_option_values(varied_options)
+        text = format_options_as_assignments(varied_options)
         if "init" in varied_options:
             text = f"init = {varied_options['init']}"
         settings = settings_by_dataset.setdefault(conditions.dataset, [])

@@ -16,30 +16,30 @@ FILE = "papers/tables/durations.toml"
 PLACE = re.compile(r"\{time of (\w+)\}")
 
 
-SecondsByRunsByTable = dict[str, dict[str, float]]  # {table: {name of its longer runs: seconds}}
+SecondsByRunNameByTable = dict[str, dict[str, float]]  # {table: {name of its longer runs: seconds}}
 
 
-def read_durations_of_longer_runs() -> SecondsByRunsByTable:
+def read_durations_of_longer_runs() -> SecondsByRunNameByTable:
     """Read {table: {name of its longer runs: seconds that ten seeds take on one core}}."""
     return read_toml(FILE)
 
 
-def insert_durations_into_text(text: str, table_name: str) -> str:
+def replace_duration_placeholders_in_text(text: str, table_name: str) -> str:
     """Replace each "{time of NAME}" in a text of a table, such as "fusefl:2", by the duration in words."""
 
     def write_duration(match: re.Match[str]) -> str:
-        return describe_duration(get_duration_in_seconds_or_nan(table_name, match[1]))
+        return describe_duration_in_words(get_seconds_of_ten_seeds_or_nan(table_name, match[1]))
 
     return PLACE.sub(write_duration, text)
 
 
-def get_duration_in_seconds_or_nan(table_name: str, name_of_longer_runs: str) -> float:
+def get_seconds_of_ten_seeds_or_nan(table_name: str, name_of_longer_runs: str) -> float:
     """Return the seconds that ten seeds of a table's longer runs take on one core; nan if they are not known yet."""
     seconds_by_name: Mapping[str, float] = read_durations_of_longer_runs().get(table_name, {})
     return seconds_by_name.get(name_of_longer_runs, math.nan)
 
 
-def describe_duration(seconds: float) -> str:
+def describe_duration_in_words(seconds: float) -> str:
     """Describe a duration: 'about 8 minutes', 'about 2 hours', 'about 120 hours'; nan: 'an unknown time'."""
     if math.isnan(seconds):
         return "an unknown time"

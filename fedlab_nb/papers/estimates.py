@@ -25,8 +25,8 @@ from ..files import write_file
 from ..studies.cost import estimate_seconds_of_runs
 from ..value_types import ExitCode
 from .cells import SEEDS, merge_runs_into_distinct_points, plan_table_runs
-from .durations import FILE, describe_duration, read_durations_of_longer_runs
-from .points import Point, compute_point_rows
+from .durations import FILE, describe_duration_in_words, read_durations_of_longer_runs
+from .points import MethodSettingPoint, compute_point_rows
 from .published import TABLES, load_paper_table
 
 MEASURED = 30.0  # seconds: a run that is forecast to take longer is not measured
@@ -36,16 +36,16 @@ HEAD = (
 )
 
 
-def estimate_seconds_of_longer_runs(
+def estimate_seconds_of_ten_seeds_of_table(
     table_name: str,
     overrides: Mapping[str, Any],
     measuring_limit_seconds: float,
-    measured_seconds_by_key: dict[str, float],
+    measured_seconds_by_point_key: dict[str, float],
 ) -> float:
     """Estimate the seconds that ten seeds of a table take on one core, with `overrides` for its settings.
 
     measuring_limit_seconds: a run that is forecast to take longer is not measured
-    measured_seconds_by_key: {a point's key: the seconds that were measured}; new measurements are added
+    measured_seconds_by_point_key: {a point's key: the seconds that were measured}; new measurements are added
     """
     table = load_paper_table(table_name)
     settings = {"device": "cpu", **overrides}
@@ -53,26 +53,28 @@ def estimate_seconds_of_longer_runs(
     plan = plan_table_runs(table, "classroom", dataset, range(SEEDS), settings)
     seconds = 0.0
     for point in merge_runs_into_distinct_points(plan.runs):
-        seconds += SEEDS * estimate_seconds_of_run(
-            point, measuring_limit_seconds, measured_seconds_by_key
+        seconds += SEEDS * estimate_seconds_of_one_run(
+            point, measuring_limit_seconds, measured_seconds_by_point_key
         )
     return seconds
 
 
-def estimate_seconds_of_run(
-    point: Point, measuring_limit_seconds: float, measured_seconds_by_key: dict[str, float]
+def estimate_seconds_of_one_run(
+    point: MethodSettingPoint,
+    measuring_limit_seconds: float,
+    measured_seconds_by_point_key: dict[str, float],
 ) -> float:
-    """Estimate the seconds of one run of a point; see `estimate_seconds_of_longer_runs`."""
-    if point.key in measured_seconds_by_key:
-        return measured_seconds_by_key[point.key]
+    """Estimate the seconds of one run of a point; see `estimate_seconds_of_ten_seeds_of_table`."""
+    if point.key in measured_seconds_by_point_key:
+        return measured_seconds_by_point_key[point.key]
     forecast = estimate_seconds_of_runs([point.make_plan_of_seed(0)])
     if forecast is None or forecast <= measuring_limit_seconds:
-        measured_seconds_by_key[point.key] = measure_processor_seconds_of_run(point)
-        return measured_seconds_by_key[point.key]
+        measured_seconds_by_point_key[point.key] = measure_processor_seconds_of_run(point)
+        return measured_seconds_by_point_key[point.key]
     return forecast
 
 
-def measure_processor_seconds_of_run(point: Point) -> float:
+def measure_processor_seconds_of_run(point: MethodSettingPoint) -> float:
     """Run a point with seed 0; returns the processor time that it took."""
     start = time.process_time()
     for _ in compute_point_rows([replace(point, seeds=(0,))], cache=False):
@@ -80,7 +82,9 @@ def measure_processor_seconds_of_run(point: Point) -> float:
     return time.process_time() - start
 
 
-def format_durations_as_toml(seconds_by_run_by_table: Mapping[str, Mapping[str, float]]) -> str:
+def format_seconds_by_table_as_toml(
+    seconds_by_run_by_table: Mapping[str, Mapping[str, float]],
+) -> str:
     """Format the text of the file, tables in order."""
     lines = [HEAD]
     for table in TABLES:
@@ -120,13 +124,13 @@ def main() -> ExitCode:
             longer = load_paper_table(table).longer
             durations.pop(table, None)
             for name, overrides in longer.items():
-                seconds = estimate_seconds_of_longer_runs(
+                seconds = estimate_seconds_of_ten_seeds_of_table(
                     table, overrides, options.measure, measured
                 )
                 durations.setdefault(table, {})[name] = seconds
-                print(f"{table} {name}: {describe_duration(seconds)}", flush=True)
+                print(f"{table} {name}: {describe_duration_in_words(seconds)}", flush=True)
             path = Path(__file__).parents[1] / FILE
-            write_file(path, format_durations_as_toml(durations), force=True)
+            write_file(path, format_seconds_by_table_as_toml(durations), force=True)
     return 0
 
 

@@ -21,13 +21,14 @@ from ..tensor_types import ClientLogitsBySample, Images
 
 if TYPE_CHECKING:
     from ..methods import NetworkModel
+    from ..methods.fedet.consensus import Weighting
     from ..methods.fens.model import FensModel
     from ..studies.outcome import Outcome
 
-NumbersByName = dict[str, float]
 
-
-def measure_linear_probe_accuracies(fusefl_outcome: Outcome) -> NumbersByName:
+def measure_linear_probe_accuracies(
+    fusefl_outcome: Outcome,
+) -> dict[Literal["each", "mean", "first"], float]:
     """FuseFL: accuracy of linear probes that are trained on all training samples.
 
     each: on the top features of one client, mean over the clients
@@ -61,7 +62,7 @@ def measure_linear_probe_accuracies(fusefl_outcome: Outcome) -> NumbersByName:
     }
 
 
-def measure_random_cue_accuracy(fusefl_outcome: Outcome) -> NumbersByName:
+def measure_accuracy_with_random_cue(fusefl_outcome: Outcome) -> dict[Literal["accuracy"], float]:
     """FuseFL: accuracy on test images with a cue that is drawn at random."""
     from ..labs.fusefl.cue import make_test_sets_by_cue
 
@@ -72,7 +73,9 @@ def measure_random_cue_accuracy(fusefl_outcome: Outcome) -> NumbersByName:
     return {"accuracy": float((predictions == data.y_test.numpy()).mean())}
 
 
-def measure_client_dominance_in_ensemble(ensemble_outcome: Outcome) -> NumbersByName:
+def measure_client_dominance_in_ensemble(
+    ensemble_outcome: Outcome,
+) -> dict[Literal["loudest", "lonely", "same"], float]:
     """Ensemble: whether one client's logits decide, and which answers the mean of all logits gives.
 
     loudest: mean over the test images of a client's largest logit, for the client with the largest mean
@@ -92,7 +95,9 @@ def measure_client_dominance_in_ensemble(ensemble_outcome: Outcome) -> NumbersBy
     }
 
 
-def measure_trust_of_fens_weights(fens_outcome: Outcome) -> NumbersByName:
+def measure_trust_of_fens_weights(
+    fens_outcome: Outcome,
+) -> dict[Literal["below", "owners", "alone", "theirs"], float]:
     """FENS: which clients the weights trust.
 
     `alone` and `theirs` are about the clients that hold one digit only, and about the digit of
@@ -122,13 +127,18 @@ def measure_trust_of_fens_weights(fens_outcome: Outcome) -> NumbersByName:
     }
 
 
-def compute_client_logits(fens_outcome: Outcome, images: Images) -> ClientLogitsBySample:
+def compute_logits_of_fens_clients(fens_outcome: Outcome, images: Images) -> ClientLogitsBySample:
     """FENS: the logits of each client's network, [N, M, C], in double precision."""
     model = cast("FensModel", fens_outcome.model)
     return model.experts(images.to(fens_outcome.settings.device)).double().cpu()
 
 
-def measure_client_b_on_threes(fens_outcome: Outcome) -> NumbersByName:
+def measure_story_client_b_on_threes(
+    fens_outcome: Outcome,
+) -> dict[
+    Literal["weight_b", "weight_c", "loud_b", "loud_c", "zero_b", "false_with", "false_without"],
+    float,
+]:
     """FENS on the story's day: what client B, which has no threes, contributes to class 3, beside
     C, which has most.
 
@@ -144,7 +154,7 @@ def measure_client_b_on_threes(fens_outcome: Outcome) -> NumbersByName:
     three = 3
     data = fens_outcome.federation().dataset
     labels = data.y_test
-    logits = compute_client_logits(fens_outcome, data.x_test)
+    logits = compute_logits_of_fens_clients(fens_outcome, data.x_test)
     report: Any = fens_outcome.report
     weights = torch.as_tensor(report.weights).double()
     weights_without_b = weights.clone()
@@ -165,7 +175,9 @@ def measure_client_b_on_threes(fens_outcome: Outcome) -> NumbersByName:
     }
 
 
-def measure_client_h_on_eights(fens_outcome: Outcome) -> NumbersByName:
+def measure_story_client_h_on_eights(
+    fens_outcome: Outcome,
+) -> dict[Literal["weight_h", "six_h", "read", "read_without", "false_without"], float]:
     """FENS on the story's day: what client H, which has no eights and the largest weight for them,
     contributes to class 8.
 
@@ -180,7 +192,7 @@ def measure_client_h_on_eights(fens_outcome: Outcome) -> NumbersByName:
     eight = 8
     data = fens_outcome.federation().dataset
     labels = data.y_test
-    logits = compute_client_logits(fens_outcome, data.x_test)
+    logits = compute_logits_of_fens_clients(fens_outcome, data.x_test)
     report: Any = fens_outcome.report
     weights = torch.as_tensor(report.weights).double()
     weights_without_h = weights.clone()
@@ -197,39 +209,43 @@ def measure_client_h_on_eights(fens_outcome: Outcome) -> NumbersByName:
     }
 
 
-def count_client_samples(client: int, label: int, seed: int) -> int:
+def count_training_samples_of_course_client(client_index: int, label: int, seed: int) -> int:
     """Count the training samples of a class that a client holds in the course's federation of
     digits (ten clients, α = 0.1)."""
     from ..data import federate
 
     counts = federate("digits", alpha=0.1, clients=10, seed=seed).label_counts
-    return int(counts[client, label])
+    return int(counts[client_index, label])
 
 
-def count_test_samples(dataset: str, label: int | None = None) -> int:
-    """Count the test samples of a class in a data set; of all classes if `label` is None."""
+def count_test_samples(dataset: str, label_or_none_for_all: int | None = None) -> int:
+    """Count the test samples of a class in a data set; of all classes if `label_or_none_for_all` is None."""
     from ..data import load
 
     labels = load(dataset).y_test
-    if label is None:
+    if label_or_none_for_all is None:
         return len(labels)
-    return int((labels == label).sum())
+    return int((labels == label_or_none_for_all).sum())
 
 
-def compute_standard_deviation_of_share_in_points(share_right: float, sample_count: int) -> float:
+def compute_standard_deviation_of_share_in_points(
+    share_right_0_to_1: float, sample_count: int
+) -> float:
     """Compute the standard deviation, in points, of the share that is right among `sample_count`
     samples.
     """
-    return 100 * (share_right * (1 - share_right) / sample_count) ** 0.5
+    return 100 * (share_right_0_to_1 * (1 - share_right_0_to_1) / sample_count) ** 0.5
 
 
-def measure_best_member_accuracy(fens_outcome: Outcome) -> NumbersByName:
+def measure_best_client_network_accuracy(fens_outcome: Outcome) -> dict[Literal["member"], float]:
     """FENS: `member`, the test accuracy of the best client's network alone."""
     report: Any = fens_outcome.report
     return {"member": max(report.member_accuracy)}
 
 
-def measure_member_accuracies(fedet_outcome: Outcome) -> NumbersByName:
+def measure_accuracies_of_fedet_ensemble_parts(
+    fedet_outcome: Outcome,
+) -> dict[Literal["alone", "least", "most", "small"], float]:
     """Fed-ET: test accuracies of the parts of the ensemble.
 
     alone: of one client, mean over the clients of the last round
@@ -248,7 +264,9 @@ def measure_member_accuracies(fedet_outcome: Outcome) -> NumbersByName:
     return {"alone": alone, "least": least, "most": most, "small": fmean(report.small_before[-4:])}
 
 
-def measure_consensus_accuracies(fedet_outcome: Outcome) -> NumbersByName:
+def measure_consensus_accuracies_by_weights_and_dissent(
+    fedet_outcome: Outcome,
+) -> dict[Literal["paper", "own", "equal", "least", "middle", "most"], float]:
     """Fed-ET: test accuracies of the consensus.
 
     paper, own, equal: with the paper's weights, with those of the run, and with equal ones
@@ -264,24 +282,29 @@ def measure_consensus_accuracies(fedet_outcome: Outcome) -> NumbersByName:
         get_weighting_and_temperature,
     )
 
-    rules = {
-        "paper": ("softmax", 1.0),
-        "own": get_weighting_and_temperature(fedet_outcome.options),
-        "equal": ("uniform", 1.0),
-    }
-    shares = {}
-    for name, rule in rules.items():
-        shares[name] = compute_consensus_accuracy(
-            *compute_consensus_on_test_samples(fedet_outcome, *rule)
+    def measure_accuracy(weighting: Weighting, temperature: float) -> float:
+        return compute_consensus_accuracy(
+            *compute_consensus_on_test_samples(fedet_outcome, weighting, temperature)
         )
+
     samples = measure_dissent_on_test_samples(fedet_outcome)
     least, middle, most = compute_accuracy_by_dissent_thirds(
         samples.dissent, samples.consensus_right
     )
-    return {**shares, "least": least, "middle": middle, "most": most}
+    own_weighting, own_temperature = get_weighting_and_temperature(fedet_outcome.options)
+    return {
+        "paper": measure_accuracy("softmax", 1.0),
+        "own": measure_accuracy(own_weighting, own_temperature),
+        "equal": measure_accuracy("uniform", 1.0),
+        "least": least,
+        "middle": middle,
+        "most": most,
+    }
 
 
-def measure_shares_of_copied_images(outcome_of_sent_images: Outcome) -> NumbersByName:
+def measure_shares_of_sent_images_copied_or_near(
+    outcome_of_sent_images: Outcome,
+) -> dict[Literal["own", "near"], float]:
     """Distilled data: how much the images that clients send resemble their training images.
 
     own: share of the images that are one of the client's own, pixel by pixel
@@ -299,7 +322,7 @@ def measure_shares_of_copied_images(outcome_of_sent_images: Outcome) -> NumbersB
     return {"own": copies / sent, "near": nearer_than_own_images_count / sent}
 
 
-def measure_memorised_share(outcome: Outcome) -> NumbersByName:
+def measure_accuracy_on_all_training_samples(outcome: Outcome) -> dict[Literal["own"], float]:
     """Any model: `own`, its accuracy on the training samples of all clients. Compared with the test
     accuracy it shows how much was memorised.
     """
@@ -308,7 +331,9 @@ def measure_memorised_share(outcome: Outcome) -> NumbersByName:
 
 
 @cache
-def count_tables_with_ten_tried_orderings(counted: Literal["tables", "more"]) -> int:
+def count_tables_with_ten_tried_orderings_or_agreeing_more(
+    counted: Literal["tables", "more"],
+) -> int:
     """Count the papers' tables in which at least ten orderings of two methods were tested.
 
     counted: "tables" for all of them; "more" for those where the half of the orderings with the larger
@@ -343,38 +368,38 @@ def count_tables_with_ten_tried_orderings(counted: Literal["tables", "more"]) ->
 
 
 @cache
-def count_paper_claims_with_outcome(claim_outcome: str) -> int:
+def count_paper_claims_with_outcome(outcome_or_all_or_counted: str) -> int:
     """Count the claims of the papers' tables.
 
-    claim_outcome: one of `claims.OUTCOMES`, and each result counts once; or "counted" for all claims that
+    outcome_or_all_or_counted: one of `claims.OUTCOMES`, and each result counts once; or "counted" for all claims that
         count; or "all" for all claims
     """
     from .all_tables import paper_tables
 
     tables = paper_tables()
-    if claim_outcome == "all":
+    if outcome_or_all_or_counted == "all":
         return len(tables.claims)
-    if claim_outcome == "counted":
+    if outcome_or_all_or_counted == "counted":
         return len(tables.distinct_claims)
-    return tables.outcome_counts[claim_outcome]
+    return tables.claim_count_by_outcome[outcome_or_all_or_counted]
 
 
 # By their names in the figures' files. The names are also columns of the stored rows.
-MEASURES: Mapping[str, Callable[..., float | NumbersByName]] = {
+MEASURES: Mapping[str, Callable[..., float | Mapping[Any, float]]] = {
     "probes": measure_linear_probe_accuracies,
-    "confused": measure_random_cue_accuracy,
+    "confused": measure_accuracy_with_random_cue,
     "shouting": measure_client_dominance_in_ensemble,
     "trusted": measure_trust_of_fens_weights,
-    "threes": measure_client_b_on_threes,
-    "eights": measure_client_h_on_eights,
-    "best": measure_best_member_accuracy,
-    "members": measure_member_accuracies,
-    "voted": measure_consensus_accuracies,
-    "shown": measure_shares_of_copied_images,
-    "by_heart": measure_memorised_share,
-    "count_held": count_client_samples,
+    "threes": measure_story_client_b_on_threes,
+    "eights": measure_story_client_h_on_eights,
+    "best": measure_best_client_network_accuracy,
+    "members": measure_accuracies_of_fedet_ensemble_parts,
+    "voted": measure_consensus_accuracies_by_weights_and_dissent,
+    "shown": measure_shares_of_sent_images_copied_or_near,
+    "by_heart": measure_accuracy_on_all_training_samples,
+    "count_held": count_training_samples_of_course_client,
     "spread_of_share": compute_standard_deviation_of_share_in_points,
-    "tables_where_large_gaps_agree_more": count_tables_with_ten_tried_orderings,
+    "tables_where_large_gaps_agree_more": count_tables_with_ten_tried_orderings_or_agreeing_more,
     "claims_of_the_papers": count_paper_claims_with_outcome,
     "count_test_samples": count_test_samples,
 }

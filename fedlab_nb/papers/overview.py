@@ -29,7 +29,7 @@ from ..studies.setups import CLASSROOM, SETUPS, Setup, ValueAndSource, format_se
 from ..studies.store import Store, list_entries_least_recently_used_first
 from ..studies.text_tables import Paragraph, Printable, TextTable
 from ..training.recipe import OFF
-from .published import describe_table_items_not_run
+from .published import describe_tables_and_figures_not_run
 
 GIVEN = "given here"
 ALWAYS = ("dataset", "partition", "alpha", "clients", "holdout", "init")
@@ -37,7 +37,7 @@ NEVER = ("preset", "model", "seed", "device", "backend", "overrides")
 TYPICAL_BYTES = 60_000  # in the store, of a run on the bundled digits
 
 
-class OverviewRow(NamedTuple):
+class SettingValueAndSource(NamedTuple):
     """A setting, its value in words, and where the value comes from."""
 
     setting: str
@@ -62,7 +62,7 @@ class Overview(Printable):
     notes: tuple[str, ...]
     plans: tuple[MethodRunPlan, ...]
 
-    def list_rows(self) -> list[OverviewRow]:
+    def list_rows(self) -> list[SettingValueAndSource]:
         """List all settings, the shared ones first, then each method's under its name."""
         lines = dict(self.shared)
         for method, method_lines in self.methods.items():
@@ -70,7 +70,7 @@ class Overview(Printable):
                 lines[f"{method}.{name}" if name else method] = line
         rows = []
         for name, line in lines.items():
-            rows.append(OverviewRow(name, format_setting_value(line.value), line.source))
+            rows.append(SettingValueAndSource(name, format_setting_value(line.value), line.source))
         return rows
 
     def make_paragraphs_and_tables(self) -> list[Paragraph | TextTable]:
@@ -109,13 +109,14 @@ def plan(
         **list_federation_values_and_sources(
             run_settings, applied_setup, given_settings, data_info
         ),
-        **make_model_lines(plans, applied_setup, given_settings),
-        **make_recipe_lines(plans, applied_setup, given_settings, data_info),
+        **list_model_values_and_sources(plans, applied_setup, given_settings),
+        **list_recipe_values_and_sources(plans, applied_setup, given_settings, data_info),
     }
     method_lines = {
-        plan.method_name: make_method_lines(plan, applied_setup, given_settings) for plan in plans
+        plan.method_name: list_method_values_and_sources(plan, applied_setup, given_settings)
+        for plan in plans
     }
-    notes = [*setup.missing, *describe_table_items_not_run(preset)]
+    notes = [*setup.missing, *describe_tables_and_figures_not_run(preset)]
     if setup.datasets and run_settings.dataset not in setup.datasets:
         paper_dataset = setup.block.shared["dataset"].value
         note = (
@@ -126,7 +127,7 @@ def plan(
     return Overview(preset, setup.title, shared, method_lines, tuple(notes), tuple(plans))
 
 
-LineBySetting = dict[
+ValueAndSourceBySetting = dict[
     str, ValueAndSource
 ]  # {name of a setting: its value and where this comes from}
 
@@ -136,7 +137,7 @@ def list_federation_values_and_sources(
     setup: Setup,
     given_settings: Mapping[str, Any],
     data_info: DatasetDescription,
-) -> LineBySetting:
+) -> ValueAndSourceBySetting:
     """Make the lines of data and partition: the settings of ALWAYS, those that a person or the
     set-up has set, and those that differ from their default.
 
@@ -170,26 +171,26 @@ def describe_source_of_value(
     setting_name: str,
     setup: Setup,
     given_settings: Mapping[str, Any],
-    method: str = "",
-    source_word: str = "",
+    method_or_empty: str = "",
+    source_word_of_classroom: str = "",
 ) -> str:
     """Say where the value of a setting comes from.
 
-    source_word: the word under which the classroom's file has the source; "" for the setting's name
+    source_word_of_classroom: the word under which the classroom's file has the source; "" for the setting's name
     """
     if setting_name in given_settings:
         return GIVEN
-    line = setup.select_declared_values([setting_name], method).get(setting_name)
+    line = setup.select_declared_values([setting_name], method_or_empty).get(setting_name)
     if line is not None:
         return line.source
     if setup.name == CLASSROOM:
-        return setup.words.get(source_word or setting_name, "classroom")
+        return setup.words.get(source_word_of_classroom or setting_name, "classroom")
     return "not given: classroom"
 
 
-def make_model_lines(
+def list_model_values_and_sources(
     plans: Sequence[MethodRunPlan], setup: Setup, given_settings: Mapping[str, Any]
-) -> LineBySetting:
+) -> ValueAndSourceBySetting:
     """Make the lines of the clients' networks: one line, or two if the methods that need a single
     architecture have another one than the others.
     """
@@ -206,11 +207,11 @@ def make_model_lines(
             source = "the paper has no feature rows: classroom"
         else:
             source = describe_source_of_value(name, setup, given_settings)
-        lines.setdefault(name, ValueAndSource(describe_architectures(plan), source))
+        lines.setdefault(name, ValueAndSource(describe_client_architectures(plan), source))
     return {name: lines[name] for name in ("model", "one_model") if name in lines}
 
 
-def describe_architectures(plan: MethodRunPlan) -> str:
+def describe_client_architectures(plan: MethodRunPlan) -> str:
     """Describe the clients' networks: 'mlp', or '2, dealt in turn: mlp, cnn:16' for several
     architectures.
     """
@@ -224,12 +225,12 @@ def describe_architectures(plan: MethodRunPlan) -> str:
     return f"{len(names)}, dealt in turn: {', '.join(names)}"
 
 
-def make_recipe_lines(
+def list_recipe_values_and_sources(
     plans: Sequence[MethodRunPlan],
     setup: Setup,
     given_settings: Mapping[str, Any],
     data_info: DatasetDescription,
-) -> LineBySetting:
+) -> ValueAndSourceBySetting:
     """Make the lines of the recipe that the clients of all methods share."""
     has_convolutions = any(MODELS[name].required_sample_kind for name, *_ in plans[0].architectures)
     recipe = make_shared_recipe(plans[0].settings, setup, data_info, has_convolutions)
@@ -242,14 +243,17 @@ def make_recipe_lines(
         is_named = name in given_settings or name in setup.block.shared
         if is_named or unused.get(name) != value:
             lines[name] = ValueAndSource(
-                value, describe_source_of_value(name, setup, given_settings, source_word="recipe")
+                value,
+                describe_source_of_value(
+                    name, setup, given_settings, source_word_of_classroom="recipe"
+                ),
             )
     return lines
 
 
-def make_method_lines(
+def list_method_values_and_sources(
     plan: MethodRunPlan, setup: Setup, given_settings: Mapping[str, Any]
-) -> LineBySetting:
+) -> ValueAndSourceBySetting:
     """Make the lines of a method: first its paper, then what the set-up changes in the recipe for
     this method alone, then its knobs.
     """
@@ -272,14 +276,16 @@ def make_method_lines(
         if f"{name}.{knob}" in given_settings or (knob in given_settings and not is_of_recipe):
             knob_source = GIVEN
         else:
-            knob_source = describe_source_of_value(knob, setup, {}, name, source_word="method")
+            knob_source = describe_source_of_value(
+                knob, setup, {}, name, source_word_of_classroom="method"
+            )
         lines[knob] = ValueAndSource(getattr(plan.method, knob), knob_source)
     return lines
 
 
 # ----------------------------------------------------------------------------------------------- how long a study takes
 @dataclass(frozen=True)
-class Estimate:
+class StudyCostEstimate:
     """How long a study would take, and how much room in the store.
 
     remembered: number of cells that are stored already
@@ -304,7 +310,7 @@ class Estimate:
         return text + "."
 
 
-def estimate_study(study: Study) -> Estimate:
+def count_and_estimate_cells_of_study(study: Study) -> StudyCostEstimate:
     """Count the cells of a study and those that are stored, and estimate time and size of the
     others.
     """
@@ -315,7 +321,7 @@ def estimate_study(study: Study) -> Estimate:
         entry.bytes for entry in list_entries_least_recently_used_first() if entry.kind == "runs"
     ]
     mean_size = fmean(sizes or [TYPICAL_BYTES])
-    return Estimate(
+    return StudyCostEstimate(
         cells=len(plans),
         remembered=len(plans) - len(missing),
         seconds=estimate_seconds_of_runs(missing),

@@ -25,13 +25,13 @@ from ..plots.style import (
 )
 from ..plots.words import build_table
 from .claims import JUDGED, NOT_CLAIMED, OUTCOMES, Claim, ClaimKey, ClaimOutcome
-from .published import PAPERS, TRIED, Ordering, describe_verdicts
+from .published import PAPERS, TRIED, Ordering, describe_verdict_counts
 
 if TYPE_CHECKING:
     from .all_tables import PaperTables
     from .reproduction import Reproduction
 
-PlotStyle = dict[str, Any]  # keyword arguments of Axes.plot
+PlotKeywordArguments = dict[str, Any]  # keyword arguments of Axes.plot
 HUES = {"agrees": ACCENT, "disagrees": SECOND, "within the noise": QUIET}  # of orderings
 # Of claims; the signs differ, so that no colour is needed to tell them apart.
 SIGNS = {
@@ -83,7 +83,7 @@ def plot_orderings(reproduction: Reproduction) -> Picture:
             dots = [ordering for ordering in tried if ordering.verdict == verdict]
             ax.plot(
                 [ordering.published_gap_in_table_unit for ordering in dots],
-                [scale * compute_our_mean_lead(ordering) for ordering in dots],
+                [scale * get_mean_lead_in_our_runs(ordering) for ordering in dots],
                 "o",
                 color=HUES[verdict],
                 ms=4.5,
@@ -101,23 +101,23 @@ def plot_orderings(reproduction: Reproduction) -> Picture:
                 ordering.column.setting,
                 f"{ordering.better} over {ordering.worse}",
                 f"{ordering.published_gap_in_table_unit:g}",
-                f"{scale * compute_our_mean_lead(ordering):.1f}",
+                f"{scale * get_mean_lead_in_our_runs(ordering):.1f}",
                 ordering.verdict,
             )
         )
     head = "data set | setting | published order | ahead there | ahead here | verdict"
     title = f"A dot for each of {len(tried)} orderings: how far the better method is ahead there and here"
     table = reproduction.table
-    sentence = f"Orderings: {describe_verdicts(tried)}."
+    sentence = f"Orderings: {describe_verdict_counts(tried)}."
     return describe_picture(
         figure, title, f"{table.paper}, {table.name_in_paper}", sentence, build_table(head, rows)
     )
 
 
-def compute_our_mean_lead(ordering: Ordering) -> float:
+def get_mean_lead_in_our_runs(compared_ordering: Ordering) -> float:
     """Return how far the method that leads in the paper leads here, in the mean over seeds."""
-    assert ordering.ours is not None  # its verdict is one of TRIED
-    return ordering.ours.mean
+    assert compared_ordering.ours is not None  # its verdict is one of TRIED
+    return compared_ordering.ours.mean
 
 
 def plot_claims(tables: PaperTables) -> Picture:
@@ -129,7 +129,7 @@ def plot_claims(tables: PaperTables) -> Picture:
     columns: dict[str, list[Reproduction]] = {paper: [] for paper in PAPERS}
     for reproduction in tables.tables:
         if reproduction.claims:
-            columns[get_paper_key_of_reproduction(reproduction)].append(reproduction)
+            columns[get_key_of_reproduced_paper(reproduction)].append(reproduction)
     most = max(len(column) for column in columns.values())
     distinct = {claim.key for claim in tables.distinct_claims}
     with drawing(size=(7.4, 0.9 + 0.19 * most)) as (figure, ax):
@@ -141,13 +141,13 @@ def plot_claims(tables: PaperTables) -> Picture:
             for y, reproduction in enumerate(column):
                 ax.text(left + 0.9, y, reproduction.table.name.split(":")[1], **TABLE_NUMBER)
                 draw_claim_signs(ax, left + 2, y, reproduction.claims, distinct)
-        add_sign_legend(ax, tables.outcome_counts)
+        add_sign_legend(ax, tables.claim_count_by_outcome)
         ax.set(xlim=(-0.5, len(columns) * PAPER_WIDTH - 1), ylim=(most - 0.4, -2))
         ax.set_axis_off()
     rows = []
     for column in columns.values():
         for reproduction in column:
-            item = f"{PAPERS[get_paper_key_of_reproduction(reproduction)]}, {reproduction.table.name_in_paper}"
+            item = f"{PAPERS[get_key_of_reproduced_paper(reproduction)]}, {reproduction.table.name_in_paper}"
             for claim in reproduction.claims:
                 relation = "over" if claim.is_claimed else "beside"
                 order = f"{claim.better} {relation} {claim.worse}"
@@ -157,42 +157,44 @@ def plot_claims(tables: PaperTables) -> Picture:
     return describe_picture(figure, title, "", tables.sentence, table)
 
 
-def get_paper_key_of_reproduction(reproduction: Reproduction) -> str:
+def get_key_of_reproduced_paper(reproduction: Reproduction) -> str:
     """Return the key in PAPERS of a table's paper: "fens" of "fens:1"."""
     return reproduction.table.name.split(":")[0]
 
 
 def draw_claim_signs(
     ax: Axes,
-    left: float,
-    y: float,
+    first_sign_x: float,
+    row_y: float,
     claims: Sequence[Claim],
-    keys_of_distinct_claims: Collection[ClaimKey],
+    keys_of_claims_with_new_results: Collection[ClaimKey],
 ) -> None:
-    """Draw a row of signs from `left` on, in the order of OUTCOMES.
+    """Draw a row of signs from `first_sign_x` on, in the order of OUTCOMES.
 
-    keys_of_distinct_claims: keys of the claims that have a result of their own
+    keys_of_claims_with_new_results: keys of the claims that have a result of their own
     """
     ordered = sorted(claims, key=lambda claim: OUTCOMES.index(claim.outcome))
     for place, claim in enumerate(ordered):
-        is_repeated = claim.outcome in JUDGED and claim.key not in keys_of_distinct_claims
+        is_repeated = claim.outcome in JUDGED and claim.key not in keys_of_claims_with_new_results
         size = SMALL_SIGN if is_repeated else LARGE_SIGN
-        style = choose_sign_style(claim.outcome)
-        ax.plot(left + place, y, SIGNS[claim.outcome], ms=size, **style)
+        style = choose_sign_colour_and_edge(claim.outcome)
+        ax.plot(first_sign_x + place, row_y, SIGNS[claim.outcome], ms=size, **style)
 
 
-def add_sign_legend(ax: Axes, counts: Mapping[str, int]) -> None:
+def add_sign_legend(ax: Axes, claim_count_by_outcome: Mapping[str, int]) -> None:
     """Add the legend of the signs, with how many claims have each outcome."""
-    for outcome, count in counts.items():
+    for outcome, count in claim_count_by_outcome.items():
         label = f"{outcome} ({count})"
-        style = choose_sign_style(outcome)
+        style = choose_sign_colour_and_edge(outcome)
         ax.plot([], [], SIGNS[outcome], ms=LARGE_SIGN, label=label, ls="", **style)
     label = "small: numbers of a claim above"
-    ax.plot([], [], "s", ms=SMALL_SIGN, label=label, ls="", **choose_sign_style(OUTCOMES[0]))
+    ax.plot(
+        [], [], "s", ms=SMALL_SIGN, label=label, ls="", **choose_sign_colour_and_edge(OUTCOMES[0])
+    )
     add_legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=3, handletextpad=0.2)
 
 
-def choose_sign_style(claim_outcome: ClaimOutcome) -> PlotStyle:
+def choose_sign_colour_and_edge(claim_outcome: ClaimOutcome) -> PlotKeywordArguments:
     """Choose colour and edge of a claim's sign."""
     fill = FILLS[claim_outcome]
     return {

@@ -34,11 +34,11 @@ from ..studies.settings import MethodRunPlan, Settings, make_plans
 from ..studies.stored_rows import StoredRow, make_json_key_of_row, read_stored_rows
 
 COMMAND = "python -m fedlab_nb.papers.declared"
-RowValues = dict[str, Any]  # {column of a row: its value}
-FailureByPointKey = dict[str, str]  # {key of a point: why it failed}
+ValueByRowColumn = dict[str, Any]  # {column of a row: its value}
+ErrorTextByPointKey = dict[str, str]  # {key of a point: why it failed}
 # {column of a row: function that reads its value from an outcome}
 ReaderByColumn = Mapping[str, Callable[[Outcome], Any]]
-RunObserver = Callable[[StudyCell, Outcome | None, str], None]
+RunFinishedCallback = Callable[[StudyCell, Outcome | None, str], None]
 COLUMNS: ReaderByColumn = {
     "accuracy": lambda outcome: outcome.accuracy,
     "bytes": lambda outcome: outcome.bytes_up + outcome.bytes_down,
@@ -46,7 +46,7 @@ COLUMNS: ReaderByColumn = {
 
 
 @dataclass(frozen=True)
-class Point:
+class MethodSettingPoint:
     """The runs of a row, which differ in their seed alone.
 
     runs, at: the name and the settings by which its study identifies it
@@ -79,7 +79,7 @@ class Point:
         return make_json_key_of_row({"runs": self.runs, "method": self.method, "at": self.at})
 
     @cached_property
-    def options(self) -> Mapping[str, Any]:
+    def current_option_values(self) -> Mapping[str, Any]:
         """The options that a row of this point is made with today: model and recipe of the clients, and the
         method's knobs."""
         if self.watched is not None:
@@ -93,7 +93,7 @@ class Point:
         return json.loads(json.dumps(options))  # tuples become lists, as in a stored row
 
     @cached_property
-    def data_digest(self) -> str:
+    def digest_of_datasets(self) -> str:
         """Digests of the data sets that the runs read, joined by "+"; without those whose files are not here."""
         digests = [self.settings.describe_dataset().digest]
         for _, value in self.settings.overrides:
@@ -106,62 +106,67 @@ class Point:
         the options that it has."""
         if row is None or row["seeds"] != list(self.seeds):
             return False
-        if row.get("data", self.data_digest) != self.data_digest:
+        if row.get("data", self.digest_of_datasets) != self.digest_of_datasets:
             return False
         is_whole = "failed" in row or self.columns.keys() <= row.keys()
-        return is_whole and row["made"].items() <= self.options.items()
+        return is_whole and row["made"].items() <= self.current_option_values.items()
 
 
 def compute_point_rows(
-    points: Sequence[Point],
-    decimals: int | None = None,
-    on_run_finished: RunObserver | None = None,
+    points_with_distinct_keys: Sequence[MethodSettingPoint],
+    decimals_or_none: int | None = None,
+    on_run_finished: RunFinishedCallback | None = None,
     **run_options: Any,
-) -> Iterator[tuple[Point, StoredRow]]:
+) -> Iterator[tuple[MethodSettingPoint, StoredRow]]:
     """Compute the runs of points; yields each point with its row as soon as all its runs have ended.
 
     A run that failed has None in each column, and the row has the error.
 
-    decimals: to which numbers that are not whole are rounded; None: not at all
+    decimals_or_none: to which numbers that are not whole are rounded; None: not at all
     on_run_finished: called with each run's cell, its outcome (None if it failed) and its error ("" if not)
     run_options: workers, cache and so on, as `run_cells` takes them
     """
-    point_by_cell_id: dict[int, Point] = {}
+    point_by_cell_id: dict[int, MethodSettingPoint] = {}
     errors: dict[str, list[str]] = {}
-    values: dict[str, dict[int, RowValues]] = {}
-    for point in points:
+    values: dict[str, dict[int, ValueByRowColumn]] = {}
+    for point in points_with_distinct_keys:
         errors[point.key] = []
         values[point.key] = {}
         for cell in point.cells:
             point_by_cell_id[id(cell)] = point
-    cells = list_cells_grouped_by_trained_clients(points)
+    cells = list_cells_grouped_by_trained_clients(points_with_distinct_keys)
     for cell, outcome, error in run_cells(cells, **run_options):
         if on_run_finished is not None:
             on_run_finished(cell, outcome, error)
         point = point_by_cell_id[id(cell)]
         if error:
             errors[point.key].append(error)
-        values[point.key][cell.seed] = read_row_values(point, outcome, decimals)
+        values[point.key][cell.seed] = read_row_columns_of_run(point, outcome, decimals_or_none)
         if len(values[point.key]) == len(point.seeds):
             yield point, make_stored_row(point, values[point.key], errors[point.key])
 
 
-def read_row_values(point: Point, outcome: Outcome | None, decimals: int | None) -> RowValues:
+def read_row_columns_of_run(
+    point: MethodSettingPoint,
+    outcome_or_none_if_failed: Outcome | None,
+    decimals_or_none: int | None,
+) -> ValueByRowColumn:
     """Read the columns of a row from one run; None in each if it failed."""
-    if outcome is None:
+    if outcome_or_none_if_failed is None:
         return dict.fromkeys(point.columns)
     values = {}
     for name, read in point.columns.items():
-        values[name] = round_unless_whole(read(outcome), decimals)
+        values[name] = round_number_unless_whole(read(outcome_or_none_if_failed), decimals_or_none)
     return values
 
 
 def make_stored_row(
-    point: Point, values_by_seed: Mapping[int, Mapping[str, Any]], error_messages: Sequence[str]
+    point: MethodSettingPoint,
+    values_by_seed_and_column: Mapping[int, Mapping[str, Any]],
+    error_messages: Sequence[str],
 ) -> StoredRow:
     """Make the row of a point.
 
-    values_by_seed: by seed and column
     error_messages: of its runs, in the order in which they ended
     """
     row: StoredRow = {
@@ -169,18 +174,18 @@ def make_stored_row(
         "method": point.method,
         "at": dict(point.at),
         "seeds": [*point.seeds],
-        "made": dict(point.options),
-        "data": point.data_digest,
-        "on": describe_machine(),
+        "made": dict(point.current_option_values),
+        "data": point.digest_of_datasets,
+        "on": describe_processor_and_library_versions(),
     }
     for name in point.columns:
-        row[name] = [values_by_seed[seed][name] for seed in point.seeds]
+        row[name] = [values_by_seed_and_column[seed][name] for seed in point.seeds]
     if error_messages:
         row["failed"] = error_messages[0]
     return row
 
 
-def list_cells_grouped_by_trained_clients(points: Iterable[Point]) -> list[StudyCell]:
+def list_cells_grouped_by_trained_clients(points: Iterable[MethodSettingPoint]) -> list[StudyCell]:
     """List the runs of all points; runs that begin with the same trained clients come one after another."""
     groups: dict[str, list[StudyCell]] = {}
     for point in points:
@@ -193,7 +198,7 @@ def list_cells_grouped_by_trained_clients(points: Iterable[Point]) -> list[Study
     return cells
 
 
-def get_device_name(device: str) -> str:
+def get_processor_or_gpu_name(device: str) -> str:
     """Name a device: "cpu", or the card's own name."""
     if device == "cpu":
         return device
@@ -203,15 +208,15 @@ def get_device_name(device: str) -> str:
 
 
 @cache
-def describe_machine() -> str:
+def describe_processor_and_library_versions() -> str:
     """Name the processor and the libraries on which the rounding of a run depends: "AMD EPYC; torch 2.14.1, numpy
     2.4.6"."""
     numpy_version = metadata.version("numpy")
     return f"{read_processor_name()}; torch {read_torch_version()}, numpy {numpy_version}"
 
 
-def count_rows_by_machine(rows: Iterable[StoredRow]) -> dict[str, int]:
-    """Count the rows that each machine has made: {`describe_machine` there: number of rows}."""
+def count_rows_by_machine_description(rows: Iterable[StoredRow]) -> dict[str, int]:
+    """Count the rows that each machine has made: {`describe_processor_and_library_versions` there: number of rows}."""
     return dict(Counter(row.get("on", "not recorded") for row in rows))
 
 
@@ -227,14 +232,14 @@ def read_processor_name() -> str:
     return platform.processor() or platform.machine()
 
 
-def round_unless_whole(value: float | None, decimals: int | None) -> float | None:
+def round_number_unless_whole(value: float | None, decimals_or_none: int | None) -> float | None:
     """Round a number as it is stored; whole numbers and None stay as they are."""
-    if value is None or decimals is None or isinstance(value, int):
+    if value is None or decimals_or_none is None or isinstance(value, int):
         return value
-    return round(float(value), decimals)
+    return round(float(value), decimals_or_none)
 
 
-def write_stored_rows(
+def write_stored_rows_file(
     path: Path, file_description: Mapping[str, Any], rows: Iterable[StoredRow]
 ) -> None:
     """Write a file of rows, whole or not at all.
@@ -272,48 +277,48 @@ class DeclaredStudy:
     path: Path
     note: str = ""
     decimals: int = 4
-    wanted: Callable[[Sequence[StoredRow]], Iterable[Point]] = lambda rows: ()
+    wanted: Callable[[Sequence[StoredRow]], Iterable[MethodSettingPoint]] = lambda rows: ()
 
-    def list_points(self, rows: Sequence[StoredRow] = ()) -> Iterable[Point]:
+    def list_points(self, stored_rows: Sequence[StoredRow] = ()) -> Iterable[MethodSettingPoint]:
         """List the points of the study.
 
-        rows: those that are stored already
+        stored_rows: those that are stored already
         """
-        return self.wanted(rows)
+        return self.wanted(stored_rows)
 
-    def load_rows(self) -> list[StoredRow]:
+    def load_stored_rows(self) -> list[StoredRow]:
         """Load the stored rows; none if nothing was stored yet."""
         if not self.path.exists():
             return []
         _, rows = read_stored_rows(self.path)
         return rows
 
-    def list_missing_points(
-        self, rows: Sequence[StoredRow], recomputed_methods: Sequence[str] = ()
-    ) -> list[Point]:
+    def list_missing_and_stale_points(
+        self, stored_rows: Sequence[StoredRow], recomputed_methods: Sequence[str] = ()
+    ) -> list[MethodSettingPoint]:
         """List the points that have no row, or a row that was made with other settings.
 
         recomputed_methods: methods whose points are listed in any case
         """
-        stored = {make_json_key_of_row(row): row for row in rows}
+        stored = {make_json_key_of_row(row): row for row in stored_rows}
         points = []
-        for point in self.list_points(rows):
+        for point in self.list_points(stored_rows):
             is_current = point.is_current_row(stored.get(point.key))
             if point.method in recomputed_methods or not is_current:
                 points.append(point)
         return points
 
-    def describe_stale_rows(self) -> list[str]:
+    def describe_methods_with_missing_or_stale_rows(self) -> list[str]:
         """Write a sentence for each method whose rows are missing or have other settings."""
         names = []
-        for point in self.list_missing_points(self.load_rows()):
+        for point in self.list_missing_and_stale_points(self.load_stored_rows()):
             names.append(f"{self.name}/{point.runs}/{point.method}")
         sentence = f"rows are missing or have other settings; run {COMMAND} {self.name}"
         return [f"{name}: {sentence}" for name in dict.fromkeys(names)]
 
     def compute_and_store_missing_rows(
         self, *, recomputed_methods: Sequence[str] = (), **run_options: Any
-    ) -> FailureByPointKey:
+    ) -> ErrorTextByPointKey:
         """Compute missing rows until none is missing.
 
         A call that is stopped keeps the rows that it has computed, and the next call continues there.
@@ -321,7 +326,7 @@ class DeclaredStudy:
 
         recomputed_methods: methods that are computed in any case
         """
-        rows = {make_json_key_of_row(row): row for row in self.load_rows()}
+        rows = {make_json_key_of_row(row): row for row in self.load_stored_rows()}
         computed = set[str]()
         device = "cpu"
         start = time.monotonic()
@@ -338,23 +343,23 @@ class DeclaredStudy:
                     device = point.cells[0].plan.settings.device
         finally:
             if computed:
-                self._write_results(rows, device, time.monotonic() - start)
+                self._write_rows_and_description(rows, device, time.monotonic() - start)
         return {key: rows[key]["failed"] for key in computed if "failed" in rows[key]}
 
     def _list_remaining_points(
         self,
-        rows: Sequence[StoredRow],
+        stored_rows: Sequence[StoredRow],
         recomputed_methods: Sequence[str],
         computed_keys: Iterable[str],
-    ) -> list[Point]:
+    ) -> list[MethodSettingPoint]:
         """List the missing points that this call has not computed yet."""
         return [
             point
-            for point in self.list_missing_points(rows, recomputed_methods)
+            for point in self.list_missing_and_stale_points(stored_rows, recomputed_methods)
             if point.key not in computed_keys
         ]
 
-    def _write_results(
+    def _write_rows_and_description(
         self, row_by_key: Mapping[str, StoredRow], device: str, seconds: float
     ) -> None:
         """Write the rows of the study's points, and a description of how they were made."""
@@ -370,10 +375,10 @@ class DeclaredStudy:
             "version": __version__,
             "torch": read_torch_version(),
             "date": date.today().isoformat(),
-            "on": count_rows_by_machine(wanted),
-            "device": get_device_name(device),
+            "on": count_rows_by_machine_description(wanted),
+            "device": get_processor_or_gpu_name(device),
             "minutes": earlier_minutes + round(seconds / 60),
             "command": f"{COMMAND} {self.name}",
             "note": self.note,
         }
-        write_stored_rows(self.path, about, wanted)
+        write_stored_rows_file(self.path, about, wanted)

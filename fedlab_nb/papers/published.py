@@ -41,9 +41,9 @@ from ..declared import read_toml
 from ..errors import check_allowed_name, parse_if_number
 from ..studies.statistics import Band, compute_welch_half_width, difference
 from .durations import (
-    describe_duration,
-    get_duration_in_seconds_or_nan,
-    insert_durations_into_text,
+    describe_duration_in_words,
+    get_seconds_of_ten_seeds_or_nan,
+    replace_duration_placeholders_in_text,
 )
 
 FOLDER = "papers/tables"
@@ -56,10 +56,10 @@ PAPERS = {
 }
 
 
-def make_sort_key_of_table_name(name: str) -> tuple[int, bool, int]:
+def make_sort_key_of_table_name(table_name: str) -> tuple[int, bool, int]:
     """Make the key by which names of tables ("fedlpa:11") and figures ("fens:f7") are sorted: by paper,
     tables before figures, by number."""
-    paper, _, item = name.partition(":")
+    paper, _, item = table_name.partition(":")
     return list(PAPERS).index(paper), item.startswith("f"), int(item.lstrip("f"))
 
 
@@ -74,12 +74,12 @@ TABLES = list_table_names()
 VERDICTS = ("agrees", "disagrees", "within the noise", "tie in the paper", "not compared")
 TRIED = VERDICTS[:3]  # the verdicts on orderings that were compared here
 OrderingVerdict = str  # one of VERDICTS
-TableFields = dict[str, Any]  # the fields of a table's TOML file
-NamedValues = tuple[tuple[str, Any], ...]  # (name of a setting, its value)
+FieldsOfTableToml = dict[str, Any]  # the fields of a table's TOML file
+NameAndValuePairs = tuple[tuple[str, Any], ...]  # (name of a setting, its value)
 TableCell = tuple[
     str, int
 ]  # where a number stands: the name of its row, and the index of its column
-SeedValuesByCell = Mapping[TableCell, Mapping[int, float]]  # {cell: {seed: value}}
+ValueBySeedByCell = Mapping[TableCell, Mapping[int, float]]  # {cell: {seed: value}}
 TEST_IMAGES = 10_000  # of MNIST, CIFAR-10 and most other data sets of the papers
 QUOTED = "its published number is another paper's, of another setting"
 
@@ -93,12 +93,12 @@ class PublishedNumber:
     printed: str
 
     @classmethod
-    def parse(cls, text: str) -> PublishedNumber | None:
+    def parse(cls, printed_text: str) -> PublishedNumber | None:
         """Parse '17.38±0.22' or '17.38'; None for '-', which means that the paper has no number."""
-        if text == "-":
+        if printed_text == "-":
             return None
-        mean, _, spread = text.partition("±")
-        return cls(float(mean), float(spread or "nan"), text.replace("±", " ± "))
+        mean, _, spread = printed_text.partition("±")
+        return cls(float(mean), float(spread or "nan"), printed_text.replace("±", " ± "))
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class TableColumn:
         return any(value is None for _, value in self.values)
 
     @property
-    def has_drawn_clients(self) -> bool:
+    def is_divided_at_random(self) -> bool:
         """Whether its samples are divided among clients at random; otherwise the data set names the clients."""
         return any(name in ("alpha", "classes_per_client") for name, _ in self.values)
 
@@ -175,7 +175,7 @@ class PaperTable:
     kind: "Table" or "Figure"
     table: its number in the paper
     number: what its numbers are, in words
-    quantity: the same as a term, see `comparison.name_measured_quantity`
+    quantity: the same as a term, see `comparison.name_quantity_read_by_measure`
     measure: what is read off a run, see `cells.MEASURES`
     runs: how many seeds are behind each mean, if the printed spread is a standard deviation; 0 if it is something else
     preset: the set-up of its paper
@@ -246,14 +246,14 @@ class PaperTable:
         return self.rows[row_name].measure or self.measure
 
     def get_quantity_name(self, row_name: str) -> str:
-        """Return the quantity of the paper's numbers in a row, see `comparison.name_measured_quantity`."""
+        """Return the quantity of the paper's numbers in a row, see `comparison.name_quantity_read_by_measure`."""
         return self.rows[row_name].quantity or self.quantity
 
     def get_compared_quantity_name(self, row_name: str) -> str:
         """Return the quantity of the rows with which the paper compares a row."""
         return self.rows[row_name].compared_as or self.get_quantity_name(row_name)
 
-    def list_options_not_given(self, row_name: str) -> list[str]:
+    def list_options_not_given_in_paper(self, row_name: str) -> list[str]:
         """List the options of a row whose values the paper does not give."""
         options = []
         for name in self.not_given:
@@ -268,23 +268,25 @@ class PaperTable:
         return "%" in self.number
 
 
-def read_table_file(table_name: str) -> TableFields:
+def read_table_toml_with_inherited_fields(table_name: str) -> FieldsOfTableToml:
     """Read a table's file; the fields that it leaves out are those of the table that it is `like`."""
     content = dict(read_toml(f"{FOLDER}/{table_name.replace(':', '-')}.toml"))
     like = content.pop("like", "")
     if not like:
         return content
-    return {**read_table_file(like), **content}
+    return {**read_table_toml_with_inherited_fields(like), **content}
 
 
 @functools.cache
-def load_paper_table(name: str) -> PaperTable:
+def load_paper_table(table_name: str) -> PaperTable:
     """Load a table by its name, such as "fedlpa:1"; UsageError for an unknown one."""
-    content = read_table_file(check_allowed_name("table of a paper", name, TABLES))
+    content = read_table_toml_with_inherited_fields(
+        check_allowed_name("table of a paper", table_name, TABLES)
+    )
     for field_name in ("note", "remedy"):
         if field_name in content:
-            text = insert_durations_into_text(content[field_name], name)
-            content[field_name] = text.replace("{table}", name)
+            text = replace_duration_placeholders_in_text(content[field_name], table_name)
+            content[field_name] = text.replace("{table}", table_name)
     rows = {}
     for row_name, fields in content.pop("rows").items():
         rows[row_name] = TableRow(row_name, **fields)
@@ -298,29 +300,29 @@ def load_paper_table(name: str) -> PaperTable:
             quoted_here = quoted_in.get(dataset, {}).get(setting, ())
             quoted = frozenset([*quoted_in_all_columns, *quoted_here])
             columns.append(TableColumn(dataset, values, numbers, quoted))
-    return PaperTable(name, rows=rows, columns=tuple(columns), **content)
+    return PaperTable(table_name, rows=rows, columns=tuple(columns), **content)
 
 
 def parse_column_numbers(
-    row_names: Sequence[str], printed_numbers: str
+    row_names: Sequence[str], numbers_joined_by_spaces: str
 ) -> dict[str, PublishedNumber]:
     """Parse a column's line, '17.38±0.22 48.40±9.01 -': {row: its number}, without rows that have
     none."""
     numbers = {}
-    for row, text in zip(row_names, printed_numbers.split(), strict=True):
+    for row, text in zip(row_names, numbers_joined_by_spaces.split(), strict=True):
         number = PublishedNumber.parse(text)
         if number is not None:
             numbers[row] = number
     return numbers
 
 
-def parse_column_settings(setting: str) -> NamedValues:
+def parse_column_settings(settings_joined_by_commas: str) -> NameAndValuePairs:
     """Parse 'alpha = 0.1, clients = 20' as pairs of name and value; a setting without " = ", such as
     'minutes', is one name with the value None."""
-    if " = " not in setting:
-        return ((setting, None),)
+    if " = " not in settings_joined_by_commas:
+        return ((settings_joined_by_commas, None),)
     pairs = []
-    for part in setting.split(", "):
+    for part in settings_joined_by_commas.split(", "):
         name, sign, value = part.partition(" = ")
         pairs.append((name, parse_if_number(value) if sign else None))
     return tuple(pairs)
@@ -403,22 +405,22 @@ class Ordering:
         return f"{self.better} over {self.worse} on {self.column.dataset}, {self.column.setting}: {self.verdict}"
 
 
-def list_orderings(
+def list_pairwise_orderings_in_columns(
     table: PaperTable,
-    seed_values_by_cell: SeedValuesByCell,
-    reasons_not_run: Mapping[TableCell, str],
+    value_by_seed_by_cell: ValueBySeedByCell,
+    reason_not_run_by_cell: Mapping[TableCell, str],
     run_key_by_cell: Mapping[TableCell, Any],
-    difference_by_cell: Mapping[TableCell, str] | None = None,
+    difference_from_paper_by_cell: Mapping[TableCell, str] | None = None,
 ) -> Iterator[Ordering]:
     """List all orderings of a table, each once.
 
-    seed_values_by_cell: the values of our runs, by cell and seed
-    reasons_not_run: {cell that was not run: the reason}
+    value_by_seed_by_cell: the values of our runs, by cell and seed
+    reason_not_run_by_cell: {cell that was not run: the reason}
     run_key_by_cell: {cell: the key of its runs, which is the same for two cells with the same runs}; a cell without a
         key has runs of its own
-    difference_by_cell: {cell: in what its runs differ from the paper's, so that they are not comparable}
+    difference_from_paper_by_cell: {cell: in what its runs differ from the paper's, so that they are not comparable}
     """
-    difference_by_cell = difference_by_cell or {}
+    difference_from_paper_by_cell = difference_from_paper_by_cell or {}
     for column_index, column in enumerate(table.columns):
         if column.is_shown_only:
             continue
@@ -435,8 +437,12 @@ def list_orderings(
             pair = Ordering(table, column, better, worse)
             better_cell = (better, column_index)
             worse_cell = (worse, column_index)
-            reason = explain_missing_comparison(
-                pair, column_index, seed_values_by_cell, reasons_not_run, difference_by_cell
+            reason = explain_missing_comparison_or_empty(
+                pair,
+                column_index,
+                value_by_seed_by_cell,
+                reason_not_run_by_cell,
+                difference_from_paper_by_cell,
             )
             better_key = run_key_by_cell.get(better_cell, better_cell)
             worse_key = run_key_by_cell.get(worse_cell, worse_cell)
@@ -445,8 +451,8 @@ def list_orderings(
             if reason:
                 yield replace(pair, why=reason)
                 continue
-            better_values = seed_values_by_cell[better_cell]
-            worse_values = seed_values_by_cell[worse_cell]
+            better_values = value_by_seed_by_cell[better_cell]
+            worse_values = value_by_seed_by_cell[worse_cell]
             if table.less_is_better:
                 ours = difference(worse_values, better_values)
             else:
@@ -455,12 +461,12 @@ def list_orderings(
             yield replace(pair, ours=ours, why=why, runs=frozenset([better_key, worse_key]))
 
 
-def explain_missing_comparison(
+def explain_missing_comparison_or_empty(
     ordering: Ordering,
     column_index: int,
-    seed_values_by_cell: SeedValuesByCell,
-    reasons_not_run: Mapping[TableCell, str],
-    difference_by_cell: Mapping[TableCell, str],
+    value_by_seed_by_cell: ValueBySeedByCell,
+    reason_not_run_by_cell: Mapping[TableCell, str],
+    difference_from_paper_by_cell: Mapping[TableCell, str],
 ) -> str:
     """Explain why a pair is not compared in the column at `column_index`; "" if it is."""
     cells = [(ordering.better, column_index), (ordering.worse, column_index)]
@@ -468,22 +474,22 @@ def explain_missing_comparison(
     if quoted:
         return f"{' and '.join(quoted)}: {QUOTED}"
     reasons = []
-    were_both_run = all(seed_values_by_cell.get(cell) for cell in cells)
+    were_both_run = all(value_by_seed_by_cell.get(cell) for cell in cells)
     if were_both_run:
         for cell in cells:
-            if cell in difference_by_cell:
+            if cell in difference_from_paper_by_cell:
                 row, _ = cell
-                reasons.append(f"{row}: {difference_by_cell[cell]}")
+                reasons.append(f"{row}: {difference_from_paper_by_cell[cell]}")
     else:
         for cell in cells:
-            if cell in reasons_not_run:
-                reasons.append(reasons_not_run[cell])
+            if cell in reason_not_run_by_cell:
+                reasons.append(reason_not_run_by_cell[cell])
         if not reasons:
             reasons.append("not run")
     return "; ".join(dict.fromkeys(reasons))
 
 
-def count_verdicts(orderings: Iterable[Ordering]) -> dict[OrderingVerdict, int]:
+def count_orderings_by_verdict(orderings: Iterable[Ordering]) -> dict[OrderingVerdict, int]:
     """Count the orderings of each verdict, all of VERDICTS in order."""
     counts = Counter(ordering.verdict for ordering in orderings)
     return {verdict: counts[verdict] for verdict in VERDICTS}
@@ -497,29 +503,29 @@ def count_distinct_pairs_of_tried_runs(orderings: Iterable[Ordering]) -> int:
     return len({ordering.runs for ordering in orderings if ordering.verdict in TRIED})
 
 
-def describe_verdicts(orderings: Iterable[Ordering]) -> str:
+def describe_verdict_counts(orderings: Iterable[Ordering]) -> str:
     """Describe the verdicts: 'agrees 5, disagrees 1, within the noise 2'; 'none' without orderings."""
-    counts = count_verdicts(orderings)
+    counts = count_orderings_by_verdict(orderings)
     texts = [f"{verdict} {count}" for verdict, count in counts.items() if count]
     return ", ".join(texts) or "none"
 
 
 # ------------------------------------------------------------------------------ what is not run here
-def describe_table_items_not_run(paper: str) -> list[str]:
+def describe_tables_and_figures_not_run(paper_key: str) -> list[str]:
     """List what is not run of a paper's tables and figures, a line for each reason:
     'Tables 13, 14: the package ...'."""
     items_by_reason: dict[str, list[str]] = {}
-    for item, (_, why) in read_toml(f"{FOLDER}/others.toml").get(paper, {}).items():
+    for item, (_, why) in read_toml(f"{FOLDER}/others.toml").get(paper_key, {}).items():
         items_by_reason.setdefault(why, []).append(item)
     for name in TABLES:
-        if name.startswith(f"{paper}:"):
+        if name.startswith(f"{paper_key}:"):
             table = load_paper_table(name)
-            for reason in list_reasons_for_parts_not_run(table):
+            for reason in list_reasons_why_parts_of_table_not_run(table):
                 items_by_reason.setdefault(reason, []).append(table.name_in_paper)
     return [f"{', '.join(items)}: {reason}" for reason, items in items_by_reason.items()]
 
 
-def list_reasons_for_parts_not_run(table: PaperTable) -> list[str]:
+def list_reasons_why_parts_of_table_not_run(table: PaperTable) -> list[str]:
     """List the reasons why a table, some of its data sets or some of its rows are not run here as in the paper."""
     if table.why:
         return [table.why]
@@ -528,14 +534,14 @@ def list_reasons_for_parts_not_run(table: PaperTable) -> list[str]:
         is_description = " " in column.dataset  # in the place of a data set's name
         if is_description or column.dataset in DATASETS or column.is_shown_only:
             continue
-        if column.has_drawn_clients:
+        if column.is_divided_at_random:
             reason = (
                 f"{column.dataset} cannot be had offline; "
                 f"fl.reproduce('{table.name}') runs the rows on the digits in its place"
             )
-            seconds = get_duration_in_seconds_or_nan(table.name, "all")
+            seconds = get_seconds_of_ten_seeds_or_nan(table.name, "all")
             if not math.isnan(seconds):
-                reason += f", ten seeds in {describe_duration(seconds)} on one core"
+                reason += f", ten seeds in {describe_duration_in_words(seconds)} on one core"
         else:
             reason = f"{column.dataset} comes with clients of its own, which no other data set has"
         if reason not in reasons:

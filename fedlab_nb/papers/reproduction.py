@@ -25,39 +25,45 @@ from ..studies.text_tables import Paragraph, Printable, TextTable, format_text_t
 from .cells import (
     SEEDS,
     SMALLER,
-    Scale,
+    ScaleNameOrShare,
+    TableNumberRuns,
     TablePlan,
-    TableRun,
-    check_overrides,
-    describe_knobs_changed_from_paper,
+    describe_knobs_changed_from_paper_setup,
     merge_runs_into_distinct_points,
     parse_scale,
     plan_stored_runs,
     plan_table_runs,
+    raise_unless_overrides_fit_table,
 )
-from .claims import TWO_WAYS, UNCLEAR, Claim, drop_orderings_with_contradicting_leaders, find_claims
+from .claims import (
+    TWO_WAYS,
+    UNCLEAR,
+    Claim,
+    drop_orderings_with_contradicting_leaders,
+    find_claims_of_papers_own_method,
+)
 from .comparison import (
-    BothConditions,
+    PaperConditionsAndOurs,
     describe_conditions_of_rows,
     describe_differences_from_paper,
-    describe_quantities,
-    make_plan,
-    read_both_conditions,
+    describe_quantities_of_rows,
+    get_plan_of_seed_zero,
+    read_conditions_of_paper_and_ours,
 )
-from .points import Point, compute_point_rows
+from .points import MethodSettingPoint, compute_point_rows
 from .published import (
     PAPERS,
     TRIED,
     Ordering,
     OrderingVerdict,
     PaperTable,
-    SeedValuesByCell,
     TableCell,
     TableColumn,
+    ValueBySeedByCell,
     count_distinct_pairs_of_tried_runs,
-    count_verdicts,
-    describe_verdicts,
-    list_orderings,
+    count_orderings_by_verdict,
+    describe_verdict_counts,
+    list_pairwise_orderings_in_columns,
     load_paper_table,
 )
 
@@ -91,11 +97,11 @@ class Reproduction(Printable):
     """
 
     table: PaperTable
-    scale: Scale
+    scale: ScaleNameOrShare
     seeds: tuple[int, ...]
-    values: SeedValuesByCell
+    values: ValueBySeedByCell
     why: Mapping[TableCell, str]
-    table_runs: Sequence[TableRun] = ()
+    table_runs: Sequence[TableNumberRuns] = ()
     rows: Sequence[Mapping[str, Any]] = ()
     label: str = "run here"
     unreached: Mapping[TableCell, Sequence[int]] = field(default_factory=dict)
@@ -105,8 +111,8 @@ class Reproduction(Printable):
         """Every pair of methods within a column, with its verdict."""
         run_keys = {}
         for run in self.table_runs:
-            run_keys[run.row, run.place] = (compute_run_key(run.point), run.label)
-        orderings = list_orderings(
+            run_keys[run.row, run.place] = (compute_key_of_runs(run.point), run.label)
+        orderings = list_pairwise_orderings_in_columns(
             self.table, self.values, self.why, run_keys, self.difference_from_paper_by_cell
         )
         return tuple(orderings)
@@ -118,14 +124,14 @@ class Reproduction(Printable):
         for run in self.table_runs:
             cell = (run.row, run.place)
             if cell in self.unreached:
-                reasons[cell] = self.describe_missed_target(cell)
+                reasons[cell] = self.describe_missed_target_or_empty(cell)
             elif cell in self.values:
                 differences = describe_differences_from_paper(self.table, run)
                 if differences:
                     reasons[cell] = ", ".join(differences)
         return reasons
 
-    def describe_missed_target(self, cell: TableCell) -> str:
+    def describe_missed_target_or_empty(self, cell: TableCell) -> str:
         """Describe on how many seeds a target was missed: 'target not reached, 8 of 10 seeds'; "" for none."""
         missed = len(self.unreached.get(cell, ()))
         if not missed:
@@ -134,14 +140,14 @@ class Reproduction(Printable):
         return f"target not reached, {missed} of {seeds} seeds"
 
     @property
-    def verdict_counts(self) -> dict[OrderingVerdict, int]:
+    def ordering_count_by_verdict(self) -> dict[OrderingVerdict, int]:
         """How many orderings agree, disagree, and so on."""
-        return count_verdicts(self.orderings)
+        return count_orderings_by_verdict(self.orderings)
 
     @cached_property
     def claims(self) -> list[Claim]:
         """The claims that the paper's own method is ahead of another one, and whether they hold here."""
-        return find_claims(self.table, self.orderings, self.values)
+        return find_claims_of_papers_own_method(self.table, self.orderings, self.values)
 
     def describe_claim(self, claim: Claim) -> str:
         """Describe a claim in two sentences: what the paper compares, and what was compared here, or why
@@ -155,17 +161,17 @@ class Reproduction(Printable):
         columns = [ordering.column for ordering in claim.orderings or orderings]
         conditions = self._read_conditions_by_column_and_row(rows, columns)
         paper = PAPERS[self.table.name.partition(":")[0]]
-        text = f"{paper}, {self.table.name_in_paper}: the paper compares {describe_leader_of_claim(claim)} by "
+        text = f"{paper}, {self.table.name_in_paper}: the paper compares {describe_both_rows_of_claim(claim)} by "
         if conditions:
             of_paper = []
             for column in conditions:
                 of_paper.append({row: both.paper for row, both in column.items()})
-            not_given = {row: self.table.list_options_not_given(row) for row in rows}
+            not_given = {row: self.table.list_options_not_given_in_paper(row) for row in rows}
             text += describe_conditions_of_rows(rows, of_paper, not_given)
         else:
             settings = dict.fromkeys(f"{column.dataset} ({column.setting})" for column in columns)
             quantities = {row: self.table.get_quantity_name(row) for row in rows}
-            text += f"{describe_quantities(quantities)} on {', '.join(settings)}"
+            text += f"{describe_quantities_of_rows(quantities)} on {', '.join(settings)}"
         if not claim.is_claimed:
             return f"{text}. That is no claim: {claim.why}."
         if claim.ours is None:
@@ -175,11 +181,11 @@ class Reproduction(Printable):
             ours.append({row: both.ours for row, both in column.items()})
         our_conditions = describe_conditions_of_rows(rows, ours)
         text += f". We compare them by {our_conditions}; {claim.ours.n} seeds."
-        return text + describe_left_out_columns(claim, orderings)
+        return text + describe_columns_not_counted_for_claim(claim, orderings)
 
     def _read_conditions_by_column_and_row(
         self, row_names: Sequence[str], columns: Sequence[TableColumn]
-    ) -> list[dict[str, BothConditions]]:
+    ) -> list[dict[str, PaperConditionsAndOurs]]:
         """Read {row: its conditions in the paper and here} for each column in which all `row_names` can be run."""
         runs = {(run.row, run.place): run for run in self.table_runs}
         conditions = []
@@ -189,7 +195,9 @@ class Reproduction(Printable):
                 continue
             conditions_by_row = {}
             for row in row_names:
-                conditions_by_row[row] = read_both_conditions(self.table, runs[row, column_index])
+                conditions_by_row[row] = read_conditions_of_paper_and_ours(
+                    self.table, runs[row, column_index]
+                )
             conditions.append(conditions_by_row)
         return conditions
 
@@ -198,7 +206,7 @@ class Reproduction(Printable):
         """{index of a column: the data set that was run for it}."""
         return {run.place: run.dataset for run in self.table_runs}
 
-    def compute_band(self, row_name: str, column_index: int) -> Band | None:
+    def compute_band_of_cell_or_none(self, row_name: str, column_index: int) -> Band | None:
         """Compute the mean of a cell's values, with its band; None if the cell was not run."""
         values = self.values.get((row_name, column_index))
         return compute_band(values) if values else None
@@ -227,9 +235,9 @@ class Reproduction(Printable):
     def listing(self) -> str:
         """List every ordering with its verdict, one on a line, and then every claim with its description."""
         claims = [f"{c.outcome}: {self.describe_claim(c)}" for c in self.claims]
-        return "\n\n".join(["\n".join(self.format_orderings()), *claims])
+        return "\n\n".join(["\n".join(self.format_orderings_as_lines()), *claims])
 
-    def format_orderings(self) -> list[str]:
+    def format_orderings_as_lines(self) -> list[str]:
         """Format every ordering with its verdict, one on a line, after a header."""
         head = [
             "data set",
@@ -267,11 +275,11 @@ class Reproduction(Printable):
 
     def make_paragraphs_and_tables(self) -> list[Paragraph | TextTable]:
         return [
-            describe_reproduction(self),
-            *make_grids(self),
-            *describe_missing_runs(self),
-            *describe_changed_rows(self),
-            describe_orderings(self.orderings),
+            describe_table_and_runs(self),
+            *make_grid_of_each_column_setting(self),
+            *describe_reasons_of_missing_runs(self),
+            *describe_rows_changed_from_paper(self),
+            describe_verdicts_of_all_and_clear_orderings(self.orderings),
         ]
 
 
@@ -312,7 +320,7 @@ def reproduce(
         return load_stored_reproduction(table)
     scale = parse_scale(scale)
     worker_count = check_whole_number("workers", parse_if_number(workers), 1, 1024)
-    check_overrides(table, overrides)
+    raise_unless_overrides_fit_table(table, overrides)
     default_seeds = SEEDS if scale == "classroom" else max(table.runs, 1)
     chosen_seeds = parse_seeds(default_seeds if seeds is None else seeds, 0)
     plan = plan_table_runs(table, scale, str(dataset), chosen_seeds, overrides)
@@ -387,7 +395,7 @@ def make_reproduction(
         row = rows.get(run.point.key, {})
         has_failed = "failed" in row
         if run.label in row:
-            value_by_seed, seeds_without_value = split_values_from_failed_seeds(
+            value_by_seed, seeds_without_value = split_values_from_seeds_without_value(
                 row["seeds"], row[run.label]
             )
             if value_by_seed:
@@ -405,16 +413,16 @@ def make_reproduction(
     )
 
 
-class ValuesAndFailedSeeds(NamedTuple):
+class ValuesAndSeedsWithoutValue(NamedTuple):
     """The values of a row's column by seed, and the seeds that have no value."""
 
     value_by_seed: dict[int, float]
-    failed_seeds: list[int]
+    seeds_without_value: list[int]
 
 
-def split_values_from_failed_seeds(
+def split_values_from_seeds_without_value(
     seeds: Sequence[int], column_values: Sequence[float | None]
-) -> ValuesAndFailedSeeds:
+) -> ValuesAndSeedsWithoutValue:
     """Split a row's column into {seed: value}, and the seeds whose value is None."""
     by_seed = {}
     without_value = []
@@ -423,11 +431,11 @@ def split_values_from_failed_seeds(
             without_value.append(seed)
         else:
             by_seed[seed] = value
-    return ValuesAndFailedSeeds(by_seed, without_value)
+    return ValuesAndSeedsWithoutValue(by_seed, without_value)
 
 
 def explain_missing_stored_rows(
-    table: PaperTable, runs: Sequence[TableRun], stored_row_by_key: Mapping[str, StoredRow]
+    table: PaperTable, runs: Sequence[TableNumberRuns], stored_row_by_key: Mapping[str, StoredRow]
 ) -> str:
     """Explain that results are not stored: how to make them, and how long all missing ones of the table
     would take.
@@ -449,31 +457,33 @@ def explain_missing_stored_rows(
     )
 
 
-_run_keys: dict[str, str] = {}  # a cache of `compute_run_key`, by the point's key
+_run_keys: dict[str, str] = {}  # a cache of `compute_key_of_runs`, by the point's key
 
 
-def compute_run_key(point: Point) -> str:
+def compute_key_of_runs(point: MethodSettingPoint) -> str:
     """Compute a key of a point's runs, whatever their seeds. It is equal for two points that are the same
     runs under two names."""
     if point.key not in _run_keys:
-        _run_keys[point.key] = make_plan(point).hash_settings_of_run()
+        _run_keys[point.key] = get_plan_of_seed_zero(point).hash_settings_of_run()
     return _run_keys[point.key]
 
 
 # --------------------------------------------------------------------------------------- in words
-def describe_leader_of_claim(claim: Claim) -> str:
+def describe_both_rows_of_claim(claim: Claim) -> str:
     """Describe the two rows of a claim: 'FENS (ahead) and FedAvg'."""
     if not claim.is_claimed:
         return f"{claim.better} and {claim.worse}"
     return f"{claim.better} (ahead) and {claim.worse}"
 
 
-def describe_left_out_columns(claim: Claim, orderings: Sequence[Ordering]) -> str:
+def describe_columns_not_counted_for_claim(
+    claim: Claim, orderings_of_both_rows: Sequence[Ordering]
+) -> str:
     """Describe in a sentence for each reason the columns that were compared and do not count for a claim.
 
-    orderings: of the claim's two rows, in all columns
+    orderings_of_both_rows: of the claim's two rows, in all columns
     """
-    compared = [ordering for ordering in orderings if ordering.ours is not None]
+    compared = [ordering for ordering in orderings_of_both_rows if ordering.ours is not None]
     claimed = [ordering for ordering in compared if ordering.is_claimed]
     unclear_count = len(compared) - len(claimed)
     counted = drop_orderings_with_contradicting_leaders(claimed)
@@ -491,7 +501,7 @@ def describe_left_out_columns(claim: Claim, orderings: Sequence[Ordering]) -> st
     return text
 
 
-def describe_reproduction(reproduction: Reproduction) -> str:
+def describe_table_and_runs(reproduction: Reproduction) -> str:
     """Write the sentences above the grids: the table, its numbers, and what was run here."""
     table = reproduction.table
     texts = [f"{table.paper}, {table.name_in_paper}: {table.title}. The numbers: {table.number}."]
@@ -514,7 +524,7 @@ def describe_reproduction(reproduction: Reproduction) -> str:
     return " ".join(texts)
 
 
-def make_grids(reproduction: Reproduction) -> Iterator[TextTable]:
+def make_grid_of_each_column_setting(reproduction: Reproduction) -> Iterator[TextTable]:
     """Make a grid for each setting of the table. It has a row for each method, a column of published
     numbers for each data set, and a column of our results for each data set that was run."""
     table = reproduction.table
@@ -539,34 +549,38 @@ def make_grids(reproduction: Reproduction) -> Iterator[TextTable]:
                 number = table.columns[index].numbers.get(row)
                 cells.append("-" if number is None else number.printed)
             for indices_of_same_dataset in indices_by_our_dataset.values():
-                cells.append(format_our_result(reproduction, row, indices_of_same_dataset))
+                cells.append(
+                    format_our_first_result_in_columns(reproduction, row, indices_of_same_dataset)
+                )
             grid.append(cells)
         yield grid
 
 
-def format_our_result(
+def format_our_first_result_in_columns(
     reproduction: Reproduction, row_name: str, column_indices: Sequence[int]
 ) -> str:
     """Format our result for a row in the first of these columns that has one: its mean and band, or on
     how many seeds a target was not reached."""
     for index in column_indices:
-        missed = reproduction.describe_missed_target((row_name, index))
+        missed = reproduction.describe_missed_target_or_empty((row_name, index))
         if missed:
             return missed
-        ours = reproduction.compute_band(row_name, index)
+        ours = reproduction.compute_band_of_cell_or_none(row_name, index)
         if ours is not None:
             return format_band_in_table_unit(reproduction, ours)
     return format_band_in_table_unit(reproduction, None)
 
 
 def format_band_in_table_unit(
-    reproduction: Reproduction, result: Band | None, sign: Literal["", "+"] = ""
+    reproduction: Reproduction,
+    band_or_none_if_not_run: Band | None,
+    sign_of_positive_mean: Literal["", "+"] = "",
 ) -> str:
     """Format a band: '83.4 ± 2.1' for accuracies, in points; '1.23 ± 0.10 million' for counts; 'not run' for None.
 
-    sign: "+" to give a positive mean a sign
+    sign_of_positive_mean: "+" to give a positive mean a sign
     """
-    if result is None:
+    if band_or_none_if_not_run is None:
         return "not run"
     if reproduction.is_measured_in_counts:
         scale = 1e-6
@@ -576,17 +590,19 @@ def format_band_in_table_unit(
         scale = 100
         decimals = 1
         unit = ""
-    text = f"{scale * result.mean + 0.0:{sign}.{decimals}f}"
-    if not math.isnan(result.half_width):
-        text += f" ± {scale * result.half_width:.{decimals}f}"
+    text = f"{scale * band_or_none_if_not_run.mean + 0.0:{sign_of_positive_mean}.{decimals}f}"
+    if not math.isnan(band_or_none_if_not_run.half_width):
+        text += f" ± {scale * band_or_none_if_not_run.half_width:.{decimals}f}"
     return text + unit
 
 
-def describe_changed_rows(reproduction: Reproduction) -> list[str]:
+def describe_rows_changed_from_paper(reproduction: Reproduction) -> list[str]:
     """Describe in a line which rows run another method than the paper's; no line if nothing was run."""
     if not reproduction.table_runs:
         return []
-    changes_by_row = describe_knobs_changed_from_paper(reproduction.table, reproduction.table_runs)
+    changes_by_row = describe_knobs_changed_from_paper_setup(
+        reproduction.table, reproduction.table_runs
+    )
     rows_by_changes: dict[str, list[str]] = {}
     for row, changes in changes_by_row.items():
         rows_by_changes.setdefault(", ".join(changes.values()), []).append(row)
@@ -597,7 +613,7 @@ def describe_changed_rows(reproduction: Reproduction) -> list[str]:
     ]
 
 
-def describe_missing_runs(reproduction: Reproduction) -> list[str]:
+def describe_reasons_of_missing_runs(reproduction: Reproduction) -> list[str]:
     """Write a line for each reason why something was not run, with the rows and data sets to which it applies."""
     table = reproduction.table
     lines = []
@@ -606,31 +622,33 @@ def describe_missing_runs(reproduction: Reproduction) -> list[str]:
         missing_rows = {row for row, _ in cells}
         rows = [row for row in table.rows if row in missing_rows]
         rows_text = ", ".join(rows) if len(rows) < len(table.rows) else "all rows"
-        columns = [format_column_name(table.columns[index]) for _, index in cells]
+        columns = [format_dataset_of_column(table.columns[index]) for _, index in cells]
         columns_text = ", ".join(dict.fromkeys(columns))
         lines.append(f"Not run: {rows_text} on {columns_text}, because {reason.rstrip('.')}.")
     return lines
 
 
-def format_column_name(column: TableColumn) -> str:
+def format_dataset_of_column(column: TableColumn) -> str:
     """Format the data set of a column; "cifar10 (minutes)" if the column is only shown."""
     if column.is_shown_only:
         return f"{column.dataset} ({column.setting})"
     return column.dataset
 
 
-def describe_orderings(orderings: Sequence[Ordering]) -> str:
+def describe_verdicts_of_all_and_clear_orderings(orderings: Sequence[Ordering]) -> str:
     """Describe how many orderings there are of each verdict, of all and of those that are clear in the
     paper."""
     tried = [ordering for ordering in orderings if ordering.verdict in TRIED]
     run_pairs = count_distinct_pairs_of_tried_runs(orderings)
     if any(ordering.is_clear_in_paper is not None for ordering in tried):
-        clear = describe_verdicts(ordering for ordering in tried if ordering.is_clear_in_paper)
+        clear = describe_verdict_counts(
+            ordering for ordering in tried if ordering.is_clear_in_paper
+        )
     else:
         clear = "not known, since it prints none"
     text = (
         f"{len(orderings)} orderings (pairs of methods within a column): "
-        f"{describe_verdicts(orderings)}. They rest on {run_pairs} pairs of runs. Clear by "
+        f"{describe_verdict_counts(orderings)}. They rest on {run_pairs} pairs of runs. Clear by "
         f"the paper's own spread: {clear}."
     )
     if any(ordering.why == "one seed" for ordering in orderings):

@@ -2,7 +2,7 @@
 
 `declared/tuning.toml` lists the tries and the rule by which one of them is chosen. The results are
 in `studies/stored/tuning-digits.json`, which `python -m fedlab_nb.papers.declared tuning-digits`
-makes, and in one file for each other data set. `choose_knobs(method)` reads the chosen knobs from
+makes, and in one file for each other data set. `choose_tuned_knobs(method)` reads the chosen knobs from
 these files; a method's defaults must equal them.
 """
 
@@ -19,7 +19,7 @@ from ..rng import make_numpy_generator
 from ..studies.settings import Settings
 from ..studies.statistics import Band, compute_band
 from ..studies.stored_rows import StoredRow, make_path_of_stored_rows, read_stored_rows
-from .points import COLUMNS, Point
+from .points import COLUMNS, MethodSettingPoint
 
 DIGITS = "digits"
 SETS = (DIGITS, "glyphs:16g", "glyphs:28g")  # the classroom's data sets, each with its own tries
@@ -33,7 +33,7 @@ KnobsOfTriesByMethod = dict[str, list[Knobs]]  # {method: the knobs that each tr
 AlphaList = Literal["alphas", "guard"]  # "guard": the alphas without skew
 
 
-class Attempt(NamedTuple):
+class TryAtAlpha(NamedTuple):
     """A try at one α. number: which try, from 0"""
 
     number: int
@@ -52,7 +52,7 @@ def read_tries_by_part(dataset: str = DIGITS) -> dict[str, KnobsOfTriesByMethod]
     return parts | study.get("parts", {})
 
 
-def make_validation_set(dataset: str = DIGITS) -> Dataset:
+def make_dataset_with_validation_images_as_test(dataset: str = DIGITS) -> Dataset:
     """Make a data set for validation: a fifth of the training images is `x_test`, the others
     `x_train`.
 
@@ -75,16 +75,18 @@ def make_validation_set(dataset: str = DIGITS) -> Dataset:
     )
 
 
-def list_tuning_points(dataset: str, rows: Sequence[StoredRow]) -> Iterator[Point]:
+def list_tuning_points(
+    dataset: str, stored_rows: Sequence[StoredRow]
+) -> Iterator[MethodSettingPoint]:
     """List every try of every method as a point.
 
     At the alphas without skew only two kinds of tries run: the first one, and those that are
     clearly better than the first one.
 
-    rows: the rows that are stored already
+    stored_rows: the rows that are stored already
     """
     base = {
-        "dataset": make_validation_set(dataset),
+        "dataset": make_dataset_with_validation_images_as_test(dataset),
         "device": "cpu",
         "clients": STUDY["clients"],
         **STUDY[dataset].get("given", {}),  # no try changes these
@@ -93,59 +95,63 @@ def list_tuning_points(dataset: str, rows: Sequence[StoredRow]) -> Iterator[Poin
         forms = STUDY[dataset].get("forms", {}).get(part, [{}])
         for method, tries in methods.items():
             prefix = "" if part == RECIPE else f"{method}."
-            for number, alpha in list_attempts(rows, part, method, len(tries), forms):
+            for number, alpha in list_tries_at_alphas(stored_rows, part, method, len(tries), forms):
                 knobs = tries[number]
                 qualified = {f"{prefix}{knob}": value for knob, value in knobs.items()}
                 for form in forms:
                     settings = Settings.make(**base, alpha=alpha, **(qualified | form))
                     position = {"try": number, "alpha": alpha, **form}
-                    yield Point(part, method, position, settings, STUDY["seeds"], COLUMNS, knobs)
+                    yield MethodSettingPoint(
+                        part, method, position, settings, STUDY["seeds"], COLUMNS, knobs
+                    )
 
 
-def list_attempts(
-    rows: Sequence[StoredRow],
+def list_tries_at_alphas(
+    stored_rows: Sequence[StoredRow],
     part_name: str,
     method: str,
     try_count: int,
-    settings_of_forms: Sequence[Mapping[str, Any]],
-) -> list[Attempt]:
+    settings_of_each_form: Sequence[Mapping[str, Any]],
+) -> list[TryAtAlpha]:
     """List all attempts of a method.
 
-    Attempts without skew are listed only when `rows` has all others. Before, it is not known which
+    Attempts without skew are listed only when `stored_rows` has all others. Before, it is not known which
     tries are better than the first one.
 
     try_count: number of the method's tries
-    settings_of_forms: the settings with which each try is run, a mapping for each form
+    settings_of_each_form: the settings with which each try is run, a mapping for each form
     """
     tries = []
     for number in range(try_count):
         for alpha in STUDY["alphas"]:
-            tries.append(Attempt(number, alpha))
-    if not has_rows_of_all_attempts(rows, part_name, method, tries, settings_of_forms):
+            tries.append(TryAtAlpha(number, alpha))
+    if not has_rows_of_all_tries_at_alphas(
+        stored_rows, part_name, method, tries, settings_of_each_form
+    ):
         return tries
     if part_name == RECIPE:
         return tries
-    better_tries = find_tries_better_than_first(rows, part_name, [method])
+    better_tries = find_try_numbers_better_than_first(stored_rows, part_name, [method])
     if better_tries:
         for number in sorted({0, *better_tries}):
-            tries += [Attempt(number, alpha) for alpha in STUDY["guard"]]
+            tries += [TryAtAlpha(number, alpha) for alpha in STUDY["guard"]]
     return tries
 
 
-def has_rows_of_all_attempts(
-    rows: Sequence[StoredRow],
+def has_rows_of_all_tries_at_alphas(
+    stored_rows: Sequence[StoredRow],
     part_name: str,
     method: str,
-    attempts: Sequence[Attempt],
-    settings_of_forms: Sequence[Mapping[str, Any]],
+    tries_at_alphas: Sequence[TryAtAlpha],
+    settings_of_each_form: Sequence[Mapping[str, Any]],
 ) -> bool:
-    """Whether `rows` has all these attempts of a method, with every form."""
+    """Whether `stored_rows` has all these attempts of a method, with every form."""
     finished = []
-    for row in rows:
+    for row in stored_rows:
         if (row["runs"], row["method"]) == (part_name, method):
             finished.append(row["at"])
-    for attempt in attempts:
-        for form in settings_of_forms:
+    for attempt in tries_at_alphas:
+        for form in settings_of_each_form:
             if {"try": attempt.number, "alpha": attempt.alpha, **form} not in finished:
                 return False
     return True
@@ -155,25 +161,28 @@ def has_rows_of_all_attempts(
 BandByTryNumber = dict[int, Band]
 
 
-def compute_lead_over_first_try(
-    rows: Iterable[StoredRow], part_name: str, methods: Sequence[str], alphas: AlphaList = "alphas"
+def compute_accuracy_lead_over_first_try(
+    stored_rows: Iterable[StoredRow],
+    part_name: str,
+    methods: Sequence[str],
+    alpha_list: AlphaList = "alphas",
 ) -> BandByTryNumber:
     """Compute {try: its validation accuracy minus that of the first try}, as shares.
 
     The differences are paired by method, alpha, form and seed. A run that diverged has accuracy 0.
 
     methods: the method, or all methods that judge a recipe
-    alphas:  the list of alphas in STUDY whose rows count
+    alpha_list:  the list of alphas in STUDY whose rows count
     """
     from pandas import Series
 
     accuracies = {}
-    for row in rows:
+    for row in stored_rows:
         at = row["at"]
         if (
             row["runs"] != part_name
             or row["method"] not in methods
-            or at["alpha"] not in STUDY[alphas]
+            or at["alpha"] not in STUDY[alpha_list]
         ):
             continue
         setting = str({**at, "try": ""})
@@ -188,25 +197,29 @@ def compute_lead_over_first_try(
     return bands
 
 
-def find_tries_better_than_first(
-    rows: Sequence[StoredRow], part_name: str, methods: Sequence[str]
+def find_try_numbers_better_than_first(
+    stored_rows: Sequence[StoredRow], part_name: str, methods: Sequence[str]
 ) -> list[int]:
     """Find the numbers of the tries that are clearly better than the first one, the best one first."""
     means = {}
-    for number, lead in compute_lead_over_first_try(rows, part_name, methods).items():
+    for number, lead in compute_accuracy_lead_over_first_try(
+        stored_rows, part_name, methods
+    ).items():
         if lead.verdict == "clear" and lead.mean > 0:
             means[number] = lead.mean
     return sorted(means, key=lambda number: -means[number])
 
 
-def choose_try_number(rows: Sequence[StoredRow], part_name: str, methods: Sequence[str]) -> int:
+def choose_try_number(
+    stored_rows: Sequence[StoredRow], part_name: str, methods: Sequence[str]
+) -> int:
     """Choose a try, and return its number.
 
     It is the best of the tries that are clearly better than the first one with skew, and not
     clearly worse without skew (as far as they were run without). If there is none, it is the first.
     """
-    without_skew = compute_lead_over_first_try(rows, part_name, methods, "guard")
-    for number in find_tries_better_than_first(rows, part_name, methods):
+    without_skew = compute_accuracy_lead_over_first_try(stored_rows, part_name, methods, "guard")
+    for number in find_try_numbers_better_than_first(stored_rows, part_name, methods):
         lead = without_skew.get(number)
         is_worse = lead is not None and lead.verdict == "clear" and lead.mean <= 0
         if not is_worse:
@@ -214,7 +227,7 @@ def choose_try_number(rows: Sequence[StoredRow], part_name: str, methods: Sequen
     return 0
 
 
-def choose_knobs(method: str, dataset: str = DIGITS, part_name: str = "methods") -> Knobs:
+def choose_tuned_knobs(method: str, dataset: str = DIGITS, part_name: str = "methods") -> Knobs:
     """Return the knobs that the study chose for `method`; with method "recipe" the training recipe.
 
     part_name: "methods", or the name of an option that was tuned by itself

@@ -43,6 +43,7 @@ from ..studies.cost import estimate_cost
 from ..studies.statistics import compute_band, difference
 from ..studies.stored_rows import FOLDER, StoredRow, read_stored_rows
 from ..studies.text_tables import format_data_size
+from ..value_types import Accuracy0To1
 
 DECLARATION = Path(__file__).parent / "declared" / "which.toml"
 REFERENCES = ("local", "centralized")
@@ -87,7 +88,7 @@ class Answers:
     unlike: bool | None = None
     forget: bool | None = None
 
-    def is_allowed(self, method: str) -> bool:
+    def is_method_allowed(self, method: str) -> bool:
         """Whether a method fits these answers."""
         info = METHODS[method].info
         if method in REFERENCES:
@@ -129,7 +130,7 @@ class Candidate:
         return f"{title} ({self.options})" if self.options else title
 
     @property
-    def mean(self) -> float:
+    def mean(self) -> Accuracy0To1:
         return fmean(self.accuracy.values())
 
 
@@ -145,6 +146,11 @@ class StudiedFederation:
     data: str
     candidates: Sequence[Candidate]
     rehearsal_answer: str = ""
+
+
+CandidateName = str
+FederationName = str  # such as "digits, α = 0.1"
+AccuracyRegret0To1 = float  # how far a mean accuracy is below the best one
 
 
 class RuleChoice(NamedTuple):
@@ -174,7 +180,7 @@ class RegretTable(NamedTuple):
     best: float
 
 
-class CaseOfAnswers(NamedTuple):
+class CaseNameAndAnswers(NamedTuple):
     """A case for which the page has a sentence: its name, and its answers to the questions."""
 
     name: str
@@ -209,7 +215,9 @@ class CandidateRuns(NamedTuple):
 
 
 # ----------------------------------------------------------------------- frontier, ties and regret
-def find_unbeaten_candidates(candidates: Sequence[Candidate]) -> list[Candidate]:
+def find_candidates_unbeaten_in_accuracy_and_bytes(
+    candidates: Sequence[Candidate],
+) -> list[Candidate]:
     """Find the candidates that are not beaten, the cheapest first. One is beaten if another one has
     at least its mean accuracy for at most its bytes, and is better in one of the two.
     """
@@ -236,13 +244,13 @@ def find_candidates_tied_for_best(candidates: Sequence[Candidate]) -> list[Candi
     return sorted(ties, key=lambda c: (c.bytes_each, -c.mean))
 
 
-def compute_regret_by_candidate(
+def compute_accuracy_regret_by_candidate(
     federation: StudiedFederation, answers: Answers
-) -> dict[str, float]:
+) -> dict[CandidateName, AccuracyRegret0To1]:
     """Compute for each candidate that fits the answers how far its mean accuracy is below the best
     one.
     """
-    means = {c.name: c.mean for c in federation.candidates if answers.is_allowed(c.method)}
+    means = {c.name: c.mean for c in federation.candidates if answers.is_method_allowed(c.method)}
     best = max(means.values(), default=0.0)
     return {name: best - mean for name, mean in means.items()}
 
@@ -260,7 +268,7 @@ def choose_candidate_with_least_mean_regret(
     """
     regrets_by_name: dict[str, dict[str, list[float]]] = {}
     for federation in federations:
-        for name, regret in compute_regret_by_candidate(federation, answers).items():
+        for name, regret in compute_accuracy_regret_by_candidate(federation, answers).items():
             if allowed_names is None or name in allowed_names:
                 regrets_by_data = regrets_by_name.setdefault(name, {})
                 regrets_by_data.setdefault(federation.data, []).append(regret)
@@ -275,9 +283,9 @@ def choose_candidate_with_least_mean_regret(
     return RuleChoice(name, means[name])
 
 
-def choose_for_each_dataset_by_rule_of_others(
+def choose_for_each_federation_by_rule_of_other_datasets(
     federations: Sequence[StudiedFederation], answers: Answers
-) -> dict[str, RuleChoice]:
+) -> dict[FederationName, RuleChoice]:
     """Make {federation: the choice of the rule drawn from the other data sets, with its regret
     there}.
 
@@ -294,31 +302,33 @@ def choose_for_each_dataset_by_rule_of_others(
         names = [c.name for c in federation.candidates]
         choice = choose_candidate_with_least_mean_regret(other_federations, answers, names)
         if choice is not None:
-            regret = compute_regret_by_candidate(federation, answers)[choice.name]
+            regret = compute_accuracy_regret_by_candidate(federation, answers)[choice.name]
             choices[federation.name] = RuleChoice(choice.name, regret)
     return choices
 
 
 # ------------------------------------------------------------------------ shortlist and rehearsal
 def make_regret_tables(
-    federations: Sequence[StudiedFederation], answers: Answers, has_image_options: bool
+    federations: Sequence[StudiedFederation], answers: Answers, allows_image_options: bool
 ) -> list[RegretTable]:
     """Make a table for each federation with the regrets of the candidates that a shortlist may
     have.
     """
     tables = []
     for federation in federations:
-        regrets = compute_regret_by_candidate(federation, answers)
+        regrets = compute_accuracy_regret_by_candidate(federation, answers)
         if not regrets:
             continue
-        means = [c.mean for c in federation.candidates if answers.is_allowed(c.method)]
-        if not has_image_options:
+        means = [c.mean for c in federation.candidates if answers.is_method_allowed(c.method)]
+        if not allows_image_options:
             regrets = {n: regret for n, regret in regrets.items() if not n.endswith(IMAGES_ALONE)}
         tables.append(RegretTable(federation.data, regrets, max(means)))
     return tables
 
 
-def select_names_with_two_datasets(tables: Sequence[RegretTable]) -> list[str]:
+def select_candidate_names_run_on_two_datasets(
+    tables: Sequence[RegretTable],
+) -> list[CandidateName]:
     """Select the candidates that ran on at least two data sets, or on the only one."""
     datasets_by_name: dict[str, set[str]] = {}
     for table in tables:
@@ -330,9 +340,9 @@ def select_names_with_two_datasets(tables: Sequence[RegretTable]) -> list[str]:
     )
 
 
-def compute_regret_of_shortlist_with_spare(
+def compute_mean_regret_of_best_two_on_shortlist(
     tables: Sequence[RegretTable], shortlist_names: Sequence[str]
-) -> float:
+) -> AccuracyRegret0To1:
     """Compute the score of a shortlist, 0-1, the smaller the better: the mean of two regrets, that
     of the list's best candidate and that of its second best.
 
@@ -350,34 +360,36 @@ def compute_regret_of_shortlist_with_spare(
     return fmean(fmean(scores) for scores in scores_by_data.values())
 
 
-def list_closed_form_names(answers: Answers, has_image_options: bool) -> list[str]:
+def list_closed_form_candidate_names(
+    answers: Answers, allows_image_options: bool
+) -> list[CandidateName]:
     """List the candidates in closed form that fit the answers, with all their options."""
     names = []
-    for method in filter(answers.is_allowed, METHODS):
+    for method in filter(answers.is_method_allowed, METHODS):
         if METHODS[method].info.group != "Closed form":
             continue
-        for variant in list_method_variants(method):
+        for variant in list_variants_of_method_to_rehearse(method):
             name = f"{method} ({variant.name})" if variant.name else method
-            if has_image_options or not name.endswith(IMAGES_ALONE):
+            if allows_image_options or not name.endswith(IMAGES_ALONE):
                 names.append(name)
     return names
 
 
-def choose_shortlist(
-    federations: Sequence[StudiedFederation], answers: Answers, *, has_image_options: bool = True
-) -> list[str]:
+def choose_shortlist_greedily(
+    federations: Sequence[StudiedFederation], answers: Answers, *, allows_image_options: bool = True
+) -> list[CandidateName]:
     """Choose the candidates to rehearse, one after the other: always the one that improves the
     list's score most, until the next one would improve it by less than `LEAST_GAIN`.
 
-    has_image_options: whether options that work on images alone may be on the list
+    allows_image_options: whether options that work on images alone may be on the list
     """
-    tables = make_regret_tables(federations, answers, has_image_options)
-    remaining_names = select_names_with_two_datasets(tables)
+    tables = make_regret_tables(federations, answers, allows_image_options)
+    remaining_names = select_candidate_names_run_on_two_datasets(tables)
     shortlist: list[str] = []
     score = math.inf
     while remaining_names:
         scores = {
-            name: compute_regret_of_shortlist_with_spare(tables, [*shortlist, name])
+            name: compute_mean_regret_of_best_two_on_shortlist(tables, [*shortlist, name])
             for name in remaining_names
         }
         best_name = min(remaining_names, key=lambda name: (scores[name], name))
@@ -390,24 +402,26 @@ def choose_shortlist(
 
 
 def make_shortlist_with_closed_forms(
-    federations: Sequence[StudiedFederation], answers: Answers, *, has_image_options: bool = True
-) -> list[str]:
+    federations: Sequence[StudiedFederation], answers: Answers, *, allows_image_options: bool = True
+) -> list[CandidateName]:
     """Make the list of candidates to rehearse: those that the study chooses, and all in closed
     form, which cost little because their clients train no network.
     """
-    study_names = choose_shortlist(federations, answers, has_image_options=has_image_options)
-    closed_form_names = list_closed_form_names(answers, has_image_options)
+    study_names = choose_shortlist_greedily(
+        federations, answers, allows_image_options=allows_image_options
+    )
+    closed_form_names = list_closed_form_candidate_names(answers, allows_image_options)
     return [*study_names, *(name for name in closed_form_names if name not in study_names)]
 
 
-def has_image_options(federation: StudiedFederation) -> bool:
+def has_candidates_for_images_alone(federation: StudiedFederation) -> bool:
     """Whether candidates ran on the federation whose options work on images alone."""
     return any(c.name.endswith(IMAGES_ALONE) for c in federation.candidates)
 
 
-def compute_regret_of_shortlist_from_other_datasets(
+def compute_accuracy_regret_of_shortlist_from_other_datasets(
     federations: Sequence[StudiedFederation], answers: Answers
-) -> dict[str, float]:
+) -> dict[FederationName, AccuracyRegret0To1]:
     """Compute for each federation how far the best candidate on the shortlist of the other data
     sets is below the best of all, 0-1. Federations on which none of the list ran are left out.
     """
@@ -419,16 +433,18 @@ def compute_regret_of_shortlist_from_other_datasets(
             if candidate_federation.data != federation.data
         ]
         shortlist = make_shortlist_with_closed_forms(
-            other_federations, answers, has_image_options=has_image_options(federation)
+            other_federations,
+            answers,
+            allows_image_options=has_candidates_for_images_alone(federation),
         )
-        regrets_by_name = compute_regret_by_candidate(federation, answers)
+        regrets_by_name = compute_accuracy_regret_by_candidate(federation, answers)
         shortlist_regrets = [regrets_by_name[name] for name in shortlist if name in regrets_by_name]
         if shortlist_regrets:
             regrets[federation.name] = min(shortlist_regrets)
     return regrets
 
 
-def choose_by_rehearsal(candidates: Sequence[Candidate]) -> Candidate:
+def choose_cheapest_candidate_near_best(candidates: Sequence[Candidate]) -> Candidate:
     """Choose the cheapest candidate that is at most `MOST_POINTS_LOST` points behind the most
     accurate one, even at the far end of the band of their paired differences.
 
@@ -489,7 +505,7 @@ def choose_seed_count_of_rehearsal(training_sample_count: int) -> int:
 
 
 # ----------------------------------------------------------------------------- stored federations
-def make_candidate(row: StoredRow, client_count: int) -> Candidate | None:
+def make_candidate_of_stored_row_or_none(row: StoredRow, client_count: int) -> Candidate | None:
     """Make the candidate of a stored row; None if a run failed."""
     if "failed" in row or row["method"] in REFERENCES:
         return None
@@ -522,7 +538,7 @@ def load_stored_federations() -> list[StudiedFederation]:
     candidates_by_federation: dict[FederationKey, dict[str, Candidate]] = {}
 
     def add_row(key: FederationKey, row: StoredRow, clients: int) -> None:
-        candidate = make_candidate(row, clients)
+        candidate = make_candidate_of_stored_row_or_none(row, clients)
         if candidate is not None:
             candidates_by_federation.setdefault(key, {})[candidate.name] = candidate
 
@@ -542,10 +558,10 @@ def load_stored_federations() -> list[StudiedFederation]:
     for row in rows:
         key, clients = read_federation_and_client_count_of_row(row)
         add_row(key, row, clients)
-    return sort_federations(candidates_by_federation)
+    return make_sorted_federations(candidates_by_federation)
 
 
-def sort_federations(
+def make_sorted_federations(
     candidates_by_federation: Mapping[FederationKey, Mapping[str, Candidate]],
 ) -> list[StudiedFederation]:
     """Sort the federations: those of a data set together, the most skewed first."""
@@ -583,22 +599,23 @@ def describe_candidate(candidate: Candidate) -> str:
     return text
 
 
-def describe_federation(federation: StudiedFederation, answers: Answers) -> list[str]:
+def describe_frontier_ties_and_answer(federation: StudiedFederation, answers: Answers) -> list[str]:
     """Describe the frontier, the ties and the answer of one federation, in lines of text."""
-    allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
+    allowed = [c for c in federation.candidates if answers.is_method_allowed(c.method)]
     if not allowed:
         return [f"{federation.name}: nothing that was run here fits these answers."]
     ties = find_candidates_tied_for_best(allowed)
     lines = [f"{federation.name} ({len(allowed)} candidates)", "  not beaten:"]
     lines += [
-        f"    {describe_candidate(candidate)}" for candidate in find_unbeaten_candidates(allowed)
+        f"    {describe_candidate(candidate)}"
+        for candidate in find_candidates_unbeaten_in_accuracy_and_bytes(allowed)
     ]
     lines.append(f"  level with the best: {', '.join(c.name for c in ties)}")
     lines.append(f"  answer: {ties[0].name}, the cheapest of these")
     return lines
 
 
-def select_federations_without_image_options(
+def select_federations_without_candidates_for_images_alone(
     federations: Sequence[StudiedFederation],
 ) -> list[StudiedFederation]:
     """Select the federations on which no candidate ran whose options work on images alone."""
@@ -609,7 +626,7 @@ def select_federations_without_image_options(
     return selected
 
 
-def describe_rule(federations: Sequence[StudiedFederation], answers: Answers) -> str:
+def describe_rule_and_its_regret(federations: Sequence[StudiedFederation], answers: Answers) -> str:
     """Say which method to use for these answers, and how wrong the rule is on data that it has not
     seen.
     """
@@ -622,7 +639,9 @@ def describe_rule(federations: Sequence[StudiedFederation], answers: Answers) ->
     return f"{text}{describe_regret_on_unseen_datasets(federations, answers)}."
 
 
-def describe_shortlist(federations: Sequence[StudiedFederation], answers: Answers) -> list[str]:
+def describe_shortlist_and_its_regret(
+    federations: Sequence[StudiedFederation], answers: Answers
+) -> list[str]:
     """Say which candidates to rehearse for these answers, and how far the best of such a list is
     below the best of all on data from which the list was not made. No line if nothing fits.
     """
@@ -631,11 +650,13 @@ def describe_shortlist(federations: Sequence[StudiedFederation], answers: Answer
         return []
     lines = [f"  on images rehearse {join_with_and(names)}"]
     names_for_tables = make_shortlist_with_closed_forms(
-        federations, answers, has_image_options=False
+        federations, answers, allows_image_options=False
     )
     if names_for_tables != names:
         lines.append(f"  on tables and recordings rehearse {join_with_and(names_for_tables)}")
-    regrets = compute_regret_of_shortlist_from_other_datasets(federations, answers).values()
+    regrets = compute_accuracy_regret_of_shortlist_from_other_datasets(
+        federations, answers
+    ).values()
     if regrets:
         lines.append(
             "  with each data set left out in turn, the list of the others has a member that is "
@@ -654,13 +675,17 @@ def explain_missing_rule_for_images() -> str:
     )
 
 
-def explain_missing_rule(federations: Sequence[StudiedFederation], answers: Answers) -> str:
+def explain_missing_rule_for_tables(
+    federations: Sequence[StudiedFederation], answers: Answers
+) -> str:
     """Explain why there is no fixed answer for tables and recordings: how far one was below the
     best on data that it had not seen.
     """
     regrets = [
         choice.regret
-        for choice in choose_for_each_dataset_by_rule_of_others(federations, answers).values()
+        for choice in choose_for_each_federation_by_rule_of_other_datasets(
+            federations, answers
+        ).values()
     ]
     if not regrets:
         return ""
@@ -679,7 +704,9 @@ def describe_regret_on_unseen_datasets(
     """
     regrets = [
         choice.regret
-        for choice in choose_for_each_dataset_by_rule_of_others(federations, answers).values()
+        for choice in choose_for_each_federation_by_rule_of_other_datasets(
+            federations, answers
+        ).values()
     ]
     if not regrets:
         return ""
@@ -694,22 +721,22 @@ def describe_choices_on_left_out_datasets(
 ) -> list[str]:
     """List for each federation what the rule of the other data sets chooses, and its regret there."""
     lines = ["each data set left out in turn, what the rule of the others says there:"]
-    for name, (choice, regret) in choose_for_each_dataset_by_rule_of_others(
+    for name, (choice, regret) in choose_for_each_federation_by_rule_of_other_datasets(
         federations, answers
     ).items():
         lines.append(f"  {name}: {choice}, {100 * regret:.1f} points below the best")
     return lines
 
 
-def list_answer_cases() -> list[CaseOfAnswers]:
+def list_cases_of_answers_with_names() -> list[CaseNameAndAnswers]:
     """List the cases for which the page has a sentence."""
     return [
-        CaseOfAnswers("anything goes", Answers()),
-        CaseOfAnswers("no public data", Answers(public=False)),
-        CaseOfAnswers("one message a client", Answers(once=True)),
-        CaseOfAnswers("clients with different networks", Answers(unlike=True)),
-        CaseOfAnswers("clients may ask to be forgotten", Answers(forget=True)),
-        CaseOfAnswers("all four restrictions at once", Answers(False, True, True, True)),
+        CaseNameAndAnswers("anything goes", Answers()),
+        CaseNameAndAnswers("no public data", Answers(public=False)),
+        CaseNameAndAnswers("one message a client", Answers(once=True)),
+        CaseNameAndAnswers("clients with different networks", Answers(unlike=True)),
+        CaseNameAndAnswers("clients may ask to be forgotten", Answers(forget=True)),
+        CaseNameAndAnswers("all four restrictions at once", Answers(False, True, True, True)),
     ]
 
 
@@ -719,26 +746,31 @@ def describe_stored_study(answers: Answers | None = None) -> str:
     """
     federations = load_stored_federations()
     lines: list[str] = []
-    cases = list_answer_cases() if answers is None else [CaseOfAnswers("these answers", answers)]
+    cases = (
+        list_cases_of_answers_with_names()
+        if answers is None
+        else [CaseNameAndAnswers("these answers", answers)]
+    )
     for case in cases:
-        lines.append(f"{case.name}: {describe_rule(federations, case.answers)}")
-        lines += describe_shortlist(federations, case.answers)
+        lines.append(f"{case.name}: {describe_rule_and_its_regret(federations, case.answers)}")
+        lines += describe_shortlist_and_its_regret(federations, case.answers)
     lines.append(explain_missing_rule_for_images())
     lines += [
-        explain_missing_rule(
-            select_federations_without_image_options(federations), answers or Answers()
+        explain_missing_rule_for_tables(
+            select_federations_without_candidates_for_images_alone(federations),
+            answers or Answers(),
         ),
         "",
     ]
     for federation in federations:
-        lines += describe_federation(federation, answers or Answers())
+        lines += describe_frontier_ties_and_answer(federation, answers or Answers())
     lines += ["", *describe_choices_on_left_out_datasets(federations, answers or Answers())]
     if answers is None:
-        lines += ["", *describe_missing_measurements()]
+        lines += ["", *describe_declared_runs_not_stored()]
     return "\n".join(lines)
 
 
-def describe_missing_measurements() -> list[str]:
+def describe_declared_runs_not_stored() -> list[str]:
     """List the declared runs that are not stored, a line for each with its cost; then the command."""
     declaration = parse_toml(DECLARATION.read_text(encoding="utf-8"))
     stored_names = {row["runs"] for row in read_stored_rows(FOLDER / "which.json")[1]}
@@ -765,9 +797,11 @@ def describe_missing_measurements() -> list[str]:
 
 
 # ------------------------------------------------------------------------------------ the picture
-def make_frontier(federation: StudiedFederation, answers: Answers) -> FederationFrontier | None:
+def make_frontier_or_none_if_nothing_fits(
+    federation: StudiedFederation, answers: Answers
+) -> FederationFrontier | None:
     """Make what the picture shows of a federation; None if no candidate there fits the answers."""
-    allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
+    allowed = [c for c in federation.candidates if answers.is_method_allowed(c.method)]
     if not allowed:
         return None
     rows = []
@@ -780,13 +814,15 @@ def make_frontier(federation: StudiedFederation, answers: Answers) -> Federation
                 method=candidate.method,
             )
         )
-    unbeaten = [candidate.title for candidate in find_unbeaten_candidates(allowed)]
+    unbeaten = [
+        candidate.title for candidate in find_candidates_unbeaten_in_accuracy_and_bytes(allowed)
+    ]
     ties = [candidate.title for candidate in find_candidates_tied_for_best(allowed)]
     answers_of_rehearsal = [c.title for c in allowed if c.name == federation.rehearsal_answer]
     return FederationFrontier(federation.name, rows, unbeaten, ties, "".join(answers_of_rehearsal))
 
 
-def plot_federations(
+def plot_accuracy_against_bytes_of_federations(
     federations: Sequence[StudiedFederation], answers: Answers, columns: int = 2
 ) -> Picture:
     """Draw accuracy against bytes for each federation, of the candidates that fit the answers.
@@ -795,7 +831,7 @@ def plot_federations(
     """
     frontiers = []
     for federation in federations:
-        frontier = make_frontier(federation, answers)
+        frontier = make_frontier_or_none_if_nothing_fits(federation, answers)
         if frontier is not None:
             frontiers.append(frontier)
     if not frontiers:
@@ -831,7 +867,7 @@ class Recommendation:
         """List the methods that no other one beats in both accuracy and bytes, the cheapest first,
         by their names in the picture.
         """
-        frontier = make_frontier(self.find(federation), self.answers)
+        frontier = make_frontier_or_none_if_nothing_fits(self.find(federation), self.answers)
         return [] if frontier is None else list(frontier.unbeaten)
 
     def plot(self, *federations: str, columns: int = 2) -> Picture:
@@ -842,7 +878,7 @@ class Recommendation:
         columns: number of federations side by side
         """
         shown_federations = [self.find(name) for name in federations] or list(self.federations)
-        return plot_federations(shown_federations, self.answers, columns)
+        return plot_accuracy_against_bytes_of_federations(shown_federations, self.answers, columns)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Show the picture, light or dark as the page is, and the text; a PNG where HTML cannot be
@@ -874,7 +910,7 @@ def make_picture_html(picture: Picture, text: str) -> str:
 
 
 # ------------------------------------------------------------------------------ a person's own data
-def list_method_variants(method: str) -> list[MethodVariant]:
+def list_variants_of_method_to_rehearse(method: str) -> list[MethodVariant]:
     """List the options of a method that are tried on a person's own data."""
     variants = []
     for value in VARIANTS.get(method, ("",)):
@@ -902,8 +938,8 @@ def rehearse_candidates(
     dataset_name = get_or_register_dataset_name(dataset)
     waiting: list[WaitingCandidate] = []
     skipped: list[str] = []
-    for method in filter(answers.is_allowed, METHODS):
-        for options, knobs in list_method_variants(method):
+    for method in filter(answers.is_method_allowed, METHODS):
+        for options, knobs in list_variants_of_method_to_rehearse(method):
             name = f"{method} ({options})" if options else method
             if candidate_names is not None and name not in candidate_names:
                 continue
@@ -967,15 +1003,17 @@ def rehearse_waiting_candidates(
     return CandidateRuns(candidates, not_run)
 
 
-def list_candidate_names_to_rehearse(dataset: Dataset, answers: Answers) -> list[str]:
+def list_candidate_names_to_rehearse(dataset: Dataset, answers: Answers) -> list[CandidateName]:
     """List the study's shortlist for these answers and for data of this kind."""
     is_image = dataset.x_train.ndim == 4
     return make_shortlist_with_closed_forms(
-        load_stored_federations(), answers, has_image_options=is_image
+        load_stored_federations(), answers, allows_image_options=is_image
     )
 
 
-def describe_risk_of_answer(answer: Candidate, candidates: Sequence[Candidate]) -> list[str]:
+def describe_largest_gap_of_answer_to_best(
+    answer: Candidate, candidates: Sequence[Candidate]
+) -> list[str]:
     """Say how far the answer may be behind the most accurate candidate. No line if it is that one."""
     best = max(candidates, key=lambda candidate: candidate.mean)
     if best.name == answer.name:
@@ -988,7 +1026,7 @@ def describe_risk_of_answer(answer: Candidate, candidates: Sequence[Candidate]) 
     ]
 
 
-def describe_rehearsal(
+def describe_rehearsal_and_its_answer(
     federation: StudiedFederation, answer: Candidate, seed_count: int
 ) -> list[str]:
     """Describe what was rehearsed, what is level with the best, and the answer."""
@@ -996,14 +1034,14 @@ def describe_rehearsal(
         f"Accuracies are of training samples that were held out, a fifth in each of {seed_count} "
         "seeds."
     ]
-    lines += describe_federation(federation, Answers())[:-1]
+    lines += describe_frontier_ties_and_answer(federation, Answers())[:-1]
     best = max(federation.candidates, key=lambda candidate: candidate.mean)
     if answer.name == best.name:
         reason = "the most accurate of these, and nothing cheaper is surely within"
     else:
         reason = "the cheapest of what is within"
     lines.append(f"  answer: {answer.name}, {reason} {MOST_POINTS_LOST:g} point of the best")
-    return lines + describe_risk_of_answer(answer, federation.candidates)
+    return lines + describe_largest_gap_of_answer_to_best(answer, federation.candidates)
 
 
 def which(
@@ -1051,10 +1089,13 @@ def which(
             f"Nothing can be judged here within {seconds:g} seconds "
             f"({', '.join(not_run[:3])}, ...); give more --seconds."
         )
-    answer = choose_by_rehearsal(candidates)
+    answer = choose_cheapest_candidate_near_best(candidates)
     federation = StudiedFederation(format_dataset_name(dataset), dataset, candidates, answer.name)
-    lines = describe_rehearsal(federation, answer, seeds)
-    knobs = {variant.name: variant.knobs for variant in list_method_variants(answer.method)}
+    lines = describe_rehearsal_and_its_answer(federation, answer, seeds)
+    knobs = {
+        variant.name: variant.knobs
+        for variant in list_variants_of_method_to_rehearse(answer.method)
+    }
     test_accuracies = [
         run(answer.method, **given, **knobs[answer.options], dataset=dataset, seed=seed).accuracy
         for seed in range(seeds)

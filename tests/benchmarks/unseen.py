@@ -44,14 +44,14 @@ from fedlab_nb.papers.which import (
     Answers,
     Candidate,
     StudiedFederation,
-    choose_by_rehearsal,
+    choose_cheapest_candidate_near_best,
     choose_seed_count_of_rehearsal,
-    choose_shortlist,
-    compute_regret_by_candidate,
+    choose_shortlist_greedily,
+    compute_accuracy_regret_by_candidate,
     find_candidates_tied_for_best,
-    has_image_options,
-    list_answer_cases,
-    list_method_variants,
+    has_candidates_for_images_alone,
+    list_cases_of_answers_with_names,
+    list_variants_of_method_to_rehearse,
     load_stored_federations,
     make_shortlist_with_closed_forms,
     rehearse_candidates,
@@ -397,7 +397,7 @@ def run_federation(name, dataset, setting):
     for method in fl.METHODS:
         if method in REFERENCES or method in LEFT_OUT:
             continue
-        for options, knobs in list_method_variants(method):
+        for options, knobs in list_variants_of_method_to_rehearse(method):
             try:
                 outcomes = [
                     fl.run(method, dataset=dataset, seed=seed, device="cpu", **setting, **knobs)
@@ -430,22 +430,24 @@ def rehearse(dataset, setting, lists):
 def choose_in_each_case(rehearsed, lists):
     """What the rule chooses in each case with these shortlists: {case: name}."""
     choices = {}
-    for case in list_answer_cases():
+    for case in list_cases_of_answers_with_names():
         members = [
-            c for c in rehearsed if c.name in lists[case.name] and case.answers.is_allowed(c.method)
+            c
+            for c in rehearsed
+            if c.name in lists[case.name] and case.answers.is_method_allowed(c.method)
         ]
-        choices[case.name] = choose_by_rehearsal(members).name
+        choices[case.name] = choose_cheapest_candidate_near_best(members).name
     return choices
 
 
 def make_lists(federations, image_options, make):
     """The shortlist of each case: {case: names}.
 
-    make: `make_shortlist_with_closed_forms`, or `choose_shortlist` for the study's list alone
+    make: `make_shortlist_with_closed_forms`, or `choose_shortlist_greedily` for the study's list alone
     """
     return {
-        case.name: make(federations, case.answers, has_image_options=image_options)
-        for case in list_answer_cases()
+        case.name: make(federations, case.answers, allows_image_options=image_options)
+        for case in list_cases_of_answers_with_names()
     }
 
 
@@ -454,7 +456,7 @@ def judge_on_other_data(name, dataset, setting):
     federations = load_stored_federations()
     image_options = dataset.x_train.ndim == 4
     lists = make_lists(federations, image_options, make_shortlist_with_closed_forms)
-    lists_alone = make_lists(federations, image_options, choose_shortlist)
+    lists_alone = make_lists(federations, image_options, choose_shortlist_greedily)
     rehearsed = rehearse(dataset, setting, lists)
     federation = run_federation(name, dataset, setting)
     choices = choose_in_each_case(rehearsed, lists)
@@ -473,8 +475,12 @@ def judge_on_study():
         source, setting = STUDIED[federation.name]
         others = [other for other in federations if other.data != federation.data]
         ran = [c.name for c in federation.candidates]
-        lists = make_lists(others, has_image_options(federation), make_shortlist_with_closed_forms)
-        lists_alone = make_lists(others, has_image_options(federation), choose_shortlist)
+        lists = make_lists(
+            others, has_candidates_for_images_alone(federation), make_shortlist_with_closed_forms
+        )
+        lists_alone = make_lists(
+            others, has_candidates_for_images_alone(federation), choose_shortlist_greedily
+        )
         for each in (lists, lists_alone):
             for case, names in each.items():
                 each[case] = [name for name in names if name in ran]
@@ -494,9 +500,11 @@ class Judgement(NamedTuple):
 
 def judge(federation, answers, choice):
     """How good a choice is among what the answers allow."""
-    allowed = [c for c in federation.candidates if answers.is_allowed(c.method)]
+    allowed = [c for c in federation.candidates if answers.is_method_allowed(c.method)]
     ties = [c.name for c in find_candidates_tied_for_best(allowed)]
-    return Judgement(100 * compute_regret_by_candidate(federation, answers)[choice], choice in ties)
+    return Judgement(
+        100 * compute_accuracy_regret_by_candidate(federation, answers)[choice], choice in ties
+    )
 
 
 def print_judgements(federation, choices, choices_alone):
@@ -506,10 +514,10 @@ def print_judgements(federation, choices, choices_alone):
     choices_alone: the same with the study's list alone
     """
     judgements = []
-    for case in list_answer_cases():
+    for case in list_cases_of_answers_with_names():
         rule = judge(federation, case.answers, choices[case.name])
         alone = judge(federation, case.answers, choices_alone[case.name])
-        allowed = [c for c in federation.candidates if case.answers.is_allowed(c.method)]
+        allowed = [c for c in federation.candidates if case.answers.is_method_allowed(c.method)]
         ties = [c.name for c in find_candidates_tied_for_best(allowed)]
         shown = ", ".join(ties[:6]) + (", …" if len(ties) > 6 else "")
         print(

@@ -248,7 +248,7 @@ def test_a_second_submission_is_marked_also_after_a_new_start(case, runs):
         "Second submission: the test images had been opened before, with 98.9 %."
     )
     assert second.submission_order_in_words in second.build_markdown()
-    assert json.loads(second.build_leaderboard_line())["submission"] == 2
+    assert json.loads(second.build_leaderboard_json_line())["submission"] == 2
     assert capstone.case("OAK", name="Bo").record.tries == []
     case.record.file.write_text("{half\n[]\n" + case.record.file.read_text())
     assert len(capstone.case("OAK", name="Ada").record.tries) == 2  # damaged lines are left out
@@ -453,9 +453,9 @@ def test_the_form_says_what_can_be_set(case):
     assert "model=mlp:32" in form.help.value
     methods = [name for name in METHODS if name != "centralized"]
     for name in methods:
-        for line in case.list_knob_descriptions(name)[:-1]:
+        for line in case.list_knob_description_lines(name)[:-1]:
             knob = line.split(" = ")[0]
-            assert case._check_knobs_and_format_values(name, {knob: 1})
+            assert case._format_knob_values_or_raise(name, {knob: 1})
 
 
 def test_a_real_try_and_a_real_submission(store):

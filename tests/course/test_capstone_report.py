@@ -122,9 +122,12 @@ def test_the_command_prints_the_table_and_counts_a_copy_once(tmp_path, capsys):
         ("{", "Line 1 of .* is not from a report: it is not JSON"),
         ('{"a": 1}', "does not begin with the format"),
         ('{"format": "fedlab_nb capstone 1"}', "no 'test'"),
-        (make_report().build_leaderboard_line().replace("0.34", "34"), "not shares from 0 to 1"),
         (
-            make_report().build_leaderboard_line().replace("52560", "60001"),
+            make_report().build_leaderboard_json_line().replace("0.34", "34"),
+            "not shares from 0 to 1",
+        ),
+        (
+            make_report().build_leaderboard_json_line().replace("52560", "60001"),
             "60001 bytes of a budget of 60000",
         ),
         ("", "There is no report in"),

@@ -138,7 +138,9 @@ def test_a_lesson_s_first_cell_and_no_other_brings_the_reader_back(monkeypatch):
     monkeypatch.setattr(lesson_page, "LessonPage", lambda: returns.append(1))
     first = "import fedlab_nb as fl\nfrom fedlab_nb.course import predict"
     for code in (first, "predict('How many?')", first):
-        lesson_page.open_page_if_first_cell(ExecutionInfo(code, False, False, True, "cell"))
+        lesson_page.open_page_if_first_cell_of_lesson(
+            ExecutionInfo(code, False, False, True, "cell")
+        )
     assert len(returns) == 2
 
 

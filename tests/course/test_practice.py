@@ -13,9 +13,9 @@ from fedlab_nb.course.capstone.practice import (
     load_practice_report,
     load_practice_tries,
     load_stored_practice,
-    raise_unless_tries_support_adas_argument,
+    make_practice_argument_text,
+    raise_unless_tries_support_argument_of_ada,
     replace_practice_reports_in_page,
-    write_practice_argument,
 )
 
 TOLERANCE = 0.02  # on another processor some images near a border between classes change sides
@@ -55,11 +55,11 @@ def test_the_page_has_the_stored_reports():
 def test_ada_s_reasons_hold_and_are_written_with_the_tries_numbers():
     tries = load_practice_tries("Ada")
     budget = load_stored_practice()["Ada"]["budget"]
-    assert write_practice_argument("Ada", tries, budget) == load_practice_report("Ada").argument
+    assert make_practice_argument_text("Ada", tries, budget) == load_practice_report("Ada").argument
     by_number = {result.number: result for result in tries}
     by_number[11], by_number[1] = by_number[1], by_number[11]
     with pytest.raises(ValueError, match="try 11 is ahead of try 4 on every seed"):
-        raise_unless_tries_support_adas_argument(by_number, budget)
+        raise_unless_tries_support_argument_of_ada(by_number, budget)
 
 
 def test_the_tables_of_points_say_what_the_reports_say():

@@ -4,7 +4,7 @@ import pytest
 from toy_outcomes import make_toy_outcome
 
 from fedlab_nb.course.kit import claims
-from fedlab_nb.course.kit.claims import Gap, judge_one_gap_clear_and_one_not
+from fedlab_nb.course.kit.claims import AccuracyGap, judge_one_gap_clear_and_one_not
 from fedlab_nb.plots.words import describe_accuracy_difference
 from fedlab_nb.studies.lesson_runs import (
     group_comparable_accuracies,
@@ -74,7 +74,7 @@ def test_runs_are_grouped_by_all_that_was_set():
 def make_gap(*points, name="here"):
     """A gap in points for each seed, over a variant whose accuracy is 0."""
     accuracies = {seed: each / 100 for seed, each in enumerate(points)}
-    return Gap(name, accuracies, dict.fromkeys(range(9), 0.0))
+    return AccuracyGap(name, accuracies, dict.fromkeys(range(9), 0.0))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from fedlab_nb import labs
 from fedlab_nb.panels.figures import COMMON, COMPARE, PLAYGROUND
 from fedlab_nb.panels.race import RACE
 from fedlab_nb.panels.stage_panel import TITLES
-from fedlab_nb.papers.declared.figures import ROOT, FigureStudy, load_all_studies
+from fedlab_nb.papers.declared.figures import ROOT, FigureStudy, load_all_declared_studies
 
 DECLARED = re.compile(r"<!--n .*?-->.*?<!--/n-->", re.DOTALL)
 PICTURES = re.compile(r"^!\[.*$", re.MULTILINE)
@@ -97,9 +97,9 @@ def find_quoted(name):
     """Numbers of a lesson that a declared study keeps true as a quote, which takes no comment."""
     path = str(find_source(name).relative_to(ROOT))
     numbers = []
-    for study in load_all_studies().values():
+    for study in load_all_declared_studies().values():
         if isinstance(study, FigureStudy) and path in study.quotes:
-            rows = study.load_rows()
+            rows = study.load_stored_rows()
             for template in study.quotes[path]:
                 quote = template
                 for figure in re.findall(r"\{([^}]+)\}", template):

@@ -15,22 +15,22 @@ from fedlab_nb.papers import TABLES, load_paper_table, paper_tables, reproduce
 from fedlab_nb.papers.cells import (
     LIKE_SERVER,
     TablePlan,
-    check_overrides,
-    count_numbers_sent_to_target,
+    count_four_byte_numbers_sent_until_accuracy,
     plan_stored_runs,
     plan_table_runs,
-    read_accuracy_of_client_like_server,
+    raise_unless_overrides_fit_table,
+    read_test_accuracy_of_first_client_like_server,
 )
 from fedlab_nb.papers.claims import JUDGED, NOT_CLAIMED
 from fedlab_nb.papers.comparison import (
     UNUSED_FIRST_MODELS,
     describe_differences_from_paper,
     is_same_quantity,
-    make_both_plans,
-    read_both_conditions,
+    make_plans_of_paper_and_ours,
+    read_conditions_of_paper_and_ours,
 )
 from fedlab_nb.papers.published import FOLDER
-from fedlab_nb.papers.reproduction import FILES, compute_run_key, make_reproduction
+from fedlab_nb.papers.reproduction import FILES, compute_key_of_runs, make_reproduction
 from fedlab_nb.studies.setups import FOLDER as SETUPS_FOLDER
 from fedlab_nb.studies.stored_rows import make_json_key_of_row, read_stored_rows
 
@@ -115,7 +115,7 @@ def test_each_judged_claim_is_the_papers_comparison():
 
         settings = plan.settings
         if settings.partition == "natural":
-            assert not column.has_drawn_clients, where
+            assert not column.is_divided_at_random, where
         else:
             assert settings.clients == there("clients"), where
             by_classes = "classes_per_client" in dict(column.values)
@@ -241,7 +241,7 @@ def test_a_setting_of_ones_own_is_compared_too():
     }
     assert "clients = 10 here, 100 in the paper" in texts
     given = {"clients": 100, "per_round": 10, "rounds": 230}
-    check_overrides(table, given)
+    raise_unless_overrides_fit_table(table, given)
     runs, _ = plan_table_runs(table, "classroom", "", [0], given)
     found = {
         run.row: describe_differences_from_paper(table, run)
@@ -358,7 +358,9 @@ def test_local_is_the_client_whose_network_the_server_has():
     (local,) = [run for run in runs if run.row == "Local"]
     (server,) = [run for run in runs if run.row == "Co-Boosting"]
     for of_clients, of_server in zip(
-        make_both_plans(table, local), make_both_plans(table, server), strict=True
+        make_plans_of_paper_and_ours(table, local),
+        make_plans_of_paper_and_ours(table, server),
+        strict=True,
     ):
         names = [name for name, *_ in of_clients.architectures]
         assert of_server.method.server_model in ("auto", *names)
@@ -367,15 +369,15 @@ def test_local_is_the_client_whose_network_the_server_has():
     architectures = [("mlp", (1, 8, 8), 10, width) for width in (16, 24, 32)]
     report = SimpleNamespace(each_client=[0.1, 0.2, 0.3])
     outcome = SimpleNamespace(plan=SimpleNamespace(architectures=architectures), report=report)
-    assert read_accuracy_of_client_like_server(outcome, "mlp:24") == 0.2
-    assert read_accuracy_of_client_like_server(outcome, "auto") == 0.1
+    assert read_test_accuracy_of_first_client_like_server(outcome, "mlp:24") == 0.2
+    assert read_test_accuracy_of_first_client_like_server(outcome, "auto") == 0.1
 
 
 def test_one_model_is_not_called_an_ensemble():
     table = load_paper_table("fens:3")
     quantities = {}
     for run in plan_stored_runs(table, [0])[0]:
-        quantities[run.row] = read_both_conditions(table, run).ours.quantity
+        quantities[run.row] = read_conditions_of_paper_and_ours(table, run).ours.quantity
     assert quantities == {
         "FENS": "accuracy of the ensemble",
         "FENS distilled": "accuracy of the server's model",
@@ -418,7 +420,7 @@ def test_the_same_runs_under_two_names_are_one_result():
             and result.table.columns[run.place].dataset == "svhn"
             and run.point.settings.alpha == 0.05
         ]
-        runs.add(compute_run_key(run.point))
+        runs.add(compute_key_of_runs(run.point))
     assert len(runs) == 1
 
 
@@ -495,12 +497,14 @@ def test_numbers_to_a_target_are_counted_until_it_is_reached():
         {"phase": "round", "bytes": 100, "accuracy": 0.7},
     ]
     outcome = SimpleNamespace(history=history, bytes_up=200, bytes_down=200)
-    assert [count_numbers_sent_to_target(outcome, target) for target in (50, 65, 70)] == [
+    assert [
+        count_four_byte_numbers_sent_until_accuracy(outcome, target) for target in (50, 65, 70)
+    ] == [
         10,
         25,
         25,
     ]
-    assert count_numbers_sent_to_target(outcome, 71) is None
+    assert count_four_byte_numbers_sent_until_accuracy(outcome, 71) is None
 
 
 def test_a_target_that_is_not_reached_is_no_number():

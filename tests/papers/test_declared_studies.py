@@ -12,15 +12,15 @@ from fedlab_nb.papers.declared import figures
 from fedlab_nb.papers.declared.figures import (
     ROOT,
     FigureStudy,
-    describe_wrong_texts,
-    load_all_studies,
-    make_corrected_texts,
+    describe_wrong_texts_and_claims,
+    load_all_declared_studies,
+    make_corrected_texts_by_changed_file,
 )
 from fedlab_nb.papers.points import (
-    Point,
+    MethodSettingPoint,
     compute_point_rows,
     list_cells_grouped_by_trained_clients,
-    write_stored_rows,
+    write_stored_rows_file,
 )
 from fedlab_nb.studies import experiment
 from fedlab_nb.studies.settings import Settings
@@ -28,7 +28,7 @@ from fedlab_nb.studies.stored_figures import format_figure_values
 from fedlab_nb.studies.stored_results import load
 from fedlab_nb.studies.stored_rows import make_json_key_of_row, read_stored_rows
 
-STUDIES = load_all_studies()
+STUDIES = load_all_declared_studies()
 QUOTING = {name: study for name, study in STUDIES.items() if isinstance(study, FigureStudy)}
 ACCURACY = {"a": [0.5, 0.6, 0.7], "b": [0.4, 0.52, 0.58], "c": [0.9, 0.3, 0.7]}
 
@@ -59,13 +59,13 @@ def study(tmp_path):
     }
     rows = [make_row(name, {}, values, bytes_up=[2e6] * 3) for name, values in ACCURACY.items()]
     file = tmp_path / "x.json"
-    write_stored_rows(file, {}, rows)
+    write_stored_rows_file(file, {}, rows)
     quotes = {"a.py": ["a {a:mean} %, b {b:mean} %"]}
     return FigureStudy("fedlpa", file, figures=figures, claims=claims, quotes=quotes)
 
 
 def test_figures_are_computed_by_seed(study):
-    rows = study.load_rows()
+    rows = study.load_stored_rows()
     assert study.compute_figure_values_by_seed("a", rows) == dict(enumerate(ACCURACY["a"]))
     gains = study.compute_figure_values_by_seed("gain", rows)
     assert gains == pytest.approx({0: 0.1, 1: 0.08, 2: 0.12})
@@ -85,7 +85,7 @@ def test_figures_are_computed_by_seed(study):
      ("gain:above", "3"), ("up:bytes", "2 MB"), ("more:bytes", "2.2 MB"), ("a@1:mean", "60"), ("b:high", "58")],
 )  # fmt: skip
 def test_how_a_figure_is_written(study, figure, text):
-    assert study.format_figure_values(figure, study.load_rows()) == text
+    assert study.format_figure_values(figure, study.load_stored_rows()) == text
 
 
 def test_negative_values_have_a_true_minus_and_an_unknown_form_is_refused():
@@ -102,7 +102,7 @@ def test_negative_values_have_a_true_minus_and_an_unknown_form_is_refused():
 
 
 def test_a_claim_is_judged_by_paired_differences(study):
-    rows = study.load_rows()
+    rows = study.load_stored_rows()
     holds = {}
     for claim in study.claims:
         holds[claim], *_ = study.judge_claim(claim, rows)
@@ -111,7 +111,7 @@ def test_a_claim_is_judged_by_paired_differences(study):
 
 def test_texts_are_rewritten_and_what_disagrees_is_named(study, tmp_path):
     def list_complaints(words):
-        lines = describe_wrong_texts(tmp_path, {"fedlpa": study})
+        lines = describe_wrong_texts_and_claims(tmp_path, {"fedlpa": study})
         return [line for line in lines if words in line]
 
     page = tmp_path / "page.md"
@@ -122,10 +122,10 @@ def test_texts_are_rewritten_and_what_disagrees_is_named(study, tmp_path):
     module = tmp_path / "a.py"
     module.write_text("# a 1 %,\n# b 2 %\n")
     with pytest.raises(ValueError, match="no place"):
-        make_corrected_texts(tmp_path, {"fedlpa": study})
+        make_corrected_texts_by_changed_file(tmp_path, {"fedlpa": study})
     module.write_text('"""So a 1 %,\n    b 2 %."""\n')
     assert len(list_complaints("differs")) == 2
-    for path, text in make_corrected_texts(tmp_path, {"fedlpa": study}).items():
+    for path, text in make_corrected_texts_by_changed_file(tmp_path, {"fedlpa": study}).items():
         path.write_text(text)
     assert "It has <!--n fedlpa.a-->60 ± 25<!--/n--> %." in page.read_text()
     assert "<!--n all_together.a-->9<!--/n-->" in page.read_text()  # another study's
@@ -148,15 +148,15 @@ def test_a_claim_at_the_edge_says_so(method, gaps, is_near, tmp_path):
     """By Student's t: half the band of three values is 2.484 standard deviations, which are a point here."""
     rows = [make_row(method, {}, [0.5 + gap for gap in gaps]), make_row("local", {}, [0.5] * 3)]
     file = tmp_path / "x.json"
-    write_stored_rows(file, {}, rows)
+    write_stored_rows_file(file, {}, rows)
     figures = {"high": f"runs/{method}", "low": "runs/local", "gain": "high - low"}
     study = FigureStudy("fedlpa", file, figures=figures, claims={"ahead": "gain > 0"})
-    assert study.find_methods_read_by_figure("gain") == {method, "local"}
+    assert study.find_method_names_read_by_expression("gain") == {method, "local"}
     page = tmp_path / "page.md"
     page.write_text("It is ahead. <!--c fedlpa.ahead-->\n")
-    is_right_without = describe_wrong_texts(tmp_path, {"fedlpa": study}) == []
+    is_right_without = describe_wrong_texts_and_claims(tmp_path, {"fedlpa": study}) == []
     page.write_text("It is ahead. <!--c fedlpa.ahead--> (at the edge: perhaps)\n")
-    is_right_with = describe_wrong_texts(tmp_path, {"fedlpa": study}) == []
+    is_right_with = describe_wrong_texts_and_claims(tmp_path, {"fedlpa": study}) == []
     assert is_right_with is is_near
     assert is_right_without is not is_near
 
@@ -168,7 +168,7 @@ def test_runs_that_take_long_are_made_on_demand_and_then_stay(tmp_path):
     study = FigureStudy("x", tmp_path / "x.json", runs=runs, later=later)
 
     def list_runs(study):
-        return [(point.runs, point.method) for point in study.list_points(study.load_rows())]
+        return [(point.runs, point.method) for point in study.list_points(study.load_stored_rows())]
 
     assert list_runs(study) == [("short", "afl")]
     assert list_runs(study.make_study_with_later_runs()) == [("short", "afl"), ("long", "gauss")]
@@ -179,16 +179,19 @@ def test_runs_that_take_long_are_made_on_demand_and_then_stay(tmp_path):
         "at": dict(long.at),
         "seeds": [0],
         "made": {},
-        "data": long.data_digest,
+        "data": long.digest_of_datasets,
         **dict.fromkeys(long.columns, [0.5]),
     }
-    write_stored_rows(study.path, {}, [row])
+    write_stored_rows_file(study.path, {}, [row])
     assert list_runs(study) == [("short", "afl"), ("long", "gauss")]
-    assert study.describe_stale_rows() == [
+    assert study.describe_methods_with_missing_or_stale_rows() == [
         "x/short/afl: rows are missing or have other settings; run python -m fedlab_nb.papers.declared x"
     ]
-    write_stored_rows(study.path, {}, [{**row, "made": {"gauss.head": "none"}}])
-    assert any(line.startswith("x/long/gauss: ") for line in study.describe_stale_rows())
+    write_stored_rows_file(study.path, {}, [{**row, "made": {"gauss.head": "none"}}])
+    assert any(
+        line.startswith("x/long/gauss: ")
+        for line in study.describe_methods_with_missing_or_stale_rows()
+    )
 
 
 # ------------------------------------------------------------------------------------------------ what is stored
@@ -202,23 +205,23 @@ def methods_with_results(monkeypatch):
 @pytest.fixture(scope="module", params=["fedlpa", "stored-glyphs16g", "tuning-digits", "tables"])
 def family(request):
     """A study of each kind, and its stored rows."""
-    return STUDIES[request.param], STUDIES[request.param].load_rows()
+    return STUDIES[request.param], STUDIES[request.param].load_stored_rows()
 
 
 # Takes its time: a large study has hundreds of rows, and each row's setting is made again.
 @pytest.mark.parametrize("name", STUDIES)
 def test_stored_rows_hold(name):
-    assert STUDIES[name].describe_stale_rows() == []
+    assert STUDIES[name].describe_methods_with_missing_or_stale_rows() == []
 
 
 def test_a_row_of_other_data_does_not_hold():
     """Also where other data are Fed-ET's public images. A row that does not name its data counts as of the same."""
     settings = {"dataset": "digits", "fedet.public": "glyphs", "alpha": 0.1}
-    point = Point("r", "fedet", {}, Settings.make(**settings), [0])
+    point = MethodSettingPoint("r", "fedet", {}, Settings.make(**settings), [0])
     digits = describe("digits").digest
     letters = describe("glyphs").digest
-    assert point.data_digest == f"{digits}+{letters}"
-    row = {"seeds": [0], "made": point.options, "data": point.data_digest}
+    assert point.digest_of_datasets == f"{digits}+{letters}"
+    row = {"seeds": [0], "made": point.current_option_values, "data": point.digest_of_datasets}
     assert point.is_current_row(row)
     assert point.is_current_row({**row, "on": "elsewhere"})
     assert not point.is_current_row({**row, "data": digits})
@@ -229,12 +232,12 @@ def test_a_row_of_other_data_does_not_hold():
 
 @pytest.mark.slow
 def test_every_text_says_what_its_study_does():
-    assert describe_wrong_texts(ROOT, QUOTING) == []
+    assert describe_wrong_texts_and_claims(ROOT, QUOTING) == []
 
 
 def test_every_figure_of_a_text_has_a_study_and_no_line_begins_with_one():
     """Markdown takes a line that begins with a comment for HTML."""
-    for path in figures.list_markdown_texts(ROOT):
+    for path in figures.list_markdown_files_that_may_cite_figures(ROOT):
         text = path.read_text()
         assert {m["study"] for m in figures.FIGURE.finditer(text)} <= set(QUOTING), path.name
         assert not re.search(r"^\s*(?:[-*>]\s+|\d+\.\s+)?<!--[nc] ", text, re.MULTILINE), path.name
@@ -255,15 +258,15 @@ def test_a_new_option_with_a_default_makes_no_row_stale(family, monkeypatch):
     study, rows = family
     change_fedlpa_field(monkeypatch, "brand_new", 0.5, {"label": "new"})
     assert any(row["method"] == "fedlpa" for row in rows)
-    assert study.list_missing_points(rows) == []
+    assert study.list_missing_and_stale_points(rows) == []
 
 
 def test_another_default_makes_the_rows_stale_that_were_made_with_the_old_one(monkeypatch):
     study = STUDIES["fedlpa"]
-    rows = study.load_rows()
+    rows = study.load_stored_rows()
     (damping,) = (f for f in dataclasses.fields(METHODS["fedlpa"]) if f.name == "damping")
     change_fedlpa_field(monkeypatch, "damping", 0.5, damping.metadata)
-    stale = {point.key for point in study.list_missing_points(rows)}
+    stale = {point.key for point in study.list_missing_and_stale_points(rows)}
     rows_of_fedlpa = [row for row in rows if row["method"] == "fedlpa"]
     with_default = [row for row in rows_of_fedlpa if "fedlpa.damping" not in row["at"]]
     assert with_default
@@ -278,7 +281,7 @@ def test_other_values_and_other_seeds_do_not_hold(family):
 
     def list_missing_keys(row):
         """The keys of the missing points, with this row in the place of the first one."""
-        return [point.key for point in study.list_missing_points([row, *rest])]
+        return [point.key for point in study.list_missing_and_stale_points([row, *rest])]
 
     key = make_json_key_of_row(first)
     assert list_missing_keys({**first, "made": {**first["made"], "gone": 1}}) == [key]
@@ -313,9 +316,9 @@ def test_what_is_missing_is_computed_and_a_named_method_once_more(small):
     assert len(made) == 2
     assert small.compute_and_store_missing_rows(watch=watch) == {}
     assert len(made) == 2 + 6
-    rows = small.load_rows()
+    rows = small.load_stored_rows()
     assert all(row["accuracy"] for row in rows)
-    assert small.describe_stale_rows() == []
+    assert small.describe_methods_with_missing_or_stale_rows() == []
     assert len(rows) == 4
     assert {(row["method"], row["at"]["clients"]) for row in rows} == {
         ("fedavg", 2), ("fedavg", 3), ("ensemble", 2), ("ensemble", 3),
@@ -324,7 +327,7 @@ def test_what_is_missing_is_computed_and_a_named_method_once_more(small):
     assert len(made) == 8
     assert small.compute_and_store_missing_rows(recomputed_methods=["ensemble"], watch=watch) == {}
     assert {method for method, *_ in made[8:]} == {"ensemble"}
-    assert small.load_rows() == rows
+    assert small.load_stored_rows() == rows
     head, _ = read_stored_rows(small.path)
     assert head["command"].endswith("declared small")
     (stamp,) = {row["on"] for row in rows}
@@ -340,7 +343,7 @@ def test_a_failure_is_reported_and_the_other_runs_are_stored(small, monkeypatch)
         assert "fedavg" in key
         assert "division" in reason
     accuracies = {"fedavg": [], "ensemble": []}
-    for row in small.load_rows():
+    for row in small.load_stored_rows():
         accuracies[row["method"]].append(row["accuracy"])
     assert accuracies["fedavg"] == [[None, None], [None, None]]
     assert all(min(values) > 0 for values in accuracies["ensemble"])
@@ -368,7 +371,7 @@ def assert_point_comes_out_again(study, point, tolerance, seed_count):
 
     tolerance: of an accuracy; another processor adds up in another order, which moves a few images
     """
-    (stored,) = [row for row in study.load_rows() if make_json_key_of_row(row) == point.key]
+    (stored,) = [row for row in study.load_stored_rows() if make_json_key_of_row(row) == point.key]
     first_seeds = dataclasses.replace(point, seeds=point.seeds[:seed_count])
     ((_, fresh),) = compute_point_rows([first_seeds], study.decimals)
     assert fresh["accuracy"] == pytest.approx(stored["accuracy"][:seed_count], abs=tolerance)
@@ -384,7 +387,7 @@ def assert_point_comes_out_again(study, point, tolerance, seed_count):
 def test_a_sample_of_the_rows_comes_out_again(name, method, at, tolerance):
     """Two seeds of the first point of the method that has these settings."""
     study = STUDIES[name]
-    points = [p for p in study.list_points(study.load_rows()) if p.method == method]
+    points = [p for p in study.list_points(study.load_stored_rows()) if p.method == method]
     point = next(p for p in points if at.items() <= dict(p.at).items())
     assert_point_comes_out_again(study, point, tolerance, 2)
 
@@ -415,7 +418,9 @@ def test_runs_that_share_their_clients_are_neighbours():
     points = []
     for method in ("fedavg", "ensemble"):
         for clients in (2, 3):
-            points.append(Point("r", method, {}, Settings.make(clients=clients), [0, 1]))
+            points.append(
+                MethodSettingPoint("r", method, {}, Settings.make(clients=clients), [0, 1])
+            )
     cells = list_cells_grouped_by_trained_clients(points)
     assert [(cell.plan.settings.clients, cell.seed, cell.plan.method_name) for cell in cells] == [
         (2, 0, "fedavg"), (2, 0, "ensemble"), (2, 1, "fedavg"), (2, 1, "ensemble"),

@@ -10,8 +10,8 @@ from fedlab_nb.papers import published
 from fedlab_nb.papers.claims import (
     NOT_CLAIMED,
     TWO_WAYS,
-    find_claims,
-    keep_each_result_in_one_claim,
+    find_claims_of_papers_own_method,
+    keep_each_result_in_first_judged_claim,
 )
 from fedlab_nb.papers.published import (
     TABLES,
@@ -20,10 +20,10 @@ from fedlab_nb.papers.published import (
     PublishedNumber,
     TableColumn,
     TableRow,
-    list_orderings,
+    list_pairwise_orderings_in_columns,
     load_paper_table,
 )
-from fedlab_nb.papers.reproduction import Reproduction, describe_orderings
+from fedlab_nb.papers.reproduction import Reproduction, describe_verdicts_of_all_and_clear_orderings
 
 
 def make_small_table(runs=3, less_is_better=False, **fields):
@@ -47,7 +47,10 @@ OURS = {
 
 
 def test_verdicts_worked_by_hand():
-    by_pair = {(o.better, o.worse): o for o in list_orderings(make_small_table(), OURS, {}, {})}
+    by_pair = {
+        (o.better, o.worse): o
+        for o in list_pairwise_orderings_in_columns(make_small_table(), OURS, {}, {})
+    }
     verdicts = {pair: o.verdict for pair, o in by_pair.items()}
     assert verdicts == {
         ("A", "B"): "agrees", ("A", "C"): "within the noise", ("A", "D"): "disagrees",
@@ -61,13 +64,16 @@ def test_verdicts_worked_by_hand():
     assert not by_pair["C", "D"].is_clear_in_paper
     assert not by_pair["A", "D"].is_clear_in_paper
     assert {
-        o.is_clear_in_paper for o in list_orderings(make_small_table(runs=0), OURS, {}, {})
+        o.is_clear_in_paper
+        for o in list_pairwise_orderings_in_columns(make_small_table(runs=0), OURS, {}, {})
     } == {None}
 
 
 def test_where_less_is_better_every_ordering_is_reversed():
     table = make_small_table(less_is_better=True)
-    by_pair = {(o.better, o.worse): o for o in list_orderings(table, OURS, {}, {})}
+    by_pair = {
+        (o.better, o.worse): o for o in list_pairwise_orderings_in_columns(table, OURS, {}, {})
+    }
     assert by_pair["B", "A"].verdict == "agrees"
     assert by_pair["B", "A"].ours.mean == pytest.approx(0.11)
     assert by_pair["D", "C"].verdict == "disagrees"
@@ -75,7 +81,9 @@ def test_where_less_is_better_every_ordering_is_reversed():
 
 def test_one_seed_decides_nothing_and_what_was_not_run_says_why():
     one_seed = {place: {0: values[0]} for place, values in OURS.items() if place[0] != "D"}
-    orderings = list_orderings(make_small_table(), one_seed, {("D", 0): "it was too slow"}, {})
+    orderings = list_pairwise_orderings_in_columns(
+        make_small_table(), one_seed, {("D", 0): "it was too slow"}, {}
+    )
     by_pair = {(o.better, o.worse): o for o in orderings}
     assert by_pair["A", "B"].verdict == by_pair["A", "D"].verdict == "not compared"
     assert by_pair["A", "B"].why == "one seed"
@@ -99,7 +107,9 @@ def test_claims_worked_by_hand():
 
 
 def find_claims_of(table, values):
-    return find_claims(table, list(list_orderings(table, values, {}, {})), values)
+    return find_claims_of_papers_own_method(
+        table, list(list_pairwise_orderings_in_columns(table, values, {}, {})), values
+    )
 
 
 def make_two_row_table(paper_gaps, our_gaps, **fields):
@@ -136,7 +146,9 @@ def judge(paper_gaps, our_gaps, same_runs=(), name="t", **fields):
     runs = {}
     for row, place in values:
         runs[row, place] = (name, row, "same" if place in same_runs else place)
-    return find_claims(table, list(list_orderings(table, values, {}, runs)), values)
+    return find_claims_of_papers_own_method(
+        table, list(list_pairwise_orderings_in_columns(table, values, {}, runs)), values
+    )
 
 
 def list_outcomes(paper_gaps, our_gaps):
@@ -148,7 +160,7 @@ def test_a_claim_is_the_mean_over_the_columns_and_a_run_counts_once():
     (claim,) = judge((4, 4, 2), (0.02, 0.02, 0.06), same_runs=(0, 1))
     assert (claim.better, claim.outcome) == ("A", "holds")
     assert claim.ours.mean == pytest.approx(0.0405)
-    assert len(claim.results) == len(claim.lead_bands) == 2
+    assert len(claim.results) == len(claim.lead_band_of_each_result) == 2
 
 
 CLEAR = (0.02, 0.06)  # A is ahead by 2.05 ± 0.64 points, and by 6.05 ± 0.64
@@ -184,14 +196,17 @@ def test_two_leaders_are_two_claims():
 def test_a_column_counts_where_the_papers_own_numbers_say_who_is_ahead():
     """Of two shares of 10,000 images at 50 % and 51 %, 1.96 standard errors of the difference are 1.386 points."""
     table, _ = make_two_row_table((1, 1.3, 1.4, 2), (None,) * 4)
-    claimed = [ordering.is_claimed for ordering in list_orderings(table, {}, {}, {})]
+    claimed = [
+        ordering.is_claimed for ordering in list_pairwise_orderings_in_columns(table, {}, {}, {})
+    ]
     assert claimed == [False, False, True, True]
     assert list_outcomes((4, 1), (0.06, -0.02)) == ["holds"]  # 1 point there says nothing
     assert list_outcomes((1, 1), CLEAR) == [NOT_CLAIMED]
     assert list_outcomes((0,), (0.02,)) == [NOT_CLAIMED]
     # With spreads, the intervals as they are printed: 60 ± 3 and 50 ± 4, 50 ± 1; 40 ± 12 reaches up to 52.
     by_pair = {
-        (o.better, o.worse): o.is_claimed for o in list_orderings(make_small_table(), OURS, {}, {})
+        (o.better, o.worse): o.is_claimed
+        for o in list_pairwise_orderings_in_columns(make_small_table(), OURS, {}, {})
     }
     assert by_pair == {
         ("A", "B"): True, ("A", "C"): True, ("A", "D"): True,
@@ -204,7 +219,11 @@ def test_a_run_that_stands_for_columns_of_two_signs_does_not_count():
     (claim,) = judge((4, -9), (0.02, 0.02), same_runs=(0, 1))
     assert (claim.outcome, claim.why) == (NOT_CLAIMED, TWO_WAYS)
     (claim,) = judge((4, -9, 3), (0.02, 0.02, -0.06), same_runs=(0, 1))
-    assert (claim.better, claim.outcome, len(claim.lead_bands)) == ("A", "reversed", 1)
+    assert (claim.better, claim.outcome, len(claim.lead_band_of_each_result)) == (
+        "A",
+        "reversed",
+        1,
+    )
 
 
 def test_the_columns_that_count_say_who_is_ahead():
@@ -220,13 +239,18 @@ def test_a_number_that_is_quoted_from_another_paper_is_no_claim_in_its_column():
     first, second = table.columns
     quoted = dataclasses.replace(second, quoted=frozenset({"B"}))
     table = dataclasses.replace(table, columns=(first, quoted))
-    orderings = list(list_orderings(table, values, {}, {}))
+    orderings = list(list_pairwise_orderings_in_columns(table, values, {}, {}))
     assert [ordering.verdict for ordering in orderings] == ["agrees", "not compared"]
     assert orderings[1].why == "B: its published number is another paper's, of another setting"
-    (claim,) = find_claims(table, orderings, values)
+    (claim,) = find_claims_of_papers_own_method(table, orderings, values)
     assert claim.outcome == "holds" and claim.ours.mean == pytest.approx(0.0205)
     table = dataclasses.replace(table, columns=(quoted,))
-    assert find_claims(table, list(list_orderings(table, values, {}, {})), values) == []
+    assert (
+        find_claims_of_papers_own_method(
+            table, list(list_pairwise_orderings_in_columns(table, values, {}, {})), values
+        )
+        == []
+    )
 
 
 def test_a_result_that_two_tables_have_counts_once():
@@ -240,23 +264,23 @@ def test_a_result_that_two_tables_have_counts_once():
     (rounded,) = judge((4,), (0.0203,), name="wide")  # the runs of `wide`
     (other,) = judge((4,), (0.0203,), name="other")
     assert again.outcome == "reversed" and len(more.results) == 2
-    counted = keep_each_result_in_one_claim([wide, again, untried, more, rounded])
+    counted = keep_each_result_in_first_judged_claim([wide, again, untried, more, rounded])
     assert [claim.table for claim in counted] == [wide.table, more.table]
     assert counted[0] == wide
     # Of `more` the result that `wide` does not have is left: 3.05 points.
     assert counted[1].results == more.results[1:]
     assert counted[1].ours.mean == pytest.approx(0.0305)
     assert more.ours.mean == pytest.approx(0.0255)
-    assert keep_each_result_in_one_claim([wide, other]) == [wide, other]
-    counted = keep_each_result_in_one_claim([again, wide, wide])
+    assert keep_each_result_in_first_judged_claim([wide, other]) == [wide, other]
+    counted = keep_each_result_in_first_judged_claim([again, wide, wide])
     assert [claim.results for claim in counted] == [again.results, wide.results[1:]]
-    assert keep_each_result_in_one_claim([untried]) == []
+    assert keep_each_result_in_first_judged_claim([untried]) == []
 
 
 def test_two_rows_that_are_the_same_run_are_not_compared():
     table, values = make_two_row_table((4,), (0.02,))
     runs = {("A", 0): "one run", ("B", 0): "one run"}
-    (ordering,) = list_orderings(table, values, {}, runs)
+    (ordering,) = list_pairwise_orderings_in_columns(table, values, {}, runs)
     assert (ordering.verdict, ordering.why) == ("not compared", "both rows are the same run here")
 
 
@@ -271,21 +295,21 @@ def test_a_row_that_repeats_the_numbers_of_another_one_is_no_second_result():
     values = {**values, ("C", 0): dict(values["B", 0])}
     claims = find_claims_of(table, values)
     assert [claim.worse for claim in claims] == ["B", "C"]
-    assert [claim.worse for claim in keep_each_result_in_one_claim(claims)] == ["B"]
+    assert [claim.worse for claim in keep_each_result_in_first_judged_claim(claims)] == ["B"]
 
 
 def test_what_is_of_another_comparison_is_not_judge():
     table, values = make_two_row_table((4, 4), (0.02, 0.06))
     differences = {("B", 1): "rounds = 20 here, 100 in the paper"}
-    orderings = list(list_orderings(table, values, {}, {}, differences))
+    orderings = list(list_pairwise_orderings_in_columns(table, values, {}, {}, differences))
     assert [ordering.verdict for ordering in orderings] == ["agrees", "not compared"]
     assert orderings[1].why == "B: rounds = 20 here, 100 in the paper"
-    (claim,) = find_claims(table, orderings, values)
+    (claim,) = find_claims_of_papers_own_method(table, orderings, values)
     assert claim.outcome == "holds"
     assert claim.ours.mean == pytest.approx(0.0205)
     differences = {("A", 0): "x", ("B", 1): "y"}
-    orderings = list(list_orderings(table, values, {}, {}, differences))
-    (claim,) = find_claims(table, orderings, values)
+    orderings = list(list_pairwise_orderings_in_columns(table, values, {}, {}, differences))
+    (claim,) = find_claims_of_papers_own_method(table, orderings, values)
     assert (claim.outcome, claim.why) == ("not comparable", "A: x; B: y")
 
 
@@ -293,7 +317,7 @@ def test_rows_of_another_quantity_are_no_pair():
     table, values = make_two_row_table((4,), (0.02,))
     rows = {**table.rows, "B": dataclasses.replace(table.rows["B"], quantity="bytes")}
     table = dataclasses.replace(table, rows=rows)
-    assert list(list_orderings(table, values, {}, {})) == []
+    assert list(list_pairwise_orderings_in_columns(table, values, {}, {})) == []
     assert find_claims_of(table, values) == []
 
 
@@ -310,7 +334,7 @@ def test_every_ordering_is_listed_exactly_once(name):
             for row, other in itertools.combinations(column.numbers, 2):
                 if get_quantity(row) == get_quantity(other):
                     expected.add((place, frozenset((row, other))))
-    orderings = list(list_orderings(table, {}, {}, {}))
+    orderings = list(list_pairwise_orderings_in_columns(table, {}, {}, {}))
     listed = [(table.columns.index(o.column), frozenset((o.better, o.worse))) for o in orderings]
     assert table.own in ("", *table.rows)
     assert len(listed) == len(expected)
@@ -325,12 +349,12 @@ def test_every_ordering_is_listed_exactly_once(name):
 def test_the_words_are_made_from_the_verdicts():
     result = Reproduction(make_small_table(), "classroom", (0, 1, 2), OURS, {})
     counts = dict(zip(VERDICTS, (1, 3, 1, 1, 0), strict=True))
-    assert result.verdict_counts == counts
-    assert published.count_verdicts(result.orderings) == counts
+    assert result.ordering_count_by_verdict == counts
+    assert published.count_orderings_by_verdict(result.orderings) == counts
     assert published.count_distinct_pairs_of_tried_runs(result.orderings) == 5
     verdicts = "agrees 1, disagrees 3, within the noise 1, tie in the paper 1"
-    assert published.describe_verdicts(result.orderings) == verdicts
-    assert describe_orderings(result.orderings).startswith("6 orderings")
+    assert published.describe_verdict_counts(result.orderings) == verdicts
+    assert describe_verdicts_of_all_and_clear_orderings(result.orderings).startswith("6 orderings")
     shown = ("60 ± 3", "61.0 ± 2.5", verdicts, "agrees 1, within the noise 1.", "5 pairs of runs")
     for words in shown:
         assert words in repr(result)

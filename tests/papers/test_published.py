@@ -9,11 +9,11 @@ import pytest
 import fedlab_nb as fl
 from fedlab_nb.declared import read_toml
 from fedlab_nb.methods import METHODS
-from fedlab_nb.papers.cells import MEASURES, check_overrides, plan_table_runs
+from fedlab_nb.papers.cells import MEASURES, plan_table_runs, raise_unless_overrides_fit_table
 from fedlab_nb.papers.published import (
     TABLES,
     PublishedNumber,
-    describe_table_items_not_run,
+    describe_tables_and_figures_not_run,
     load_paper_table,
 )
 from fedlab_nb.studies.grid import Study
@@ -79,11 +79,11 @@ def test_the_tables_are_whole():
 
 
 def test_a_plan_names_the_tables_that_are_missing_with_their_reasons():
-    lines = describe_table_items_not_run("coboosting")
+    lines = describe_tables_and_figures_not_run("coboosting")
     assert any(line.startswith("Table 14: ") and "PACS" in line for line in lines)
     assert any(line.startswith("Figure 2: drawn only; fl.study(") for line in lines)
     assert any(line.startswith("Figure 4, Figure 5: ") for line in lines)
-    assert describe_table_items_not_run("classroom") == []
+    assert describe_tables_and_figures_not_run("classroom") == []
     assert set(lines) <= set(fl.plan("coboosting").notes)
 
 
@@ -176,7 +176,7 @@ def test_a_command_that_a_reason_names_can_be_run(where, command):
         return [cell.plan for cell in Study.declare(methods, **settings).cells()]
 
     def reproduce(name, stored=False, **overrides):  # what is stored has a plan, too
-        check_overrides(load_paper_table(name), overrides)
+        raise_unless_overrides_fit_table(load_paper_table(name), overrides)
         runs, _ = plan_table_runs(load_paper_table(name), "classroom", "", [0], overrides)
         return [run.point.make_plan_of_seed(0) for run in runs]
 
@@ -193,7 +193,7 @@ def test_the_digits_stand_for_every_set_that_is_not_here():
     with_reason = set()
     for name in TABLES:
         table = load_paper_table(name)
-        if table.why and any(column.has_drawn_clients for column in table.columns):
+        if table.why and any(column.is_divided_at_random for column in table.columns):
             with_reason.add(name)
     assert with_reason == {"fens:f7", "fedlpa:9"}
     for name in ("coboosting:12", "fedlpa:23", "fedlpa:24"):

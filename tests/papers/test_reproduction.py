@@ -16,7 +16,7 @@ from fedlab_nb.papers import TABLES, load_paper_table, paper_tables, reproduce
 from fedlab_nb.papers.cells import (
     NUMBERS,
     TablePlan,
-    describe_knobs_changed_from_paper,
+    describe_knobs_changed_from_paper_setup,
     list_points_of_stored_tables,
     merge_runs_into_distinct_points,
     plan_stored_runs,
@@ -24,12 +24,12 @@ from fedlab_nb.papers.cells import (
 )
 from fedlab_nb.papers.claims import JUDGED
 from fedlab_nb.papers.durations import (
-    describe_duration,
-    get_duration_in_seconds_or_nan,
-    insert_durations_into_text,
+    describe_duration_in_words,
+    get_seconds_of_ten_seeds_or_nan,
     read_durations_of_longer_runs,
+    replace_duration_placeholders_in_text,
 )
-from fedlab_nb.papers.estimates import estimate_seconds_of_longer_runs
+from fedlab_nb.papers.estimates import estimate_seconds_of_ten_seeds_of_table
 from fedlab_nb.papers.points import compute_point_rows
 from fedlab_nb.papers.published import count_distinct_pairs_of_tried_runs
 from fedlab_nb.papers.reproduction import FILES, make_reproduction
@@ -50,7 +50,7 @@ def test_a_table_end_to_end(tmp_path, capsys):
     assert result.seeds == (0,)
     assert set(result.dataset_by_column_index.values()) == {"digits"}
     assert len(result.orderings) == 6
-    assert result.verdict_counts["not compared"] == 6  # one seed decides nothing
+    assert result.ordering_count_by_verdict["not compared"] == 6  # one seed decides nothing
     outcome = fl.run("coboosting", alpha=0.05, **TINY)
     assert outcome.cached
     columns = result.table.columns
@@ -90,7 +90,7 @@ def test_a_table_that_takes_hours_can_be_run_and_says_so():
     assert not runs
     assert len(why) == sum(len(column.numbers) for column in table.columns)
     (reason,) = {*why.values()}
-    duration = describe_duration(get_duration_in_seconds_or_nan("fedlpa:21", "all"))
+    duration = describe_duration_in_words(get_seconds_of_ten_seeds_or_nan("fedlpa:21", "all"))
     assert f"{duration} on one core" in reason
     assert "fl.reproduce('fedlpa:21')" in reason
     assert duration.endswith("hours")
@@ -140,7 +140,9 @@ def test_estimated_times_are_those_of_the_forecast(tmp_path, monkeypatch):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))
     for name, seconds_of in read_durations_of_longer_runs().items():
         for key, seconds in seconds_of.items():
-            now = estimate_seconds_of_longer_runs(name, load_paper_table(name).longer[key], 0, {})
+            now = estimate_seconds_of_ten_seeds_of_table(
+                name, load_paper_table(name).longer[key], 0, {}
+            )
             assert seconds / 10 < now < 10 * seconds, (name, key, now)
 
 
@@ -158,11 +160,11 @@ def test_estimated_times_are_those_of_the_forecast(tmp_path, monkeypatch):
     ],
 )
 def test_a_duration_in_words(seconds, words):
-    assert describe_duration(seconds) == words
+    assert describe_duration_in_words(seconds) == words
 
 
 def test_a_duration_that_was_not_estimated_is_unknown_in_a_text():
-    text = insert_durations_into_text("in {time of none} on one core", "fens:1")
+    text = replace_duration_placeholders_in_text("in {time of none} on one core", "fens:1")
     assert text == "in an unknown time on one core"
 
 
@@ -237,7 +239,7 @@ def test_wrong_use_is_one_sentence(words, capsys, monkeypatch):
 def test_the_stored_results_are_whole(large):
     _, stored = read_stored_rows(FILES[large])
     rows = {make_json_key_of_row(row): row for row in stored}
-    planned = list_points_of_stored_tables(has_large_datasets=large)
+    planned = list_points_of_stored_tables(is_for_large_datasets=large)
     points = {point.key: point for point in planned}
     assert all(("mnist:5k" in key) == large for key in points)
     assert set(rows) == set(points)
@@ -267,7 +269,7 @@ def test_stored_results_show_without_a_run():
     for result in summary.tables:
         text = repr(result)
         datasets = result.dataset_by_column_index
-        assert sum(result.verdict_counts.values()) == len(result.orderings)
+        assert sum(result.ordering_count_by_verdict.values()) == len(result.orderings)
         assert ("stored results" in text) == bool(datasets)
         assert ("those of mnist:5k took" in text) == ("mnist:5k" in datasets.values())
     assert "orderings" in repr(summary)
@@ -291,10 +293,14 @@ def test_the_list_has_every_table_and_figure_with_a_verdict_or_a_reason(low_reso
             if verdict:
                 assert "seeds" in here
     not_judged = [claim for claim in summary.claims if claim.outcome not in JUDGED]
-    assert sum(summary.outcome_counts.values()) == len(summary.distinct_claims) + len(not_judged)
+    assert sum(summary.claim_count_by_outcome.values()) == len(summary.distinct_claims) + len(
+        not_judged
+    )
     picture = summary.plot()
     drawn = [line for line in picture.figure.axes[0].lines if len(line.get_xdata())]
-    assert sum(line.get_markersize() > 5 for line in drawn) == sum(summary.outcome_counts.values())
+    assert sum(line.get_markersize() > 5 for line in drawn) == sum(
+        summary.claim_count_by_outcome.values()
+    )
     assert len(drawn) == len(summary.claims) == len(picture.table)
 
 
@@ -344,7 +350,7 @@ def test_no_row_departs_from_its_paper_in_a_rule_that_the_table_does_not_name(na
     """A rule chooses among ways of doing something. The line under the table is made from the difference."""
     table = load_paper_table(name)
     runs, _ = plan_stored_runs(table, [0])
-    changed = describe_knobs_changed_from_paper(table, runs)  # {row: {knob: words}}
+    changed = describe_knobs_changed_from_paper_setup(table, runs)  # {row: {knob: words}}
     paragraphs = reproduce(name, stored=True).make_paragraphs_and_tables()
     lines = [paragraph for paragraph in paragraphs if paragraph[:4] == "Rows"]
     assert len(lines) <= 1
@@ -362,9 +368,9 @@ def test_no_row_departs_from_its_paper_in_a_rule_that_the_table_does_not_name(na
 def test_a_rule_of_ones_own_is_seen_and_the_paper_s_rules_are_no_change():
     table = load_paper_table("coboosting:2")
     runs, _ = plan_table_runs(table, "classroom", "", (0,), {"ensemble.rule": "votes"})
-    assert set(describe_knobs_changed_from_paper(table, runs)) > {"FedENS"}
+    assert set(describe_knobs_changed_from_paper_setup(table, runs)) > {"FedENS"}
     runs, _ = plan_table_runs(table, "paper", "", (0,), {})
-    assert describe_knobs_changed_from_paper(table, runs) == {}
+    assert describe_knobs_changed_from_paper_setup(table, runs) == {}
 
 
 def test_totals_count_pairs_of_runs():
@@ -372,15 +378,15 @@ def test_totals_count_pairs_of_runs():
     coboosting = reproduce("coboosting:2", stored=True)
     fens = reproduce("fens:1", stored=True)
     assert count_distinct_pairs_of_tried_runs(coboosting.orderings) == 3
-    assert coboosting.verdict_counts["agrees"] == 6
+    assert coboosting.ordering_count_by_verdict["agrees"] == 6
     assert count_distinct_pairs_of_tried_runs(fens.orderings) == 63
 
 
 def test_the_picture_has_a_dot_for_each_ordering(low_resolution):
     result = reproduce("fens:1", stored=True)
     picture = result.plot()
-    counts = result.verdict_counts
+    counts = result.ordering_count_by_verdict
     tried = counts["agrees"] + counts["disagrees"] + counts["within the noise"]
     assert len(picture.table) == tried
     assert sum(len(line.get_xdata()) for line in picture.figure.axes[0].lines[:3]) == tried
-    assert str(result.verdict_counts["agrees"]) in picture.sentence
+    assert str(result.ordering_count_by_verdict["agrees"]) in picture.sentence

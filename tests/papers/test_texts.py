@@ -115,7 +115,7 @@ class LabelMaker:
 
     def __init__(self, columns):
         values_by_setting = {}
-        drawn = [dict(column.values) for column in columns if column.has_drawn_clients]
+        drawn = [dict(column.values) for column in columns if column.is_divided_at_random]
         for name in {name for values in drawn for name in values}:
             values_by_setting[name] = {values.get(name) for values in drawn}
         self.varied = {name for name, values in values_by_setting.items() if len(values) > 1}

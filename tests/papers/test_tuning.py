@@ -10,12 +10,12 @@ from fedlab_nb.data import load as load_data
 from fedlab_nb.methods import METHODS
 from fedlab_nb.papers.tuning import (
     STUDY,
-    choose_knobs,
     choose_try_number,
-    compute_lead_over_first_try,
-    find_tries_better_than_first,
+    choose_tuned_knobs,
+    compute_accuracy_lead_over_first_try,
+    find_try_numbers_better_than_first,
     load_tuning_rows,
-    make_validation_set,
+    make_dataset_with_validation_images_as_test,
     read_tries_by_part,
 )
 from fedlab_nb.studies.settings import Settings, make_plans
@@ -54,7 +54,9 @@ def test_every_method_has_the_same_number_of_tries_seeds_and_images():
         for method, tries in tries_by_method.items():
             assert len({tuple(knobs) for knobs in tries}) == 1
             expected = list_expected_tries(tries, STUDY["alphas"])
-            better = find_tries_better_than_first(ROWS, part, [method]) if part != "recipe" else []
+            better = (
+                find_try_numbers_better_than_first(ROWS, part, [method]) if part != "recipe" else []
+            )
             if better:  # they, and the first one, are tried without skew, too
                 expected |= list_expected_tries(tries, STUDY["guard"], sorted({0, *better}))
             for form in STUDY["digits"]["forms"].get(part, [{}]):
@@ -73,7 +75,7 @@ def test_no_try_sends_more_than_the_first_one():
 def test_the_validation_images_are_training_images_and_no_test_images():
     for dataset in ("digits", "glyphs:16g"):
         full = load_data(dataset)
-        reduced = make_validation_set(dataset)
+        reduced = make_dataset_with_validation_images_as_test(dataset)
         training, remaining, validation = (
             {image.numpy().tobytes() for image in images}
             for images in (full.x_train, reduced.x_train, reduced.x_test)
@@ -98,7 +100,7 @@ def list_tuned_methods():
 def test_classroom_knobs_are_those_that_the_study_took(part, method):
     """`assumed` is the number of liars that a person expects: it is given and not chosen."""
     defaults = dataclasses.asdict(METHODS[method].configure())
-    chosen = dict(choose_knobs(method, part_name=part))
+    chosen = dict(choose_tuned_knobs(method, part_name=part))
     assert chosen.pop("assumed", None) == PARTS[part][method][0].get("assumed")
     assert {name: defaults[name] for name in chosen} == pytest.approx(chosen)
 
@@ -120,12 +122,12 @@ def test_pairs_of_an_option_are_told_apart_by_form_too(first_gain, second_gain, 
         at = {"try": number, "alpha": 1.0, "poison": poison}
         row = {"runs": "o", "method": "m", "at": at, "seeds": [0], "accuracy": [accuracy]}
         rows.append(row)
-    assert compute_lead_over_first_try(rows, "o", ["m"])[1].verdict == verdict
+    assert compute_accuracy_lead_over_first_try(rows, "o", ["m"])[1].verdict == verdict
 
 
 def test_the_classroom_recipe_is_the_one_that_the_study_took():
     recipe = make_plans(Settings.make(), ["fedavg"])[0].recipe
-    for name, value in choose_knobs("recipe").items():
+    for name, value in choose_tuned_knobs("recipe").items():
         assert getattr(recipe, name) == value, name
 
 
@@ -139,7 +141,7 @@ def test_the_second_classroom_set_has_a_recipe_of_its_own_from_the_same_protocol
         assert len(steps) == 1
     settings = Settings.make(dataset="glyphs:16g")
     recipe = make_plans(settings, ["fedavg"])[0].recipe
-    for name, value in choose_knobs("recipe", "glyphs:16g").items():
+    for name, value in choose_tuned_knobs("recipe", "glyphs:16g").items():
         assert getattr(recipe, name, settings.transform) == value, name
 
 
@@ -154,7 +156,7 @@ def test_the_time_of_a_class_at_28x28_is_spent_as_the_study_took_it(method):
     assert max(work) == work[0]
     for dataset in ("glyphs:28", "glyphs:28g"):
         plan = make_plans(Settings.make(dataset=dataset), [method])[0]
-        for name, value in choose_knobs(method, "glyphs:28g").items():
+        for name, value in choose_tuned_knobs(method, "glyphs:28g").items():
             assert getattr(plan.method, name) == value, name
         # the tries ran with the classroom's recipe
         for name, value in STUDY["glyphs:28g"]["given"].items():
@@ -205,4 +207,4 @@ def test_a_try_is_taken_where_it_is_clearly_better_and_not_clearly_worse_without
             rows.append({**row, "accuracy": accuracy})
     assert choose_try_number(rows, "methods", ["m"]) == chosen
     if chosen:
-        assert find_tries_better_than_first(rows, "methods", ["m"])[0] == len(tries)
+        assert find_try_numbers_better_than_first(rows, "methods", ["m"])[0] == len(tries)

@@ -16,24 +16,24 @@ from fedlab_nb.papers.which import (
     Answers,
     Candidate,
     StudiedFederation,
-    choose_by_rehearsal,
     choose_candidate_with_least_mean_regret,
-    choose_for_each_dataset_by_rule_of_others,
+    choose_cheapest_candidate_near_best,
+    choose_for_each_federation_by_rule_of_other_datasets,
     choose_seed_count_of_rehearsal,
-    choose_shortlist,
-    compute_regret_of_shortlist_from_other_datasets,
-    compute_regret_of_shortlist_with_spare,
-    describe_federation,
-    describe_risk_of_answer,
-    describe_rule,
+    choose_shortlist_greedily,
+    compute_accuracy_regret_of_shortlist_from_other_datasets,
+    compute_mean_regret_of_best_two_on_shortlist,
+    describe_frontier_ties_and_answer,
+    describe_largest_gap_of_answer_to_best,
+    describe_rule_and_its_regret,
     describe_stored_study,
     find_candidates_tied_for_best,
-    find_unbeaten_candidates,
+    find_candidates_unbeaten_in_accuracy_and_bytes,
     hold_out_fifth_as_test_samples,
-    list_answer_cases,
+    list_cases_of_answers_with_names,
     load_stored_federations,
-    make_candidate,
-    make_frontier,
+    make_candidate_of_stored_row_or_none,
+    make_frontier_or_none_if_nothing_fits,
     make_regret_tables,
     make_shortlist_with_closed_forms,
     which,
@@ -65,7 +65,9 @@ def test_the_frontier_leaves_out_who_is_beaten_in_accuracy_or_bytes():
     fens = candidate("fens", [0.85], 30)  # dearer and worse than gauss
     fedavg = candidate("fedavg", [0.8], 12)  # as good as afl, and dearer
     moon = candidate("moon", [0.95], 40)
-    assert names(find_unbeaten_candidates([moon, fens, gauss, fedavg, afl])) == [
+    assert names(
+        find_candidates_unbeaten_in_accuracy_and_bytes([moon, fens, gauss, fedavg, afl])
+    ) == [
         "afl",
         "gauss",
         "moon",
@@ -77,10 +79,10 @@ def test_a_cheap_answer_says_how_far_it_may_be_behind():
     cheap = candidate("fedpft", [0.90, 0.90, 0.90], 10)
     best = candidate("gauss", [0.92, 0.94, 0.96], 20)
     assert names(find_candidates_tied_for_best([cheap, best])) == ["fedpft", "gauss"]
-    (line,) = describe_risk_of_answer(cheap, [cheap, best])
+    (line,) = describe_largest_gap_of_answer_to_best(cheap, [cheap, best])
     assert line.strip().startswith("the most accurate on average: gauss;")
     assert "fedpft may be up to 9.0 points behind it" in line
-    assert describe_risk_of_answer(best, [cheap, best]) == []
+    assert describe_largest_gap_of_answer_to_best(best, [cheap, best]) == []
 
 
 @pytest.mark.slow
@@ -101,12 +103,12 @@ def test_one_seed_that_had_to_wait_makes_no_method_slow():
         "seconds_local": [0.0, 0.0, 0.0],
         "seconds_method": [0.02, 2.27, 0.03],
     }
-    assert make_candidate(row, 10).seconds == 0.03
+    assert make_candidate_of_stored_row_or_none(row, 10).seconds == 0.03
 
 
 def test_of_two_with_the_same_bytes_the_better_one_stays():
     pair = [candidate("afl", [0.7], 10), candidate("gauss", [0.8], 10)]
-    assert names(find_unbeaten_candidates(pair)) == ["gauss"]
+    assert names(find_candidates_unbeaten_in_accuracy_and_bytes(pair)) == ["gauss"]
 
 
 def test_ties_are_within_the_band_of_paired_differences_the_cheapest_first():
@@ -141,7 +143,7 @@ def test_the_rule_has_the_least_mean_regret():
 
 
 def test_what_is_left_out_is_judged_by_the_others():
-    found = choose_for_each_dataset_by_rule_of_others(three_data_sets(), Answers())
+    found = choose_for_each_federation_by_rule_of_other_datasets(three_data_sets(), Answers())
     # Without a: afl .15, gauss 0. Without b: afl .1, gauss .05. Without c: both .05, afl by name.
     assert {data: name for data, (name, _) in found.items()} == {
         "a": "gauss",
@@ -156,7 +158,7 @@ def test_what_is_left_out_is_judged_by_the_others():
 def test_the_same_data_at_another_alpha_are_left_out_too():
     one, two, _ = three_data_sets()
     again = StudiedFederation("a, another alpha", "a", one.candidates)
-    found = choose_for_each_dataset_by_rule_of_others([one, again, two], Answers())
+    found = choose_for_each_federation_by_rule_of_other_datasets([one, again, two], Answers())
     assert found["a"][0] == "gauss"  # of b alone; with the twin it would be afl
 
 
@@ -168,12 +170,12 @@ def test_data_sets_count_once_however_many_alphas_they_have():
 
 def test_a_shortlist_is_scored_by_its_best_member_and_by_its_spare():
     # Best .9 in each data set. Regrets of afl: 0, .1, .2; of gauss: .1, 0, 0.
-    tables = make_regret_tables(three_data_sets(), Answers(), has_image_options=True)
+    tables = make_regret_tables(three_data_sets(), Answers(), allows_image_options=True)
     # Both: best 0, 0, 0; spare .1, .1, .2. Afl alone has no spare: accuracy 0, so a regret of .9.
-    assert compute_regret_of_shortlist_with_spare(tables, ["afl", "gauss"]) == pytest.approx(
+    assert compute_mean_regret_of_best_two_on_shortlist(tables, ["afl", "gauss"]) == pytest.approx(
         0.4 / 3 / 2
     )
-    assert compute_regret_of_shortlist_with_spare(tables, ["afl"]) == pytest.approx(
+    assert compute_mean_regret_of_best_two_on_shortlist(tables, ["afl"]) == pytest.approx(
         (0.3 + 3 * 0.9) / 3 / 2
     )
 
@@ -185,12 +187,12 @@ def test_a_shortlist_begins_with_the_generalist_and_ends_where_nothing_is_gained
         federations.append(
             StudiedFederation(federation.name, federation.data, [*federation.candidates, third])
         )
-    assert choose_shortlist(federations, Answers()) == ["gauss", "afl"]
+    assert choose_shortlist_greedily(federations, Answers()) == ["gauss", "afl"]
 
 
 def test_image_options_are_not_on_the_list_for_tables(federations):
     images = make_shortlist_with_closed_forms(federations, Answers())
-    tables = make_shortlist_with_closed_forms(federations, Answers(), has_image_options=False)
+    tables = make_shortlist_with_closed_forms(federations, Answers(), allows_image_options=False)
     assert any(name.endswith("(lite0)") for name in images)
     assert not any(name.endswith(("(lite0)", "(conv)")) for name in tables)
 
@@ -207,7 +209,7 @@ def test_all_candidates_in_closed_form_that_the_answers_allow_are_rehearsed():
     forget = make_shortlist_with_closed_forms(federations, Answers(forget=True))
     assert forget == [name for name in once if name != "fedpft"]
     tables = make_shortlist_with_closed_forms(
-        federations, Answers(once=True), has_image_options=False
+        federations, Answers(once=True), allows_image_options=False
     )
     assert tables == ["gauss", "afl", "afl (relu)", "fedpft"]
 
@@ -217,7 +219,9 @@ def test_the_list_for_a_data_set_is_made_without_it():
     # The best of a; without a it ran on one data set alone, which is too few for a list.
     first = StudiedFederation("a", "a", [*one.candidates, candidate("moon", [0.99], 3)])
     second = StudiedFederation("b", "b", [*two.candidates, candidate("moon", [0.1], 3)])
-    regrets = compute_regret_of_shortlist_from_other_datasets([first, second, three], Answers())
+    regrets = compute_accuracy_regret_of_shortlist_from_other_datasets(
+        [first, second, three], Answers()
+    )
     assert regrets == pytest.approx({"a": 0.09, "b": 0, "c": 0})
 
 
@@ -227,8 +231,8 @@ def test_a_rehearsal_takes_the_cheapest_that_is_surely_within_a_point():
     close = candidate("afl", [0.898, 0.907, 0.916], 20)
     # Behind by 0, .5 and 1 points: .5 ± 1.24. Within the noise, and maybe 1.74 points behind.
     unsure = candidate("fedpft", [0.900, 0.905, 0.910], 10)
-    assert choose_by_rehearsal([best, close, unsure]).name == "afl"
-    assert choose_by_rehearsal([best, unsure]).name == "moon"
+    assert choose_cheapest_candidate_near_best([best, close, unsure]).name == "afl"
+    assert choose_cheapest_candidate_near_best([best, unsure]).name == "moon"
 
 
 def test_five_folds_hold_each_training_sample_out_once_and_leave_the_test_samples_alone():
@@ -266,11 +270,13 @@ def test_a_rehearsal_runs_the_shortlist_and_leaves_no_data_set_behind():
     result = which("heart", answers=answers, seconds=60, seeds=3, epochs=1)
     (federation,) = result.federations
     shortlist = make_shortlist_with_closed_forms(
-        load_stored_federations(), answers, has_image_options=False
+        load_stored_federations(), answers, allows_image_options=False
     )
     assert set(names(federation.candidates)) == set(shortlist)
     assert all(len(c.accuracy) == 3 for c in federation.candidates)
-    assert f"answer: {choose_by_rehearsal(federation.candidates).name}," in str(result)
+    assert f"answer: {choose_cheapest_candidate_near_best(federation.candidates).name}," in str(
+        result
+    )
     assert "on the test samples:" in str(result)
     assert set(DATASETS) == before
 
@@ -278,16 +284,18 @@ def test_a_rehearsal_runs_the_shortlist_and_leaves_no_data_set_behind():
 def test_the_picture_of_a_rehearsal_has_the_answer_of_its_text_in_bold():
     moon = candidate("moon", [0.900, 0.910, 0.920], 40)
     cheapest_tie = candidate("fedpft", [0.900, 0.905, 0.910], 10)
-    answer = choose_by_rehearsal([moon, cheapest_tie])
+    answer = choose_cheapest_candidate_near_best([moon, cheapest_tie])
     rehearsed = StudiedFederation("mine", "mine", [moon, cheapest_tie], answer.name)
-    frontier = make_frontier(rehearsed, Answers())
+    frontier = make_frontier_or_none_if_nothing_fits(rehearsed, Answers())
     assert frontier.ties[0] == cheapest_tie.title
     assert frontier.recommended_name == moon.title
     picture = draw_frontiers([frontier], setting="3 seeds")
     bold = [text.get_text() for text in picture.figure.axes[0].texts if text.get_weight() == "bold"]
     assert bold == [moon.title]
     assert f"the answer is {moon.title}" in picture.alt
-    studied = make_frontier(StudiedFederation("a", "a", [moon, cheapest_tie]), Answers())
+    studied = make_frontier_or_none_if_nothing_fits(
+        StudiedFederation("a", "a", [moon, cheapest_tie]), Answers()
+    )
     assert studied.recommended_name == cheapest_tie.title
 
 
@@ -304,7 +312,7 @@ def federations():
 @pytest.mark.parametrize("said", list(product((None, False, True), repeat=4)))
 def test_every_combination_of_answers_is_answered_or_says_why_not(said, federations):
     answers = Answers(*said)
-    sentence = describe_rule(federations, answers)
+    sentence = describe_rule_and_its_regret(federations, answers)
     found = re.match(r"(?:for images of letters and digits )?use ([^,]+),", sentence)
     assert found or sentence.startswith("No method")
     if found:
@@ -329,9 +337,9 @@ def test_federations_of_a_data_set_stand_together_the_most_skewed_first():
 
 
 def test_one_message_rules_out_fens():
-    assert not Answers(once=True).is_allowed("fens")
-    assert Answers().is_allowed("fens")
-    assert not Answers().is_allowed("centralized")
+    assert not Answers(once=True).is_method_allowed("fens")
+    assert Answers().is_method_allowed("fens")
+    assert not Answers().is_method_allowed("centralized")
 
 
 def test_stored_federations_have_ten_seeds_where_claims_are_made(federations):
@@ -339,7 +347,7 @@ def test_stored_federations_have_ten_seeds_where_claims_are_made(federations):
     for federation in federations:
         if federation.data in ("digits", "heart"):
             assert all(len(c.accuracy) == 10 for c in federation.candidates if c.method == "afl")
-    assert len(list_answer_cases()) == 6
+    assert len(list_cases_of_answers_with_names()) == 6
 
 
 @pytest.mark.parametrize("wrong", [{"seconds": 0}, {"seeds": 1}])
@@ -394,7 +402,7 @@ def test_picture_and_text_name_the_same_methods_for_every_federation():
     table = result.plot().table
     for federation in load_stored_federations():
         rows = [row for row in table if row["federation"] == federation.name]
-        lines = describe_federation(federation, answers)
+        lines = describe_frontier_ties_and_answer(federation, answers)
         not_beaten = [line.strip().split(": ")[0] for line in lines if line.startswith("    ")]
         titles = {c.name: c.title for c in federation.candidates}
         drawn = [row["method"] for row in rows if "not beaten" in row["place"]]

@@ -112,7 +112,7 @@ def test_an_interrupted_study_keeps_its_finished_cells(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         study(declaration, out=tmp_path / "out", watch=stop)
     assert 2 <= len(Results.load(tmp_path / "out")) <= 3
-    assert overview.estimate_study(declaration).remembered == 3
+    assert overview.count_and_estimate_cells_of_study(declaration).remembered == 3
     results = study(declaration, out=tmp_path / "out")
     assert list_exact_values(Results.load(tmp_path / "out")) == list_exact_values(results)
     assert len(results) == 8

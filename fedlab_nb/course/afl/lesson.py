@@ -18,7 +18,7 @@ from ...plots.words import format_client_letters
 from ...studies import Outcome, stored_results
 from ...studies.lesson_runs import CLIENTS, runs, select_outcomes_by_seed, title
 from ...studies.lesson_runs import percent as mean_of
-from ..kit import Build, Card, GuessOption, exercises, load_lesson_text, make_worked_card
+from ..kit import Build, Card, GuessOption, exercises, load_lesson_text_or_list, make_worked_card
 from ..kit.array_types import (
     ClassifierWeights,
     ClassScores,
@@ -37,9 +37,9 @@ from ..kit.missing_name import make_getattr_for_missing_names
 
 __getattr__ = make_getattr_for_missing_names(__name__)
 
-SKEWS = load_lesson_text(__name__, "skews")
-RESENT = load_lesson_text(__name__, "resent")
-SHOWN = load_lesson_text(__name__, "shown")
+SKEWS = load_lesson_text_or_list(__name__, "skews")
+RESENT = load_lesson_text_or_list(__name__, "resent")
+SHOWN = load_lesson_text_or_list(__name__, "shown")
 
 
 # ---------------------------------------------------------------------------------- two sums
@@ -73,13 +73,15 @@ def find_right_option_on_skew() -> GuessOption:
 def show_largest_weight_difference(afl_outcome: Outcome, other_afl_outcome: Outcome) -> Card:
     """Show how far the weights of two runs of AFL lie apart."""
     weights = afl_outcome.report.weights
-    gap = max(compute_largest_difference_as_share(weights, other_afl_outcome.report.weights), 1e-16)
+    gap = max(
+        compute_largest_weight_difference_as_share(weights, other_afl_outcome.report.weights), 1e-16
+    )
     return make_worked_card(
         f"The two sets of weights differ by at most {gap:.0e} of the largest weight."
     )
 
 
-def compute_largest_difference_as_share(
+def compute_largest_weight_difference_as_share(
     weights: ClassifierWeights, reference_weights: ClassifierWeights
 ) -> float:
     """Compute the largest difference, as a share of the largest of the `reference_weights`."""
@@ -101,7 +103,7 @@ def find_right_option_on_forgetting(outcomes: Iterable[Outcome], client: int = 0
     outcome = get_afl_outcome_of_first_seed(outcomes)
     from_sums = solve_classifier_weights_without_client(outcome.report, client)
     from_images = fit_classifier_without_client(outcome, client)
-    difference = compute_largest_difference_as_share(from_sums, from_images)
+    difference = compute_largest_weight_difference_as_share(from_sums, from_images)
     if difference < 1e-6:
         return RESENT[0]
     return RESENT[2]
@@ -136,7 +138,7 @@ def draw_recovered_image_pair(outcome: Outcome) -> Picture:
     """
     counts = outcome.report.counts
     client, digit = np.argwhere(counts == 2)[0].tolist()
-    images = load_client_images_of_digit(outcome, client, digit)
+    images = load_training_images_of_client_and_digit(outcome, client, digit)
     upload = pack_class_sums(compute_class_sums_of_digit_images(images, digit), torch.float32)
     sums = unpack_class_sums(upload, "full")
     mean = sums.means[digit].numpy()
@@ -164,11 +166,13 @@ def compute_class_sums_of_digit_images(images: FlatImages, digit: int) -> ClassS
     return measure_class_sums(torch.from_numpy(images), labels, 10, "full")
 
 
-def load_client_images_of_digit(outcome: Outcome, client: int, digit: int) -> FlatImages:
+def load_training_images_of_client_and_digit(
+    outcome: Outcome, client_index: int, digit: int
+) -> FlatImages:
     """Return the pixels `[n, d]` of a client's training images of a digit."""
     federation = outcome.federation()
     dataset = federation.dataset
-    rows, _ = federation.split(outcome.plan.share_held_out_of_local_training)[client]
+    rows, _ = federation.split(outcome.plan.share_held_out_of_local_training)[client_index]
     rows_of_digit = rows[dataset.y_train[rows] == digit]
     return dataset.x_train[rows_of_digit].flatten(1).double().numpy()
 

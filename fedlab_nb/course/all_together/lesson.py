@@ -18,7 +18,7 @@ from ..kit.array_types import ValuePerSeed
 from ..kit.claims import (
     BELOW,
     ClaimText,
-    find_gaps_between_variants,
+    find_accuracy_gaps_between_variants,
     judge_one_gap_clear_and_one_not,
 )
 from ..kit.missing_name import make_getattr_for_missing_names
@@ -66,7 +66,7 @@ def check_fedlpa_beats_and_loses_to_ensemble(
     def describe(conditions: tuple) -> str:
         return f"{conditions[0].dataset}, α = {conditions[0].alpha:g}"
 
-    gaps = find_gaps_between_variants(outcomes, None, "fedlpa", "ensemble", describe)
+    gaps = find_accuracy_gaps_between_variants(outcomes, None, "fedlpa", "ensemble", describe)
     return judge_one_gap_clear_and_one_not(gaps, kinds_of_other_gap=(BELOW,), **texts)
 
 

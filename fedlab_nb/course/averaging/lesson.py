@@ -12,12 +12,12 @@ from ...studies.lesson_runs import DATASET, LOGITS
 from ...training.distill import compute_distillation_losses
 from ..kit import Build, Card, exercises, make_worked_card
 from ..kit.array_types import ClientLogits
-from ..kit.claims import make_figure_functions
+from ..kit.claims import make_mean_and_bars_functions
 from ..kit.missing_name import make_getattr_for_missing_names
 
 __getattr__ = make_getattr_for_missing_names(__name__)
 
-mean_of, three_ways, with_dense = make_figure_functions(__name__, "three_ways", "with_dense")
+mean_of, three_ways, with_dense = make_mean_and_bars_functions(__name__, "three_ways", "with_dense")
 
 
 # ---------------------------------------------------------------------------------- worked numbers

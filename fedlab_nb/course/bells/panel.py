@@ -20,6 +20,7 @@ from ...plots import Picture
 from ...plots.kit import describe_picture
 from ...plots.style import INK, drawing, dress, list_class_colours
 from ...plots.words import build_table, format_percent, join_with_and
+from ...value_types import Accuracy0To1
 from .plane import (
     COLUMNS,
     DIGITS,
@@ -72,7 +73,7 @@ class BellsPanel(SavedPanel):
             bells=[asdict(bell) for bell in make_misplaced_starting_bells()],
             points=points,
             names=[str(digit) for digit in DIGITS],
-            colours=list_digit_colours(),
+            colours=list_hex_colour_of_each_digit(),
         )
         self.heads = widgets.ToggleButtons(
             options=[(words, name) for name, words in HEADS.items()], value=head
@@ -103,7 +104,7 @@ class BellsPanel(SavedPanel):
         return self.heads.value
 
     @property
-    def test_accuracy(self) -> float:
+    def test_accuracy(self) -> Accuracy0To1:
         """The share of test images that these bells get right."""
         return measure_test_accuracy_of_bells(self.bells, self.head)
 
@@ -142,7 +143,7 @@ def parse_bell_of_browser(values: Mapping[str, float]) -> Bell:
     return Bell(**{name: float(values[name]) for name in Bell.__dataclass_fields__})
 
 
-def list_digit_colours() -> list[str]:
+def list_hex_colour_of_each_digit() -> list[str]:
     """List a colour for each of DIGITS, as everywhere in the course."""
     return [to_hex(list_class_colours(10)[digit]) for digit in DIGITS]
 
@@ -151,7 +152,7 @@ def draw_bells_on_plane(bells: Sequence[Bell], head: HeadName, sentence: str) ->
     """Draw regions, points and ellipses at two standard deviations."""
     train, _ = project_images_to_plane()
     height = EDGE * ROWS / COLUMNS
-    colours = list_digit_colours()
+    colours = list_hex_colour_of_each_digit()
     rgb = np.array([to_rgb(colour) for colour in colours])
     labels = classify_points_by_bells(bells, head, make_plane_grid_points()).reshape(ROWS, COLUMNS)
     rows = []

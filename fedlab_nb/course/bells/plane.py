@@ -17,6 +17,7 @@ import torch
 
 from ...data import load
 from ...methods.gauss import ClassSums, make_class_scorer
+from ...value_types import Accuracy0To1
 from ..kit.array_types import ClassLabels, PlaneCovariance, PlanePoint, PlanePoints, Predictions
 
 DIGITS = (1, 8, 9)  # digits whose clouds have different shapes
@@ -148,13 +149,13 @@ def classify_points_by_bells(
     return scores(torch.from_numpy(points)).argmax(1).numpy()
 
 
-def measure_test_accuracy_of_bells(bells: Sequence[Bell], head: HeadName) -> float:
+def measure_test_accuracy_of_bells(bells: Sequence[Bell], head: HeadName) -> Accuracy0To1:
     """Measure the share of test images that get the right digit."""
     _, test = project_images_to_plane()
     return float((classify_points_by_bells(bells, head, test.x) == test.y).mean())
 
 
-def measure_test_accuracy_of_fitted_bells(head: HeadName) -> float:
+def measure_test_accuracy_of_fitted_bells(head: HeadName) -> Accuracy0To1:
     """Measure the same share where the sums place the bells; for the numbers of texts."""
     return measure_test_accuracy_of_bells(fit_bells_to_all_training_images(), head)
 

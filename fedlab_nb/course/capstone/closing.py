@@ -17,7 +17,7 @@ from ...errors import FedlabError, RunError
 from ...files import check_replaceable, expand_path, write_file
 from ...plots import Picture, render_picture_png
 from ...plots.guesses import GuessAndTruth, draw_guesses
-from ..kit import Card, Form
+from ..kit import Card, FormWidget
 from ..kit.guess_book import load_guesses
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ STYLE = (
 )
 
 
-class Closing(Form):
+class Closing(FormWidget):
     """Two fields, a button, and the page. file: where the page was written last, None before"""
 
     def __init__(self, case: Case) -> None:
@@ -75,13 +75,15 @@ class Closing(Form):
         guesses = load_guesses()
         parts = [f"<h1>{html.escape(self._make_page_title())}</h1>"]
         parts.append(f"<h2>{SENTENCE}</h2>{quote_as_html(self.friend.value)}")
-        parts.append(f"<h2>My guesses against the truth</h2><p>{describe_guess_count(guesses)}</p>")
+        parts.append(
+            f"<h2>My guesses against the truth</h2><p>{describe_guess_count_and_closeness(guesses)}</p>"
+        )
         if guesses:
-            parts.append(embed_picture_in_html(draw_guesses(guesses)))
+            parts.append(make_html_image_of_picture(draw_guesses(guesses)))
         parts.append("<h2>My budget plane</h2>")
         if self.case.record.tries:
             plane = self.case.tries()
-            parts.append(f"{embed_picture_in_html(plane)}<p>{html.escape(plane.sentence)}</p>")
+            parts.append(f"{make_html_image_of_picture(plane)}<p>{html.escape(plane.sentence)}</p>")
         else:
             parts.append(f"<p>No try yet with the code word {html.escape(self.case.code)}.</p>")
         parts.append(f"<p>{html.escape(describe_submissions_of_case(self.case))}</p>")
@@ -122,13 +124,13 @@ def quote_as_html(typed_text: str) -> str:
     return f"<blockquote>{html.escape(typed_text.strip() or UNANSWERED)}</blockquote>"
 
 
-def embed_picture_in_html(picture: Picture) -> str:
+def make_html_image_of_picture(picture: Picture) -> str:
     """Make an HTML image with the picture's data in it."""
     source = base64.b64encode(render_picture_png(picture)).decode()
     return f'<img alt="{html.escape(picture.alt)}" src="data:image/png;base64,{source}">'
 
 
-def describe_guess_count(guesses: Sequence[GuessAndTruth]) -> str:
+def describe_guess_count_and_closeness(guesses: Sequence[GuessAndTruth]) -> str:
     """Say how many guesses there are, and how many were right or very near."""
     if not guesses:
         return "No guess with an answer has been kept on this machine."

@@ -48,7 +48,7 @@ from ...studies.statistics import ValuesBySeed
 from ...value_types import SettingValue
 from ..kit import Card, make_worked_card
 from ..kit.array_types import NoisyClientClassCounts
-from .report import KnobTexts, Record, Report, Submission, Try
+from .report import CapstoneRecord, Report, Submission, Try, ValueTextByKnob
 
 if TYPE_CHECKING:
     from .form import CaseForm
@@ -77,7 +77,7 @@ BUDGETS = (0.7, 2.2, 4.0, 7.0, 12.0)  # of a client, in multiples of the bytes o
 NOISE = 3.0  # scale of the Laplace noise on each count of a client's classes
 
 
-class ResultOfSeeds(NamedTuple):
+class AccuraciesBytesAndLeaks(NamedTuple):
     """The results of a method on several seeds."""
 
     accuracies: ValuesBySeed  # 0–1
@@ -185,14 +185,16 @@ def draw_random_federation_of_code_word(code_word: str) -> HiddenFederation:
     )
 
 
-class TrialAndFinal(NamedTuple):
+class TrialAndFinalDataset(NamedTuple):
     """Two data sets with the same clients."""
 
     trial: Dataset  # its test images are validation images, for choices
     final: Dataset  # with the test images, for submissions
 
 
-def split_off_validation_images(dataset: Dataset, seed: int, code_word: str) -> TrialAndFinal:
+def split_off_validation_images(
+    dataset: Dataset, seed: int, code_word: str
+) -> TrialAndFinalDataset:
     """Make the data set for choices and the one for the test. A fifth of the training images, the
     validation images, belongs to no client.
     """
@@ -217,7 +219,7 @@ def split_off_validation_images(dataset: Dataset, seed: int, code_word: str) -> 
         y_test=dataset.y_train[validation_rows],
         digest=f"{digest}, validation",
     )
-    return TrialAndFinal(trial, final)
+    return TrialAndFinalDataset(trial, final)
 
 
 # ------------------------------------------------------------------------------------------ at work
@@ -230,7 +232,7 @@ class Case:
         self.code = normalise_code_word(code)
         self.name = " ".join(str(name).split())
         self._hidden: HiddenFederation = draw_random_federation_of_code_word(self.code)
-        self.record = Record.load(self.code, self.name)
+        self.record = CapstoneRecord.load(self.code, self.name)
 
     @property
     def budget_in_bytes(self) -> int:
@@ -255,7 +257,7 @@ class Case:
         knobs: fields of the method, of local training (epochs, lr, …), or of FREE
         Raises UsageError for any other knob, and for what the method cannot do here.
         """
-        settings = self._check_knobs_and_format_values(method, knobs)
+        settings = self._format_knob_values_or_raise(method, knobs)
         earlier_try = self.record.find_try_with_settings(method, settings)
         if earlier_try is None:
             result_of_seeds = self._run_on_seeds(self._hidden.trial, method, settings, TRIAL_SEEDS)
@@ -302,9 +304,9 @@ class Case:
             rows, self.budget_in_bytes, federation_code=self.code, tested_try=submitted_try
         )
 
-    def _check_knobs_and_format_values(
+    def _format_knob_values_or_raise(
         self, method: str, knobs: Mapping[str, SettingValue]
-    ) -> KnobTexts:
+    ) -> ValueTextByKnob:
         """Return the settings as text, sorted by name. UsageError for one that cannot be set here."""
         check_allowed_name("method", method, METHODS)
         if method == "centralized":
@@ -322,8 +324,8 @@ class Case:
         return {name: str(knobs[name]) for name in sorted(knobs)}
 
     def _run_on_seeds(
-        self, dataset: Dataset, method: str, knobs: KnobTexts, seeds: SeedRange
-    ) -> ResultOfSeeds:
+        self, dataset: Dataset, method: str, knobs: ValueTextByKnob, seeds: SeedRange
+    ) -> AccuraciesBytesAndLeaks:
         """Run a method once for each seed, and measure it on the test images of `dataset`."""
         outcomes = compare([method], dataset=dataset, seed=seeds.first, seeds=seeds.count, **knobs)
         accuracies = {}
@@ -332,7 +334,7 @@ class Case:
             accuracies[outcome.settings.seed] = outcome.accuracy
             for up, down in outcome.ledger.by_client().values():
                 most_bytes = max(most_bytes, up + down)
-        return ResultOfSeeds(accuracies, most_bytes, outcomes[0].plan.method.leaks)
+        return AccuraciesBytesAndLeaks(accuracies, most_bytes, outcomes[0].plan.method.leaks)
 
     # ----------------------------------------------------------------------------------- submission
     def submit(self, choice: int | None, argument: str, name: str = "") -> Report:
@@ -345,7 +347,7 @@ class Case:
         test images stay closed then.
         """
         tries = self.record.tries
-        chosen_try = self.get_submittable_try(choice)
+        chosen_try = self.get_try_to_submit_or_raise(choice)
         text = self.check_argument_and_join_its_lines(argument)
         test_results = self._run_on_seeds(
             self._hidden.final, chosen_try.method, chosen_try.knobs, TEST_SEEDS
@@ -390,19 +392,21 @@ class Case:
             )
         return text
 
-    def get_submittable_try(self, try_number: int | None) -> Try:
+    def get_try_to_submit_or_raise(self, try_number_from_1: int | None) -> Try:
         """Return the try with this number. UsageError for None, and if it cannot be submitted."""
         tries = self.record.tries
         if not tries:
             raise UsageError(
                 "There is no try yet, so nothing can be submitted; try a method first."
             )
-        if try_number not in range(1, len(tries) + 1):
+        if try_number_from_1 not in range(1, len(tries) + 1):
             problem = (
-                "No try is chosen yet" if try_number is None else f"There is no try {try_number!r}"
+                "No try is chosen yet"
+                if try_number_from_1 is None
+                else f"There is no try {try_number_from_1!r}"
             )
             raise UsageError(f"{problem}; choose one from 1 to {len(tries)}.")
-        chosen_try = tries[try_number - 1]
+        chosen_try = tries[try_number_from_1 - 1]
         if chosen_try.bytes > self.budget_in_bytes:
             raise UsageError(
                 f"{chosen_try.method_title} costs a client {format_data_size(chosen_try.bytes)}, "
@@ -413,7 +417,7 @@ class Case:
         return chosen_try
 
     @staticmethod
-    def list_knob_descriptions(method: str) -> list[str]:
+    def list_knob_description_lines(method: str) -> list[str]:
         """List a line for each knob of a method, and one for what every method takes."""
         lines = [f"{knob.name} = {knob.default}: {knob.help}" for knob in METHODS[method].fields()]
         common = ", ".join((*RECIPE_FIELDS, *FREE))

@@ -18,8 +18,8 @@ from ...plots import render_picture_png
 from ...plots.words import describe_guess_error, format_data_size, format_percent_band
 from ...rng import make_numpy_generator
 from ...studies.lesson_runs import title
-from ..kit import Card, Form, GuessOption, exercises, make_worked_card
-from ..kit.claims import make_figure_functions
+from ..kit import Card, FormWidget, GuessOption, exercises, make_worked_card
+from ..kit.claims import make_mean_and_bars_functions
 from ..kit.view import make_png_image_html
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ OPEN = "Open the test images"
 WIDE = widgets.Layout(width="44em")
 
 
-class CaseForm(Form):
+class CaseForm(FormWidget):
     """The widgets of a `Case`.
 
     report: of the last submission, None before the first one
@@ -82,7 +82,7 @@ class CaseForm(Form):
             "Try": self._make_button("Try", "settings", self._run_entered_trial),
             "Submit": self._make_button("Submit", "choice", self._ask_before_opening_test_images),
             OPEN: self._make_button(OPEN, "argument", self._submit_and_show_report),
-            "Not yet": self._make_button("Not yet", "argument", self._cancel_submission),
+            "Not yet": self._make_button("Not yet", "argument", self._hide_question),
             "Save the report": self._make_button("Save the report", "folder", self._save_report),
         }
         self.buttons[OPEN].button_style = "warning"
@@ -166,7 +166,9 @@ class CaseForm(Form):
         """Show how much of the result may be luck, and ask whether to open the test images."""
         chosen_try = self._get_chosen_try_or_raise()
         self.question.value = Card(
-            "hint", describe_selection_luck(self.case, chosen_try), "Before you open them"
+            "hint",
+            describe_luck_and_ask_to_open_test_images(self.case, chosen_try),
+            "Before you open them",
         )._repr_html_()
         self.expected.value = round(100 * chosen_try.validation_band.mean)
         self.confirm.layout.display = ""
@@ -174,7 +176,7 @@ class CaseForm(Form):
     def _get_chosen_try_or_raise(self) -> Try:
         """Return the chosen try. FieldError if the choice or the argument is wrong."""
         try:
-            chosen_try = self.case.get_submittable_try(self.choice.value)
+            chosen_try = self.case.get_try_to_submit_or_raise(self.choice.value)
         except UsageError as error:
             raise FieldError("choice", str(error)) from None
         try:
@@ -183,18 +185,15 @@ class CaseForm(Form):
             raise FieldError("argument", str(error)) from None
         return chosen_try
 
-    def _cancel_submission(self) -> None:
-        """Hide the question. The test images stay closed."""
-        self._hide_question()
-
     def _hide_question(self) -> None:
+        """Hide the question. The test images stay closed."""
         self.confirm.layout.display = "none"
 
     def _submit_and_show_report(self) -> None:
         chosen_try = self._get_chosen_try_or_raise()
         self.report = self.case.submit(self.choice.value, self.argument.value, self.name.value)
         self._hide_question()
-        comparison_text = compare_expected_with_test_accuracy(
+        comparison_text = describe_expected_and_test_accuracy(
             self.report, chosen_try, self.expected.value
         )
         picture = self.case.tries(self.report)
@@ -238,7 +237,7 @@ class CaseForm(Form):
         title = f"Tries so far: {len(lines)}"
         self.tries.value = make_foldable_list_html(title, lines, is_open=False)
         self._refresh_plane()
-        knob_lines = self.case.list_knob_descriptions(self.method.value)
+        knob_lines = self.case.list_knob_description_lines(self.method.value)
         self.help.value = make_foldable_list_html("What can be set", knob_lines)
 
     def _refresh_plane(self) -> None:
@@ -264,7 +263,7 @@ class FieldError(UsageError):
         self.field = field
 
 
-def describe_selection_luck(case: Case, chosen_try: Try) -> str:
+def describe_luck_and_ask_to_open_test_images(case: Case, chosen_try: Try) -> str:
     """Say how much of a try's result may be luck, and that opening the test images is final."""
     tries = len(case.record.tries)
     images = case.validation_images
@@ -288,7 +287,7 @@ def describe_selection_luck(case: Case, chosen_try: Try) -> str:
     )
 
 
-def compare_expected_with_test_accuracy(
+def describe_expected_and_test_accuracy(
     report: Report, chosen_try: Try, expected_accuracy_percent: float
 ) -> str:
     """Compare the expected accuracy with those on validation and on test images."""
@@ -302,11 +301,13 @@ def compare_expected_with_test_accuracy(
     return f"{text} {report.submission_order_in_words} Now press “Save the report”."
 
 
-def make_foldable_list_html(title: str, items: Sequence[str], is_open: bool = False) -> str:
+def make_foldable_list_html(
+    title_html: str, item_texts: Sequence[str], is_open: bool = False
+) -> str:
     """Make the HTML of a list that unfolds under its title."""
-    items_html = "".join(f"<li>{html.escape(item)}</li>" for item in items)
+    items_html = "".join(f"<li>{html.escape(item)}</li>" for item in item_texts)
     attribute = " open" if is_open else ""
-    return f"<details{attribute}><summary>{title}</summary><ol>{items_html}</ol></details>"
+    return f"<details{attribute}><summary>{title_html}</summary><ol>{items_html}</ol></details>"
 
 
 # ------------------------------------------------------------------------ worked numbers, exercises
@@ -321,7 +322,7 @@ WAYS = {
     "afl": "sums (AFL)",
     "centralized": "one network that has all patients",
 }
-_, hospitals = make_figure_functions(__name__, "hospitals")
+_, hospitals = make_mean_and_bars_functions(__name__, "hospitals")
 
 
 def get_most_accurate_hospital_way(outcomes: Outcomes) -> GuessOption:
@@ -345,18 +346,20 @@ class LuckInPoints(NamedTuple):
     spread_of_one: float  # standard deviation of one try
 
 
-def estimate_luck_of_best_try(try_count: int, image_count: int, accuracy: float) -> LuckInPoints:
+def estimate_luck_of_best_try(
+    try_count: int, image_count: int, accuracy_0_to_1: float
+) -> LuckInPoints:
     """Estimate how much luck is in the best of so many equal tries, from 2,000 draws of binomial
     luck.
 
-    accuracy: of each try, 0–1
+    accuracy_0_to_1: of each try, 0–1
     """
     right_answers = make_numpy_generator(0, "luck").binomial(
-        image_count, accuracy, (2000, try_count)
+        image_count, accuracy_0_to_1, (2000, try_count)
     )
     best_share = right_answers.max(1).mean() / image_count
-    gain = round(100 * (best_share - accuracy), 1) + 0.0  # no "-0.0"
-    spread = 100 * math.sqrt(accuracy * (1 - accuracy) / image_count)
+    gain = round(100 * (best_share - accuracy_0_to_1), 1) + 0.0  # no "-0.0"
+    spread = 100 * math.sqrt(accuracy_0_to_1 * (1 - accuracy_0_to_1) / image_count)
     return LuckInPoints(gain, spread)
 
 

@@ -102,20 +102,20 @@ def run_practice_cases() -> PracticeByAuthor:
         else:
             report = case.submit(
                 CHOICES[author],
-                write_practice_argument(author, case.record.tries, case.budget_in_bytes),
+                make_practice_argument_text(author, case.record.tries, case.budget_in_bytes),
             )
             practice_by_author[author] = asdict(report)
     return practice_by_author
 
 
-def write_practice_argument(author: str, tries: Sequence[Try], budget_bytes: int) -> str:
+def make_practice_argument_text(author: str, tries: Sequence[Try], budget_bytes: int) -> str:
     """Write the argument of a report with the numbers of these tries. ValueError if they do not
     support it.
     """
     if author != "Ada":
         return ARGUMENTS[author]
     by_number = {result.number: result for result in tries}
-    raise_unless_tries_support_adas_argument(by_number, budget_bytes)
+    raise_unless_tries_support_argument_of_ada(by_number, budget_bytes)
     numbers: dict[str, dict] = {"share": {}, "band": {}, "size": {}, "budget": {}}
     for number, result in by_number.items():
         numbers["share"][number] = f"{100 * result.validation_band.mean:.0f}"
@@ -124,20 +124,21 @@ def write_practice_argument(author: str, tries: Sequence[Try], budget_bytes: int
         numbers["budget"][number] = f"{100 * result.bytes / budget_bytes:.0f}"
     pairs = ((4, 5), (4, 8), (11, 4), (11, 12))
     leads = {
-        f"{a}, {b}": format_accuracy_gap_in_points(by_number[a], by_number[b]) for a, b in pairs
+        f"{a}, {b}": format_accuracy_gap_in_whole_points(by_number[a], by_number[b])
+        for a, b in pairs
     }
     byte_ratio = f"{by_number[9].bytes / by_number[5].bytes:.0f}"
     return ARGUMENTS[author].format(**numbers, ahead=leads, times=byte_ratio)
 
 
-def format_accuracy_gap_in_points(minuend_try: Try, subtrahend_try: Try) -> str:
+def format_accuracy_gap_in_whole_points(minuend_try: Try, subtrahend_try: Try) -> str:
     """Format by how many whole points the validation accuracy of one try is higher than the
     other's.
     """
     return f"{100 * (minuend_try.validation_band.mean - subtrahend_try.validation_band.mean):.0f}"
 
 
-def raise_unless_tries_support_adas_argument(
+def raise_unless_tries_support_argument_of_ada(
     adas_tries_by_number: Mapping[int, Try], budget_bytes: int
 ) -> None:
     """Raise ValueError if the tries do not support each of Ada's reasons."""
@@ -210,21 +211,23 @@ def load_practice_report(author: str) -> Report:
     return Report(**{**fields, "earlier": tuple(fields["earlier"])})
 
 
-def load_validation_accuracies_of_try(author: str, try_number: int) -> ValuesBySeed:
+def load_validation_accuracies_of_try(author: str, try_number_from_1: int) -> ValuesBySeed:
     """Load {seed: validation accuracy, 0-1} of a try."""
-    return load_practice_tries(author)[try_number - 1].validation
+    return load_practice_tries(author)[try_number_from_1 - 1].validation
 
 
-def load_accuracy_lead_by_seed(author: str, try_number: int, other_try_number: int) -> ValuesBySeed:
+def load_accuracy_lead_by_seed(
+    author: str, try_number_from_1: int, other_try_number_from_1: int
+) -> ValuesBySeed:
     """Load {seed: how much higher the validation accuracy of a try is than another's, 0-1}."""
-    accuracies = load_validation_accuracies_of_try(author, try_number)
-    other_accuracies = load_validation_accuracies_of_try(author, other_try_number)
+    accuracies = load_validation_accuracies_of_try(author, try_number_from_1)
+    other_accuracies = load_validation_accuracies_of_try(author, other_try_number_from_1)
     return {seed: accuracies[seed] - other_accuracies[seed] for seed in accuracies}
 
 
-def load_client_bytes_of_try(author: str, try_number: int) -> float:
+def load_client_bytes_of_try(author: str, try_number_from_1: int) -> float:
     """Load the bytes of a client, up and down, in a try."""
-    return load_practice_tries(author)[try_number - 1].bytes
+    return load_practice_tries(author)[try_number_from_1 - 1].bytes
 
 
 # ------------------------------------------------------------------------------------------------------ the page

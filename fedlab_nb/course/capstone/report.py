@@ -44,7 +44,7 @@ STYLE = (
     "body{font:16px/1.5 sans-serif;max-width:52em;margin:2em auto}td,th{border:1px solid "
     "#d5d9de;padding:.2em .6em}"
 )
-KnobTexts = dict[str, str]  # {knob: its value as text}
+ValueTextByKnob = dict[str, str]  # {knob: its value as text}
 ORDINALS = ("First", "Second", "Third")
 WHAT_TO_GIVE = "give .jsonl files that reports saved, or folders that hold such files"
 TRY_COLUMNS = (
@@ -121,7 +121,7 @@ class Try:
     @property
     def knobs_in_words(self) -> str:
         """'rounds = 20, epochs = 10', or 'as usual'."""
-        return format_knobs(self.knobs)
+        return format_knobs_as_assignments(self.knobs)
 
     @property
     def validation_band(self) -> Band:
@@ -129,7 +129,7 @@ class Try:
         return compute_band(self.validation)
 
 
-def format_knobs(knobs: Mapping[str, str]) -> str:
+def format_knobs_as_assignments(knobs: Mapping[str, str]) -> str:
     """Format knobs as 'rounds = 20, epochs = 10', or 'as usual'."""
     return ", ".join(f"{name} = {value}" for name, value in knobs.items()) or "as usual"
 
@@ -150,7 +150,7 @@ class Submission(TypedDict):
 
 
 @dataclass
-class Record:
+class CapstoneRecord:
     """The tries and submissions of one person for one code word. `file` keeps them."""
 
     file: Path
@@ -158,7 +158,7 @@ class Record:
     submissions: list[Submission] = field(default_factory=list)
 
     @classmethod
-    def load(cls, code_word: str, person_name: str) -> Record:
+    def load(cls, code_word: str, person_name: str) -> CapstoneRecord:
         """Load a person's record of a code word, empty if there is none."""
         record = cls(
             find_store_folder()
@@ -301,7 +301,7 @@ class Report:
         head = f'<head><meta charset="utf-8"><title>{title}</title><style>{STYLE}</style></head>'
         return f'<!doctype html>\n<html lang="en">{head}\n<body>\n{self.build_body_html()}\n</body></html>\n'
 
-    def build_leaderboard_line(self) -> str:
+    def build_leaderboard_json_line(self) -> str:
         """Build the line that a class's leaderboard reads: one JSON object."""
         row = {
             "format": FORMAT,
@@ -333,7 +333,7 @@ class Report:
         texts = {
             "md": self.build_markdown(),
             "html": self.build_page_html(),
-            "jsonl": self.build_leaderboard_line() + "\n",
+            "jsonl": self.build_leaderboard_json_line() + "\n",
         }
         files = {ending: folder / f"{stem}.{ending}" for ending in texts}
         check_replaceable(files.values(), force=force)
@@ -355,7 +355,7 @@ class Report:
 
 # ---------------------------------------------------------------------------------- the leaderboard
 @dataclass(frozen=True)
-class Entry:
+class LeaderboardEntry:
     """One report's line after it was checked. test: {seed: accuracy 0–1}"""
 
     code: str
@@ -369,7 +369,7 @@ class Entry:
     tries: int
 
     @classmethod
-    def parse_json_line(cls, line: str) -> Entry:
+    def parse_json_line(cls, line: str) -> LeaderboardEntry:
         """Parse a report's line. ValueError, KeyError, TypeError or AttributeError for any other
         line.
         """
@@ -398,13 +398,13 @@ class Entry:
         """The person's name, or '(no name)'."""
         return self.name or "(no name)"
 
-    def make_leaderboard_row(self, rank: str) -> list[str]:
+    def make_leaderboard_row_cells(self, rank_text: str) -> list[str]:
         """Make the entry's cells of BOARD_COLUMNS; rank: its text, such as '2='"""
         return [
-            rank,
+            rank_text,
             self.shown_name,
             self.title,
-            format_knobs(self.knobs),
+            format_knobs_as_assignments(self.knobs),
             format_percent_band(self.test_band, 1, shows_band_of_few_seeds=True),
             str(self.bytes),
             f"{100 * self.bytes / self.budget:.0f} %",
@@ -425,7 +425,7 @@ def leaderboard(*paths: str | Path, form: str = "text") -> Board:
             files += sorted(path.rglob("*.jsonl"))
         else:
             files.append(path)
-    entries: dict[str, Entry] = {}  # copies count once
+    entries: dict[str, LeaderboardEntry] = {}  # copies count once
     for file in files:
         for entry in read_leaderboard_entries(file):
             entries[repr(entry)] = entry
@@ -435,7 +435,7 @@ def leaderboard(*paths: str | Path, form: str = "text") -> Board:
     return Board(list(entries.values()), form)
 
 
-def read_leaderboard_entries(file: Path) -> list[Entry]:
+def read_leaderboard_entries(file: Path) -> list[LeaderboardEntry]:
     """Read the entries of a file, one from each line. UsageError if it cannot be read, or if a line
     is not a report's.
     """
@@ -449,7 +449,7 @@ def read_leaderboard_entries(file: Path) -> list[Entry]:
         if not line.strip():
             continue
         try:
-            entries.append(Entry.parse_json_line(line))
+            entries.append(LeaderboardEntry.parse_json_line(line))
         except json.JSONDecodeError:
             reason = "it is not JSON"
         except KeyError as error:
@@ -464,12 +464,14 @@ def read_leaderboard_entries(file: Path) -> list[Entry]:
     return entries
 
 
-def group_entries_of_equal_rank(first_submissions: Sequence[Entry]) -> list[list[Entry]]:
+def group_entries_of_equal_rank(
+    first_submissions: Sequence[LeaderboardEntry],
+) -> list[list[LeaderboardEntry]]:
     """Sort first submissions of one code word into groups that share a rank, the best one first.
 
     The most accurate entry leads a group; all that follow it within the noise belong to it.
     """
-    groups: list[list[Entry]] = []
+    groups: list[list[LeaderboardEntry]] = []
     for entry in sorted(
         first_submissions, key=lambda e: (-e.test_band.mean, e.bytes, e.shown_name)
     ):
@@ -486,21 +488,21 @@ class RankAndEntries(NamedTuple):
     """A rank, counted from 1, and the entries that share it."""
 
     rank: int
-    entries: list[Entry]
+    entries: list[LeaderboardEntry]
 
 
 @dataclass(repr=False)
 class Board:
     """The tables of a class; its text is what the command prints."""
 
-    entries: list[Entry]
+    entries: list[LeaderboardEntry]
     form: str = "text"
 
     def list_code_words(self) -> list[str]:
         """List the code words, sorted."""
         return sorted({entry.code for entry in self.entries})
 
-    def iterate_ranks(self, code_word: str) -> Iterator[RankAndEntries]:
+    def iterate_ranks_of_first_submissions(self, code_word: str) -> Iterator[RankAndEntries]:
         """Yield each rank of a code word's first submissions, from 1, with the entries that share
         it.
         """
@@ -517,23 +519,23 @@ class Board:
         none.
         """
         rows = []
-        for rank, group in self.iterate_ranks(code_word):
+        for rank, group in self.iterate_ranks_of_first_submissions(code_word):
             rank_text = f"{rank}=" if len(group) > 1 else str(rank)
             for entry in sorted(group, key=lambda e: (e.bytes, -e.test_band.mean, e.shown_name)):
-                rows.append(entry.make_leaderboard_row(rank_text))
+                rows.append(entry.make_leaderboard_row_cells(rank_text))
         later_submissions = [
             entry for entry in self.entries if entry.code == code_word and entry.submission > 1
         ]
         for entry in sorted(
             later_submissions, key=lambda e: (e.submission, -e.test_band.mean, e.shown_name)
         ):
-            rows.append(entry.make_leaderboard_row(f"submission {entry.submission}"))
+            rows.append(entry.make_leaderboard_row_cells(f"submission {entry.submission}"))
         return rows
 
     def describe_shared_ranks(self, code_word: str) -> list[str]:
         """Write a sentence for each shared rank of a code word."""
         sentences = []
-        for rank, (leader, *followers) in self.iterate_ranks(code_word):
+        for rank, (leader, *followers) in self.iterate_ranks_of_first_submissions(code_word):
             if not followers:
                 continue
             gaps = []

@@ -12,24 +12,32 @@ from ...labs.coboosting.votes import compute_accuracy_by_class, get_client_logit
 from ...plots.words import format_client_letters
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import LOGITS, MANY, runs
-from ..kit import Build, Card, GuessOption, Verdict, exercises, load_lesson_text, make_worked_card
+from ..kit import (
+    Build,
+    Card,
+    GuessOption,
+    Verdict,
+    exercises,
+    load_lesson_text_or_list,
+    make_worked_card,
+)
 from ..kit.array_types import ClassLabels, ClientLogits, ClientWeightGradient, ClientWeights
 from ..kit.claims import (
     BELOW,
     NOISE,
     ClaimText,
     GroupAndVariant,
-    find_gaps_between_variants,
+    find_accuracy_gaps_between_variants,
     judge_one_gap_clear_and_one_not,
     make_card_of_finding,
-    make_figure_functions,
+    make_mean_and_bars_functions,
 )
 from ..kit.missing_name import make_getattr_for_missing_names
 
 __getattr__ = make_getattr_for_missing_names(__name__)
 
-STUDENTS = load_lesson_text(__name__, "students")
-mean_of, ten_seeds = make_figure_functions(__name__, "ten_seeds")
+STUDENTS = load_lesson_text_or_list(__name__, "students")
+mean_of, ten_seeds = make_mean_and_bars_functions(__name__, "ten_seeds")
 found = partial(make_card_of_finding, __name__)
 
 
@@ -47,19 +55,19 @@ def find_right_option_on_student_accuracy() -> GuessOption:
 
 
 # ---------------------------------------------------------------------------------- worked numbers
-class ClassAccuracy(NamedTuple):
+class ClassAndAccuracy0To1(NamedTuple):
     """A class and how many of its test images are recognised."""
 
     class_index: int
     accuracy: float  # 0–1
 
 
-def find_worst_recognised_class(outcome: Outcome) -> ClassAccuracy:
+def find_worst_recognised_class(outcome: Outcome) -> ClassAndAccuracy0To1:
     """Find the class that the ensemble recognises worst, and its accuracy, 0–1."""
     is_right = outcome.test_predictions == outcome.test_labels
     classes = outcome.label_counts.shape[1]
     accuracies = compute_accuracy_by_class(is_right, outcome.test_labels, classes)
-    return ClassAccuracy(int(np.nanargmin(accuracies)), float(np.nanmin(accuracies)))
+    return ClassAndAccuracy0To1(int(np.nanargmin(accuracies)), float(np.nanmin(accuracies)))
 
 
 def compute_worst_class_accuracy_percent(outcome: Outcome) -> int:
@@ -99,7 +107,7 @@ def show_worst_class(outcome: Outcome) -> Card:
 
 
 # ------------------------------------------------------------------------------ the records of runs
-def group_run_by_ensemble_weights(outcome: Outcome) -> GroupAndVariant | None:
+def group_run_by_ensemble_weight_rule_or_none(outcome: Outcome) -> GroupAndVariant | None:
     """Group runs that differ in nothing but the weights, "equal" or "learnt"; None for others."""
     if outcome.method == "ensemble" and outcome.options.get("rule", "logits") == "logits":
         return GroupAndVariant(outcome.conditions, "equal")
@@ -135,8 +143,13 @@ def check_learnt_weights_gain_in_one_setting_only(
     for outcome in outcomes:
         if LOWEST_ALPHA < outcome.settings.alpha < HIGHEST_ALPHA:
             counted_outcomes.append(outcome)
-    gaps = find_gaps_between_variants(
-        counted_outcomes, group_run_by_ensemble_weights, "learnt", "equal", describe, MANY
+    gaps = find_accuracy_gaps_between_variants(
+        counted_outcomes,
+        group_run_by_ensemble_weight_rule_or_none,
+        "learnt",
+        "equal",
+        describe,
+        MANY,
     )
     large_gaps = [replace(gap, least_gain=GAIN) for gap in gaps]
     return judge_one_gap_clear_and_one_not(
@@ -240,7 +253,7 @@ class WeightStepArguments(NamedTuple):
     eta: float
 
 
-def draw_random_weight_step_arguments(
+def draw_random_weight_step_arguments_or_none(
     random_stream: np.random.Generator, client_count: int, image_count: int, class_count: int
 ) -> WeightStepArguments | None:
     """Draw the arguments of a hidden call of `step_and_clip_weights`: logits `[M, N, C]`, labels `[N]`, weights
@@ -259,7 +272,7 @@ def draw_random_weight_step_arguments(
     return WeightStepArguments(logits, labels, w, 0.1)
 
 
-BUILD = Build(step_and_clip_weights, SIZES * 4, draw_random_weight_step_arguments, SLIPS)
+BUILD = Build(step_and_clip_weights, SIZES * 4, draw_random_weight_step_arguments_or_none, SLIPS)
 
 q1, q2, q3 = exercises(
     __name__, q2=(check_learnt_weights_gain_in_one_setting_only, run_solution), q3=BUILD

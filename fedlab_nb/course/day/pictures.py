@@ -54,7 +54,7 @@ def draw_accuracy_chart(last_rule: str) -> Picture:
     names = list(RULES)
     shown_rules = names[: names.index(last_rule) + 1]
     return draw_accuracy_bars_of_seed(
-        [make_accuracy_series_of_rule(rule) for rule in shown_rules], SEED
+        [make_stored_accuracy_series_of_rule(rule) for rule in shown_rules], SEED
     )
 
 
@@ -94,7 +94,7 @@ def draw_first_accuracy_chart(outcome_together: Outcome) -> Picture:
     )
 
 
-def make_accuracy_series_of_rule(rule_name: str) -> MethodResults:
+def make_stored_accuracy_series_of_rule(rule_name: str) -> MethodResults:
     """Make the series of a rule's accuracies by seed. Its name has the bytes that all ten offices upload."""
     name, look = RULES[rule_name]
     if rule_name not in WITHOUT_UPLOAD:
@@ -122,9 +122,9 @@ def make_federation_of_offices() -> Federation:
     )
 
 
-def get_office_name(client: int) -> str:
+def get_office_name(client_index: int) -> str:
     """Return the name of an office by its number, from 0: 'Elm Court' for 4."""
-    return read_toml("course/day/names.toml")[format_client_letters(client)]
+    return read_toml("course/day/names.toml")[format_client_letters(client_index)]
 
 
 def draw_offices() -> Picture:
@@ -134,14 +134,14 @@ def draw_offices() -> Picture:
     with drawing(2, 5, size=(9.4, 4.6)) as (figure, axes):
         for client, ax in enumerate(axes.flat):
             counts = federation.label_counts[client].numpy()
-            images = choose_envelope_images(federation, client)
+            images = choose_images_spread_over_digits(federation, client)
             draw_office_as_house(ax, client, counts, images)
             table.append(
                 (
                     format_client_letters(client),
                     get_office_name(client),
                     int(counts.sum()),
-                    describe_digit_counts(counts),
+                    describe_number_of_digits_held(counts),
                 )
             )
     lonely = [row for row in table if row[3].startswith("only")]
@@ -156,16 +156,18 @@ def draw_offices() -> Picture:
     )
 
 
-def choose_envelope_images(federation: Federation, client: int) -> list[SingleImage]:
+def choose_images_spread_over_digits(
+    federation: Federation, client_index: int
+) -> list[SingleImage]:
     """Choose ENVELOPES images of a client, spread evenly over its images in the order of their digits."""
-    shard = federation.shards[client]
+    shard = federation.shards[client_index]
     labels = federation.dataset.y_train[shard]
     order = shard[labels.argsort(stable=True)]
     places = np.linspace(0, len(order) - 1, ENVELOPES).round().astype(int)
     return [federation.dataset.x_train[order[place]].numpy() for place in places]
 
 
-def describe_digit_counts(counts_by_digit: CountPerClass) -> str:
+def describe_number_of_digits_held(counts_by_digit: CountPerClass) -> str:
     """Describe a client's counts: 'only “8”' or '5 digits'."""
     held = np.flatnonzero(counts_by_digit)
     if len(held) == 1:
@@ -174,7 +176,7 @@ def describe_digit_counts(counts_by_digit: CountPerClass) -> str:
 
 
 def draw_office_as_house(
-    ax: Axes, client: int, counts_by_digit: CountPerClass, images: Sequence[SingleImage]
+    ax: Axes, client_index: int, counts_by_digit: CountPerClass, images: Sequence[SingleImage]
 ) -> None:
     """Draw a roof with the office's letter, its envelopes, its name and how much it holds."""
     is_lonely = np.count_nonzero(counts_by_digit) == 1
@@ -187,7 +189,7 @@ def draw_office_as_house(
     ax.text(
         1.5,
         -0.33,
-        format_client_letters(client),
+        format_client_letters(client_index),
         ha="center",
         va="center",
         color="white",
@@ -203,14 +205,16 @@ def draw_office_as_house(
     ax.text(
         1.5,
         2.3,
-        get_office_name(client),
+        get_office_name(client_index),
         ha="center",
         va="top",
         color=INK,
         fontsize=10,
         weight="bold",
     )
-    words = f"{int(counts_by_digit.sum())} images, {describe_digit_counts(counts_by_digit)}"
+    words = (
+        f"{int(counts_by_digit.sum())} images, {describe_number_of_digits_held(counts_by_digit)}"
+    )
     ax.text(
         1.5, 2.72, words, ha="center", va="top", color=colour if is_lonely else QUIET, fontsize=9
     )

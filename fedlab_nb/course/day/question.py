@@ -8,7 +8,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from ...studies import Outcome
-from ..kit.view import Card, Form, Prediction
+from ..kit.view import Card, FormWidget, Prediction
 
 INTRO = "Ten networks are trained and waiting. Make your guess, then ask them."
 CLOSED = "Nobody has been asked yet."
@@ -16,7 +16,7 @@ FIRST = "Guess first, above: an answer is more fun when you can be wrong."
 PLACE = widgets.Layout(min_height="4.5em")  # room for a card of two lines
 
 
-class Question(Form):
+class Question(FormWidget):
     """The button, and a gate for what follows: `Snapshot(…, after=question)` opens when it was pressed.
 
     guess:   the prediction of how many images are called “8”
@@ -52,7 +52,7 @@ class Question(Form):
             card = Card("hint", FIRST)
         else:
             self.prediction.reveal(self.count_of_images_called_eight)
-            card = Card("reveal", self.prediction.describe_answer_and_guess())
+            card = Card("reveal", self.prediction.describe_answer_compared_with_guess())
             self.is_settled = True
             self.button.disabled = True
             for callback in self.callbacks:

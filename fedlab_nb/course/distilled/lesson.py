@@ -11,22 +11,22 @@ from ...labs.distilled.sent_images import find_nearest_images_of_all_clients
 from ...methods.distilled.images import compute_tangent_kernel
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs
-from ..kit import Build, GuessOption, Verdict, exercises, load_lesson_text
+from ..kit import Build, GuessOption, Verdict, exercises, load_lesson_text_or_list
 from ..kit.array_types import ClassLabels, ClassScores, FlatImages, ImageKernel
 from ..kit.claims import (
     ClaimText,
-    find_gaps_between_variants,
+    find_accuracy_gaps_between_variants,
     judge_one_gap_clear_and_one_not,
-    make_figure_functions,
     make_grouping_by_options,
+    make_mean_and_bars_functions,
 )
 from ..kit.missing_name import make_getattr_for_missing_names
 
 __getattr__ = make_getattr_for_missing_names(__name__)
 
-SIZES = load_lesson_text(__name__, "sizes")
-BEST = load_lesson_text(__name__, "best")
-_, ways = make_figure_functions(__name__, "ways")
+SIZES = load_lesson_text_or_list(__name__, "sizes")
+BEST = load_lesson_text_or_list(__name__, "best")
+_, ways = make_mean_and_bars_functions(__name__, "ways")
 
 
 # ---------------------------------------------------------------------------------- bytes
@@ -84,7 +84,9 @@ def check_kmeans_beats_random_images_in_one_setting_only(
         return f"{values['per_class']} per class and the {values['server']}, α = {settings.alpha:g}"
 
     grouping = make_grouping_by_options("distilled", "images")
-    gaps = find_gaps_between_variants(outcomes, grouping, "kmeans", "random", describe, MANY)
+    gaps = find_accuracy_gaps_between_variants(
+        outcomes, grouping, "kmeans", "random", describe, MANY
+    )
     return judge_one_gap_clear_and_one_not(gaps, least_seeds=MANY, **texts)
 
 

@@ -16,22 +16,30 @@ from ...plots.words import format_client_letters, format_percent
 from ...studies import Outcome, Outcomes, lesson_runs
 from ...studies.lesson_runs import MANY
 from ...value_types import SettingValue
-from ..kit import Build, Card, GuessOption, Verdict, exercises, load_lesson_text, make_worked_card
+from ..kit import (
+    Build,
+    Card,
+    GuessOption,
+    Verdict,
+    exercises,
+    load_lesson_text_or_list,
+    make_worked_card,
+)
 from ..kit.array_types import ClassScores, ClientImageWeights, ClientProbabilities
 from ..kit.claims import (
     CLEAR,
     SHORT,
     GroupAndVariant,
-    find_gaps_between_variants,
-    make_figure_functions,
+    find_accuracy_gaps_between_variants,
+    make_mean_and_bars_functions,
     make_verdict_on_missing_runs,
 )
 from ..kit.missing_name import make_getattr_for_missing_names
 
 __getattr__ = make_getattr_for_missing_names(__name__)
 
-LOUD = load_lesson_text(__name__, "loud")
-mean_of, ten_seeds, thirds, sources = make_figure_functions(
+LOUD = load_lesson_text_or_list(__name__, "loud")
+mean_of, ten_seeds, thirds, sources = make_mean_and_bars_functions(
     __name__, "ten_seeds", "thirds", "sources"
 )
 
@@ -137,7 +145,7 @@ def check_other_public_data_cost_accuracy(outcomes: Sequence[Outcome]) -> Verdic
         def describe(_: object, source: str = source) -> str:
             return f"held-out − {source}"
 
-        for gap in find_gaps_between_variants(
+        for gap in find_accuracy_gaps_between_variants(
             good, group_run_by_public_data, "held-out", source, describe
         ):
             if gap.kind == CLEAR and gap.difference_band.low > COST:

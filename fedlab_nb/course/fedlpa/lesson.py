@@ -9,23 +9,23 @@ from ...labs.fedlpa.two_weights import compute_two_weight_example
 from ...methods import METHODS
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, runs
-from ..kit import Build, GuessOption, Verdict, exercises, load_lesson_text
+from ..kit import Build, GuessOption, Verdict, exercises, load_lesson_text_or_list
 from ..kit.array_types import ClientMeans, ClientPrecisions, Vector
 from ..kit.claims import (
     ClaimText,
     GroupAndVariant,
-    find_gaps_between_variants,
+    find_accuracy_gaps_between_variants,
     judge_one_gap_clear_and_one_not,
     load_stored_figure_by_seed,
-    make_figure_functions,
+    make_mean_and_bars_functions,
 )
 from ..kit.missing_name import make_getattr_for_missing_names
 
 __getattr__ = make_getattr_for_missing_names(__name__)
 
-PLACES = load_lesson_text(__name__, "places")
-SHARES = load_lesson_text(__name__, "shares")
-mean_of, ten_seeds = make_figure_functions(__name__, "ten_seeds")
+PLACES = load_lesson_text_or_list(__name__, "places")
+SHARES = load_lesson_text_or_list(__name__, "shares")
+mean_of, ten_seeds = make_mean_and_bars_functions(__name__, "ten_seeds")
 
 
 # ---------------------------------------------------------------------------------- worked numbers
@@ -79,7 +79,7 @@ def check_regmean_beats_fedlpa_in_one_setting_only(
         settings, recipe = conditions
         return f"α = {settings.alpha:g}, {recipe.epochs} epochs"
 
-    gaps = find_gaps_between_variants(
+    gaps = find_accuracy_gaps_between_variants(
         outcomes, group_run_by_method, "regmean", "fedlpa", describe, MANY
     )
     return judge_one_gap_clear_and_one_not(gaps, least_seeds=MANY, **texts)

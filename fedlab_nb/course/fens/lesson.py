@@ -16,13 +16,21 @@ from ...panels import Panel
 from ...plots.words import format_client_letters
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, runs
-from ..kit import Build, Card, GuessOption, Verdict, exercises, load_lesson_text, make_worked_card
+from ..kit import (
+    Build,
+    Card,
+    GuessOption,
+    Verdict,
+    exercises,
+    load_lesson_text_or_list,
+    make_worked_card,
+)
 from ..kit.array_types import ClientClassWeights, ClientLogits
 from ..kit.claims import (
     BELOW,
     NOISE,
     ClaimText,
-    find_gaps_between_variants,
+    find_accuracy_gaps_between_variants,
     judge_one_gap_clear_and_one_not,
     make_grouping_by_options,
 )
@@ -30,8 +38,8 @@ from ..kit.missing_name import make_getattr_for_missing_names
 
 __getattr__ = make_getattr_for_missing_names(__name__)
 
-TRUST = load_lesson_text(__name__, "trust")
-STRANGER = load_lesson_text(__name__, "stranger")
+TRUST = load_lesson_text_or_list(__name__, "trust")
+STRANGER = load_lesson_text_or_list(__name__, "stranger")
 
 
 # ---------------------------------------------------------------------------------- phase 2
@@ -189,7 +197,9 @@ def check_trained_weights_beat_class_counts_in_one_setting_only(
             return f"α = {settings.alpha:g}, {rule} − weighted"
 
         grouping = make_grouping_by_options("fens", "aggregator")
-        gaps += find_gaps_between_variants(outcomes, grouping, rule, "weighted", describe, MANY)
+        gaps += find_accuracy_gaps_between_variants(
+            outcomes, grouping, rule, "weighted", describe, MANY
+        )
     known_gaps = [gap for gap in gaps if gap.accuracy_differences]
     return judge_one_gap_clear_and_one_not(
         known_gaps, kinds_of_other_gap=(NOISE, BELOW), least_seeds=MANY, **texts

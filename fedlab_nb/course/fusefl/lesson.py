@@ -23,16 +23,16 @@ from ..kit.array_types import (
 )
 from ..kit.claims import (
     CLEAR,
-    find_gaps_between_variants,
-    make_figure_functions,
+    find_accuracy_gaps_between_variants,
     make_grouping_by_options,
+    make_mean_and_bars_functions,
     make_verdict_on_missing_runs,
 )
 from ..kit.missing_name import make_getattr_for_missing_names
 
 __getattr__ = make_getattr_for_missing_names(__name__)
 
-_, halves = make_figure_functions(__name__, "halves")
+_, halves = make_mean_and_bars_functions(__name__, "halves")
 
 
 def compute_accuracy_percent_of_cue_clients_without_cue(picture: Picture) -> int:
@@ -66,7 +66,7 @@ def check_calibration_raises_accuracy(outcomes: Sequence[Outcome]) -> Verdict:
 
     grouping = make_grouping_by_options("fusefl", "head")
     found = []
-    for gap in find_gaps_between_variants(mild, grouping, "ccvr", "average", describe):
+    for gap in find_accuracy_gaps_between_variants(mild, grouping, "ccvr", "average", describe):
         if gap.kind == CLEAR:
             tested = gap.test_gap.mean_with_band_in_points
             measured = gap.describe("both classifiers")

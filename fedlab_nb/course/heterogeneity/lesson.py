@@ -18,16 +18,16 @@ from ..kit import Build, GuessOption, Verdict, exercises
 from ..kit.array_types import ClientWeights, CountPerClient
 from ..kit.claims import (
     ClaimText,
-    find_gaps_between_variants,
+    find_accuracy_gaps_between_variants,
     judge_one_gap_clear_and_one_not,
-    make_figure_functions,
+    make_mean_and_bars_functions,
 )
 from ..kit.missing_name import make_getattr_for_missing_names
 
 __getattr__ = make_getattr_for_missing_names(__name__)
 
 # ---------------------------------------------------------------------------------- worked numbers
-mean_of, starts = make_figure_functions(__name__, "starts")
+mean_of, starts = make_mean_and_bars_functions(__name__, "starts")
 
 
 def compute_largest_client_share_percent(alpha: float, clients: int = 10) -> float:
@@ -109,7 +109,7 @@ def check_ensemble_beats_fedavg_in_one_setting_only(
     rules = [o.options.get("rule") for o in outcomes if o.method == "ensemble"]
     # If the ensembles of the record have different rules, those with the last rule count.
     compared = [o for o in outcomes if o.method != "ensemble" or o.options.get("rule") == rules[-1]]
-    gaps = find_gaps_between_variants(
+    gaps = find_accuracy_gaps_between_variants(
         compared, None, "ensemble", "fedavg", describe_alpha_and_clients, MANY
     )
     return judge_one_gap_clear_and_one_not(gaps, least_seeds=MANY, **texts)

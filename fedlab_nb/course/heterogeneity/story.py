@@ -43,7 +43,7 @@ def draw_logits_and_answer_counts(
     largest = client_logits.max(2).mean(0)
     offices = {}
     for k, counts in enumerate(outcome_of_logits.label_counts):
-        offices[describe_office(k, counts)] = {"logit": float(largest[k])}
+        offices[describe_office_and_its_only_digit(k, counts)] = {"logit": float(largest[k])}
     rows = {"true digits": np.bincount(outcome_of_logits.test_labels, minlength=10)}
     descriptions = []
     for rule, outcome in (
@@ -82,9 +82,9 @@ def draw_logits_and_answer_counts(
     )
 
 
-def describe_office(client: int, counts_by_digit: CountPerClass) -> str:
+def describe_office_and_its_only_digit(client_index: int, counts_by_digit: CountPerClass) -> str:
     """Describe an office: 'office E: only “8”' where a client has images of one digit, else 'office D'."""
-    name = f"office {format_client_letters(client)}"
+    name = f"office {format_client_letters(client_index)}"
     held = np.flatnonzero(counts_by_digit)
     if len(held) == 1:
         name += f": only “{held[0]}”"

@@ -86,7 +86,7 @@ class NotANumberError(Exception):
     """The text does not follow the grammar."""
 
 
-class UnitReading(NamedTuple):
+class NumbersAndUnit(NamedTuple):
     """The numbers that a text may mean, none if it means no number, and its unit as it is written."""
 
     values: PossibleValues
@@ -124,10 +124,10 @@ def parse_typed_answer(
         "bytes": also accepts kB, KiB, MB and MiB, and converts them to bytes
     """
     if not isinstance(answer, str):
-        value = unwrap_single_number(answer)
-        if not is_finite_number(value):
+        value = unwrap_array_of_one_number(answer)
+        if not is_number_below_size_limit(value):
             return AnswerReading()
-        values = tuple(convert_values_to_expected_unit([float(value)], "", accepted_units))
+        values = tuple(convert_values_to_unit_of_question([float(value)], "", accepted_units))
         return AnswerReading(values=values, bare=values)
     if len(answer) > MAX_TEXT_LENGTH:
         return AnswerReading()
@@ -136,12 +136,12 @@ def parse_typed_answer(
         return AnswerReading()
     gaussian = GAUSSIAN.fullmatch(text) or MEAN_AND_SPREAD.fullmatch(text)
     if gaussian is not None:
-        mean = read_single_quantity(gaussian[1], accepted_units)
+        mean = read_quantity_that_is_no_range(gaussian[1], accepted_units)
         spreads, _ = read_numbers_and_unit(gaussian[2])
         if not mean.values or not spreads:
             return AnswerReading()
         return AnswerReading(values=mean.values, bare=mean.bare, spreads=tuple(spreads))
-    quantity = read_single_quantity(text, accepted_units)
+    quantity = read_quantity_that_is_no_range(text, accepted_units)
     range_texts = split_into_range_ends_and_unit(text)
     if range_texts is not None:
         ranges = parse_possible_ranges(range_texts, accepted_units)
@@ -150,7 +150,7 @@ def parse_typed_answer(
     return quantity
 
 
-def unwrap_single_number(answer: LearnerAnswer) -> LearnerAnswer:
+def unwrap_array_of_one_number(answer: LearnerAnswer) -> LearnerAnswer:
     """Return the number in an array or a tensor that holds nothing else, and anything else as it is."""
     shape = getattr(answer, "shape", None)
     if isinstance(shape, tuple) and math.prod(shape) == 1:
@@ -179,7 +179,7 @@ def parse_possible_numbers(
     return list(parse_typed_answer(answer, accepted_units).values)
 
 
-def is_finite_number(value: LearnerAnswer) -> bool:
+def is_number_below_size_limit(value: LearnerAnswer) -> bool:
     """Whether a value is a number that can be an answer."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     return is_number and abs(value) < MAX_NUMBER
@@ -245,7 +245,7 @@ def rewrite_answer_in_plain_arithmetic(text: str) -> str:
     if "\\" in text or "$" in text:
         text = replace_latex_by_plain_signs(text)
     text = SUPERSCRIPT.sub(lambda power: "^" + power[0].translate(SUPERSCRIPTS), text)
-    text = VULGAR_FRACTION.sub(spell_out_fraction_sign, text)
+    text = VULGAR_FRACTION.sub(write_matched_fraction_sign_in_digits, text)
     text = unicodedata.normalize("NFKC", text)
     text = text.replace("\N{FRACTION SLASH}", "/").replace("−", "-")
     text = re.sub(r"[∙⋅•]", "·", text)
@@ -278,9 +278,9 @@ def replace_latex_by_plain_signs(text: str) -> str:
     return re.sub(r"\\(?=(?:ln|log|exp|sigma)\b)", "", text).replace("sigma(", "σ(")
 
 
-def spell_out_fraction_sign(match: re.Match) -> str:
+def write_matched_fraction_sign_in_digits(match_of_whole_and_sign: re.Match) -> str:
     """Write '2½' as '2 1/2' and '½' as '(1/2)'."""
-    whole, fraction = match.groups()
+    whole, fraction = match_of_whole_and_sign.groups()
     spelled = unicodedata.normalize("NFKC", fraction).replace("\N{FRACTION SLASH}", "/")
     return f"{whole} {spelled}" if whole else f"({spelled})"
 
@@ -305,21 +305,23 @@ def parse_possible_ranges(
     low_text, high_text, unit = range_texts
     ranges = []
     if high_text.startswith("±"):
-        centres = read_single_quantity(f"{low_text}{unit}", accepted_units).values
-        half_widths = read_single_quantity(f"{high_text[1:]}{unit}", accepted_units).values
+        centres = read_quantity_that_is_no_range(f"{low_text}{unit}", accepted_units).values
+        half_widths = read_quantity_that_is_no_range(
+            f"{high_text[1:]}{unit}", accepted_units
+        ).values
         for centre, half_width in itertools.product(centres, half_widths):
             ranges.append(ValueRange(centre - half_width, centre + half_width))
     else:
         highs, high_unit = read_numbers_and_unit(high_text)
-        highs = convert_values_to_expected_unit(highs, high_unit, accepted_units)
+        highs = convert_values_to_unit_of_question(highs, high_unit, accepted_units)
         lows, low_unit = read_numbers_and_unit(low_text)
-        lows = convert_values_to_expected_unit(lows, low_unit or high_unit, accepted_units)
+        lows = convert_values_to_unit_of_question(lows, low_unit or high_unit, accepted_units)
         for low, high in itertools.product(lows, highs):
             ranges.append(ValueRange(low, high))
     return tuple(found for found in ranges if found.low < found.high)
 
 
-def read_single_quantity(text: str, accepted_units: Collection[str]) -> AnswerReading:
+def read_quantity_that_is_no_range(text: str, accepted_units: Collection[str]) -> AnswerReading:
     """Read what a text that is not a range may mean: a number, an expression or an equation.
 
     The sides of an equation have to be equal, except that the first may be a name; the last one is
@@ -336,7 +338,7 @@ def read_single_quantity(text: str, accepted_units: Collection[str]) -> AnswerRe
         text = remark[1]
     sides = re.split(r" *(?:(?<![<>!])=+|≈|≃|\bequals\b|(?<=[^\W\d])(?= *[>≥])) *", text)
     sides = [side for side in sides if side]
-    if len(sides) > 1 and is_name_of_quantity(sides[0]):
+    if len(sides) > 1 and is_quantity_name_not_number(sides[0]):
         sides = sides[1:]
     readings = []
     for side in sides:
@@ -346,14 +348,14 @@ def read_single_quantity(text: str, accepted_units: Collection[str]) -> AnswerRe
         return AnswerReading()
     answers, unit = readings[-1]
     for side, (values, _) in zip(sides, readings[:-1], strict=False):
-        answers = [answer for answer in answers if contains_equal_number(values, answer)]
+        answers = [answer for answer in answers if contains_nearly_equal_number(values, answer)]
         if not answers:
             return AnswerReading(complaint=f"{side} does not equal {sides[-1]}: check your sum.")
     bare = list(answers)
     if unit.lower() in BYTE_UNITS:
         bare = [value * BYTE_UNITS[unit.lower()] for value in answers]
     return AnswerReading(
-        values=tuple(convert_values_to_expected_unit(answers, unit, accepted_units)),
+        values=tuple(convert_values_to_unit_of_question(answers, unit, accepted_units)),
         bare=tuple(bare),
     )
 
@@ -370,23 +372,23 @@ def is_bracket_explanation_not_factor(number_text: str, remark: str) -> bool:
     if remark_values and not remark_unit:
         introduction = INTRODUCTION.match(number_text)
         values, _ = read_numbers_and_unit(number_text[introduction.end() :])  # type: ignore[union-attr]
-        return any(contains_equal_number(remark_values, value) for value in values)
+        return any(contains_nearly_equal_number(remark_values, value) for value in values)
     has_word = re.search(r"[^\W\d_]{3}", remark) is not None
     offers_other_answer = re.search(r"\bor\b", remark) is not None
     return has_word and not offers_other_answer
 
 
-def is_name_of_quantity(side_of_equation: str) -> bool:
+def is_quantity_name_not_number(side_of_equation: str) -> bool:
     """Whether a side of an equation is a name rather than a number."""
     return bool(LABEL.fullmatch(side_of_equation) or NUMBERED_LABEL.fullmatch(side_of_equation))
 
 
-def contains_equal_number(values: Iterable[float], number: float) -> bool:
+def contains_nearly_equal_number(values: Iterable[float], number: float) -> bool:
     """Whether one of the values equals `number`, to within the share ROUNDING."""
     return any(math.isclose(value, number, rel_tol=ROUNDING) for value in values)
 
 
-def read_numbers_and_unit(text: str) -> UnitReading:
+def read_numbers_and_unit(text: str) -> NumbersAndUnit:
     """Read the numbers that a text may begin with, and the unit after them.
 
     There are no numbers if what follows them cannot be a unit.
@@ -401,10 +403,10 @@ def read_numbers_and_unit(text: str) -> UnitReading:
         except NotANumberError:
             continue
         values += [value for value in spelling_values if value not in values]
-    return UnitReading(values, unit)
+    return NumbersAndUnit(values, unit)
 
 
-def convert_values_to_expected_unit(
+def convert_values_to_unit_of_question(
     values: PossibleValues, typed_unit: str, accepted_units: Collection[str]
 ) -> PossibleValues:
     """Convert values to the unit of the question; [] if `typed_unit` is not one of its units."""
@@ -473,9 +475,9 @@ def replace_number_words_by_digits(text: str) -> str:
     if not re.search(rf"\b(?:{'|'.join(words)})", lowered):
         return text
     lowered = re.sub(rf"\b({CARDINAL})(-?)fold\b", r"\1 fold", lowered)
-    lowered = NUMBER_WORDS.sub(spell_number_words_as_digits, lowered)
+    lowered = NUMBER_WORDS.sub(write_matched_number_words_in_digits, lowered)
     lowered = re.sub(r"(?<=\d) and (?=a |\d+ ?(?:half|third|quarter|fifth|tenth))", " ", lowered)
-    lowered = PART.sub(make_fraction_in_digits, lowered)
+    lowered = PART.sub(write_matched_fraction_words_in_digits, lowered)
     lowered = re.sub(r"^minus (?=[\d(])", "-", lowered)
     lowered = re.sub(r"(?<=\d) thousand\b", " · 1000", lowered)
     lowered = re.sub(r"(?<=\d) *factorial\b", "!", lowered)
@@ -485,16 +487,16 @@ def replace_number_words_by_digits(text: str) -> str:
     return lowered
 
 
-def spell_number_words_as_digits(match: re.Match) -> str:
+def write_matched_number_words_in_digits(match_of_whole_and_decimals: re.Match) -> str:
     """Write number words as digits, or leave them if they are not a number, as in "two three"."""
-    whole = add_up_number_words(re.findall(rf"{CARDINAL}|a(?= )", match[1]))
+    whole = add_up_number_words(re.findall(rf"{CARDINAL}|a(?= )", match_of_whole_and_decimals[1]))
     if whole is None:
-        return match[0]
-    if match[2] is None:
+        return match_of_whole_and_decimals[0]
+    if match_of_whole_and_decimals[2] is None:
         return str(whole)
-    digits = [WORD_VALUES.get(word, 10) for word in match[2].split()]
+    digits = [WORD_VALUES.get(word, 10) for word in match_of_whole_and_decimals[2].split()]
     if any(digit > 9 for digit in digits):
-        return match[0]
+        return match_of_whole_and_decimals[0]
     return f"{whole}.{''.join(map(str, digits))} ".rstrip()
 
 
@@ -526,12 +528,14 @@ def add_up_number_words(number_words: list[str]) -> int | None:
     return thousands + group
 
 
-def make_fraction_in_digits(match: re.Match) -> str:
+def write_matched_fraction_words_in_digits(match_of_count_and_part: re.Match) -> str:
     """Write '3 quarters' as '(3/4)', or without brackets after a whole number: '2 1/2'."""
-    count, part = match.groups()
+    count, part = match_of_count_and_part.groups()
     numerator = "1" if count in (None, "a", "an") else count
     fraction = f"{numerator}/{PARTS[part]}"
-    is_behind_whole = re.search(r"\d $", match.string[: match.start()])
+    is_behind_whole = re.search(
+        r"\d $", match_of_count_and_part.string[: match_of_count_and_part.start()]
+    )
     return fraction if is_behind_whole else f"({fraction})"
 
 
@@ -570,16 +574,16 @@ class ExpressionParser:
         self.position = 0
         self.depth = 0
 
-    def read_numbers_and_unit(self) -> UnitReading:
+    def read_numbers_and_unit(self) -> NumbersAndUnit:
         """Read the whole text: its values and the unit after them. NotANumberError without a number."""
         values = self.read_sum()
         unit = self.text[self.position :].strip()
         if not values or not UNIT.fullmatch(unit):
             raise NotANumberError
-        return UnitReading(values, unit)
+        return NumbersAndUnit(values, unit)
 
     def read_sum(self) -> PossibleValues:
-        sign = self._consume_one_of("+-")
+        sign = self._consume_one_of_or_empty("+-")
         values = self.read_product()
         if sign == "-":
             values = [-value for value in values]
@@ -589,7 +593,9 @@ class ExpressionParser:
                 return values
             operator, others = term
             factor = 1 if operator == "+" else -1
-            values = compute_for_each_pair(values, [factor * other for other in others], add)
+            values = apply_to_each_pair_of_numbers(
+                values, [factor * other for other in others], add
+            )
 
     def read_product(self) -> PossibleValues:
         values = self.read_power()
@@ -598,16 +604,16 @@ class ExpressionParser:
             if factor is None:
                 if not self._is_at_factor_without_sign():
                     return values
-                values = compute_for_each_pair(values, self.read_power(), multiply)
+                values = apply_to_each_pair_of_numbers(values, self.read_power(), multiply)
                 continue
             operator, others = factor
             if operator == FLOOR_DIVIDE:
-                quotients = compute_for_each_pair(values, others, divide_or_none)
+                quotients = apply_to_each_pair_of_numbers(values, others, divide_or_none)
                 values = [round_down(quotient) for quotient in quotients]
             elif operator in DIVIDE:
-                values = compute_for_each_pair(values, others, divide_or_none)
+                values = apply_to_each_pair_of_numbers(values, others, divide_or_none)
             else:
-                values = compute_for_each_pair(values, others, multiply)
+                values = apply_to_each_pair_of_numbers(values, others, multiply)
 
     def _is_at_factor_without_sign(self) -> bool:
         """Whether what follows is a factor without a sign before it: "2(3 + 4)", "0.8 ln 1.6", "4!3!"."""
@@ -624,14 +630,14 @@ class ExpressionParser:
             self._peek_at_next_non_space() == "!"
             and self.text[self.position :].lstrip()[:2] != "!="
         ):
-            self._consume_one_of("!")
+            self._consume_one_of_or_empty("!")
             values = drop_missing_and_infinite_numbers(
                 compute_factorial_or_none(value) for value in values
             )
         exponent = self._read_exponent_if_any()
         if exponent is None:
             return values
-        return compute_for_each_pair(values, exponent, raise_to_power_or_none)
+        return apply_to_each_pair_of_numbers(values, exponent, raise_to_power_or_none)
 
     def read_operand(self) -> PossibleValues:
         self._skip_spaces()
@@ -646,13 +652,13 @@ class ExpressionParser:
         if function is not None:
             self.position = function.end()
             apply = FUNCTIONS[function[1]]
-            factor = -1 if self._consume_one_of("-") else 1
+            factor = -1 if self._consume_one_of_or_empty("-") else 1
             values = self._read_one_level_deeper(self.read_operand)
             return drop_missing_and_infinite_numbers(apply(factor * value) for value in values)
-        bracket = self._consume_one_of("([")
+        bracket = self._consume_one_of_or_empty("([")
         if bracket:
             values = self._read_one_level_deeper(self.read_sum)
-            if not self._consume_one_of(")" if bracket == "(" else "]"):
+            if not self._consume_one_of_or_empty(")" if bracket == "(" else "]"):
                 raise NotANumberError
             return values
         return self._read_number()
@@ -696,9 +702,9 @@ class ExpressionParser:
         belong to a unit ("6.25 ×").
         """
         start = self.position
-        operator = self._consume_one_of(operators)
+        operator = self._consume_one_of_or_empty(operators)
         if operator == "/" and self._peek_at_next_character() == "/":
-            operator += self._consume_one_of("/")
+            operator += self._consume_one_of_or_empty("/")
         if not operator or (operator == "*" and self._peek_at_next_non_space() == "*"):
             self.position = start
             return None
@@ -712,7 +718,7 @@ class ExpressionParser:
         if matched is None:
             return None
         self.position = matched.end()
-        sign = self._consume_one_of("+-")
+        sign = self._consume_one_of_or_empty("+-")
         values = self._read_one_level_deeper(self.read_power)
         return [-value for value in values] if sign == "-" else values
 
@@ -727,7 +733,7 @@ class ExpressionParser:
         """Return the next character that is not a space; "\\0" at the end, which is no operator."""
         return self.text[self.position :].lstrip()[:1] or "\0"
 
-    def _consume_one_of(self, signs: str) -> str:
+    def _consume_one_of_or_empty(self, signs: str) -> str:
         """Consume the next character if it is one of `signs`, and return it, else ''."""
         if self._peek_at_next_non_space() not in signs:
             return ""
@@ -737,7 +743,7 @@ class ExpressionParser:
         return sign
 
 
-def compute_for_each_pair(
+def apply_to_each_pair_of_numbers(
     first_numbers: PossibleValues,
     second_numbers: PossibleValues,
     compute: Callable[[float, float], float | None],
@@ -751,7 +757,7 @@ def compute_for_each_pair(
 
 def drop_missing_and_infinite_numbers(numbers: Iterable[float | None]) -> PossibleValues:
     """Keep the values that can be answers."""
-    return [value for value in numbers if value is not None and is_finite_number(value)]
+    return [value for value in numbers if value is not None and is_number_below_size_limit(value)]
 
 
 def add(a: float, b: float) -> float:
@@ -792,7 +798,7 @@ def compute_square_root_or_none(value: float) -> float | None:
     return math.sqrt(value) if value >= 0 else None
 
 
-def compute_logarithm_or_none(value: float) -> float | None:
+def compute_natural_logarithm_or_none(value: float) -> float | None:
     return math.log(value) if value > 0 else None
 
 
@@ -815,8 +821,8 @@ def round_towards_zero(value: float) -> float:
 FUNCTIONS: dict[str, Callable[[float], float | None]] = {
     "√": compute_square_root_or_none,
     "sqrt": compute_square_root_or_none,
-    "ln": compute_logarithm_or_none,
-    "log": compute_logarithm_or_none,
+    "ln": compute_natural_logarithm_or_none,
+    "log": compute_natural_logarithm_or_none,
     "exp": compute_exponential_or_none,
     "sigmoid": compute_sigmoid_or_none,
     "logistic": compute_sigmoid_or_none,

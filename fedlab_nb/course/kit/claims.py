@@ -1,7 +1,7 @@
 """Claims on a learner's own record: gaps between two methods over seeds, and the verdict on claims
 such as "the gap is clear here and not clear there".
 
-    gaps = find_gaps_between_variants(outcomes, None, "ensemble", "fedavg", describe_group)
+    gaps = find_accuracy_gaps_between_variants(outcomes, None, "ensemble", "fedavg", describe_group)
     return judge_one_gap_clear_and_one_not(gaps, **texts)  # texts: table `claim` of the exercise's TOML
 
 It also loads what lessons show of their declared figures: values by seed, means, bars.
@@ -29,7 +29,7 @@ from ...studies.stored_figures import (
     select_values_of_seeds_or_all,
 )
 from ...value_types import SettingValue
-from .exercises import load_lesson_text
+from .exercises import load_lesson_text_or_list
 from .problem import Verdict
 from .view import Card
 
@@ -61,7 +61,7 @@ Grouping = Callable[[Outcome], GroupAndVariant | None]
 
 
 @dataclass(frozen=True)
-class Gap:
+class AccuracyGap:
     """The difference a − b of the accuracies of two variants on the same federations.
 
     name:        the setting in which both ran
@@ -74,7 +74,7 @@ class Gap:
     name: str
     a: ValuesBySeed
     b: ValuesBySeed
-    test_gap: "Gap | None" = None
+    test_gap: "AccuracyGap | None" = None
     least_seeds: int = MIN_SEEDS
     least_gain: float = 0.0
 
@@ -149,7 +149,7 @@ def make_verdict_on_missing_runs(
 
 
 def judge_one_gap_clear_and_one_not(
-    gaps: Iterable[Gap],
+    gaps: Iterable[AccuracyGap],
     *,
     kinds_of_other_gap: Collection[GapKind] = (NOISE,),
     least_seeds: int = MIN_SEEDS,
@@ -187,7 +187,7 @@ def judge_one_gap_clear_and_one_not(
     return make_verdict_on_missing_runs(missing, found, texts["nothing"], least_seeds)
 
 
-def make_verdict_on_test_contradiction(gap: Gap, name_of_required_gap: str) -> Verdict:
+def make_verdict_on_test_contradiction(gap: AccuracyGap, name_of_required_gap: str) -> Verdict:
     """Make the verdict on a gap that is clear on the test images, but not on the validation images."""
     return Verdict(
         "wrong",
@@ -199,7 +199,7 @@ def make_verdict_on_test_contradiction(gap: Gap, name_of_required_gap: str) -> V
     )
 
 
-def describe_gaps_on_test_images(gaps: Iterable[Gap]) -> str:
+def describe_gaps_on_test_images(gaps: Iterable[AccuracyGap]) -> str:
     """Describe the same gaps on the test images in a sentence; '' if they are not known."""
     points = []
     for gap in gaps:
@@ -229,14 +229,14 @@ def make_grouping_by_options(method: str, *option_names: str) -> Grouping:
     return group_run
 
 
-def find_gaps_between_variants(
+def find_accuracy_gaps_between_variants(
     outcomes: Sequence[Outcome],
     grouping: Grouping | None,
     variant: Variant,
     other_variant: Variant,
     name_group: GroupNamer,
     least_seeds: int = MIN_SEEDS,
-) -> list[Gap]:
+) -> list[AccuracyGap]:
     """Find the gap variant − other variant on validation images, one for each group of runs.
 
     Each gap has the same gap on the test images with it.
@@ -252,8 +252,8 @@ def find_gaps_between_variants(
     gaps = []
     for shared, validation in validation_groups.items():
         test = test_groups[shared]
-        test_gap = Gap(names[shared], test[variant], test[other_variant])
-        gap = Gap(names[shared], validation[variant], validation[other_variant])
+        test_gap = AccuracyGap(names[shared], test[variant], test[other_variant])
+        gap = AccuracyGap(names[shared], validation[variant], validation[other_variant])
         gaps.append(replace(gap, test_gap=test_gap, least_seeds=least_seeds))
     return gaps
 
@@ -323,7 +323,7 @@ def load_stored_figure_by_seed(module_name: str, figure_name: str) -> ValuesBySe
     return read_figure_values_by_seed(folder / "figures.toml", figure_name)
 
 
-def make_figure_functions(module_name: str, *bars_names: str) -> tuple[FigureFunction, ...]:
+def make_mean_and_bars_functions(module_name: str, *bars_names: str) -> tuple[FigureFunction, ...]:
     """Make the functions that show a lesson's declared figures.
 
     The first function takes the name of a figure and returns its mean in whole per cent. After it
@@ -377,7 +377,9 @@ def make_card_of_finding(module_name: str, finding_name: str) -> Card:
 
     module_name: `__name__` of the lesson's module
     """
-    text = load_lesson_text(module_name, "findings")[finding_name].replace("\n", " ").strip()
+    text = (
+        load_lesson_text_or_list(module_name, "findings")[finding_name].replace("\n", " ").strip()
+    )
     return Card("finding", text.format_map(StoredFigures(module_name)))
 
 

@@ -3,7 +3,7 @@
     # course/fens/lesson.py reads the exercises.toml beside it. Its Python has the claims on records, and runs that
     # support them.
     q1, q2, q3 = exercises(__name__, q3=(check_trained_weights_beat_class_counts_in_one_setting_only, run_solution))
-    TRUST = load_lesson_text(__name__, "trust")
+    TRUST = load_lesson_text_or_list(__name__, "trust")
 
     [q1]                                    # an exercise whose answer is a number
     question = "…"
@@ -92,10 +92,10 @@ def load_exercise_file(module_name: str) -> ExerciseFile:
         raise UsageError(f"The file {file} is not valid TOML: {error}.") from None
 
 
-def load_lesson_text(module_name: str, text_name: str) -> TomlValue:
+def load_lesson_text_or_list(module_name: str, text_name: str) -> TomlValue:
     """Load what the table [words] of a lesson has under a name: a text, a table, or a list as a tuple."""
     _, tables = load_exercise_file(module_name)
-    return unwrap_toml_value(tables["words"][text_name])
+    return join_lines_and_make_lists_tuples(tables["words"][text_name])
 
 
 def exercises(module_name: str, **judges: ClaimAndSolution | Build) -> tuple[ProblemView, ...]:
@@ -108,7 +108,7 @@ def exercises(module_name: str, **judges: ClaimAndSolution | Build) -> tuple[Pro
         [NAME.claim] as keywords. If the answer is a function: its `Build`
     """
     file, tables = load_exercise_file(module_name)
-    unwrap_and_check_fields(tables, dict.fromkeys(tables, TABLE), file)
+    unwrap_fields_or_raise(tables, dict.fromkeys(tables, TABLE), file)
     views = []
     for name, table in tables.items():
         if name != "words":
@@ -145,7 +145,7 @@ def make_number_problem(exercise_name: str, table: TomlTable, file_name: str) ->
         kinds["units"] = TEXTS
     if "spreads" in table:
         kinds["spreads"] = NUMBERS
-    fields = unwrap_and_check_fields(table, kinds, f"[{exercise_name}] of {file_name}")
+    fields = unwrap_fields_or_raise(table, kinds, f"[{exercise_name}] of {file_name}")
     answer = fields.pop("answer")
     return NumberProblem(title=make_title_of_exercise(exercise_name), right_answer=answer, **fields)
 
@@ -154,9 +154,9 @@ def make_build_problem(
     exercise_name: str, table: TomlTable, file_name: str, build: Build
 ) -> BuildProblem:
     """Make an exercise whose answer is a function."""
-    fields = unwrap_and_check_fields(table, BUILD_FIELDS, f"[{exercise_name}] of {file_name}")
+    fields = unwrap_fields_or_raise(table, BUILD_FIELDS, f"[{exercise_name}] of {file_name}")
     slip_kinds = dict.fromkeys(build.slips, TEXT)
-    slips = unwrap_and_check_fields(
+    slips = unwrap_fields_or_raise(
         fields.pop("slips"), slip_kinds, f"[{exercise_name}.slips] of {file_name}"
     )
     return BuildProblem(
@@ -176,9 +176,9 @@ def make_record_problem(
     kinds = dict(COMMON_FIELDS)
     if "claim" in table:
         kinds["claim"] = TABLE
-    fields = unwrap_and_check_fields(table, kinds, f"[{exercise_name}] of {file_name}")
+    fields = unwrap_fields_or_raise(table, kinds, f"[{exercise_name}] of {file_name}")
     if "claim" in fields:
-        words = unwrap_and_check_fields(
+        words = unwrap_fields_or_raise(
             fields.pop("claim"), CLAIM_FIELDS, f"[{exercise_name}.claim] of {file_name}"
         )
         claim = partial(claim, **words)
@@ -187,7 +187,7 @@ def make_record_problem(
     )
 
 
-def unwrap_and_check_fields(
+def unwrap_fields_or_raise(
     table: TomlTable, expected_kinds: Mapping[str, FieldKind], place_for_errors: str
 ) -> dict[str, TomlValue]:
     """Return the fields of `table`, unwrapped; UsageError unless they are those of `expected_kinds`.
@@ -201,12 +201,12 @@ def unwrap_and_check_fields(
         ]
         if field not in table:
             raise UsageError(f"{place_for_errors} has no {field}: add it, {kind}.")
-        if find_field_kind(table[field]) != kind:
+        if find_field_kind_or_none(table[field]) != kind:
             raise UsageError(f"{field} in {place_for_errors} is {table[field]!r}: write {kind}.")
-    return {field: unwrap_toml_value(value) for field, value in table.items()}
+    return {field: join_lines_and_make_lists_tuples(value) for field, value in table.items()}
 
 
-def find_field_kind(value: TomlValue) -> FieldKind | None:
+def find_field_kind_or_none(value: TomlValue) -> FieldKind | None:
     """Return the kind of a value: TEXT, NUMBER, TABLE, TEXTS, NUMBERS or SLIPS; None if it is none of these."""
     if isinstance(value, str):
         return TEXT
@@ -218,7 +218,7 @@ def find_field_kind(value: TomlValue) -> FieldKind | None:
         return None
     if all(isinstance(item, str) for item in value):
         return TEXTS
-    if all(find_field_kind(item) == NUMBER for item in value):
+    if all(find_field_kind_or_none(item) == NUMBER for item in value):
         return NUMBERS
     if all(is_number_and_text_pair(item) for item in value):
         return SLIPS
@@ -229,13 +229,13 @@ def is_number_and_text_pair(item: TomlValue) -> bool:
     """Whether an item is a pair [number, text]."""
     if not isinstance(item, list):
         return False
-    return [find_field_kind(part) for part in item] == [NUMBER, TEXT]
+    return [find_field_kind_or_none(part) for part in item] == [NUMBER, TEXT]
 
 
-def unwrap_toml_value(value: TomlValue) -> TomlValue:
+def join_lines_and_make_lists_tuples(value: TomlValue) -> TomlValue:
     """Return a text without its line breaks, a list as a tuple, anything else as it is."""
     if isinstance(value, str):
         return value.replace("\n", " ")
     if isinstance(value, list):
-        return tuple(unwrap_toml_value(item) for item in value)
+        return tuple(join_lines_and_make_lists_tuples(item) for item in value)
     return value

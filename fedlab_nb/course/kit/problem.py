@@ -121,7 +121,7 @@ class NumberProblem(Problem):
     def judge(self, answer: LearnerAnswer) -> Verdict:
         reading = parse_typed_answer(answer, self.units)
         values = reading.values
-        is_right = self._find_value_within_tolerance(values, self.right_answer) is not None
+        is_right = self._find_value_within_tolerance_or_none(values, self.right_answer) is not None
         if is_right and reading.spreads:
             return self._judge_spreads_of_gaussian(reading.spreads)
         if is_right:
@@ -132,7 +132,7 @@ class NumberProblem(Problem):
             if is_low_right and is_high_right:
                 return Verdict("right", f"Yes: {self.right_answer:g}.")
         for number, mistake in self.slips:
-            value = self._find_value_within_tolerance([*values, *reading.bare], number)
+            value = self._find_value_within_tolerance_or_none([*values, *reading.bare], number)
             if value is not None:
                 return Verdict("wrong", f"{value:g} is not it: {mistake}")
         if reading.complaint:
@@ -173,7 +173,7 @@ class NumberProblem(Problem):
         if not self.spreads:
             return Verdict("wrong", "The answer is one number, not a Gaussian.")
         for spread in self.spreads:
-            if self._find_value_within_tolerance(spreads, spread) is not None:
+            if self._find_value_within_tolerance_or_none(spreads, spread) is not None:
                 return Verdict("right", f"Yes: {self.right_answer:g}.")
         return Verdict(
             "wrong",
@@ -182,9 +182,9 @@ class NumberProblem(Problem):
         )
 
     def _is_within_tolerance_of_right_answer(self, value: float) -> bool:
-        return self._find_value_within_tolerance([value], self.right_answer) is not None
+        return self._find_value_within_tolerance_or_none([value], self.right_answer) is not None
 
-    def _find_value_within_tolerance(
+    def _find_value_within_tolerance_or_none(
         self, candidates: Iterable[float], target: float
     ) -> float | None:
         """Find the first of the candidates that is `target`, within the tolerance; None without one."""
@@ -226,7 +226,7 @@ class RecordProblem(Problem):
             return Verdict(
                 "wrong", "Give the panel whose runs count, or the outcomes of `fl.compare`."
             )
-        if not all(is_run_outcome(outcome) for outcome in outcomes):
+        if not all(looks_like_run_outcome(outcome) for outcome in outcomes):
             return Verdict(
                 "wrong",
                 "Only outcomes of runs count here: give the panel, or what `fl.compare` returned.",
@@ -236,7 +236,7 @@ class RecordProblem(Problem):
         return self.claim(outcomes)
 
 
-def is_run_outcome(value: object) -> bool:
+def looks_like_run_outcome(value: object) -> bool:
     """Whether a value looks like the outcome of a run."""
     return hasattr(value, "accuracy") and hasattr(value, "method")
 
@@ -300,7 +300,7 @@ class BuildProblem(Problem):
             kind = type(answer).__name__
             return Verdict("wrong", f"The answer is the function {self.function_name}, not {kind}.")
         inputs = self.build.draw_hidden_arguments()
-        all_returned = call_or_stop_after(TIME_LIMIT, answer, inputs)
+        all_returned = call_each_or_stop_after_limit(TIME_LIMIT, answer, inputs)
         if all_returned is None:
             return Verdict(
                 "wrong",
@@ -315,7 +315,7 @@ class BuildProblem(Problem):
         for arguments, returned in zip(inputs, all_returned, strict=True):
             if is_unfinished_stub(returned):
                 return Verdict("unattempted", f"{self.function_name} returns nothing yet.")
-            possible_slips = select_slips_that_agree(possible_slips, arguments, returned)
+            possible_slips = select_slips_with_same_result(possible_slips, arguments, returned)
             if isinstance(returned, Exception):
                 error_text = error_text or self._describe_error_of_function(returned)
                 continue
@@ -346,7 +346,7 @@ def call_or_catch_error(function: Function, arguments: Arguments) -> ReturnedOrE
         return error
 
 
-def select_slips_that_agree(
+def select_slips_with_same_result(
     slips: Mapping[str, Function], arguments: Arguments, returned: ReturnedOrError
 ) -> dict[str, Function]:
     """Select the slips that do the same for these arguments as the learner's function did.
@@ -360,8 +360,8 @@ def select_slips_that_agree(
     return agreeing
 
 
-def call_or_stop_after(
-    seconds: float, function: Function, arguments_of_calls: Sequence[Arguments]
+def call_each_or_stop_after_limit(
+    limit_seconds_of_all_calls: float, function: Function, arguments_of_calls: Sequence[Arguments]
 ) -> list[ReturnedOrError] | None:
     """Return what `call_or_catch_error` returns for each call; None if all calls together take longer.
 
@@ -382,7 +382,7 @@ def call_or_stop_after(
     is_over = threading.Event()
     thread = threading.Thread(target=call_all, daemon=True)
     thread.start()
-    thread.join(seconds)
+    thread.join(limit_seconds_of_all_calls)
     if not thread.is_alive():
         return all_returned
     is_over.set()

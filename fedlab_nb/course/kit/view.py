@@ -84,7 +84,7 @@ def make_worked_card(*lines: str) -> Card:
 DARK_PAGE = f"<style>{DARK_STILLS}</style>"
 
 
-class Form(widgets.VBox):
+class FormWidget(widgets.VBox):
     """Widgets below a question.
 
     The question is an output of its own, so that it can be read in a notebook without a kernel.
@@ -135,7 +135,7 @@ class ProblemView:
         """Make the card of the answer and why it is the answer."""
         return Card("solution", self.problem.solution())
 
-    def form(self, record: RunsRecord | None = None) -> Form:
+    def form(self, record: RunsRecord | None = None) -> FormWidget:
         """Make the question, an answer box and buttons.
 
         record: a panel whose runs are the answer; then there is no box
@@ -180,7 +180,7 @@ class ProblemView:
         if isinstance(self.problem, NumberProblem):
             row.insert(0, box)
         card = Card("exercise", self.problem.question, self.problem.title)
-        return Form(card, [widgets.HBox(row), message])
+        return FormWidget(card, [widgets.HBox(row), message])
 
 
 def get_notebook_variable_or_none(variable_name: str) -> NotebookValue | None:
@@ -321,21 +321,25 @@ class Prediction:
             self.guess = check_allowed_name("guess", guess, self.options)
         else:
             self.guess = check_number("The guess", guess, self.low, self.high)
-        return self._call_back_and_describe(
+        return self._run_callbacks_and_describe(
             f"Noted: {self._format_guess_with_unit(self.guess)}. Read on and see."
         )
 
     def skip(self) -> str:
         """Open what is folded without a guess; returns a sentence, with the answer if that is known."""
         self.is_skipped = True
-        return self._call_back_and_describe("Skipped. Read on and see.")
+        return self._run_callbacks_and_describe("Skipped. Read on and see.")
 
-    def _call_back_and_describe(self, message_before_reveal: str) -> str:
+    def _run_callbacks_and_describe(self, message_before_reveal: str) -> str:
         """Call all callbacks; return the comparison with the answer, or the message without an answer."""
         for callback in self.callbacks:
             callback()
-        self._store_answered_guess()
-        return self.describe_answer_and_guess() if self._is_revealed else message_before_reveal
+        self._store_guess_if_answered()
+        return (
+            self.describe_answer_compared_with_guess()
+            if self._is_revealed
+            else message_before_reveal
+        )
 
     def reveal(self, value: GuessValue, why: str = "") -> Snapshot:
         """Make the card that compares the guess with the measured `value`; folded until the prediction is
@@ -347,19 +351,19 @@ class Prediction:
         self._answer = value
         self._reason = read_toml("course/kit/reveals.toml").get(why, why)
         self._is_revealed = True
-        self._store_answered_guess()
-        card = Card("reveal", self.describe_answer_and_guess())
+        self._store_guess_if_answered()
+        card = Card("reveal", self.describe_answer_compared_with_guess())
 
         def update_card() -> None:
-            card.text = self.describe_answer_and_guess()
+            card.text = self.describe_answer_compared_with_guess()
 
         self.callbacks.append(update_card)
         return Snapshot(card, after=self)
 
-    def _store_answered_guess(self) -> None:
+    def _store_guess_if_answered(self) -> None:
         """Store a guess whose answer is known, for the closing page of the last lesson."""
         if self._is_revealed and self.guess is not None:
-            store_guess(self.to_answered_guess())
+            store_guess(self.make_answered_guess())
 
     @property
     def gap_in_words(self) -> str:
@@ -375,7 +379,7 @@ class Prediction:
             self.guess, self._answer, self.unit, tolerance_in_unit=tolerance
         )
 
-    def to_answered_guess(self) -> GuessAndTruth:
+    def make_answered_guess(self) -> GuessAndTruth:
         """Describe the guess and its answer, both scaled to 0–1, for the picture of the score."""
         words = (
             self._format_guess_with_unit(self.guess),
@@ -393,7 +397,7 @@ class Prediction:
             return list(self.options).index(value) / (len(self.options) - 1)
         return (value - self.low) / (self.high - self.low)
 
-    def describe_answer_and_guess(self) -> str:
+    def describe_answer_compared_with_guess(self) -> str:
         """Say what the answer is, and compare it with the guess if there is one."""
         answer = self._format_guess_with_unit(self._answer)
         if self.guess is None:
@@ -413,7 +417,7 @@ class Prediction:
     def _ipython_display_(self) -> None:
         self.form()._ipython_display_()
 
-    def form(self) -> Form:
+    def form(self) -> FormWidget:
         """Make the question with a choice or a slider, two buttons, and a line for what was noted."""
         entry = self._make_guess_widget()
         button = widgets.Button(description="That is my guess")
@@ -441,7 +445,7 @@ class Prediction:
         else:
             allowed = f"{self.low:g} to {self._format_guess_with_unit(self.high)}"
         card = Card("predict", f"{self.question} ({allowed})")
-        return Form(card, [entry, widgets.HBox([button, skip]), note])
+        return FormWidget(card, [entry, widgets.HBox([button, skip]), note])
 
     def _make_guess_widget(self) -> widgets.Widget:
         """Make the widget in which the guess is made."""
@@ -461,7 +465,7 @@ class Prediction:
         )
 
 
-class Score(Form):
+class Score(FormWidget):
     """A button that shows the score: of all guesses and exercises that this kernel has shown so far.
 
     The score has a picture of the guesses, which can be saved. It is not saved with the notebook.
@@ -507,7 +511,7 @@ class Score(Form):
         answered = []
         for prediction in PREDICTIONS.values():
             if prediction.guess is not None and prediction.gap_in_words:
-                answered.append(prediction.to_answered_guess())
+                answered.append(prediction.make_answered_guess())
         return draw_guesses(answered)
 
     def build_page_html(self) -> str:

@@ -16,21 +16,21 @@ from ...models import copy_model_state, load_state
 from ...plots import Picture
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, MANY, runs
-from ..kit import Build, GuessOption, Verdict, exercises, load_lesson_text
+from ..kit import Build, GuessOption, Verdict, exercises, load_lesson_text_or_list
 from ..kit.array_types import UnitDistances, UnitWeights
 from ..kit.claims import (
     CLEAR,
-    Gap,
-    find_gaps_between_variants,
-    make_figure_functions,
+    AccuracyGap,
+    find_accuracy_gaps_between_variants,
+    make_mean_and_bars_functions,
     make_verdict_on_missing_runs,
 )
 from ..kit.missing_name import make_getattr_for_missing_names
 
 __getattr__ = make_getattr_for_missing_names(__name__)
 
-SKEWED = load_lesson_text(__name__, "skewed")
-mean_of, ten_seeds, two_causes = make_figure_functions(__name__, "ten_seeds", "two_causes")
+SKEWED = load_lesson_text_or_list(__name__, "skewed")
+mean_of, ten_seeds, two_causes = make_mean_and_bars_functions(__name__, "ten_seeds", "two_causes")
 
 
 # ------------------------------------------------------------------------------ units have no names
@@ -105,7 +105,7 @@ def check_matching_gains_and_stays_behind_ensemble(outcomes: Sequence[Outcome]) 
     The setting is found on validation images; only for it are the test images used.
     """
     known = [o for o in outcomes if o.method in ("fedavg", "matching", "ensemble")]
-    gaps_by_pair = [find_gaps_of_method_pair(known, pair) for pair in PAIRS]
+    gaps_by_pair = [find_accuracy_gaps_of_method_pair(known, pair) for pair in PAIRS]
     found = []
     for gaps in zip(*gaps_by_pair, strict=True):  # the gaps of all PAIRS in one setting
         text = "; ".join(gap.describe() for gap in gaps)
@@ -126,14 +126,16 @@ def check_matching_gains_and_stays_behind_ensemble(outcomes: Sequence[Outcome]) 
     )
 
 
-def find_gaps_of_method_pair(outcomes: Sequence[Outcome], pair_name: str) -> list[Gap]:
+def find_accuracy_gaps_of_method_pair(
+    outcomes: Sequence[Outcome], pair_name: str
+) -> list[AccuracyGap]:
     """Find the gaps of one of PAIRS, one for each setting."""
     better, worse = PAIRS[pair_name]
 
     def describe(conditions: tuple) -> str:
         return f"α = {conditions[0].alpha:g}, {pair_name}"
 
-    return find_gaps_between_variants(outcomes, None, better, worse, describe, MANY)
+    return find_accuracy_gaps_between_variants(outcomes, None, better, worse, describe, MANY)
 
 
 def run_solution() -> Outcomes:
@@ -165,7 +167,7 @@ class MatchUnitsArguments(NamedTuple):
     b: UnitWeights  # [units, inputs]
 
 
-def draw_random_match_units_arguments(
+def draw_random_match_units_arguments_or_none(
     random_stream: np.random.Generator, unit_count: int, input_count: int
 ) -> MatchUnitsArguments | None:
     """Draw two layers; None if they do not have one best order.
@@ -218,5 +220,5 @@ SLIPS = {
 q1, q2, q3, q4 = exercises(
     __name__,
     q3=(check_matching_gains_and_stays_behind_ensemble, run_solution),
-    q4=Build(match_units, SIZES * 6, draw_random_match_units_arguments, SLIPS),
+    q4=Build(match_units, SIZES * 6, draw_random_match_units_arguments_or_none, SLIPS),
 )

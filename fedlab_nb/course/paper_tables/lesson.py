@@ -32,16 +32,16 @@ def select_claims_to_bet_on(claims: Sequence[Claim]) -> list[Claim]:
     return [by_name[bet] for bet in BETS]
 
 
-def describe_bet(bet_number: int, claim: Claim) -> str:
+def describe_numbered_bet(bet_number_from_1: int, claim: Claim) -> str:
     """Describe a bet: '1. FENS is ahead of FedAvg (fens:1)'."""
-    return f"{bet_number}. {claim.better} is ahead of {claim.worse} ({claim.table.name})"
+    return f"{bet_number_from_1}. {claim.better} is ahead of {claim.worse} ({claim.table.name})"
 
 
 def show_claims_to_bet_on(claims: Sequence[Claim]) -> Card:
     """Show the five claims, without their outcomes."""
     lines = []
     for number, claim in enumerate(select_claims_to_bet_on(claims), 1):
-        lines.append(f"{describe_bet(number, claim)}.")
+        lines.append(f"{describe_numbered_bet(number, claim)}.")
     return Card("worked", "\n".join(lines), "As published")
 
 
@@ -54,5 +54,5 @@ def show_outcomes_of_bets(claims: Sequence[Claim]) -> Card:
     """Show the five claims, and how each came out."""
     lines = []
     for number, claim in enumerate(select_claims_to_bet_on(claims), 1):
-        lines.append(f"{describe_bet(number, claim)}: {claim.outcome}.")
+        lines.append(f"{describe_numbered_bet(number, claim)}: {claim.outcome}.")
     return Card("worked", "\n".join(lines), "In our runs")

@@ -24,9 +24,9 @@ from ..kit.array_types import ClientColumnSums, CountPerClient, Vector
 from ..kit.claims import (
     CLEAR,
     SHORT,
-    find_gaps_between_variants,
+    find_accuracy_gaps_between_variants,
     load_stored_figure_by_seed,
-    make_figure_functions,
+    make_mean_and_bars_functions,
 )
 from ..kit.missing_name import make_getattr_for_missing_names
 
@@ -37,7 +37,7 @@ AVERAGING = (
     "better, but clearly below the mean of probabilities",
     "as good as the mean of probabilities, within the noise",
 )
-_, over_seeds = make_figure_functions(__name__, "over_seeds")
+_, over_seeds = make_mean_and_bars_functions(__name__, "over_seeds")
 
 
 def make_temporary_file_path(file_name: str) -> str:
@@ -85,7 +85,7 @@ def check_own_method_beats_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
     found = []
     for method in own_methods:
         pair = [o for o in outcomes if o.method in (method, "ensemble")]
-        for gap in find_gaps_between_variants(
+        for gap in find_accuracy_gaps_between_variants(
             pair, None, method, "ensemble", describe_alpha_of_conditions
         ):
             text = f"{method} at {gap.name}: {gap.mean_with_band_in_points} points"

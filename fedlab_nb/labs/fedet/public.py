@@ -176,7 +176,7 @@ def format_public_source_name(source_setting: str) -> str:
 def make_public_data_series(
     name: str, accuracy_by_seed: AccuracyBySeed, public_sample_count: int
 ) -> MethodResults:
-    """Make a row of the picture. The number of samples is added if the name does not contain it."""
+    """Make a row of the picture. The number of public samples is added if the name does not say it."""
     detail = "" if "sample" in name else format_count_and_noun(public_sample_count, "sample")
     return MethodResults(name, detail, accuracies=accuracy_by_seed, method="fedet")
 

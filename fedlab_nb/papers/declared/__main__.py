@@ -19,25 +19,31 @@ from ...methods import METHODS
 from ...studies.stored_figures import parse_seed_range
 from ...value_types import ExitCode
 from ..points import COMMAND, DeclaredStudy, compute_point_rows
-from .figures import ROOT, FigureStudy, describe_wrong_texts, load_all_studies, make_corrected_texts
+from .figures import (
+    ROOT,
+    FigureStudy,
+    describe_wrong_texts_and_claims,
+    load_all_declared_studies,
+    make_corrected_texts_by_changed_file,
+)
 
 
 def print_judged_claims(
-    studies: list[FigureStudy], seed_range: str | None, worker_count: int
+    studies: list[FigureStudy], other_seed_range_or_none: str | None, worker_count: int
 ) -> ExitCode:
     """Print each claim with its numbers. Returns the exit code: 1 if an order is the reverse of what the
     texts say.
 
-    seed_range: other seeds than those of the stored results, such as "100-109"; nothing is written then
+    other_seed_range_or_none: other seeds than those of the stored results, such as "100-109"; nothing is written then
     """
     is_wrong = False
     for study in studies:
-        if seed_range:
-            points = list(study.list_points((), parse_seed_range(seed_range)))
+        if other_seed_range_or_none:
+            points = list(study.list_points((), parse_seed_range(other_seed_range_or_none)))
             computed = compute_point_rows(points, study.decimals, workers=worker_count)
             rows = [row for _, row in computed]
         else:
-            rows = study.load_rows()
+            rows = study.load_stored_rows()
         for claim, rule in study.claims.items():
             judgement = study.judge_claim(claim, rows)
             if judgement.holds is False:
@@ -72,7 +78,7 @@ def select_studies_by_name_prefix(name_prefixes: Sequence[str]) -> list[Declared
 
     UsageError for a prefix with which no study begins.
     """
-    studies = load_all_studies()
+    studies = load_all_declared_studies()
     if not name_prefixes:
         return list(studies.values())
     for prefix in name_prefixes:
@@ -103,13 +109,13 @@ def main() -> ExitCode:
         for study in studies:
             compute_and_store_missing_rows_of_study(study, methods, options.later, options.workers)
     if not options.check:
-        for path, text in make_corrected_texts(ROOT, figure_studies).items():
+        for path, text in make_corrected_texts_by_changed_file(ROOT, figure_studies).items():
             write_file(path, text, force=True)
             print(f"changed {path}")
     complaints = []
     for study in studies:
-        complaints += study.describe_stale_rows()
-    complaints += describe_wrong_texts(ROOT, figure_studies)
+        complaints += study.describe_methods_with_missing_or_stale_rows()
+    complaints += describe_wrong_texts_and_claims(ROOT, figure_studies)
     print("\n".join(complaints) or "All stored results hold, and the texts agree with them.")
     return int(bool(complaints))
 

@@ -1,7 +1,7 @@
 """Figures and claims of texts: the runs behind them, how they are computed, and whether the texts
 agree.
 
-`load_all_studies` returns all declared studies: those of figures, the tuning study (`papers/tuning`),
+`load_all_declared_studies` returns all declared studies: those of figures, the tuning study (`papers/tuning`),
 and the runs of the papers' tables.
 """
 
@@ -30,7 +30,7 @@ from ...studies.stored_figures import (
 )
 from ...studies.stored_rows import FOLDER, StoredRow, make_json_key_of_row, make_path_of_stored_rows
 from ..cells import list_points_of_stored_tables
-from ..points import COMMAND, DeclaredStudy, Point
+from ..points import COMMAND, DeclaredStudy, MethodSettingPoint
 from ..reproduction import FILES
 from ..tuning import SETS, list_tuning_points
 
@@ -51,7 +51,7 @@ LESSONS = ROOT / "fedlab_nb" / "course"
 TEXTS = ("fedlab_nb/course/*", "notebooks/instructor", "notebooks", ".", "notebooks/guide")
 
 
-class Judgement(NamedTuple):
+class ClaimJudgement(NamedTuple):
     """Whether a claim holds, and its numbers in words.
 
     holds: None if the order is as claimed, but not clear on these seeds
@@ -88,45 +88,53 @@ class FigureStudy(DeclaredStudy):
     measures: str = ""
 
     def list_points(
-        self, rows: Sequence[StoredRow] = (), seeds: Sequence[int] = ()
-    ) -> Iterator[Point]:
+        self, stored_rows: Sequence[StoredRow] = (), other_seeds_or_empty: Sequence[int] = ()
+    ) -> Iterator[MethodSettingPoint]:
         """List the points of all runs, and of the later runs that have rows.
 
-        seeds: to be used instead of the declared ones; () for the declared ones
+        other_seeds_or_empty: to be used instead of the declared ones; () for the declared ones
         """
         for name, declaration in self.runs.items():
-            yield from self.list_points_of_named_runs(name, declaration, seeds)
-        stored_keys = {make_json_key_of_row(row) for row in rows}
+            yield from self.list_points_of_runs_with_name(name, declaration, other_seeds_or_empty)
+        stored_keys = {make_json_key_of_row(row) for row in stored_rows}
         for name, declaration in self.later.items():
-            arguments = select_study_arguments(declaration)
-            for point in self.list_points_of_named_runs(name, arguments, seeds):
+            arguments = drop_core_minutes_from_declaration(declaration)
+            for point in self.list_points_of_runs_with_name(name, arguments, other_seeds_or_empty):
                 if point.key in stored_keys:
                     yield point
 
-    def list_points_of_named_runs(
-        self, runs_name: str, study_arguments: StudyArguments, seeds: Sequence[int]
-    ) -> Iterator[Point]:
+    def list_points_of_runs_with_name(
+        self,
+        runs_name: str,
+        study_arguments: StudyArguments,
+        other_seeds_or_empty: Sequence[int],
+    ) -> Iterator[MethodSettingPoint]:
         """List the points of runs with a name.
 
-        seeds: to be used instead of the declared ones; () for the declared ones
+        other_seeds_or_empty: to be used instead of the declared ones; () for the declared ones
         """
         settings = {"seeds": SEEDS, **study_arguments}
-        if seeds:
-            settings["seeds"] = seeds
+        if other_seeds_or_empty:
+            settings["seeds"] = other_seeds_or_empty
         grid = Study.declare(**settings)
         for cell in replace(grid, seeds=grid.seeds[:1]).cells():
             method = cell.plan.method_name
             columns = {}
-            for column in self.list_columns_to_store(runs_name, method):
+            for column in self.list_column_names_to_store(runs_name, method):
                 columns[column] = partial(self.read_column_value, column)
-            yield Point(runs_name, method, cell.values, cell.plan.settings, grid.seeds, columns)
+            yield MethodSettingPoint(
+                runs_name, method, cell.values, cell.plan.settings, grid.seeds, columns
+            )
 
     def make_study_with_later_runs(self) -> FigureStudy:
         """Make the same study, which also includes the runs that are made only on demand."""
-        later = {name: select_study_arguments(declared) for name, declared in self.later.items()}
+        later = {
+            name: drop_core_minutes_from_declaration(declared)
+            for name, declared in self.later.items()
+        }
         return replace(self, runs={**self.runs, **later}, later={})
 
-    def list_columns_to_store(self, runs_name: str, method: str) -> list[str]:
+    def list_column_names_to_store(self, runs_name: str, method: str) -> list[str]:
         """List the columns that the rows of a method in these runs have: the declared ones, then those
         that figures read."""
         read_columns = set[str]()
@@ -146,14 +154,14 @@ class FigureStudy(DeclaredStudy):
         functions = getattr(module, "MEASURES", vars(module))
         return functions[measure_name]
 
-    def read_column_value(self, column: str, outcome: Outcome) -> float | None:
+    def read_column_value(self, column_path: str, outcome: Outcome) -> float | None:
         """Read a column of an outcome; None if the outcome of this method does not have it.
 
-        column: a path into the outcome, such as `report.heads.ccvr`; a whole number in it is an index.
+        column_path: a path into the outcome, such as `report.heads.ccvr`; a whole number in it is an index.
             Or a path into the result of a measure: `probes.mean` is "mean" in the result of `probes`
         """
         value: Any = outcome
-        steps = column.split(".")
+        steps = column_path.split(".")
         if not hasattr(outcome, steps[0]) and self.measures:
             value = self.get_measure_function(steps.pop(0))(outcome)
         for step in steps:
@@ -166,64 +174,74 @@ class FigureStudy(DeclaredStudy):
         return value
 
     def compute_figure_values_by_seed(
-        self, expression: str, rows: Sequence[StoredRow]
+        self, figure_name_or_expression: str, stored_rows: Sequence[StoredRow]
     ) -> ValuesBySeed:
         """Compute a figure's values by seed.
 
-        expression: its name, an expression of figures, or a number, which is the same on every seed
+        figure_name_or_expression: its name, an expression of figures, or a number, which is the same on every seed
         """
-        expression = self.figures.get(expression.strip(), expression).strip()
-        if expression.startswith("="):
-            name, _, arguments_text = expression[1:].strip().partition("(")
+        figure_name_or_expression = self.figures.get(
+            figure_name_or_expression.strip(), figure_name_or_expression
+        ).strip()
+        if figure_name_or_expression.startswith("="):
+            name, _, arguments_text = figure_name_or_expression[1:].strip().partition("(")
             arguments = ast.literal_eval(f"({arguments_text.rstrip(')')},)")
             measured = self.get_measure_function(name)(*arguments)
             if isinstance(measured, Mapping):
                 return dict(measured)
             return {0: float(measured)}
         try:
-            return compute_figure_values_by_seed(expression, self.figures, rows)
+            return compute_figure_values_by_seed(
+                figure_name_or_expression, self.figures, stored_rows
+            )
         except ValueError as error:
             raise ValueError(f"Study {self.name}: {error}") from None
 
-    def judge_claim(self, claim_name: str, rows: Sequence[StoredRow]) -> Judgement:
-        """Judge whether a claim holds on `rows`.
+    def judge_claim(self, claim_name: str, stored_rows: Sequence[StoredRow]) -> ClaimJudgement:
+        """Judge whether a claim holds on `stored_rows`.
 
         `a > b`: the difference is clear. `a > 0.3`: the whole band of a is above 0.3. `a ~ b`: the
         difference is within the noise.
         """
         left, sign, right = re.split(r" ([>~]) ", self.claims[claim_name])
-        difference = compute_band(self.compute_figure_values_by_seed(f"{left} - {right}", rows))
+        difference = compute_band(
+            self.compute_figure_values_by_seed(f"{left} - {right}", stored_rows)
+        )
         numbers = f"{100 * difference.mean:+.1f} ± {100 * difference.half_width:.1f}"
         numbers += f", {difference.verdict}"
         if sign == ">" and difference.mean <= 0:
-            return Judgement(False, f"{numbers}: REVERSED")
+            return ClaimJudgement(False, f"{numbers}: REVERSED")
         expected = "clear" if sign == ">" else "within the noise"
-        return Judgement(True if difference.verdict == expected else None, numbers)
+        return ClaimJudgement(True if difference.verdict == expected else None, numbers)
 
-    def find_methods_read_by_figure(self, expression: str) -> set[str]:
+    def find_method_names_read_by_expression(self, figure_name_or_expression: str) -> set[str]:
         """Find the methods whose runs a figure, or an expression of figures, reads."""
-        expression = expression.strip()
-        if expression in self.figures:
-            return self.find_methods_read_by_figure(self.figures[expression])
-        parts = OPERATOR.split(expression)
+        figure_name_or_expression = figure_name_or_expression.strip()
+        if figure_name_or_expression in self.figures:
+            return self.find_method_names_read_by_expression(
+                self.figures[figure_name_or_expression]
+            )
+        parts = OPERATOR.split(figure_name_or_expression)
         if len(parts) > 1:
-            return set().union(*map(self.find_methods_read_by_figure, parts))
-        series = SERIES.fullmatch(expression)
+            return set().union(*map(self.find_method_names_read_by_expression, parts))
+        series = SERIES.fullmatch(figure_name_or_expression)
         return {series["method"]} if series else set()
 
-    def can_rounding_break_claim(self, claim_name: str, rows: Sequence[StoredRow]) -> bool:
-        """Whether rounding on another processor could turn a claim that holds on `rows` into one that does not."""
+    def can_rounding_break_claim(self, claim_name: str, stored_rows: Sequence[StoredRow]) -> bool:
+        """Whether a claim that holds on `stored_rows` could fail by the rounding of another processor."""
         left, sign, right = re.split(r" ([>~]) ", self.claims[claim_name])
-        difference = compute_band(self.compute_figure_values_by_seed(f"{left} - {right}", rows))
+        difference = compute_band(
+            self.compute_figure_values_by_seed(f"{left} - {right}", stored_rows)
+        )
         if sign == ">":
             distance = difference.low
         else:
             distance = min(-difference.low, difference.high)
-        if self.find_methods_read_by_figure(f"{left} - {right}") & set(AMPLIFIERS):
+        if self.find_method_names_read_by_expression(f"{left} - {right}") & set(AMPLIFIERS):
             return distance < MOVES_AMPLIFIED
         return distance < MOVES
 
-    def format_figure_values(self, figure_reference: str, rows: Sequence[StoredRow]) -> str:
+    def format_figure_values(self, figure_reference: str, stored_rows: Sequence[StoredRow]) -> str:
         """Format a figure in the way in which a text refers to it.
 
         figure_reference: NAME, NAME:FORM or NAME@SEEDS:FORM, such as `server`, `server:mean`,
@@ -232,12 +250,12 @@ class FigureStudy(DeclaredStudy):
         name_and_seeds, _, form = figure_reference.partition(":")
         name, _, seeds = name_and_seeds.partition("@")
         values = select_values_of_seeds_or_all(
-            self.compute_figure_values_by_seed(name, rows), seeds
+            self.compute_figure_values_by_seed(name, stored_rows), seeds
         )
         return format_figure_values(values, form)
 
 
-def select_study_arguments(declaration: Mapping[str, Any]) -> StudyArguments:
+def drop_core_minutes_from_declaration(declaration: Mapping[str, Any]) -> StudyArguments:
     """Select the arguments of `fl.study` in a declaration of `later`."""
     return {name: value for name, value in declaration.items() if name != "core_minutes"}
 
@@ -255,7 +273,7 @@ def load_figure_study(toml_file: Path) -> FigureStudy:
     return FigureStudy(content.pop("name", toml_file.stem), results, **{"decimals": 6, **content})
 
 
-def load_all_studies() -> dict[str, DeclaredStudy]:
+def load_all_declared_studies() -> dict[str, DeclaredStudy]:
     """Load all declared studies: {name: study}."""
     files = list(LESSONS.glob("*/figures.toml"))
     files += [path for path in DECLARATIONS.glob("*.toml") if path.name != "tuning.toml"]
@@ -274,23 +292,23 @@ def load_all_studies() -> dict[str, DeclaredStudy]:
     studies.append(
         DeclaredStudy(small_file.stem, small_file, note, wanted=list_points_of_stored_tables)
     )
-    list_large_points = partial(list_points_of_stored_tables, has_large_datasets=True)
+    list_large_points = partial(list_points_of_stored_tables, is_for_large_datasets=True)
     studies.append(DeclaredStudy(large_file.stem, large_file, note, wanted=list_large_points))
     return {study.name: study for study in studies}
 
 
 # ------------------------------------------------------------------------------------------------------- in texts
-def list_markdown_texts(root: Path) -> Iterator[Path]:
+def list_markdown_files_that_may_cite_figures(root: Path) -> Iterator[Path]:
     """List all Markdown texts below `root` that may name figures."""
     for folder in TEXTS:
         yield from sorted(root.glob(f"{folder}/*.md"))
 
 
 StoredRowsByStudy = Mapping[str, Sequence[StoredRow]]  # {name of a study: its rows}
-StudyClaim = tuple[str, str]  # names of a study and of one of its claims
+StudyAndClaimName = tuple[str, str]  # names of a study and of one of its claims
 
 
-def insert_current_figures(
+def replace_figures_between_marks(
     text: str, studies: Mapping[str, FigureStudy], rows_by_study: StoredRowsByStudy
 ) -> str:
     """Return `text` with the figures of `studies` as they are now."""
@@ -305,8 +323,8 @@ def insert_current_figures(
     return FIGURE.sub(write_marked_figure, text)
 
 
-def insert_current_figures_by_template(
-    text: str, template: str, study: FigureStudy, rows: Sequence[StoredRow]
+def replace_figures_by_template(
+    text: str, template: str, study: FigureStudy, stored_rows: Sequence[StoredRow]
 ) -> str:
     """Return `text` with the figures of a template as they are now. ValueError if no place in the text
     matches the template.
@@ -322,7 +340,7 @@ def insert_current_figures_by_template(
     pattern = re.compile(r"([^\n]{1,60}?)".join(patterns))
     if not pattern.search(text):
         raise ValueError(f"no place reads like {template!r}")
-    values = [study.format_figure_values(reference, rows) for reference in pieces[1::2]]
+    values = [study.format_figure_values(reference, stored_rows) for reference in pieces[1::2]]
 
     def write_place(match: re.Match) -> str:
         fixed_words = match.groups()[::2]
@@ -334,12 +352,19 @@ def insert_current_figures_by_template(
     return pattern.sub(write_place, text)
 
 
-def make_corrected_texts(root: Path, studies: Mapping[str, FigureStudy]) -> dict[Path, str]:
+def make_corrected_texts_by_changed_file(
+    root: Path, studies: Mapping[str, FigureStudy]
+) -> dict[Path, str]:
     """Return {path: corrected text} of all texts in which a figure differs from its study. ValueError if
     a figure cannot be computed or found."""
-    rows = {name: study.load_rows() for name, study in studies.items()}
-    texts = {path: path.read_text(encoding="utf-8") for path in list_markdown_texts(root)}
-    updated = {path: insert_current_figures(text, studies, rows) for path, text in texts.items()}
+    rows = {name: study.load_stored_rows() for name, study in studies.items()}
+    texts = {
+        path: path.read_text(encoding="utf-8")
+        for path in list_markdown_files_that_may_cite_figures(root)
+    }
+    updated = {
+        path: replace_figures_between_marks(text, studies, rows) for path, text in texts.items()
+    }
     for name, study in studies.items():
         for file, templates in study.quotes.items():
             path = root / file
@@ -347,43 +372,44 @@ def make_corrected_texts(root: Path, studies: Mapping[str, FigureStudy]) -> dict
                 texts[path] = path.read_text(encoding="utf-8")
             text = updated.get(path) or texts[path]
             for template in templates:
-                text = insert_current_figures_by_template(text, template, study, rows[name])
+                text = replace_figures_by_template(text, template, study, rows[name])
             updated[path] = text
     return {path: text for path, text in updated.items() if text != texts[path]}
 
 
-def describe_wrong_texts(root: Path, studies: Mapping[str, FigureStudy]) -> list[str]:
+def describe_wrong_texts_and_claims(root: Path, studies: Mapping[str, FigureStudy]) -> list[str]:
     """Write a sentence for each text that disagrees with its study, and for each claim that does not
     hold, is in no text, or is in no study."""
     lines = []
-    for path in make_corrected_texts(root, studies):
+    for path in make_corrected_texts_by_changed_file(root, studies):
         lines.append(f"{path.name}: a figure differs from its study; run {COMMAND} --texts")
     marked = {claim for claim in find_claims_marked_in_texts(root) if claim[0] in studies}
-    declared = set[StudyClaim]()
+    declared = set[StudyAndClaimName]()
     for name, study in studies.items():
         declared.update((name, claim) for claim in study.claims)
     for name, claim in marked - declared:
         lines.append(f"{name}: a text marks {claim!r}, and no such claim is declared")
     for name, claim in declared - marked:
         lines.append(f"{name}: no text marks the claim with <!--c {name}.{claim}-->")
-    return lines + describe_wrong_claims(studies, find_claims_marked_as_at_edge(root))
+    return lines + describe_wrong_claims(studies, find_claims_whose_text_says_at_edge(root))
 
 
 def describe_wrong_claims(
-    studies: Mapping[str, FigureStudy], claims_marked_as_at_edge: Collection[StudyClaim]
+    studies: Mapping[str, FigureStudy],
+    claims_whose_text_says_at_edge: Collection[StudyAndClaimName],
 ) -> list[str]:
     """Write a sentence for each claim that does not hold, and for each claim whose text wrongly says, or
     does not say, that it is at the edge.
 
-    claims_marked_as_at_edge: the claims of which a text says that they are at the edge
+    claims_whose_text_says_at_edge: the claims of which a text says that they are at the edge
     """
     lines = []
     for name in sorted(studies):
         study = studies[name]
-        rows = study.load_rows() if study.claims else []
+        rows = study.load_stored_rows() if study.claims else []
         for claim in sorted(study.claims):
             judgement = study.judge_claim(claim, rows)
-            has_remark = (name, claim) in claims_marked_as_at_edge
+            has_remark = (name, claim) in claims_whose_text_says_at_edge
             if not judgement.holds:
                 rule = study.claims[claim]
                 lines.append(f"{name}: {claim} ({rule}) does not hold: {judgement.numbers}")
@@ -399,19 +425,19 @@ def describe_wrong_claims(
     return lines
 
 
-def find_claims_marked_in_texts(root: Path) -> set[StudyClaim]:
+def find_claims_marked_in_texts(root: Path) -> set[StudyAndClaimName]:
     """Find the claims that the texts mark."""
     claims = set()
-    for path in list_markdown_texts(root):
+    for path in list_markdown_files_that_may_cite_figures(root):
         for match in CLAIM.finditer(path.read_text(encoding="utf-8")):
             claims.add((match["study"], match["claim"]))
     return claims
 
 
-def find_claims_marked_as_at_edge(root: Path) -> set[StudyClaim]:
+def find_claims_whose_text_says_at_edge(root: Path) -> set[StudyAndClaimName]:
     """Find the claims of which a text says that they are at the edge of their band."""
     remarks = set()
-    for path in list_markdown_texts(root):
+    for path in list_markdown_files_that_may_cite_figures(root):
         text = path.read_text(encoding="utf-8")
         for match in CLAIM.finditer(text):
             if text[match.end() :].lstrip().startswith(EDGE):
