@@ -7,6 +7,8 @@ from statistics import mean
 from typing import NamedTuple
 
 import ipywidgets as widgets
+from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 
 from ...panels import JobSteps, LabView, PanelState, PlannedRuns, make_widget
 from ...plots import (
@@ -21,6 +23,7 @@ from ...plots import (
 from ...plots.style import (
     INK,
     choose_distinct_looks,
+    darken_colour_until_readable,
     draw_end_labels,
     draw_level_line,
     draw_seed_lines,
@@ -184,14 +187,18 @@ def draw_traffic(
     runs_by_method: {method: {seed: round ends}}, the lab's method first
     """
     labels = []
+    single_points = []
     with drawing() as (figure, ax):
         dress(ax, title="Accuracy against numbers sent", x="numbers, up and down (log)", grid="y")
         for name, (colour, marker, dashes) in choose_distinct_looks(runs_by_method).items():
             lines = {}
             for seed, points in runs_by_method[name].items():
                 lines[seed] = [(point.sent, point.accuracy) for point in points]
-            _, y = draw_seed_lines(ax, lines, colour, marker, label=name, ls=dashes)
-            labels.append((y[-1], name.replace(" (", "\n("), colour))
+            x, y = draw_seed_lines(ax, lines, colour, marker, label=name, ls=dashes)
+            if len(y) > 1:
+                labels.append((y[-1], name.replace(" (", "\n("), colour))
+            else:
+                single_points.append(SinglePoint(name, colour, x[0], y[0]))
             traffic = measure_traffic_until_goal(runs_by_method[name], accuracy_goal)
             if traffic is not None:
                 style = {"ms": 11, "color": colour, "mec": INK, "mew": 1.4, "zorder": 5}
@@ -200,6 +207,8 @@ def draw_traffic(
         set_percent_axis(ax, highest_share=1.02)
         set_log_axis(ax, format_value=format_large_number)
         draw_end_labels(ax, labels, min_gap=0.1)
+        for point in single_points:
+            write_name_beside_point(ax, point)
     rows = []
     descriptions = []
     for name, by_seed in runs_by_method.items():
@@ -223,6 +232,32 @@ def draw_traffic(
     columns = f"method | numbers to {format_percent(accuracy_goal)} | rounds | best accuracy | numbers in all"
     return describe_picture(
         figure, "Accuracy against numbers sent", setting, sentence, build_table(columns, rows)
+    )
+
+
+class SinglePoint(NamedTuple):
+    """A run of one round: a point, which is named beside itself, as it is no line with an end."""
+
+    name: str
+    colour: str
+    x: float
+    y: float
+
+
+def write_name_beside_point(ax: Axes, point: SinglePoint) -> None:
+    """Write a point's name at its right, or in the right half of the axes at its left."""
+    share, _ = ax.transAxes.inverted().transform(ax.transData.transform((point.x, point.y)))
+    is_left = share > 0.5
+    ax.annotate(
+        point.name,
+        (point.x, point.y),
+        xytext=(-9 if is_left else 9, 0),
+        textcoords="offset points",
+        ha="right" if is_left else "left",
+        va="center",
+        fontsize=9.5,
+        color=darken_colour_until_readable(point.colour),
+        path_effects=[withStroke(linewidth=3, foreground="white")],
     )
 
 

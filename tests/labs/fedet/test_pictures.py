@@ -189,6 +189,16 @@ def test_traffic_finds_where_the_goal_is_first_reached():
     assert reached == [("150", "1.5"), ("1 k", "1")]
 
 
+def test_a_run_of_one_round_is_named_beside_its_point():
+    picture = draw_traffic({"Fed-ET": SMALL, "FedAvg": LARGE}, SETTING, 0.6)
+    ax = picture.figure.axes[0]
+    texts = {text.get_text(): text for text in ax.texts}
+    at_point = texts["FedAvg"]
+    assert at_point.xy == (1000.0, 0.9)
+    assert at_point.get_ha() == "right"  # the point is the rightmost one
+    assert texts["Fed-ET"].get_position()[0] == 1.02  # a line is named where it ends
+
+
 def test_traffic_says_how_many_seeds_reach_the_goal():
     check(draw_traffic({"Fed-ET": SMALL}, SETTING, 0.98), "Fed-ET never.")
     one_fails = {0: SMALL[0], 1: [RoundEnd(1, 100.0, 0.1)]}
