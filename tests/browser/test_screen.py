@@ -249,8 +249,8 @@ START_CHORES = """async (source) => {
   const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   const { default: chores } = await import(url);
   const buttons = [...document.querySelectorAll(".fl-tabs button")];
-  for (const button of buttons) {
-    button.onclick = () => buttons.forEach((one) => one.classList.toggle("mod-active", one === button)); // as ipywidgets does
+  for (const button of buttons) { // as ipywidgets does
+    button.onclick = () => buttons.forEach((one) => one.classList.toggle("mod-active", one === button));
   }
   chores.render({ model: {}, el: document.querySelector(".chores") });
 }"""
