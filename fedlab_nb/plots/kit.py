@@ -42,6 +42,7 @@ from .marks import attach_hover_text
 from .series import Series
 from .style import (
     ACCENT,
+    DARK_ON_BOTH,
     FAINT,
     HALVES,
     INK,
@@ -463,12 +464,24 @@ def draw_heat_map(
     if format_cell is not None:
         numbers = values if written_values is None else written_values
         for i, j in np.argwhere(np.isfinite(values)):
-            colour = "white" if abs(values[i, j]) > 0.7 * largest_value else INK
+            colour = choose_letter_colour(abs(values[i, j]) / largest_value)
             style = {"ha": "center", "va": "center", "fontsize": font_size, "color": colour}
             ax.text(j, i, format_cell(numbers[i, j]), **style)
     ax.tick_params(length=0, labelsize=9, labelcolor=INK)
     ax.spines[:].set_visible(False)
     return image
+
+
+def choose_letter_colour(strength: float) -> str:
+    """Choose the colour of letters on a cell of a heat map. strength: of the cell's colour, 0 (the page's) to 1
+
+    On a dark page strong colours are light, so letters on middling ones must be dark on both pages.
+    """
+    if strength < 0.56:
+        return INK
+    if strength < 0.9:
+        return DARK_ON_BOTH
+    return "white"
 
 
 def attach_hover_texts_to_cells(

@@ -126,6 +126,7 @@ FOLLOWS = "frame"  # the gid of figures that have the size of their frame
 _size: ContextVar[tuple[float, float]] = ContextVar("size", default=SIZE)
 
 INK = "#1f2328"
+DARK_ON_BOTH = "#111519"  # letters that are dark on a light and on a dark page (`vector.py`)
 QUIET = "#59636e"
 RULE = "#d5d9de"
 FAINT = "#eceff2"

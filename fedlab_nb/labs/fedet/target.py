@@ -22,6 +22,7 @@ from ...plots import (
 from ...plots.array_types import SampleLabels
 from ...plots.kit import draw_stacked_bars
 from ...plots.style import (
+    DARK_ON_BOTH,
     FIFTHS,
     INK,
     SECOND,
@@ -158,7 +159,7 @@ def draw_consensus_and_dissenters_bar(ax: Axes, label: str, dissenters_share: fl
     parts = {"consensus": 1 - dissenters_share, "dissenters": dissenters_share}
     draw_stacked_bars(ax, {label: parts}, COLOURS)
     for bars in ax.containers:
-        text_style = {"label_type": "center", "color": "white", "fontsize": 9}
+        text_style = {"label_type": "center", "color": DARK_ON_BOTH, "fontsize": 9}
         has_room = parts[bars.get_label()] > NARROWEST_NAMED
         ax.bar_label(bars, [bars.get_label() if has_room else ""], **text_style)
     ax.set_ylim(0.6, -0.6)
