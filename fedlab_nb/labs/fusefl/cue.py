@@ -42,7 +42,7 @@ from ...plots.style import (
     set_client_axis,
     set_percent_axis,
 )
-from ...plots.words import SettingCaption, format_client_for_sentence
+from ...plots.words import SettingCaption, format_client_for_sentence, join_with_and
 from ...rng import generator
 from ...tensor_types import Labels, SampleIndices, Samples
 from ...training import compute_accuracy
@@ -254,9 +254,10 @@ def draw_accuracies_with_and_without_cue(
     outside = results.outside[cue_test]
     ax.vlines(x, outside, results.home, color=RULE, lw=2, zorder=1)
     ax.plot(x, results.home, "o", color=INK, ms=size, label="own images", clip_on=False)
-    bare = [results.bare[k] for k in marked_clients]
-    diamonds = {"mfc": "white", "mec": INK, "mew": 1.4, "ms": 0.8 * size}
-    ax.plot(marked_clients, bare, "D", label="own, cue removed", clip_on=False, **diamonds)
+    if marked_clients:
+        bare = [results.bare[k] for k in marked_clients]
+        diamonds = {"mfc": "white", "mec": INK, "mew": 1.4, "ms": 0.8 * size}
+        ax.plot(marked_clients, bare, "D", label="own, cue removed", clip_on=False, **diamonds)
     ax.plot(x, outside, "s", color=ACCENT, ms=size, label="test images", clip_on=False)
     ax.set_xlim(-0.6, clients - 0.4)
     set_client_axis(ax, clients, results.setting)
@@ -288,11 +289,11 @@ def describe_cue(results: CueResults, cue_test: CueTest, client: int | None) -> 
     home = mean(results.home[k] for k in chosen_clients)
     bare = mean(results.bare[k] for k in chosen_clients)
     outside = mean(results.outside[cue_test][k] for k in chosen_clients)
-    return (
-        f"{subject}: correct on {format_percent(home)} of their own images, on "
-        f"{format_percent(bare)} of them once the cue is removed, and on {format_percent(outside)} "
-        f"of the test images {TESTS[cue_test]}."
-    )
+    shares = [f"on {format_percent(home)} of their own images"]
+    if set(chosen_clients) & set(results.marked):
+        shares.append(f"on {format_percent(bare)} of them once the cue is removed")
+    shares.append(f"on {format_percent(outside)} of the test images {TESTS[cue_test]}")
+    return f"{subject}: correct {join_with_and(shares)}."
 
 
 def describe_all_clients_together(results: CueResults, cue_test: CueTest) -> str:
