@@ -186,8 +186,7 @@ def draw_traffic(
 
     runs_by_method: {method: {seed: round ends}}, the lab's method first
     """
-    labels = []
-    single_points = []
+    ends = []
     with drawing() as (figure, ax):
         dress(ax, title="Accuracy against numbers sent", x="numbers, up and down (log)", grid="y")
         for name, (colour, marker, dashes) in choose_distinct_looks(runs_by_method).items():
@@ -195,10 +194,7 @@ def draw_traffic(
             for seed, points in runs_by_method[name].items():
                 lines[seed] = [(point.sent, point.accuracy) for point in points]
             x, y = draw_seed_lines(ax, lines, colour, marker, label=name, ls=dashes)
-            if len(y) > 1:
-                labels.append((y[-1], name.replace(" (", "\n("), colour))
-            else:
-                single_points.append(SinglePoint(name, colour, x[0], y[0]))
+            ends.append(LineEnd(name.replace(" (", "\n("), colour, x[-1], y[-1]))
             traffic = measure_traffic_until_goal(runs_by_method[name], accuracy_goal)
             if traffic is not None:
                 style = {"ms": 11, "color": colour, "mec": INK, "mew": 1.4, "zorder": 5}
@@ -206,9 +202,7 @@ def draw_traffic(
         draw_level_line(ax, accuracy_goal, format_percent(accuracy_goal), is_text_left=True)
         set_percent_axis(ax, highest_share=1.02)
         set_log_axis(ax, format_value=format_large_number)
-        draw_end_labels(ax, labels, min_gap=0.1)
-        for point in single_points:
-            write_name_beside_point(ax, point)
+        write_names_at_ends(ax, ends)
     rows = []
     descriptions = []
     for name, by_seed in runs_by_method.items():
@@ -235,8 +229,8 @@ def draw_traffic(
     )
 
 
-class SinglePoint(NamedTuple):
-    """A run of one round: a point, which is named beside itself, as it is no line with an end."""
+class LineEnd(NamedTuple):
+    """Where the line of a method ends; a run of one round is a point."""
 
     name: str
     colour: str
@@ -244,21 +238,25 @@ class SinglePoint(NamedTuple):
     y: float
 
 
-def write_name_beside_point(ax: Axes, point: SinglePoint) -> None:
-    """Write a point's name at its right, or in the right half of the axes at its left."""
-    share, _ = ax.transAxes.inverted().transform(ax.transData.transform((point.x, point.y)))
-    is_left = share > 0.5
-    ax.annotate(
-        point.name,
-        (point.x, point.y),
-        xytext=(-9 if is_left else 9, 0),
-        textcoords="offset points",
-        ha="right" if is_left else "left",
-        va="center",
-        fontsize=9.5,
-        color=darken_colour_until_readable(point.colour),
-        path_effects=[withStroke(linewidth=3, foreground="white")],
-    )
+def write_names_at_ends(ax: Axes, line_ends: Sequence[LineEnd]) -> None:
+    """Write each name beside the end of its line; outside the axes if the line ends near their right edge."""
+    labels = []
+    for end in line_ends:
+        share, _ = ax.transAxes.inverted().transform(ax.transData.transform((end.x, end.y)))
+        if share > 0.8:
+            labels.append((end.y, end.name, end.colour))
+            continue
+        ax.annotate(
+            end.name,
+            (end.x, end.y),
+            xytext=(9, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9.5,
+            color=darken_colour_until_readable(end.colour),
+            path_effects=[withStroke(linewidth=3, foreground="white")],
+        )
+    draw_end_labels(ax, labels, min_gap=0.1)
 
 
 class TrafficTexts(NamedTuple):

@@ -28,7 +28,9 @@ from .two_weights import TwoWeights, make_two_weights
 # Places of the plane, and of the distances beside it; in a narrow frame they are below it.
 WIDE_LAYOUT = ((0.09, 0.125, 0.46, 0.8), (0.77, 0.3, 0.21, 0.5))
 NARROW_LAYOUT = ((0.14, 0.42, 0.83, 0.53), (0.5, 0.08, 0.45, 0.2))
-HIGHEST_NAME = 5.05  # the highest place of a client's name, as a value of weight 2; no ellipse reaches it
+HIGHEST_NAME = (
+    5.05  # the highest place of a client's name, as a value of weight 2; no ellipse reaches it
+)
 SAME_POINT = 0.005  # points closer than this look the same
 
 

@@ -289,7 +289,8 @@ def describe_cue(results: CueResults, cue_test: CueTest, client: int | None) -> 
     home = mean(results.home[k] for k in chosen_clients)
     bare = mean(results.bare[k] for k in chosen_clients)
     outside = mean(results.outside[cue_test][k] for k in chosen_clients)
-    shares = [f"on {format_percent(home)} of their own images"]
+    owner = "its" if len(chosen_clients) == 1 else "their"
+    shares = [f"on {format_percent(home)} of {owner} own images"]
     if set(chosen_clients) & set(results.marked):
         shares.append(f"on {format_percent(bare)} of them once the cue is removed")
     shares.append(f"on {format_percent(outside)} of the test images {TESTS[cue_test]}")

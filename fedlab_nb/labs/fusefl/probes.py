@@ -464,7 +464,7 @@ def draw_probe_curves(
             looks[f"{kind}, {curve_name}"] = Look(colour, *MARKERS.get(curve_name, SELECTED_MARKER))
     with drawing() as (figure, ax):
         dress(ax, title=shown_measure.title, x="layer, from the image upwards", grid="y")
-        ax.set_xlim(0.7, len(layers) + 0.3)
+        ax.set_xlim(0.7, len(layers) + 0.05)  # the names begin where the lines end
         ends_of_lines = draw_lines_with_bands(ax, curves, looks, None if shown_measure.unit else 1)
         if shown_measure.unit:
             ax.set(ylabel=shown_measure.unit, ylim=(0, ax.get_ylim()[1]))
