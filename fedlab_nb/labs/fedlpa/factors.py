@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from ipywidgets import Dropdown
 from matplotlib.axes import Axes
+from matplotlib.image import AxesImage
 
 from ...comm import unpack_upper_triangle
 from ...data import load
@@ -197,7 +198,7 @@ def draw_factors(
     names = class_names if layer.has_class_outputs else ()
     a, b = layer.sent or (layer.a, layer.b)
     columns = 3 if layer.input_name else 2
-    with drawing(1, columns, subplot_kw={"anchor": "N"}) as (figure, axes):
+    with drawing(1, columns) as (figure, axes):
         draw_symmetric_matrix(axes[0], a, "A: inputs", "input")
         draw_symmetric_matrix(axes[1], b, "B: errors", "class" if names else "output unit", names)
         for axis in "xy":
@@ -231,10 +232,20 @@ def draw_symmetric_matrix(
         limit_tick_count(ax, axis, 4, is_whole=True)
         if 0 < len(tick_names) <= 10:
             set_class_ticks(ax, tick_names, axis, max_letters=4)
-    bar = draw_colour_bar(image, ax, orientation="horizontal", pad=0.03)
-    bar.set_ticks(
-        ticks=[-top, 0, top], labels=[f"−{format_small_number(top)}", "0", format_small_number(top)]
-    )
+    draw_bar_below(image, [-top, 0, top])
+
+
+def draw_bar_below(image: AxesImage, ticks: Sequence[float]) -> None:
+    """Draw a colour bar below the axes of an image. Axes in a row all have one, so that they end at the same height."""
+    bar = draw_colour_bar(image, image.axes, orientation="horizontal", pad=0.03)
+    bar.set_ticks(ticks=ticks, labels=[format_tick(tick) for tick in ticks])
+
+
+def format_tick(value: float) -> str:
+    """Format a number with a minus sign in place of a hyphen."""
+    if not value:
+        return "0"
+    return f"{'−' if value < 0 else ''}{format_small_number(abs(value))}"
 
 
 def draw_mean_input(ax: Axes, layer: LayerFactors) -> None:
@@ -242,8 +253,12 @@ def draw_mean_input(ax: Axes, layer: LayerFactors) -> None:
     kind = layer.input_name.split(",")[0]
     dress(ax, title=f"Mean {kind}", x="the last column of A")
     ax.set(xticks=[], yticks=[])
-    image = layer.mean_input / max(TINY, layer.mean_input.max())
-    ax.imshow(np.moveaxis(image, 0, -1).clip(0), cmap="gray_r")
+    top = max(TINY, float(layer.mean_input.max()))
+    pixels = np.moveaxis(layer.mean_input.clip(0), 0, -1)
+    if pixels.shape[-1] == 3:  # pixels of three colours have no colour map
+        ax.imshow(pixels / top)
+    else:
+        draw_bar_below(ax.imshow(pixels, cmap="gray_r", vmin=0, vmax=top), [0, top])
 
 
 def describe_factors(layer: LayerFactors, class_names: Sequence[str]) -> str:
