@@ -643,7 +643,9 @@ def draw_image_rows(
     for start in grid.band_starts:
         for row in range(len(rows)):
             middles.append(grid.find_upper_left_corner(row, start)[1] + grid.height / 2)
-    ax.set_yticks(middles, [label for label, _ in rows] * len(grid.band_starts))
+    labels = [label for label, _ in rows]
+    labels += [""] * (len(middles) - len(labels))  # further bands have the same rows
+    ax.set_yticks(middles, labels)
     ax.set(
         xticks=[],
         xlim=(-0.08, max(grid.band_columns, grid.least_columns)),

@@ -7,8 +7,6 @@ from statistics import mean
 from typing import NamedTuple
 
 import ipywidgets as widgets
-from matplotlib.axes import Axes
-from matplotlib.patheffects import withStroke
 
 from ...panels import JobSteps, LabView, PanelState, PlannedRuns, make_widget
 from ...plots import (
@@ -22,10 +20,10 @@ from ...plots import (
 )
 from ...plots.style import (
     INK,
+    LineEnd,
     choose_distinct_looks,
-    darken_colour_until_readable,
-    draw_end_labels,
     draw_level_line,
+    draw_names_at_line_ends,
     draw_seed_lines,
     set_log_axis,
     set_percent_axis,
@@ -194,7 +192,7 @@ def draw_traffic(
             for seed, points in runs_by_method[name].items():
                 lines[seed] = [(point.sent, point.accuracy) for point in points]
             x, y = draw_seed_lines(ax, lines, colour, marker, label=name, ls=dashes)
-            ends.append(LineEnd(name.replace(" (", "\n("), colour, x[-1], y[-1]))
+            ends.append(LineEnd(name.replace(" (", "\n("), colour, x[-1], y[-1], len(x) == 1))
             traffic = measure_traffic_until_goal(runs_by_method[name], accuracy_goal)
             if traffic is not None:
                 style = {"ms": 11, "color": colour, "mec": INK, "mew": 1.4, "zorder": 5}
@@ -202,7 +200,7 @@ def draw_traffic(
         draw_level_line(ax, accuracy_goal, format_percent(accuracy_goal), is_text_left=True)
         set_percent_axis(ax, highest_share=1.02)
         set_log_axis(ax, format_value=format_large_number)
-        write_names_at_ends(ax, ends)
+        draw_names_at_line_ends(ax, ends, min_gap=0.1)
     rows = []
     descriptions = []
     for name, by_seed in runs_by_method.items():
@@ -227,36 +225,6 @@ def draw_traffic(
     return describe_picture(
         figure, "Accuracy against numbers sent", setting, sentence, build_table(columns, rows)
     )
-
-
-class LineEnd(NamedTuple):
-    """Where the line of a method ends; a run of one round is a point."""
-
-    name: str
-    colour: str
-    x: float
-    y: float
-
-
-def write_names_at_ends(ax: Axes, line_ends: Sequence[LineEnd]) -> None:
-    """Write each name beside the end of its line; outside the axes if the line ends near their right edge."""
-    labels = []
-    for end in line_ends:
-        share, _ = ax.transAxes.inverted().transform(ax.transData.transform((end.x, end.y)))
-        if share > 0.8:
-            labels.append((end.y, end.name, end.colour))
-            continue
-        ax.annotate(
-            end.name,
-            (end.x, end.y),
-            xytext=(9, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=9.5,
-            color=darken_colour_until_readable(end.colour),
-            path_effects=[withStroke(linewidth=3, foreground="white")],
-        )
-    draw_end_labels(ax, labels, min_gap=0.1)
 
 
 class TrafficTexts(NamedTuple):
