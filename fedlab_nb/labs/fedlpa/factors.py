@@ -9,7 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from ipywidgets import Dropdown
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from ...comm import unpack_upper_triangle
 from ...data import load
@@ -20,6 +22,7 @@ from ...plots.kit import draw_heat_map
 from ...plots.style import (
     draw_colour_bar,
     highlight_row_or_column,
+    is_frame_narrow,
     limit_tick_count,
     set_class_ticks,
 )
@@ -31,6 +34,8 @@ from ..runs import describe_commonest_classes, describe_setting
 from .replay import format_small_number, get_posteriors
 
 MAX_ROWS = 100  # of the table
+SQUARE = 0.95  # width of square axes in a row, as a share of their column
+AROUND_SQUARE = 1.2  # inches above and below them, for the title, the labels and the colour bar
 TINY = 1e-300  # in place of 0 in a denominator
 
 
@@ -199,6 +204,8 @@ def draw_factors(
     a, b = layer.sent or (layer.a, layer.b)
     columns = 3 if layer.input_name else 2
     with drawing(1, columns) as (figure, axes):
+        if not is_frame_narrow():
+            keep_squares_at_top(figure, columns)
         draw_symmetric_matrix(axes[0], a, "A: inputs", "input")
         draw_symmetric_matrix(axes[1], b, "B: errors", "class" if names else "output unit", names)
         for axis in "xy":
@@ -218,6 +225,16 @@ def draw_factors(
         build_table("output | diagonal of B", rows[:MAX_ROWS]),
         detail=describe_factor_ranks(layer),
     )
+
+
+def keep_squares_at_top(figure: Figure, columns: int) -> None:
+    """Lay square axes in a row out in the upper part of a figure that is too high for them."""
+    width, height = figure.get_size_inches()
+    needed = SQUARE * width / columns + AROUND_SQUARE
+    share = min(1.0, needed / height)
+    engine = figure.get_layout_engine()
+    if isinstance(engine, ConstrainedLayoutEngine):
+        engine.set(rect=(0, 1 - share, 1, share))
 
 
 def draw_symmetric_matrix(
