@@ -42,7 +42,7 @@ from ...plots.style import (
     set_client_axis,
     set_percent_axis,
 )
-from ...plots.words import SettingCaption, format_client_for_sentence, join_with_and
+from ...plots.words import SettingCaption, format_client_for_sentence
 from ...rng import generator
 from ...tensor_types import Labels, SampleIndices, Samples
 from ...training import compute_accuracy
@@ -290,11 +290,14 @@ def describe_cue(results: CueResults, cue_test: CueTest, client: int | None) -> 
     bare = mean(results.bare[k] for k in chosen_clients)
     outside = mean(results.outside[cue_test][k] for k in chosen_clients)
     owner = "its" if len(chosen_clients) == 1 else "their"
-    shares = [f"on {format_percent(home)} of {owner} own images"]
-    if set(chosen_clients) & set(results.marked):
-        shares.append(f"on {format_percent(bare)} of them once the cue is removed")
-    shares.append(f"on {format_percent(outside)} of the test images {TESTS[cue_test]}")
-    return f"{subject}: correct {join_with_and(shares)}."
+    home_words = f"on {format_percent(home)} of {owner} own images"
+    outside_words = f"on {format_percent(outside)} of the test images {TESTS[cue_test]}"
+    if not set(chosen_clients) & set(results.marked):
+        return f"{subject}: correct {home_words} and {outside_words}."
+    return (
+        f"{subject}: correct {home_words}, on {format_percent(bare)} of them once the cue is "
+        f"removed, and {outside_words}."
+    )
 
 
 def describe_all_clients_together(results: CueResults, cue_test: CueTest) -> str:
