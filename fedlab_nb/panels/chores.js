@@ -69,14 +69,19 @@ function arrows(event) {
   all[to].focus();
   all[to].click();
 }
-/** The chosen view is seen at once, so that no picture stands under another one's tab. Where it is out of date, its
-    picture is dimmed until the kernel has drawn it. */
-function turn({ target, currentTarget }) {
-  const button = target.closest?.(".fl-main > .fl-tabs button"), views = [...currentTarget.querySelectorAll(".fl-main > .fl-view")];
-  const seen = button && views[[...button.parentElement.querySelectorAll("button")].indexOf(button)];
-  if (!seen) return;
-  if (seen.matches(".fl-old")) dimUntilDrawn(seen);
-  for (const view of views) view.style.display = view === seen ? "" : "none";
+/** The view of the marked tab is seen, and no other one: neither after a click, before the kernel knows of it, nor when the
+    kernel answers an earlier click meanwhile. Where it is out of date, its picture is dimmed until the kernel has drawn it. */
+function showMarkedView(root) {
+  const buttons = [...root.querySelectorAll(".fl-main > .fl-tabs button")];
+  const views = [...root.querySelectorAll(".fl-main > .fl-view")];
+  const marked = buttons.findIndex((button) => button.classList.contains("mod-active"));
+  if (marked < 0 || views.length < buttons.length) return; // not all of them are there yet
+  views.forEach((view, i) => {
+    const display = i === marked ? "" : "none";
+    if (view.style.display === display) return;
+    view.style.display = display;
+    if (i === marked && view.matches(".fl-old")) dimUntilDrawn(view);
+  });
 }
 function dimUntilDrawn(view) {
   view.classList.add("fl-behind");
@@ -174,6 +179,8 @@ function render({ model, el }) {
     for (const chore of [name, tabs, sentences]) chore(root);
   };
   const changed = (records) => {
+    showMarkedView(root);
+    if (records.every(({ attributeName }) => attributeName === "style")) return; // a slider that moves, too
     markBehind(records);
     later ||= setTimeout(bring, 200); // not while a hand waits: it makes the browser compute its layout
     if (last?.disabled && (document.activeElement === document.body || document.activeElement === last)) {
@@ -186,11 +193,11 @@ function render({ model, el }) {
     if (!root) return requestAnimationFrame(start);
     const { signal } = gone;
     root.addEventListener("keydown", arrows, { capture: true, signal });
-    for (const [kind, heard] of [["keydown", keys], ["focusin", focused], ["click", turn], ["click", uncover]]) root.addEventListener(kind, heard, { signal });
+    for (const [kind, heard] of [["keydown", keys], ["focusin", focused], ["click", uncover]]) root.addEventListener(kind, heard, { signal });
     for (const kind of ["change", "focusout", "keydown"]) root.addEventListener(kind, sayLimit, { capture: true, signal });
     root.addEventListener("input", retypeNumber, { signal });
     watch = new MutationObserver(changed);
-    watch.observe(root, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["class", "disabled"] });
+    watch.observe(root, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["class", "disabled", "style"] });
     return bring();
   };
   start();

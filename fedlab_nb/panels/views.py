@@ -217,6 +217,7 @@ class ViewWidgets:
                 image + make_table_html(picture.table, has_column_names_in_cells=True)
             )
         self.box.remove_class("fl-waits")
+        self.box.remove_class("fl-unready")
         toggle_class(self.box, "fl-tabled", figure is None or picture.tabled)
         self.set_caption(caption)
         self.sentence.value = make_paragraph_html(picture.sentence, "status", picture.detail)
@@ -235,13 +236,20 @@ class ViewWidgets:
             self.frame.scene = dict(scene)
 
     def show_text_in_place_of_picture(
-        self, text: str, caption: str = "", style: Literal["", "fl-todo"] = ""
+        self,
+        text: str,
+        caption: str = "",
+        style: Literal["", "fl-todo"] = "",
+        *,
+        has_result: bool = True,
     ) -> None:
         """Show a text in place of a picture.
 
         style: "fl-todo" for a text on what to do to get a picture, which takes less room
+        has_result: False hides the controls of a view that has nothing to draw yet: what they set is that of a run
         """
         self.picture = None
+        toggle_class(self.box, "fl-unready", not has_result)
         self._set_browser_scene({})
         self.box.remove_class("fl-tabled")
         toggle_class(self.box, "fl-waits", bool(style))
@@ -597,7 +605,9 @@ class TabbedViews:
         text = lab_view.waiting if state.running else lab_view.empty
         if text:
             style = "" if state.running else "fl-todo"
-            view.show_text_in_place_of_picture(text, lab_view.caption(state), style)
+            view.show_text_in_place_of_picture(
+                text, lab_view.caption(state), style, has_result=False
+            )
             view.set_dimmed(False)
 
     def draw_visible_view_if_run_has_news(self) -> None:

@@ -43,6 +43,7 @@ from .marks import attach_hover_text
 from .series import MethodResults
 from .style import (
     ACCENT,
+    DARK_ON_BOTH,
     FAINT,
     HALVES,
     INK,
@@ -477,12 +478,24 @@ def draw_heat_map(
     if format_cell is not None:
         numbers = values if written_values is None else written_values
         for i, j in np.argwhere(np.isfinite(values)):
-            colour = "white" if abs(values[i, j]) > 0.7 * largest_value else INK
+            colour = choose_letter_colour(abs(values[i, j]) / largest_value)
             style = {"ha": "center", "va": "center", "fontsize": font_size, "color": colour}
             ax.text(j, i, format_cell(numbers[i, j]), **style)
     ax.tick_params(length=0, labelsize=9, labelcolor=INK)
     ax.spines[:].set_visible(False)
     return image
+
+
+def choose_letter_colour(strength: float) -> str:
+    """Choose the colour of letters on a cell of a heat map. strength: of the cell's colour, 0 (the page's) to 1
+
+    On a dark page strong colours are light, so letters on middling ones must be dark on both pages.
+    """
+    if strength < 0.56:
+        return INK
+    if strength < 0.9:
+        return DARK_ON_BOTH
+    return "white"
 
 
 def attach_hover_texts_to_heat_map_cells(
@@ -644,7 +657,9 @@ def draw_image_rows(
     for start in grid.band_starts:
         for row in range(len(rows)):
             middles.append(grid.find_left_and_top_in_tiles(row, start)[1] + grid.height / 2)
-    ax.set_yticks(middles, [label for label, _ in rows] * len(grid.band_starts))
+    labels = [label for label, _ in rows]
+    labels += [""] * (len(middles) - len(labels))  # further bands have the same rows
+    ax.set_yticks(middles, labels)
     ax.set(
         xticks=[],
         xlim=(-0.08, max(grid.band_columns, grid.least_columns)),

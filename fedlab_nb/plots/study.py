@@ -27,12 +27,12 @@ from .style import (
     PERCENT,
     QUIET,
     ColourMarkerLine,
-    EndLabel,
+    LineEnd,
     Picture,
     choose_distinct_looks,
     draw_colour_bar,
-    draw_end_labels,
     draw_level_line,
+    draw_names_at_line_ends,
     drawing,
     dress,
     get_method_look,
@@ -147,10 +147,14 @@ def draw_accuracy_lines_with_bands(
         else:
             ax.set_xticks(ticks)
         set_percent_axis(ax)
+        line_ends = []
+        for value, name, colour in names:
+            places = bands[name]
+            line_ends.append(LineEnd(name, colour, max(places), value, len(places) == 1))
         if chance_accuracy:
             draw_level_line(ax, chance_accuracy)
-            names.append(EndLabel(chance_accuracy, "guessing", QUIET))
-        draw_end_labels(ax, names)
+            line_ends.append(LineEnd("guessing", QUIET, ticks[-1], chance_accuracy))
+        draw_names_at_line_ends(ax, line_ends)
     table = []
     ends = []
     for line, line_bands in bands.items():

@@ -49,6 +49,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
+from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from PIL import Image
@@ -126,12 +127,14 @@ FOLLOWS = "frame"  # the gid of figures that have the size of their frame
 _size: ContextVar[tuple[float, float]] = ContextVar("size", default=SIZE)
 
 INK = "#1f2328"
+DARK_ON_BOTH = "#111519"  # letters that are dark on a light and on a dark page (`vector.py`)
 QUIET = "#59636e"
 RULE = "#d5d9de"
 FAINT = "#eceff2"
 ACCENT = "#0072B2"
 SECOND = "#D55E00"
 READABLE = 4.5  # minimal contrast of letters with the page (WCAG 2, AA)
+NEAR_EDGE = 0.8  # share of the axes' width from which on a line ends near their right edge
 LINE_SPACING = 1.2  # height of a line of text, as a multiple of the font size
 # Okabe–Ito for a few series, without its black and its yellow (too faint on white); petroff10 for ten classes.
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
@@ -949,6 +952,50 @@ def draw_end_labels(
     for place, text, (_, _, colour) in zip(places, texts, labels, strict=True):
         style["color"] = darken_colour_until_readable(colour)
         ax.text(1.02, place, text, fontsize=font_size, **style)
+
+
+class LineEnd(NamedTuple):
+    """Where a line ends. is_point: whether it is a single point"""
+
+    name: str
+    colour: str
+    x: float
+    y: float
+    is_point: bool = False
+
+
+def draw_names_at_line_ends(
+    ax: Axes,
+    line_ends: Sequence[LineEnd],
+    *,
+    font_size: float = 9.5,
+    min_gap_in_axes_heights: float = 0.052,
+) -> None:
+    """Write each line's name where the line ends: beside the axes as `draw_end_labels` does if it ends near their right
+    edge, otherwise at its end, and above a single point.
+
+    Call it after the limits of the axes are set.
+    """
+    labels = []
+    for end in line_ends:
+        share, _ = ax.transAxes.inverted().transform(ax.transData.transform((end.x, end.y)))
+        if share > NEAR_EDGE:
+            labels.append(EndLabel(end.y, end.name, end.colour))
+            continue
+        ax.annotate(
+            end.name,
+            (end.x, end.y),
+            xytext=(0, 7) if end.is_point else (9, 0),
+            textcoords="offset points",
+            ha="center" if end.is_point else "left",
+            va="bottom" if end.is_point else "center",
+            fontsize=font_size,
+            color=darken_colour_until_readable(end.colour),
+            path_effects=[withStroke(linewidth=3, foreground="white")],
+        )
+    draw_end_labels(
+        ax, labels, font_size=font_size, min_gap_in_axes_heights=min_gap_in_axes_heights
+    )
 
 
 # ------------------------------------------------------------------------------------------------- colour bars

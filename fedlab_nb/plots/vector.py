@@ -19,6 +19,7 @@ from matplotlib.markers import MarkerStyle
 from matplotlib.transforms import Affine2D
 
 from .style import (
+    DARK_ON_BOTH,
     LOCK,
     compute_layout_if_due,
     render_laid_out_figure_as_svg,
@@ -109,7 +110,11 @@ def adapt_svg_to_themes(svg: str) -> str:
 
 @lru_cache(maxsize=4096)
 def make_css_light_dark_colour(hex_colour: str) -> str:
-    """Make a CSS colour `light-dark(#rrggbb, #rrggbb)`. White becomes the background of the page."""
+    """Make a CSS colour `light-dark(#rrggbb, #rrggbb)`. White becomes the background of the page,
+    and DARK_ON_BOTH stays.
+    """
+    if hex_colour == DARK_ON_BOTH:
+        return hex_colour
     if hex_colour == "#ffffff":
         return f"light-dark(#ffffff, var(--jp-layout-color0, {PAPER}))"
     return f"light-dark({hex_colour}, {adapt_colour_to_dark_page(hex_colour)})"

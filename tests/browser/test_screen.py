@@ -248,13 +248,17 @@ def test_on_a_phone_a_row_of_a_view_s_table_is_a_card_that_names_its_columns(bro
 
 
 TABS = """<div class="fl-root"><div class="fl-main">
-<div class="fl-tabs"><button>Known</button><button>New</button></div>
+<div class="fl-tabs"><button class="mod-active">Known</button><button>New</button></div>
 <div class="fl-view fl-first"><div class="fl-frame">known</div></div>
 <div class="fl-view fl-second fl-old" style="display: none"><div class="fl-frame">before</div></div>
 </div><div class="chores"></div></div>"""
 START_CHORES = """async (source) => {
   const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   const { default: chores } = await import(url);
+  const buttons = [...document.querySelectorAll(".fl-tabs button")];
+  for (const button of buttons) { // as ipywidgets does
+    button.onclick = () => buttons.forEach((one) => one.classList.toggle("mod-active", one === button));
+  }
   chores.render({ model: {}, el: document.querySelector(".chores") });
 }"""
 
@@ -273,4 +277,28 @@ def test_no_picture_stands_under_the_tab_of_another_one(browser):
     page.locator(".fl-tabs button").nth(0).click()
     expect(second).to_be_hidden()
     expect(first.locator(".fl-frame")).to_have_css("opacity", "1")
+    page.close()
+
+
+# What each message of a kernel does to the page that answers a click when another tab is chosen already; returns how
+# many views are seen after each of them.
+ANSWER_LATE = """async () => {
+  const [first, second] = document.querySelectorAll(".fl-view");
+  const counts = [];
+  for (const change of [() => { second.style.display = ""; }, () => { first.style.display = "none"; }]) {
+    change();
+    await null; // observers of changes are called now
+    counts.push([first, second].map((view) => getComputedStyle(view).display !== "none"));
+  }
+  return counts;
+}"""
+
+
+def test_a_late_answer_of_the_kernel_shows_no_second_view(browser):
+    page = browser.new_page()
+    page.set_content(f"<style>{theme.STYLE}</style>{TABS}")
+    page.evaluate(START_CHORES, (PANELS / "chores.js").read_text(encoding="utf-8"))
+    page.locator(".fl-tabs button").nth(1).click()
+    page.locator(".fl-tabs button").nth(0).click()
+    assert page.evaluate(ANSWER_LATE) == [[True, False], [True, False]]
     page.close()

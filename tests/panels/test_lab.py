@@ -143,6 +143,20 @@ def test_a_view_says_what_to_do_then_prepares_in_the_worker_and_works_when_its_b
     assert panel.work("slow").sentence.endswith("worked counted") and panel.status == "done"
 
 
+def test_controls_of_a_view_without_a_result_are_hidden_until_the_run(panel):
+    """They would show settings of a run that is still to come, beside knobs that have others."""
+
+    def has_hidden_controls(name):
+        return "fl-unready" in panel.views[name].box._dom_classes
+
+    panel.show("live")
+    panel.show("chooser")
+    assert has_hidden_controls("live") and not has_hidden_controls("chooser")
+    panel.run(wait=True)
+    panel.show("live")
+    assert not has_hidden_controls("live")
+
+
 def test_set_opens_a_view_and_sets_its_controls(panel):
     assert panel.set("chooser", which=2, share=0.25).sentence == "which 2, share 0.25, alpha 0.1"
     assert panel.views.visible_view_name == "chooser" and panel.sentence.startswith("which 2")

@@ -202,6 +202,8 @@ def test_tiles_continue_in_further_rows_where_the_figure_is_tall():
         across = round(positions["a"][0] - positions["f"][0], 9)
         is_f_below_a = positions["a"][1] < positions["f"][1]
         layouts.append((len(ax.images), across, is_f_below_a))
+        names = [label.get_text() for label in ax.get_yticklabels()]
+        assert names == ["up", "down"] + [""] * (len(ax.images) - 2)  # each is said once
     assert layouts == [(2, -5, False), (4, 0, True)]
 
 

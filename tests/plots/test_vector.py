@@ -5,14 +5,16 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
+from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 
 from fedlab_nb.data import federate
 from fedlab_nb.declared import read_toml
 from fedlab_nb.plots import PartitionPicture, style
 from fedlab_nb.plots.identity import COLOURS
+from fedlab_nb.plots.kit import choose_letter_colour
 from fedlab_nb.plots.marks import get_hover_texts_and_keys_by_mark_id
 from fedlab_nb.plots.style import (
+    ACCENT,
     INK,
     QUIET,
     SECOND,
@@ -64,6 +66,24 @@ def test_letters_methods_and_classes_can_be_read_on_every_page():
         assert compute_contrast(adapt_colour_to_dark_page(QUIET), page) >= 4.5
         for colour in (*method_colours, *list_class_colours(10)):
             assert compute_contrast(adapt_colour_to_dark_page(colour.lower()), page) >= 3, colour
+
+
+def convert_cell_to_dark_page(colour):
+    """What the filter of a dark page (`frame.js`) makes of a colour in a heat map."""
+    inverted = 1 - np.array(to_rgb(colour))
+    # hue-rotate(180deg) of Filter Effects: 2 * luminance - colour
+    rotated = 2 * np.dot(inverted, [0.213, 0.715, 0.072]) - inverted
+    return tuple((1.1 * rotated).clip(0, 1))
+
+
+@pytest.mark.parametrize("strength", np.linspace(0, 1, 21))
+def test_the_number_in_a_cell_of_a_heat_map_can_be_read_on_every_page(strength):
+    letters = to_hex(choose_letter_colour(strength))
+    cell = LinearSegmentedColormap.from_list("", ["white", ACCENT])(strength)[:3]
+    assert compute_contrast(letters, cell) >= 3.3
+    shown = make_css_light_dark_colour(letters)
+    on_dark = "#111111" if "var(--jp-layout-color0" in shown else shown.split()[-1].rstrip(")")
+    assert compute_contrast(on_dark, convert_cell_to_dark_page(cell)) >= 3.3
 
 
 def test_on_a_dark_page_dark_grey_is_light_and_white_is_the_page_s_colour():

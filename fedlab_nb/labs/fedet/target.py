@@ -22,6 +22,7 @@ from ...plots import (
 from ...plots.array_types import SampleLabels
 from ...plots.kit import draw_stacked_bars_and_get_ends
 from ...plots.style import (
+    DARK_ON_BOTH,
     FIFTHS,
     INK,
     SECOND,
@@ -157,7 +158,7 @@ def draw_consensus_and_dissenters_bar(ax: Axes, bar_label: str, dissenters_share
     parts = {"consensus": 1 - dissenters_share, "dissenters": dissenters_share}
     draw_stacked_bars_and_get_ends(ax, {bar_label: parts}, COLOURS)
     for bars in ax.containers:
-        text_style = {"label_type": "center", "color": "white", "fontsize": 9}
+        text_style = {"label_type": "center", "color": DARK_ON_BOTH, "fontsize": 9}
         has_room = parts[bars.get_label()] > NARROWEST_NAMED
         ax.bar_label(bars, [bars.get_label() if has_room else ""], **text_style)
     ax.set_ylim(0.6, -0.6)

@@ -20,9 +20,10 @@ from ...plots import (
 )
 from ...plots.style import (
     INK,
+    LineEnd,
     choose_distinct_looks,
-    draw_end_labels,
     draw_level_line,
+    draw_names_at_line_ends,
     draw_seed_lines_and_get_mean,
     set_log_axis,
     set_percent_axis,
@@ -194,15 +195,15 @@ def draw_traffic(
 
     round_ends_by_method: {method: {seed: round ends}}, the lab's method first
     """
-    labels = []
+    ends = []
     with drawing() as (figure, ax):
         dress(ax, title="Accuracy against numbers sent", x="numbers, up and down (log)", grid="y")
         for name, (colour, marker, dashes) in choose_distinct_looks(round_ends_by_method).items():
             lines = {}
             for seed, points in round_ends_by_method[name].items():
                 lines[seed] = [(point.sent, point.accuracy) for point in points]
-            _, y = draw_seed_lines_and_get_mean(ax, lines, colour, marker, label=name, ls=dashes)
-            labels.append((y[-1], name.replace(" (", "\n("), colour))
+            x, y = draw_seed_lines_and_get_mean(ax, lines, colour, marker, label=name, ls=dashes)
+            ends.append(LineEnd(name.replace(" (", "\n("), colour, x[-1], y[-1], len(x) == 1))
             traffic = compute_mean_traffic_until_goal(round_ends_by_method[name], accuracy_goal)
             if traffic is not None:
                 style = {"ms": 11, "color": colour, "mec": INK, "mew": 1.4, "zorder": 5}
@@ -210,7 +211,7 @@ def draw_traffic(
         draw_level_line(ax, accuracy_goal, format_percent(accuracy_goal), is_text_left=True)
         set_percent_axis(ax, highest_share=1.02)
         set_log_axis(ax, format_value=format_number_with_unit_prefix)
-        draw_end_labels(ax, labels, min_gap_in_axes_heights=0.1)
+        draw_names_at_line_ends(ax, ends, min_gap_in_axes_heights=0.1)
     rows = []
     descriptions = []
     for name, by_seed in round_ends_by_method.items():

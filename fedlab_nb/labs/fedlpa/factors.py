@@ -9,6 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from ipywidgets import Dropdown
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from ...comm import unpack_upper_triangle
 from ...data import load
@@ -19,6 +22,7 @@ from ...plots.kit import draw_heat_map
 from ...plots.style import (
     draw_colour_bar,
     highlight_row_or_column,
+    is_frame_narrow,
     limit_tick_count,
     set_class_ticks,
 )
@@ -30,6 +34,8 @@ from ..runs import describe_commonest_classes, describe_setting
 from .replay import format_positive_number_briefly, get_stored_posteriors
 
 MAX_ROWS = 100  # of the table
+SQUARE = 0.95  # width of square axes in a row, as a share of their column
+AROUND_SQUARE = 1.2  # inches above and below them, for the title, the labels and the colour bar
 TINY = 1e-300  # in place of 0 in a denominator
 
 
@@ -209,7 +215,9 @@ def draw_factors_and_mean_input(
     names = class_names if layer_factors.has_class_outputs else ()
     a, b = layer_factors.sent or (layer_factors.a, layer_factors.b)
     columns = 3 if layer_factors.input_name else 2
-    with drawing(1, columns, subplot_kw={"anchor": "N"}) as (figure, axes):
+    with drawing(1, columns) as (figure, axes):
+        if not is_frame_narrow():
+            keep_squares_at_top(figure, columns)
         draw_symmetric_matrix(axes[0], a, "A: inputs", "input")
         draw_symmetric_matrix(axes[1], b, "B: errors", "class" if names else "output unit", names)
         for axis in "xy":
@@ -231,6 +239,16 @@ def draw_factors_and_mean_input(
     )
 
 
+def keep_squares_at_top(figure: Figure, columns: int) -> None:
+    """Lay square axes in a row out in the upper part of a figure that is too high for them."""
+    width, height = figure.get_size_inches()
+    needed = SQUARE * width / columns + AROUND_SQUARE
+    share = min(1.0, needed / height)
+    engine = figure.get_layout_engine()
+    if isinstance(engine, ConstrainedLayoutEngine):
+        engine.set(rect=(0, 1 - share, 1, share))
+
+
 def draw_symmetric_matrix(
     ax: Axes, matrix: SymmetricMatrix, title: str, axis_label: str, tick_names: Sequence[str] = ()
 ) -> None:
@@ -243,15 +261,20 @@ def draw_symmetric_matrix(
         limit_tick_count(ax, axis, 4, only_whole_numbers=True)
         if 0 < len(tick_names) <= 10:
             set_class_ticks(ax, tick_names, axis, max_letters=4)
-    bar = draw_colour_bar(image, ax, orientation="horizontal", pad=0.03)
-    bar.set_ticks(
-        ticks=[-top, 0, top],
-        labels=[
-            f"−{format_positive_number_briefly(top)}",
-            "0",
-            format_positive_number_briefly(top),
-        ],
-    )
+    draw_bar_below(image, [-top, 0, top])
+
+
+def draw_bar_below(image: AxesImage, ticks: Sequence[float]) -> None:
+    """Draw a colour bar below the axes of an image. Axes in a row all have one, so that they end at the same height."""
+    bar = draw_colour_bar(image, image.axes, orientation="horizontal", pad=0.03)
+    bar.set_ticks(ticks=ticks, labels=[format_tick(tick) for tick in ticks])
+
+
+def format_tick(value: float) -> str:
+    """Format a number with a minus sign in place of a hyphen."""
+    if not value:
+        return "0"
+    return f"{'−' if value < 0 else ''}{format_positive_number_briefly(abs(value))}"
 
 
 def draw_mean_input(ax: Axes, layer_factors: LayerFactors) -> None:
@@ -259,8 +282,12 @@ def draw_mean_input(ax: Axes, layer_factors: LayerFactors) -> None:
     kind = layer_factors.input_name.split(",")[0]
     dress(ax, title=f"Mean {kind}", x="the last column of A")
     ax.set(xticks=[], yticks=[])
-    image = layer_factors.mean_input / max(TINY, layer_factors.mean_input.max())
-    ax.imshow(np.moveaxis(image, 0, -1).clip(0), cmap="gray_r")
+    top = max(TINY, float(layer_factors.mean_input.max()))
+    pixels = np.moveaxis(layer_factors.mean_input.clip(0), 0, -1)
+    if pixels.shape[-1] == 3:  # pixels of three colours have no colour map
+        ax.imshow(pixels / top)
+    else:
+        draw_bar_below(ax.imshow(pixels, cmap="gray_r", vmin=0, vmax=top), [0, top])
 
 
 def describe_client_data_shown_by_factors(

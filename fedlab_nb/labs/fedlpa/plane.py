@@ -28,7 +28,9 @@ from .two_weights import TwoWeightExample, compute_two_weight_example
 # Places of the plane, and of the distances beside it; in a narrow frame they are below it.
 WIDE_LAYOUT = ((0.09, 0.125, 0.46, 0.8), (0.77, 0.3, 0.21, 0.5))
 NARROW_LAYOUT = ((0.14, 0.42, 0.83, 0.53), (0.5, 0.08, 0.45, 0.2))
-HIGHEST_NAME = 4.9  # the highest place of a client's name, as a value of weight 2
+HIGHEST_NAME = (
+    5.05  # the highest place of a client's name, as a value of weight 2; no ellipse reaches it
+)
 SAME_POINT = 0.005  # points closer than this look the same
 
 
@@ -106,7 +108,7 @@ def draw_two_client_plane(angle_degrees: float, precision_ratio: float, damping:
         left = figure.add_axes(plane_place)
         right = figure.add_axes(distances_place)
         dress(left, title="Who is sure of what", x="weight 1", y="weight 2")
-        dress(right, title="How far from the ring", grid="x")
+        dress(right, title="How far off", grid="x")
         draw_client_ellipses(left, weights)
         for row, (name, answer) in enumerate(ANSWERS.items()):
             point = getattr(weights, name)
@@ -172,7 +174,7 @@ def draw_client_ellipses(ax: Axes, example: TwoWeightExample) -> None:
         ax.text(
             mean[0], min(float(top), HIGHEST_NAME), f"client {format_client_letters(k)}", **style
         )
-    ax.set(xlim=(-1.3, 5.3), ylim=(-1.3, 5.3), aspect="equal", anchor="NW")
+    ax.set(xlim=(-1.3, 5.7), ylim=(-1.3, 5.7), aspect="equal", anchor="NW")
 
 
 def format_plane_point(point: PlanePoint) -> str:

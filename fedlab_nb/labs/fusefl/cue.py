@@ -269,9 +269,10 @@ def draw_accuracies_with_and_without_cue(
     outside = results.outside[cue_test]
     ax.vlines(x, outside, results.home, color=RULE, lw=2, zorder=1)
     ax.plot(x, results.home, "o", color=INK, ms=size, label="own images", clip_on=False)
-    bare = [results.bare[k] for k in marked_clients]
-    diamonds = {"mfc": "white", "mec": INK, "mew": 1.4, "ms": 0.8 * size}
-    ax.plot(marked_clients, bare, "D", label="own, cue removed", clip_on=False, **diamonds)
+    if marked_clients:
+        bare = [results.bare[k] for k in marked_clients]
+        diamonds = {"mfc": "white", "mec": INK, "mew": 1.4, "ms": 0.8 * size}
+        ax.plot(marked_clients, bare, "D", label="own, cue removed", clip_on=False, **diamonds)
     ax.plot(x, outside, "s", color=ACCENT, ms=size, label="test images", clip_on=False)
     ax.set_xlim(-0.6, clients - 0.4)
     set_client_x_ticks_and_label(ax, clients, results.setting)
@@ -305,10 +306,14 @@ def describe_accuracies_of_chosen_clients(
     home = mean(results.home[k] for k in chosen_clients)
     bare = mean(results.bare[k] for k in chosen_clients)
     outside = mean(results.outside[cue_test][k] for k in chosen_clients)
+    owner = "its" if len(chosen_clients) == 1 else "their"
+    home_words = f"on {format_percent(home)} of {owner} own images"
+    outside_words = f"on {format_percent(outside)} of the test images {TESTS[cue_test]}"
+    if not set(chosen_clients) & set(results.marked):
+        return f"{subject}: correct {home_words} and {outside_words}."
     return (
-        f"{subject}: correct on {format_percent(home)} of their own images, on "
-        f"{format_percent(bare)} of them once the cue is removed, and on {format_percent(outside)} "
-        f"of the test images {TESTS[cue_test]}."
+        f"{subject}: correct {home_words}, on {format_percent(bare)} of them once the cue is "
+        f"removed, and {outside_words}."
     )
 
 

@@ -488,7 +488,7 @@ def draw_probe_curves(
             )
     with drawing() as (figure, ax):
         dress(ax, title=shown_measure.title, x="layer, from the image upwards", grid="y")
-        ax.set_xlim(0.7, len(layers) + 0.3)
+        ax.set_xlim(0.7, len(layers) + 0.05)  # the names begin where the lines end
         ends_of_lines = draw_lines_with_bands_and_make_labels(
             ax, curves, looks, None if shown_measure.unit else 1
         )

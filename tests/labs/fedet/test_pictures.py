@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 from lab_views import check_picture
+from pytest import approx
 from toy_outcomes import make_toy_outcome
 
 from fedlab_nb.labs.fedet.dissent import (
@@ -201,6 +202,16 @@ def test_traffic_finds_where_the_goal_is_first_reached():
     check(picture, "Fed-ET 150 numbers in 1.5 rounds; FedAvg 1 k numbers in 1 round.")
     reached = [(row["numbers to 60 %"], row["rounds"]) for row in picture.table]
     assert reached == [("150", "1.5"), ("1 k", "1")]
+
+
+def test_each_line_is_named_where_it_ends():
+    picture = draw_traffic({"Fed-ET": SMALL, "FedAvg": LARGE}, SETTING, 0.6)
+    texts = {text.get_text(): text for text in picture.figure.axes[0].texts}
+    assert texts["Fed-ET"].xy == (200.0, approx(0.7))  # the common end of both seeds
+    assert texts["FedAvg"].get_position() == (
+        1.02,
+        0.9,
+    )  # beside the axes, as no line goes on further
 
 
 def test_traffic_says_how_many_seeds_reach_the_goal():

@@ -21,6 +21,7 @@ from fedlab_nb.labs.fedlpa.plane import draw_two_client_plane, format_plane_poin
 from fedlab_nb.labs.fedlpa.replay import format_positive_number_briefly
 from fedlab_nb.labs.fedlpa.solver import SolverCurves, draw_residuals_of_solvers
 from fedlab_nb.labs.fedlpa.two_weights import compute_two_weight_example
+from fedlab_nb.plots.style import compute_layout_if_due, use_figure_size
 from fedlab_nb.plots.words import format_client_letters
 
 SYSTEM = "fedlpa"
@@ -218,6 +219,26 @@ def test_factors_of_images_in_colour_and_of_many_classes():
                 "toy",
             ).sentence
         )
+
+
+@pytest.mark.parametrize("size", [(7.2, 4.8), (9.2, 3.5), (12.1, 5.8)])
+def test_the_factors_and_the_mean_image_stand_at_one_height_within_the_frame(size):
+    counts = np.eye(10, dtype=int)[1]
+    factors = np.ones((65, 65)), np.eye(10)
+    layer = LayerFactors(*factors, "layer 1", 0, counts, "image", (1, 8, 8), True, "toy")
+    with use_figure_size(size):
+        figure = draw_factors_and_mean_input(layer, list("0123456789")).figure
+    compute_layout_if_due(figure)
+    renderer = figure.canvas.get_renderer()
+    figure.draw_without_rendering()  # square axes find their places
+    squares = [ax.get_window_extent(renderer) for ax in figure.axes[:3]]
+    for square in squares[1:]:
+        assert square.y1 == pytest.approx(squares[0].y1, abs=2) and square.y0 == pytest.approx(
+            squares[0].y0, abs=2
+        )
+    box = figure.get_tightbbox(renderer)  # inches
+    assert box.y0 >= -0.02 and box.y1 <= size[1] + 0.02
+    assert size[1] - box.y1 < 0.8  # nothing is empty above them
 
 
 def test_which_first_layers_see_an_image():

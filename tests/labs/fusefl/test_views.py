@@ -132,6 +132,24 @@ def test_networks_too_large_to_keep_their_clients_and_the_plain_ones_made_beside
 
 
 # ---------------------------------------------------------------------------------------------- pictures by hand
+@pytest.mark.parametrize("marked", [(), (0,)])
+def test_without_a_cue_nothing_is_said_of_its_removal(marked):
+    images = np.zeros((2, 1, 8, 8))
+    results = CueResults(
+        setting=SETTING,
+        marked=marked,
+        home=[0.9, 0.8],
+        bare=[0.9, 0.8],
+        outside={"clean": [0.3, 0.4]},
+        systems={},
+        images=[(images, images)] * 2,
+    )
+    picture = draw_images_and_accuracies_with_cue(results)
+    legend = [text.get_text() for text in picture.figure.axes[1].get_legend().get_texts()]
+    assert ("cue is removed" in picture.sentence) == bool(marked)
+    assert ("own, cue removed" in legend) == bool(marked)
+
+
 SETTING = "digits, α = 0.1, 5 clients, seed 0"
 
 
