@@ -167,7 +167,7 @@ class CaseForm(FormWidget):
         chosen_try = self._get_chosen_try_or_raise()
         self.question.value = Card(
             "hint",
-            describe_luck_and_ask_to_open_test_images(self.case, chosen_try),
+            make_text_on_luck_and_opening_tests(self.case, chosen_try),
             "Before you open them",
         )._repr_html_()
         self.expected.value = round(100 * chosen_try.validation_band.mean)
@@ -263,7 +263,7 @@ class FieldError(UsageError):
         self.field = field
 
 
-def describe_luck_and_ask_to_open_test_images(case: Case, chosen_try: Try) -> str:
+def make_text_on_luck_and_opening_tests(case: Case, chosen_try: Try) -> str:
     """Say how much of a try's result may be luck, and that opening the test images is final."""
     tries = len(case.record.tries)
     images = case.validation_images
