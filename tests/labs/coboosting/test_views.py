@@ -306,7 +306,7 @@ def draw_by_hand(picture=None, clients=4, classes=10, shows_judge=False, **marks
 
 
 def test_by_hand_draws_shares():
-    picture = draw_by_hand(shows_judge=True, client=2, class_index=3)
+    picture = draw_by_hand(shows_judge=True, selected_client=2, selected_class=3)
     bars = picture.figure.axes[0].patches[1:5]
     heights = [bar.get_height() for bar in bars]
     np.testing.assert_allclose(heights, [0.5, 1 / 6, 1 / 6, 1 / 6])
