@@ -22,8 +22,8 @@ from ..front import HERE as FRONT
 from ..front import join_front_modules, join_modules
 from ..plots import Picture
 from ..plots.marks import get_marks_by_id
-from ..plots.style import SIZE, use_figure_size
-from ..plots.vector import draw_svg, get_thumbnail_sheet
+from ..plots.style import SIZE, draw_svg, use_figure_size
+from ..plots.vector import get_thumbnail_sheet
 from ..value_types import JsonValue
 from .figures import COMMON
 from .lab_view import LabView, PanelState, draw_picture, estimate_button_job_cost
