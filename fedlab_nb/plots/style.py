@@ -229,8 +229,8 @@ class Picture:
         return data, metadata
 
 
-# A saved picture is light or dark as its page is, by the `color-scheme` of its <img>. JupyterLab sets that for its whole
-# page, so a notebook that is not trusted, which loses this style, needs none. nbconvert and VS Code mark a dark page in
+# A saved picture is light or dark as its page is, by the `color-scheme` of its <img>. JupyterLab sets it for its page,
+# so a notebook that is not trusted, which loses this style, needs none. nbconvert and VS Code mark a dark page in
 # ways of their own.
 STILL_STYLE = (
     '<style>[data-jp-theme-light="true"] img.fl-still,.vscode-light img.fl-still'
