@@ -19,6 +19,7 @@ from fedlab_nb.plots.style import (
     SERIES,
     SIZE,
     darken_colour_until_readable,
+    draw_svg,
     drawing,
     list_class_colours,
     use_figure_size,
@@ -27,7 +28,6 @@ from fedlab_nb.plots.vector import (
     adapt_colour_to_dark_page,
     convert_hex_to_oklch,
     convert_oklch_to_hex,
-    draw_svg,
     make_css_light_dark_colour,
 )
 from fedlab_nb.plots.words import format_client_letters
