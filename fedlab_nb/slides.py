@@ -32,7 +32,7 @@ Cell = Mapping[str, Any]  # of a notebook: "cell_type", "source" and, of code, "
 WIDGET = "application/vnd.jupyter.widget-view+json"
 INDEX = "index.html"
 FOLDED = "Guess first, then read: "
-IMAGE = re.compile(r'<img alt="([^"]*)"[^>]*src="data:image/(?:png|svg\+xml);base64,([^"]+)"')
+IMAGE = re.compile(r'<img alt="([^"]*)"[^>]*src="data:image/svg\+xml;base64,([^"]+)"')
 STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
     "body{color:#1f2328;background:#fff}"
@@ -176,13 +176,14 @@ def read_stored_pictures(cells: Sequence[Cell]) -> Iterator[LessonPicture]:
             text = data.get("text/plain", "")
             sentence = text.removeprefix(FOLDED)
             is_answer = sentence != text
+            if "image/png" in data:
+                alt = output.get("metadata", {}).get("image/png", {}).get("alt", sentence)
+                content = base64.b64decode(data["image/png"])
+                yield LessonPicture("", section, sentence, alt, is_answer, content)
+                continue
             for alt, image in IMAGE.findall(data.get("text/html", "")):
                 content = base64.b64decode(image)
                 yield LessonPicture("", section, sentence, html.unescape(alt), is_answer, content)
-            if "image/png" in data:
-                alt = output.get("metadata", {}).get("image/png", {}).get("alt", text)
-                content = base64.b64decode(data["image/png"])
-                yield LessonPicture("", section, text, alt, False, content)
 
 
 def run_cells_and_draw_svg_pictures(

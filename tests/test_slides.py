@@ -37,11 +37,9 @@ def make_shown_output(image, sentence, alt):
 
 
 def make_folded_output(image, sentence, alt):
-    source = base64.b64encode(image).decode()
-    text = f'<details><img alt="{html.escape(alt)}" style="x" src="data:image/png;base64,{source}"></details>'
-    return new_output(
-        "display_data", {"text/html": text, "text/plain": f"Guess first, then read: {sentence}"}
-    )
+    output = make_shown_output(image, f"Guess first, then read: {sentence}", alt)
+    output.data["text/html"] = f'<details><img alt="{html.escape(alt)}"></details>'
+    return output
 
 
 @pytest.fixture

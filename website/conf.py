@@ -131,10 +131,7 @@ def parts(cell):
         output for output in cell.outputs if not re.search(NOT_HERE, str(output.get("data")))
     ]
     for output in cell.outputs:
-        if "image/png" in output.get("data", {}):
-            alt = output.metadata.get("image/png", {}).get("alt", output.data["text/plain"])
-            cell.metadata.mystnb = {"image": {"alt": alt}}
-        elif "fl-saved" in output.get("data", {}).get("text/html", ""):
+        if "fl-saved" in output.get("data", {}).get("text/html", ""):
             output.data = {"text/html": PANEL}
     return [cell]
 

@@ -16,6 +16,7 @@ from IPython import get_ipython
 from IPython.display import display
 
 from ..plots import Picture, render_picture_png
+from ..plots.style import make_image_html
 from .theme import SAVED_STYLE
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -67,8 +68,12 @@ class SavedPanel(widgets.VBox):
 
 
 def make_mime_bundle_of_picture(picture: Picture) -> dict[str, str]:
-    """Make the data of an output from a picture and its sentence."""
+    """Make the data of an output from a picture and its sentence.
+
+    The PNG is for slides, and for programs without HTML.
+    """
     return {
+        "text/html": make_image_html(picture),
         "image/png": base64.b64encode(render_picture_png(picture)).decode(),
         "text/plain": picture.sentence,
     }

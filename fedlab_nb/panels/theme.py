@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import ipywidgets as widgets
 
-from ..plots.style import DARK_STILLS, format_table_html
+from ..plots.style import format_table_html
 from ..plots.words import TableRows
 from ..symbols import append_symbol_meanings_to_tooltip
 
@@ -19,15 +19,13 @@ MenuOption = Any | tuple[str, Any]  # a value, or (its text in the menu, the val
 PICTURE_HEIGHT = "var(--fl-height)"
 GREEK = re.compile(r"[α-ωΑ-Ω]\w*")  # Greek symbols only: a Latin letter in a label may be a word
 HERE = Path(__file__).parent
-STYLE = (HERE / "theme.css").read_text(encoding="utf-8") + DARK_STILLS
+STYLE = (HERE / "theme.css").read_text(encoding="utf-8")
 # The output that a saved notebook shows without a kernel: a style sheet, and a text on how to wake the panel. The style
 # hides the output two places before it, which is the widget's: without a kernel that is a line such as "Loading
 # widget..." or "Error displaying widget".
 WAKE = "This panel sleeps: run its cell again to wake it. Above is what it showed last."
 SAVED_RULES = (HERE / "saved.css").read_text(encoding="utf-8")
-SAVED_STYLE = (
-    f'<style class="fl-saved">\n{SAVED_RULES}{DARK_STILLS}\n</style><p class="fl-wake">{WAKE}</p>'
-)
+SAVED_STYLE = f'<style class="fl-saved">\n{SAVED_RULES}\n</style><p class="fl-wake">{WAKE}</p>'
 
 
 def make_paragraph_html(

@@ -22,8 +22,8 @@ from ..front import HERE as FRONT
 from ..front import join_front_modules_into_expression, join_modules
 from ..plots import Picture
 from ..plots.marks import get_hover_texts_and_keys_by_mark_id
-from ..plots.style import SIZE, use_figure_size
-from ..plots.vector import draw_light_dark_svg_element, get_thumbnail_sheet_or_empty
+from ..plots.style import SIZE, draw_light_dark_svg_element, use_figure_size
+from ..plots.vector import get_thumbnail_sheet_or_empty
 from ..value_types import JsonValue
 from .figures import COMMON
 from .lab_view import (

@@ -35,7 +35,7 @@ from ..methods import METHODS
 from ..plots import MethodResults, Picture, render_picture_png
 from ..plots.frontier import BAND_SEEDS, FederationFrontier, draw_frontiers
 from ..plots.identity import shorten_method_title
-from ..plots.vector import draw_light_dark_svg_element
+from ..plots.style import make_image_html
 from ..plots.words import describe_seeds, format_count_and_noun, format_dataset_name, join_with_and
 from ..rng import make_numpy_generator
 from ..studies import run, stored_results
@@ -898,15 +898,8 @@ class Recommendation:
 
 def make_picture_html(picture: Picture, text: str) -> str:
     """Make the HTML of a picture that is light or dark as the notebook is, with its text below."""
-    assert picture.figure is not None
-    return (
-        "<style>.fl-which{color-scheme:light}"
-        '[data-jp-theme-light="false"] .fl-which,.vscode-dark .fl-which{color-scheme:dark}'
-        ".fl-which svg{max-width:900px;width:100%;height:auto}"
-        ".fl-which pre{white-space:pre-wrap}</style>"
-        f'<div class="fl-which"><div role="img" aria-label="{html.escape(picture.alt)}">'
-        f"{draw_light_dark_svg_element(picture.figure)}</div><pre>{html.escape(text)}</pre></div>"
-    )
+    image = make_image_html(picture, "width:900px;max-width:100%")
+    return f'{image}<pre style="white-space:pre-wrap">{html.escape(text)}</pre>'
 
 
 # ------------------------------------------------------------------------------ a person's own data

@@ -43,7 +43,6 @@ from .marks import attach_hover_text
 from .series import MethodResults
 from .style import (
     ACCENT,
-    DARK_ON_BOTH,
     FAINT,
     HALVES,
     INK,
@@ -69,6 +68,7 @@ from .style import (
     set_y_axis_of_named_rows,
     write_axes_title,
 )
+from .vector import DARK_ON_BOTH
 from .words import (
     SettingCaption,
     capitalize_first_letter,

@@ -138,14 +138,14 @@ def compose_piles_into_image(
     class_colours: Sequence[str],
     tiles_across: int,
 ) -> ColourPixels:
-    """Compose all piles on white into one image `[h, w, 3]`, 0–1. Each pile is built from the
-    bottom up.
+    """Compose all piles into one image `[h, w, 4]`, 0–1, which is transparent beside them. Each pile
+    is built from the bottom up.
     """
     side = SQUARE_PIXELS if images is None else min(images.shape[1], LARGEST_TILE)
     rows = max(count_tile_rows(piles, tiles_across))
     gap = max(1, round(GAP * tiles_across * side))
     column = tiles_across * side + gap
-    wall = np.ones((rows * side, column * len(piles), 3))
+    wall = np.zeros((rows * side, column * len(piles), 4))
     for k, pile in enumerate(piles):
         for tile_number, sample in enumerate(pile):
             row, position = divmod(tile_number, tiles_across)
@@ -153,7 +153,9 @@ def compose_piles_into_image(
             left = k * column + gap // 2 + position * side
             image = None if images is None else images[sample]
             colour = to_rgb(class_colours[labels[sample]])
-            wall[bottom - side : bottom, left : left + side] = make_pile_tile(image, colour, side)
+            place = wall[bottom - side : bottom, left : left + side]
+            place[..., :3] = make_pile_tile(image, colour, side)
+            place[..., 3] = 1
     return wall
 
 

@@ -60,6 +60,7 @@ from ..studies.text_tables import format_html_table
 from ..value_types import WithBlock
 from .identity import ColourMarkerLine, choose_distinct_looks, get_method_look  # noqa: F401
 from .marks import attach_tick_hover_texts
+from .vector import adapt_svg_to_themes, make_standalone_svg
 from .words import (
     SYMBOL,
     SettingCaption,
@@ -120,6 +121,8 @@ SIZE = (6.7, 4.15)  # inches, unless `use_figure_size` gives another size
 NARROW = 5.4  # inches; a frame that is less wide is narrow
 UPRIGHT = 7.5  # inches; a frame that is less wide is narrow if it is also higher than wide
 DPI = 190
+# Letters as outlines, since an SVG loads no fonts; the same picture has the same ids.
+SVG_OPTIONS = {"svg.fonttype": "path", "svg.hashsalt": "fedlab_nb"}
 TITLE = 11  # points, the font size of titles
 LEAST = 7.5  # points, the smallest font size to which texts are shrunk
 OUTSIDE = "outside"  # the gid of texts beside their axes begins with this
@@ -127,7 +130,6 @@ FOLLOWS = "frame"  # the gid of figures that have the size of their frame
 _size: ContextVar[tuple[float, float]] = ContextVar("size", default=SIZE)
 
 INK = "#1f2328"
-DARK_ON_BOTH = "#111519"  # letters that are dark on a light and on a dark page (`vector.py`)
 QUIET = "#59636e"
 RULE = "#d5d9de"
 FAINT = "#eceff2"
@@ -206,76 +208,57 @@ class Picture:
 
     @property
     def image_metadata(self) -> dict[str, Any]:
-        """The metadata that a notebook stores with the PNG.
-
-        It has the alt text, and `needs_background`, which tells JupyterLab that the picture is
-        drawn on white. A dark page inverts the colours of such a picture (DARK_STILLS). Pictures
-        with photos do not have it.
-        """
-        metadata: dict[str, Any] = {"image/png": {"alt": self.alt}}
-        if self.figure is not None and not has_photos(self.figure):
-            metadata["needs_background"] = "light"
-        return metadata
+        """The metadata that a notebook stores with the PNG: the alt text."""
+        return {"image/png": {"alt": self.alt}}
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        if self.svg:
-            return {"text/plain": self.text, "text/html": make_svg_image_html(self)}, {}
-        if self.figure is not None and not self.tabled:
-            data = {"image/png": render_picture_png(self), "text/plain": self.text}
-            return data, self.image_metadata
-        if not self.table:
-            return {"text/plain": self.text}, {}
-        page = f"{format_table_html(self.table)}<p>{escape(self.text)}</p>"
+        """Show the picture as `make_image_html` does; a PNG is stored beside it for slides, and for
+        programs without HTML.
+        """
+        data: dict[str, Any] = {"text/plain": self.text}
+        metadata: dict[str, Any] = {}
+        html = ""
+        if self.figure is not None or self.svg:
+            html = make_image_html(self)
         if self.figure is not None:
-            image = b64encode(render_picture_png(self)).decode()
-            page = f'<img alt="{escape(self.alt)}" src="data:image/png;base64,{image}">{page}'
-        return {"text/plain": self.text, "text/html": page}, {}
+            data["image/png"] = render_picture_png(self)
+            metadata = self.image_metadata
+        if self.tabled or self.svg or self.figure is None:
+            html += format_table_html(self.table) if self.table else ""
+            html += f"<p>{escape(self.text)}</p>" if html else ""
+        if html:
+            data["text/html"] = html
+        return data, metadata
 
 
-PAPER_BRIGHTNESS = 0.88  # brightness of white paper on a dark page
-# A PNG is drawn on white. On a dark page its colours are inverted, and its background becomes that of the page. Such a
-# picture is found by the class that JupyterLab gives a PNG output (`Picture.image_metadata`), or by its own class in
-# HTML. A picture with photos keeps its colours, and looks like a card of light grey paper. The saved picture of a panel
-# has no class, but is followed by the panel's saved style (`.fl-saved`).
-DARK_STILLS = (
-    '[data-jp-theme-light="false"] .jp-RenderedImage img.jp-needs-light-background,'
-    '[data-jp-theme-light="false"] img.fl-still,.vscode-dark img.fl-still'
-    "{filter:invert(1) hue-rotate(180deg);background:none !important;mix-blend-mode:screen}"
-    '[data-jp-theme-light="false"] .jp-OutputArea-child:has(+ .jp-OutputArea-child .fl-saved) '
-    "img:not(.jp-needs-light-background),"
-    '[data-jp-theme-light="false"] img.fl-photos,.vscode-dark img.fl-photos'
-    f"{{filter:brightness({PAPER_BRIGHTNESS});border-radius:10px}}"
-)
-
-# An image is light or dark as its page is; JupyterLab and VS Code mark a dark page in different ways.
-DARK_IMAGE = (
-    '<style>[data-jp-theme-light="true"] img.fl-drawn-svg,.vscode-light img.fl-drawn-svg'
+# A saved picture is light or dark as its page is, by the `color-scheme` of its <img>. JupyterLab sets it for its page,
+# so a notebook that is not trusted, which loses this style, needs none. nbconvert and VS Code mark a dark page in
+# ways of their own.
+STILL_STYLE = (
+    '<style>[data-jp-theme-light="true"] img.fl-still,.vscode-light img.fl-still'
     "{color-scheme:light}"
-    '[data-jp-theme-light="false"] img.fl-drawn-svg,.vscode-dark img.fl-drawn-svg'
+    '[data-jp-theme-light="false"] img.fl-still,.vscode-dark img.fl-still'
     "{color-scheme:dark}</style>"
 )
 
 
-def make_svg_image_html(picture: Picture) -> str:
-    """Make HTML that shows a picture's SVG as an image, so that no script in it is run, and its
-    text below.
+def make_image_html(picture: Picture, size_css: str = "max-width:100%;max-height:78vh") -> str:
+    """Make HTML that shows a picture as an image which is light or dark as the page is. It needs no
+    script and no style sheet, as a notebook that is not trusted has neither.
 
-    In a narrow place the image can be scrolled, since its letters would be too small to read if it
-    were scaled down.
+    A picture that was drawn beforehand can be scrolled in a narrow place, since its letters would be
+    too small to read if it were scaled down.
     """
-    source = b64encode(picture.svg.encode()).decode()
-    return (
-        f'{DARK_IMAGE}<div style="overflow-x:auto"><img alt="{escape(picture.alt)}" '
-        f'class="fl-drawn-svg" style="max-width:none" src="data:image/svg+xml;base64,{source}"></div>'
-        f"<p>{escape(picture.text)}</p>"
+    if picture.svg:
+        size_css = "max-width:none"
+    source = b64encode(make_standalone_svg_of_picture(picture).encode()).decode()
+    image = (
+        f'<img alt="{escape(picture.alt)}" class="fl-still" style="{size_css}" '
+        f'src="data:image/svg+xml;base64,{source}">'
     )
-
-
-def has_photos(figure: Figure) -> bool:
-    """Return whether a figure shows images, whose colours must not be inverted
-    (`kit.keep_image_colours_on_dark_page`).
-    """
-    return any((ax.get_gid() or "").startswith("photos") for ax in figure.axes)
+    if picture.svg:
+        image = f'<div style="overflow-x:auto">{image}</div>'
+    return image + STILL_STYLE
 
 
 def format_table_html(
@@ -321,6 +304,32 @@ def render_picture_svg(picture: Picture) -> bytes:
     with LOCK, matplotlib.rc_context({"svg.fonttype": "none"}):
         compute_layout_if_due(picture.figure)
         return render_laid_out_figure_as_svg(picture.figure, "white").encode()
+
+
+def make_standalone_svg_of_picture(picture: Picture) -> str:
+    """Make an SVG for an `<img>` or a file, which is light or dark as the reader prefers; as large
+    as the PNG.
+    """
+    if picture.svg:
+        return picture.svg
+    assert picture.figure is not None, "a picture without a figure has nothing to draw"
+    title = picture.alt.partition(" (")[0]
+    svg = draw_light_dark_svg_element(picture.figure)
+    return make_standalone_svg(svg, title, picture.alt, pixels_per_point=DPI / 72)
+
+
+def draw_light_dark_svg_element(figure: Figure) -> str:
+    """Draw the figure as an SVG that fills its frame: the text of one element, with colours for a
+    light and a dark page.
+    """
+    with LOCK, matplotlib.rc_context(SVG_OPTIONS):
+        resize_figure_to_frame(figure)
+        for ax in figure.axes:
+            if ax.get_facecolor() == (1, 1, 1, 1):
+                ax.patch.set_alpha(0)  # the page's own colour
+        compute_layout_if_due(figure)
+        text = render_laid_out_figure_as_svg(figure, "none", Date=None, Creator=None)
+    return adapt_svg_to_themes(text)
 
 
 def render_laid_out_figure_as_svg(figure: Figure, facecolor: str, **metadata: Any) -> str:

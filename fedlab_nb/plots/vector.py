@@ -1,51 +1,42 @@
-"""Draws pictures as SVG for a page: letters as outlines, colours for a light and a dark page, and
-marks with hover texts.
+"""SVGs for a light and a dark page: their colours, and the images of their marks.
 
-The SVG has each colour as `light-dark(#0072B2, #4A9FE0)`; the page's `color-scheme` chooses one of the two.
-`adapt_colour_to_dark_page` makes the second one: the lightness of greys is reversed, other colours keep their hue and
-become light enough.
+An SVG that is part of a page has each colour as `light-dark(#0072B2, #4A9FE0)`; the page's `color-scheme` chooses one
+of the two. `adapt_colour_to_dark_page` makes the second one: the lightness of greys is reversed, other colours keep
+their hue and become light enough. An SVG that is shown by an `<img>`, or is a file, cannot do this:
+`make_standalone_svg` writes variables instead, and `prefers-color-scheme` chooses. That is the `color-scheme` of the
+`<img>`, which JupyterLab sets by its theme.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from html import escape
 from typing import Any, NamedTuple, TypedDict
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 from matplotlib.transforms import Affine2D
 
-from .style import (
-    DARK_ON_BOTH,
-    LOCK,
-    compute_layout_if_due,
-    render_laid_out_figure_as_svg,
-    resize_figure_to_frame,
-)
-
 PAPER = "#111519"  # background of a dark page whose theme does not set one
+DARK_ON_BOTH = "#111519"  # letters that are dark on a light and on a dark page
 # Lightness (OKLCH) on a dark page: the first number plus the second one times the lightness on a light page. So two
 # colours of the same hue stay apart.
 LIGHT = (0.5, 0.42)
 GREY = 0.04  # chroma below which a colour counts as grey
 PALE = 0.9  # lightness from which on a colour is a light tint
-OPTIONS = {"svg.fonttype": "path", "svg.hashsalt": "fedlab_nb"}  # the same picture has the same ids
 COLOUR = re.compile(r"(?<=[:\s\"])#[0-9a-f]{6}(?=[;\"\s])")
-
-
-def draw_light_dark_svg_element(figure: Figure) -> str:
-    """Draw the figure as an SVG that fills its frame: the text of one element."""
-    with LOCK, matplotlib.rc_context(OPTIONS):
-        resize_figure_to_frame(figure)
-        for ax in figure.axes:
-            if ax.get_facecolor() == (1, 1, 1, 1):
-                ax.patch.set_alpha(0)  # the page's own colour
-        compute_layout_if_due(figure)
-        text = render_laid_out_figure_as_svg(figure, "none", Date=None, Creator=None)
-    return adapt_svg_to_themes(text)
+PAIR_OF_COLOURS = re.compile(r"light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6}|var\([^)]*\))\)")
+SHAPE = re.compile(r"(?<= d=\")[^\"]*")  # of a path
+DECIMALS = re.compile(r"-?\d+\.\d+")
+VIEW_BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
+PAPER_BRIGHTNESS = 0.88  # brightness of the white paper of photos on a dark page
+# Of images on a dark page: the colours of a heat map are made dark, those of photos stay.
+DARK_IMAGES = (
+    "image:not([id^=photos] *){filter:invert(1) hue-rotate(180deg) brightness(1.1)}"
+    f"[id^=photos] image{{filter:brightness({PAPER_BRIGHTNESS})}}"
+)
 
 
 class ThumbnailSheet(TypedDict):
@@ -106,6 +97,45 @@ def adapt_svg_to_themes(svg: str) -> str:
     svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt" ', "", svg, count=1)
     svg = COLOUR.sub(lambda colour: make_css_light_dark_colour(colour[0]), svg)
     return re.sub(r"\s*\n\s*", " ", svg)
+
+
+def make_standalone_svg(
+    svg: str, title: str, description: str, *, pixels_per_point: float = 1
+) -> str:
+    """Make an SVG for an `<img>` or a file of one with `light-dark` colours.
+
+    It has a background of its own, so that it can be read on any page, and a size. Each pair of colours
+    becomes a variable, which has its dark value where a dark page is preferred.
+
+    title, description: for people who cannot see the picture
+    """
+    names: dict[tuple[str, str], str] = {}
+
+    def name_pair(match: re.Match) -> str:
+        light, dark = match.groups()
+        if dark.startswith("var("):
+            dark = PAPER
+        name = names.setdefault((light, dark), f"--c{len(names)}")
+        return f"var({name})"
+
+    svg = PAIR_OF_COLOURS.sub(name_pair, svg)
+    svg = SHAPE.sub(lambda shape: DECIMALS.sub(round_number_in_match, shape[0]), svg)
+    light_values = "".join(f"{name}:{light};" for (light, _), name in names.items())
+    dark_values = "".join(f"{name}:{dark};" for (_, dark), name in names.items())
+    style = (
+        f"<style>:root{{background:#ffffff;{light_values}}}@media (prefers-color-scheme:dark)"
+        f"{{:root{{background:{PAPER};{dark_values}}}{DARK_IMAGES}}}</style>"
+    )
+    width, height = VIEW_BOX.search(svg).groups()
+    size = f'width="{float(width) * pixels_per_point:.0f}" height="{float(height) * pixels_per_point:.0f}"'
+    head, inner = svg.split(">", 1)
+    words = f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
+    return f'{head} {size} role="img">{words}{style}{inner}\n'
+
+
+def round_number_in_match(number_match: re.Match) -> str:
+    """Round a coordinate to one decimal: a tenth of a point is finer than a screen."""
+    return f"{float(number_match[0]):.1f}".removesuffix(".0")
 
 
 @lru_cache(maxsize=4096)

@@ -21,7 +21,7 @@ from test_stage import SHELL, make_files, shards, window  # noqa: F401 - fixture
 from fedlab_nb.labs.fens.trust import draw_counts_and_weights
 from fedlab_nb.panels.views import Frame
 from fedlab_nb.plots.marks import get_hover_texts_and_keys_by_mark_id
-from fedlab_nb.plots.vector import draw_light_dark_svg_element
+from fedlab_nb.plots.style import draw_light_dark_svg_element
 
 pytestmark = pytest.mark.browser
 

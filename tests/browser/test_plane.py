@@ -43,7 +43,7 @@ def test_borders_follow_a_drag_and_symbols_say_what_they_mean(page, lab, course)
     panel = page.locator(".fl-plane")
     panel.locator(".fl-picture svg").wait_for()
     expect(panel.locator(".fl-frame .mark")).to_have_count(5)
-    still = page.locator(".jp-RenderedImage img")
+    still = page.locator("img.fl-still")
     still.wait_for(state="attached")
     expect(still).to_be_hidden()  # the panel alone, not its saved picture too
     wait_for_filled_frames(page)

@@ -120,7 +120,7 @@ def test_a_cloned_notebook_shows_its_pictures_without_a_kernel(page, lab, course
     nbformat.write(cloned, course / "cloned.ipynb")
     open_notebook(page, lab, "cloned.ipynb")
     dialog = page.get_by_role("button", name="No Kernel", exact=True)
-    dialog.or_(page.locator(".jp-RenderedImage img")).first.wait_for()
+    dialog.or_(page.locator("img.fl-still")).first.wait_for()
     with suppress(TimeoutError):  # the dialog may come after the pictures, and close by itself
         dialog.click(timeout=5000)
     assert_pictures(page)
@@ -129,7 +129,7 @@ def test_a_cloned_notebook_shows_its_pictures_without_a_kernel(page, lab, course
 def assert_pictures(page):
     """Assert that the saved picture is seen, and neither a live panel nor an error of a widget."""
     assert page.locator(".fl-live").count() == 0
-    image = page.locator(".jp-RenderedImage img").first
+    image = page.locator("img.fl-still").first
     image.scroll_into_view_if_needed()
     expect(image).to_be_visible()
     expect(image).to_have_js_property("complete", True)
@@ -151,7 +151,7 @@ def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, la
     run_all_cells(page)
     wait_for_status(page, "idle")
     # The picture that will be saved. Each run that a person starts renews it.
-    still = page.locator(".jp-RenderedImage img")
+    still = page.locator("img.fl-still")
     still.wait_for(state="attached")
     expect(still).to_be_hidden()  # while it is alive, the panel alone is shown
     source = still.get_attribute("src")

@@ -1,5 +1,7 @@
 """A panel at a glance: a projector with a covered result, no large empty frame, no text cut off."""
 
+import io
+import itertools
 import re
 
 import pytest
@@ -11,6 +13,7 @@ from lab_steps import (
     wait_for_status,
     write_notebook,
 )
+from PIL import Image
 from playwright.sync_api import expect
 
 from fedlab_nb.panels import theme
@@ -18,7 +21,9 @@ from fedlab_nb.panels.record import MethodRun
 from fedlab_nb.panels.runs_panel import HEAD, make_run_table_row_html
 from fedlab_nb.panels.views import HERE as PANELS
 from fedlab_nb.panels.views import WORDS
-from fedlab_nb.plots.style import PAPER_BRIGHTNESS
+from fedlab_nb.plots import Picture
+from fedlab_nb.plots.style import STILL_STYLE, drawing, make_image_html
+from fedlab_nb.plots.vector import PAPER
 
 pytestmark = pytest.mark.browser
 SHORT = "clients=3, seeds=1, epochs=2, hide=['stored']"
@@ -187,33 +192,49 @@ def test_the_table_of_runs_is_whole_at_every_width(browser, width):
     page.close()
 
 
-STILLS = """<div class="jp-OutputArea-child"><img class="other"></div>
-<div class="jp-OutputArea-child"><div class="jp-RenderedImage">{still}</div></div>
-<div class="jp-OutputArea-child"><div><p class="fl-saved"></p></div></div>
-<img class="fl-still"><img class="fl-photos">"""
+PAGES = {
+    "JupyterLab, not trusted": '<body style="color-scheme:{theme}">',
+    "VS Code": '<body class="vscode-{theme}">',
+    "HTML of nbconvert": '<body data-jp-theme-light="{is_light}">',
+}
 
 
-@pytest.mark.parametrize("style", [theme.STYLE, theme.SAVED_STYLE], ids=["live", "saved"])
-def test_a_saved_picture_is_no_white_slab_on_a_dark_page(browser, style):
-    """Also where no kernel runs, as the style is saved with the panel. Other packages' pictures stay as they are."""
-    if "<style" not in style:
-        style = f"<style>{style}</style>"
-    inverted = "invert(1) hue-rotate(180deg)"
-    dimmed = f"brightness({PAPER_BRIGHTNESS})"
+@pytest.mark.parametrize("host", PAGES)
+def test_a_saved_picture_follows_the_theme_of_its_page_and_not_the_system(browser, host):
+    """JupyterLab takes the style out of a notebook that is not trusted, and sets `color-scheme` on its page."""
+    with drawing() as (figure, ax):
+        ax.plot([0, 1])
+    image = make_image_html(Picture(figure, alt="A line", sentence="It rises."))
+    if host == "JupyterLab, not trusted":
+        image = image.removesuffix(STILL_STYLE)
+    papers = {"light": "#ffffff", "dark": PAPER}
+    for system, name in itertools.product(papers, papers):
+        page = browser.new_page(color_scheme=system)
+        is_light = "true" if name == "light" else "false"
+        page.set_content(PAGES[host].format(theme=name, is_light=is_light) + image)
+        screen = Image.open(io.BytesIO(page.locator("img.fl-still").screenshot()))
+        corner = "#{:02x}{:02x}{:02x}".format(*screen.convert("RGB").getpixel((5, 5)))
+        assert corner == papers[name], system
+        page.close()
+
+
+def test_a_table_that_scrolls_has_a_shadow_at_the_edge_beyond_which_there_is_more(browser):
+    rows = [{"method": f"method {number}", "rounds": 1} for number in range(60)]
+    box = f'<div class="fl-table">{theme.make_table_html(rows)}</div>'
     page = browser.new_page()
-    for css_class, dark_filter in (("jp-needs-light-background", inverted), ("piles", dimmed)):
-        outputs = STILLS.format(still=f'<img class="{css_class}">')
-        dark_filters = {
-            css_class: dark_filter,
-            "fl-still": inverted,
-            "fl-photos": dimmed,
-            "other": "none",
-        }
-        for is_light in ("true", "false"):
-            page.set_content(f'<body data-jp-theme-light="{is_light}">{style}{outputs}</body>')
-            for name, expected in dark_filters.items():
-                image = page.locator(f"img.{name}")
-                expect(image).to_have_css("filter", "none" if is_light == "true" else expected)
+    page.set_content(f'<style>{theme.STYLE}</style><div class="fl-root">{box}</div>')
+    table = page.locator(".fl-table")
+
+    def read_edges():
+        screen = Image.open(io.BytesIO(table.screenshot())).convert("L")
+        column = screen.width - 40  # beside the text
+        return screen.getpixel((column, 1)), screen.getpixel((column, screen.height - 2))
+
+    top, bottom = read_edges()
+    assert top == 255 and bottom < 220
+    table.evaluate("one => one.scrollTo(0, one.scrollHeight)")
+    top, bottom = read_edges()
+    assert top < 220 and bottom == 255
     page.close()
 
 

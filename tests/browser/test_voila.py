@@ -46,7 +46,7 @@ def test_the_page_opens_answers_and_runs(page, address):
     assert page.title() == "fedlab_nb"
     stage = page.locator(".fl-stage")
     stage.locator("canvas.wall").wait_for()
-    still = page.locator(".jp-RenderedImage img")
+    still = page.locator("img.fl-still")
     still.wait_for(state="attached")
     expect(still).to_be_hidden()  # the panel alone, not its saved picture too
     assert page.locator(".jp-InputArea:visible").count() == 0

@@ -114,7 +114,7 @@ def test_the_form_takes_the_notebooks_function(problem, monkeypatch):
     names = {}
     monkeypatch.setattr("fedlab_nb.course.kit.view.get_notebook_variable_or_none", names.get)
     form = ProblemView(problem).form()
-    row, message, _ = form.children
+    row, message = form.children
     check = row.children[0]
     assert isinstance(check, widgets.Button)
     assert check.description == "Check"
@@ -137,7 +137,7 @@ def test_a_loop_without_an_end_is_stopped_and_the_old_verdict_goes(problem, monk
 
     names = {"mean": mean}
     monkeypatch.setattr("fedlab_nb.course.kit.view.get_notebook_variable_or_none", names.get)
-    row, message, _ = ProblemView(problem).form().children
+    row, message = ProblemView(problem).form().children
     check = row.children[0]
     check.click()
     assert "Right" in message.value

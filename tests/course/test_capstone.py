@@ -294,13 +294,10 @@ def test_a_try_has_the_name_that_its_method_had_in_the_list(case):
 
 
 def test_the_plane_is_no_white_slab_on_a_dark_page(case):
-    """This lesson has no panel whose style sheet would turn the picture."""
     form = case.form()
     form.method.value = "afl"
     press(form, "Try")
-    assert 'class="fl-still"' in form.plane.value
-    assert "img.fl-still" in form.style_sheet.value
-    assert form.style_sheet in form.children
+    assert form.plane.value.count("data:image/svg+xml") == 1
 
 
 def test_each_refusal_stands_at_its_field(case):
@@ -410,7 +407,8 @@ def test_the_closing_page_has_guesses_plane_and_both_sentences(case, tmp_path):
     text = closing.file.read_text(encoding="utf-8")
     assert "Add &lt;up&gt;, do not shout." in text
     assert "Is 180 enough?" in text
-    assert text.count("data:image/png") == 2
+    assert text.count("data:image/svg+xml") == 2
+    assert ":root{color-scheme:light}" in text
     assert "Nothing has been submitted yet." in text
     assert any(kept.question == "How many for the closing page?" for kept in load_guesses())
     assert "http" not in text.split("</head>")[1]

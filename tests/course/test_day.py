@@ -209,7 +209,3 @@ def test_a_number_that_contradicts_the_chart_is_found():
     assert find_disagreements(text) == ["fens.fens: the text says 48, the chart 84"]
     checked = sum(len(MARKED.findall(SOURCES[name])) for name in ("2_heterogeneity", "3_fens"))
     assert checked > 20
-
-
-def test_the_picture_of_the_offices_keeps_a_light_background_on_a_dark_page():
-    assert day.draw_offices().image_metadata["needs_background"] == "light"

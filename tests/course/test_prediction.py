@@ -54,7 +54,7 @@ def test_a_form_skips_and_commits_with_its_buttons():
     number = predict("How accurate?", unit="%")
     choice = predict("Which?", ["better", "worse"])
     for prediction, value in ((number, 40), (choice, "worse")):
-        entry, buttons, note, _ = prediction.form().children
+        entry, buttons, note = prediction.form().children
         commit, skip = buttons.children
         if prediction is choice:  # no option is chosen at first
             commit.click()

@@ -58,7 +58,7 @@ def test_hints_and_solution():
 
 
 def test_form_checks_hints_and_solves_with_the_buttons():
-    row, message, _ = ProblemView(HALF).form().children
+    row, message = ProblemView(HALF).form().children
     box, check, hint, solution = row.children
     answers = {"": "unattempted", "0,5": "right", "9": "wrong", "<b>": "wrong"}
     for text, expected in answers.items():

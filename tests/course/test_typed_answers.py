@@ -250,6 +250,10 @@ def test_what_a_person_would_call_wrong_is_wrong(lesson, problem):
     ("exercise", "answer", "state", "words"),
     [
         ("heterogeneity q1", "9·6", "right", "54"),
+        ("heterogeneity q1", "54 %", "wrong", "54 % is 0.54. The answer is a number, not a perc"),
+        ("fedet q1", "94 %", "right", "0.94"),
+        ("fedet q1", "0.94 %", "wrong", "0.94 % is 0.0094"),
+        ("distilled q1", "6 percent", "wrong", "a number of images, not a percentage"),
         ("fedlpa q1", "1+1 · (2)", "right", "3"),
         ("afl q1", "100·101/2 + 100·10", "right", "6050"),
         ("afl q1", "24,200 bytes", "wrong", "that is in bytes"),

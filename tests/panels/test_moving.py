@@ -6,7 +6,7 @@ import time
 import pytest
 
 from fedlab_nb.panels import views
-from fedlab_nb.plots import style, vector
+from fedlab_nb.plots import style
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_picture_is_dim_from_the_change_until_the_new_one_is_drawn(shown_panel
 
     def draw(figure):
         dim_while_drawing.append(is_dim(view))
-        return vector.draw_light_dark_svg_element(figure)
+        return style.draw_light_dark_svg_element(figure)
 
     monkeypatch.setattr(views, "draw_light_dark_svg_element", draw)
     shown_panel.controls.alpha.value = 0.5

@@ -331,7 +331,7 @@ def test_saved_outputs_can_be_read_without_a_kernel(make_panel, monkeypatch):
     panel._ipython_display_()
     assert [sorted(output) for output in outputs] == [
         ["application/vnd.jupyter.widget-view+json", "text/plain"],
-        ["image/png", "text/plain"],
+        ["image/png", "text/html", "text/plain"],
         ["text/html", "text/plain"],
     ]
     assert all(output["text/plain"] for output in outputs)

@@ -5,7 +5,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fedlab_nb.errors import UsageError
 from fedlab_nb.plots import MethodResults
 from fedlab_nb.plots.frontier import (
     FederationFrontier,
@@ -13,9 +12,8 @@ from fedlab_nb.plots.frontier import (
     draw_frontiers,
     find_accuracy_axis_range,
 )
-from fedlab_nb.plots.style import ACCENT, SECOND
-from fedlab_nb.plots.themed import make_themed_svg, write_themed_svg
-from fedlab_nb.plots.vector import adapt_colour_to_dark_page
+from fedlab_nb.plots.style import ACCENT, SECOND, make_standalone_svg_of_picture
+from fedlab_nb.plots.vector import PAPER, adapt_colour_to_dark_page
 
 SEEDS = [0.90, 0.92, 0.91, 0.93, 0.89, 0.90, 0.92, 0.91, 0.93, 0.89]  # ten
 
@@ -119,16 +117,15 @@ def test_many_federations_stand_in_columns(frontier):
     assert len(picture.table) == 5 * 4
 
 
-def test_a_themed_file_has_both_colours_and_the_words(picture, tmp_path):
-    text = make_themed_svg(picture)
+def test_a_standalone_svg_has_both_colours_a_background_a_size_and_the_words(picture):
+    text = make_standalone_svg_of_picture(picture)
     assert ElementTree.fromstring(text).tag.endswith("svg")  # noqa: S314
     assert "light-dark" not in text
     name = re.search(rf"(--c\d+):{ACCENT.lower()};", text)[1]
     dark_rules = text[text.index("prefers-color-scheme:dark") :]
     assert f"{name}:{adapt_colour_to_dark_page(ACCENT.lower())};" in dark_rules
     assert f"var({name})" in dark_rules
+    assert f":root{{background:{PAPER};" in dark_rules
+    width, height = picture.figure.canvas.get_width_height()
+    assert f' width="{width}" height="{height}" ' in text
     assert picture.alt in text
-    file = write_themed_svg(picture, tmp_path / "a.svg")
-    file.write_text("mine", encoding="utf-8")
-    with pytest.raises(UsageError):
-        write_themed_svg(picture, file)

@@ -7,6 +7,7 @@ import io
 import math
 import re
 from concurrent.futures import ThreadPoolExecutor
+from html import escape
 from types import SimpleNamespace
 
 import matplotlib
@@ -23,8 +24,13 @@ from fedlab_nb import plots
 from fedlab_nb.plots import FeatureMap, MethodResults, PartitionPicture
 from fedlab_nb.plots.accuracy import draw_accuracy_bars_of_seed
 from fedlab_nb.plots.method_map import draw_method_map
-from fedlab_nb.plots.style import READABLE, compute_contrast_with_white, list_class_colours
-from fedlab_nb.plots.vector import GREY, convert_hex_to_oklch, draw_light_dark_svg_element
+from fedlab_nb.plots.style import (
+    READABLE,
+    compute_contrast_with_white,
+    draw_light_dark_svg_element,
+    list_class_colours,
+)
+from fedlab_nb.plots.vector import GREY, convert_hex_to_oklch
 
 PNG = b"\x89PNG\r\n\x1a\n"
 DIGITS = tuple("0123456789")
@@ -98,6 +104,7 @@ def test_every_picture_has_alt_text_with_its_setting_a_sentence_and_a_table():
         data, metadata = picture._repr_mimebundle_()
         assert data["text/plain"] == picture.sentence
         assert metadata["image/png"]["alt"] == picture.alt
+        assert data["text/html"].startswith(f'<img alt="{escape(picture.alt)}"'), name
 
 
 # What a person may have set for pictures of their own; usetex stops where there is no LaTeX.

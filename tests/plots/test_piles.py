@@ -32,11 +32,12 @@ def test_piles_are_built_from_the_bottom_class_by_class():
     wall = compose_piles_into_image(
         [np.array([0, 2, 1]), np.array([3])], labels, None, COLOURS, tiles_across=2
     )
-    blue, white = (0.0, 0.0, 1.0), (1.0, 1.0, 1.0)
-    assert find_tile_colours(wall, (0, 2), 0, 2) == [RED, RED]
-    assert find_tile_colours(wall, (0, 2), 1, 2) == [blue, white]
-    assert find_tile_colours(wall, (1, 2), 0, 2) == [blue, white]
-    assert find_tile_colours(wall, (1, 2), 1, 2) == [white, white]
+    red, blue = (*RED, 1.0), (0.0, 0.0, 1.0, 1.0)
+    clear = (0.0, 0.0, 0.0, 0.0)
+    assert find_tile_colours(wall, (0, 2), 0, 2) == [red, red]
+    assert find_tile_colours(wall, (0, 2), 1, 2) == [blue, clear]
+    assert find_tile_colours(wall, (1, 2), 0, 2) == [blue, clear]
+    assert find_tile_colours(wall, (1, 2), 1, 2) == [clear, clear]
 
 
 def test_ink_has_the_colour_of_the_class_and_a_photo_its_own():

@@ -12,7 +12,7 @@ from fedlab_nb.plots.race import (
     format_point_accuracy,
     has_many_rounds,
 )
-from fedlab_nb.plots.vector import draw_light_dark_svg_element
+from fedlab_nb.plots.style import draw_light_dark_svg_element
 
 LOCAL = "local training"
 

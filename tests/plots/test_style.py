@@ -6,7 +6,7 @@ import weakref
 import pytest
 
 from fedlab_nb.plots import style
-from fedlab_nb.plots.vector import draw_light_dark_svg_element
+from fedlab_nb.plots.style import draw_light_dark_svg_element
 
 
 def test_texts_stay_within_the_figure_and_titles_do_not_overlap():

@@ -9,7 +9,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 
 from fedlab_nb.data import federate
 from fedlab_nb.declared import read_toml
-from fedlab_nb.plots import PartitionPicture, style
+from fedlab_nb.plots import PartitionPicture
 from fedlab_nb.plots.identity import COLOURS
 from fedlab_nb.plots.kit import choose_letter_colour
 from fedlab_nb.plots.marks import get_hover_texts_and_keys_by_mark_id
@@ -21,21 +21,26 @@ from fedlab_nb.plots.style import (
     SERIES,
     SIZE,
     darken_colour_until_readable,
+    draw_light_dark_svg_element,
     drawing,
     list_class_colours,
     use_figure_size,
 )
 from fedlab_nb.plots.vector import (
+    PAPER,
     adapt_colour_to_dark_page,
     convert_hex_to_oklch,
     convert_oklch_to_hex,
-    draw_light_dark_svg_element,
     make_css_light_dark_colour,
 )
 from fedlab_nb.plots.words import format_client_letters
 
 SVG = "{http://www.w3.org/2000/svg}"
-PAGES = ("#111111", "#212121")  # JupyterLab's and Voilà's dark pages
+PAGES = (
+    "#111111",
+    "#212121",
+    PAPER,
+)  # JupyterLab's and Voilà's dark pages, and that of a saved picture
 
 
 def compute_luminance(colour):
@@ -148,17 +153,6 @@ def test_marks_are_where_their_ids_say():
             f"Client {format_client_letters(client)}, class {class_index}\n{counts[client, class_index]} sample"
             in text
         )
-
-
-@pytest.mark.parametrize("ink", [style.INK, style.QUIET, style.ACCENT])
-def test_inks_can_be_read_on_the_dimmed_paper_of_photos_on_a_dark_page(ink):
-    """`filter: brightness` multiplies each channel of white and of the ink alike."""
-
-    def darken(colour):
-        channels = [round(style.PAPER_BRIGHTNESS * int(colour[i : i + 2], 16)) for i in (1, 3, 5)]
-        return "#" + "".join(f"{channel:02x}" for channel in channels)
-
-    assert compute_contrast(darken(ink), darken("#ffffff")) >= 4.5
 
 
 METHODS = {look.split()[0] for look in read_toml("methods/looks.toml").values()}

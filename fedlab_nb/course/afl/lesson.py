@@ -379,12 +379,19 @@ def return_class_scores_by_mistake(
     return np.stack(scores, 1)
 
 
+def classify_counting_from_one_by_mistake(
+    images: FlatImages, counts: CountPerClass, sums: SumPerClass, products: ProductSumPerClass
+) -> Predictions:
+    return classify(images, counts, sums, products) + 1
+
+
 BELL_SLIPS = {
     "nearest_mean": classify_by_nearest_mean_by_mistake,
     "not_centred": classify_without_centring_by_mistake,
     "no_volume": classify_without_determinant_by_mistake,
     "no_shares": classify_without_class_shares_by_mistake,
     "scores_returned": return_class_scores_by_mistake,
+    "counted_from_one": classify_counting_from_one_by_mistake,
 }
 
 

@@ -4,7 +4,6 @@ accuracy and bytes, a sentence for a friend, and what the learner still doubts.
 
 from __future__ import annotations
 
-import base64
 import html
 import re
 from collections.abc import Sequence
@@ -15,8 +14,8 @@ import ipywidgets as widgets
 
 from ...errors import FedlabError, RunError
 from ...files import check_replaceable, expand_path, write_file
-from ...plots import Picture, render_picture_png
 from ...plots.guesses import GuessAndTruth, draw_guesses
+from ...plots.style import make_image_html
 from ..kit import Card, FormWidget
 from ..kit.guess_book import load_guesses
 
@@ -32,6 +31,7 @@ SENTENCE = "The sentence I would tell a friend"
 DOUBT = "What I still doubt"
 UNANSWERED = "(not written yet)"
 STYLE = (
+    ":root{color-scheme:light}"  # to be printed; its pictures, too
     "body{font:16px/1.6 system-ui,sans-serif;max-width:46em;margin:2em auto;padding:0 1em}"
     "body{color:#1f2328;background:#fff}"
     "img{max-width:100%}blockquote{font-size:1.25em;border-left:4px solid #0072B2;margin-left:0;padding-left:1em}"
@@ -79,11 +79,11 @@ class Closing(FormWidget):
             f"<h2>My guesses against the truth</h2><p>{describe_guess_count_and_closeness(guesses)}</p>"
         )
         if guesses:
-            parts.append(make_html_image_of_picture(draw_guesses(guesses)))
+            parts.append(make_image_html(draw_guesses(guesses)))
         parts.append("<h2>My budget plane</h2>")
         if self.case.record.tries:
             plane = self.case.tries()
-            parts.append(f"{make_html_image_of_picture(plane)}<p>{html.escape(plane.sentence)}</p>")
+            parts.append(f"{make_image_html(plane)}<p>{html.escape(plane.sentence)}</p>")
         else:
             parts.append(f"<p>No try yet with the code word {html.escape(self.case.code)}.</p>")
         parts.append(f"<p>{html.escape(describe_submissions_of_case(self.case))}</p>")
@@ -122,12 +122,6 @@ class Closing(FormWidget):
 def quote_as_html(typed_text: str) -> str:
     """Make an HTML quotation of what a person typed, or of "(not written yet)"."""
     return f"<blockquote>{html.escape(typed_text.strip() or UNANSWERED)}</blockquote>"
-
-
-def make_html_image_of_picture(picture: Picture) -> str:
-    """Make an HTML image with the picture's data in it."""
-    source = base64.b64encode(render_picture_png(picture)).decode()
-    return f'<img alt="{html.escape(picture.alt)}" src="data:image/png;base64,{source}">'
 
 
 def describe_guess_count_and_closeness(guesses: Sequence[GuessAndTruth]) -> str:

@@ -14,13 +14,13 @@ import ipywidgets as widgets
 
 from ...errors import FedlabError, UsageError, format_error_on_one_line, parse_assignments
 from ...methods import METHODS, choose_method_label
-from ...plots import render_picture_png
+from ...plots.style import make_image_html
 from ...plots.words import describe_guess_error, format_data_size, format_percent_band
 from ...rng import make_numpy_generator
 from ...studies.lesson_runs import title
 from ..kit import Card, FormWidget, GuessOption, exercises, make_worked_card
 from ..kit.claims import make_mean_and_bars_functions
-from ..kit.view import make_png_image_html
+from ..kit.view import make_caption_html
 
 if TYPE_CHECKING:
     from ...studies import Outcomes
@@ -198,9 +198,7 @@ class CaseForm(FormWidget):
         )
         picture = self.case.tries(self.report)
         card = Card("right", comparison_text, "The test images are open")
-        self.reveal.value = card._repr_html_() + make_png_image_html(
-            render_picture_png(picture), picture.image_metadata, ""
-        )
+        self.reveal.value = card._repr_html_() + make_image_html(picture)
         self.page.value = self.report.build_body_html()
 
     def _save_report(self) -> Card:
@@ -250,9 +248,7 @@ class CaseForm(FormWidget):
             self.plane.value = Card("unattempted", text)._repr_html_()
             return
         picture = self.case.tries()
-        self.plane.value = make_png_image_html(
-            render_picture_png(picture), picture.image_metadata, picture.sentence
-        )
+        self.plane.value = make_image_html(picture) + make_caption_html(picture.sentence)
 
 
 class FieldError(UsageError):

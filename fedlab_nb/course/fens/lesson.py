@@ -240,8 +240,15 @@ def draw_random_weighted_sum_arguments(
     return WeightedSumArguments(logits, weights)
 
 
+def compute_softmax(values: np.ndarray, axis: int) -> np.ndarray:
+    """Turn values into shares along an axis: positive, and one in sum."""
+    powers = np.exp(values - values.max(axis, keepdims=True))
+    return powers / powers.sum(axis, keepdims=True)
+
+
 SLIPS = {
     "not_used": lambda logits, weights: logits.mean(0),
+    "divided_by_clients": lambda logits, weights: weighted_sum(logits, weights) / len(logits),
     "divided_by_weights": lambda logits, weights: weighted_sum(logits, weights) / weights.sum(0),
     # weights * logits without a new axis: row k of λ goes to image k.
     "by_image": lambda logits, weights: (weights * logits).sum(0),
@@ -249,6 +256,9 @@ SLIPS = {
     "over_classes": lambda logits, weights: (weights[:, None, :] * logits).sum(2).T,
     # = in the place of += in the loop over the clients.
     "last_alone": lambda logits, weights: weighted_sum(logits[-1:], weights[-1:]),
+    "softmax_of_logits": lambda logits, weights: weighted_sum(compute_softmax(logits, 2), weights),
+    "softmax_of_weights": lambda logits, weights: weighted_sum(logits, compute_softmax(weights, 0)),
+    "softmax_of_sum": lambda logits, weights: compute_softmax(weighted_sum(logits, weights), 1),
 }
 
 BUILD = Build(weighted_sum, SIZES, draw_random_weighted_sum_arguments, SLIPS)

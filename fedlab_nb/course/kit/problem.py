@@ -131,10 +131,9 @@ class NumberProblem(Problem):
             is_high_right = self._is_within_tolerance_of_right_answer(high)
             if is_low_right and is_high_right:
                 return Verdict("right", f"Yes: {self.right_answer:g}.")
-        for number, mistake in self.slips:
-            value = self._find_value_within_tolerance_or_none([*values, *reading.bare], number)
-            if value is not None:
-                return Verdict("wrong", f"{value:g} is not it: {mistake}")
+        mistake = self._name_mistake(reading)
+        if mistake:
+            return Verdict("wrong", mistake)
         if reading.complaint:
             return Verdict("wrong", reading.complaint)
         if reading.ranges:
@@ -146,13 +145,25 @@ class NumberProblem(Problem):
         direction = "small" if nearest < self.right_answer else "large"
         return Verdict("wrong", f"{nearest:g} is too {direction}.")
 
+    def _name_mistake(self, reading: AnswerReading) -> str:
+        """Say which known mistake an answer is, or that its percent sign is too much; '' for others."""
+        number = self._find_value_within_tolerance_or_none(reading.bare, self.right_answer)
+        if number is not None and number / 100 in reading.values:
+            return (
+                f"{number:g} % is {number / 100:g}. The answer is {self._describe_kind()}, not a "
+                "percentage: leave out the percent sign."
+            )
+        for number, mistake in self.slips:
+            value = self._find_value_within_tolerance_or_none(
+                [*reading.values, *reading.bare], number
+            )
+            if value is not None:
+                return f"{value:g} is not it: {mistake}"
+        return ""
+
     def _explain_unreadable_answer(self, answer: LearnerAnswer, reading: AnswerReading) -> str:
         """Explain that an answer is no number, or has a unit that the question does not have."""
-        kind = "a number"
-        if "%" in self.units[:1]:
-            kind = "a percentage"
-        elif self.units and self.units[0] not in UNITS_WITHOUT_NOUN:
-            kind = f"a number of {self.units[0]}"
+        kind = self._describe_kind()
         text = repr(answer)
         if len(text) > MAX_QUOTED:
             text = f"{text[:MAX_QUOTED]}…"
@@ -167,6 +178,14 @@ class NumberProblem(Problem):
                 "sum such as 2 · (3 + 4)."
             )
         return f"The answer is {kind}, not {text}."
+
+    def _describe_kind(self) -> str:
+        """Say what the answer is: 'a number', 'a percentage' or 'a number of images'."""
+        if "%" in self.units[:1]:
+            return "a percentage"
+        if self.units and self.units[0] not in UNITS_WITHOUT_NOUN:
+            return f"a number of {self.units[0]}"
+        return "a number"
 
     def _judge_spreads_of_gaussian(self, spreads: Sequence[float]) -> Verdict:
         """Judge the second number of a Gaussian whose mean is right."""

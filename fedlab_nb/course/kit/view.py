@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from ...errors import UsageError, check_allowed_name, check_number
 from ...plots import Picture, render_picture_png
 from ...plots.accuracy import draw_guess_line_on_accuracy_bars
 from ...plots.guesses import GuessAndTruth, draw_guesses
-from ...plots.style import DARK_STILLS
+from ...plots.style import make_image_html
 from ...plots.words import describe_guess_error, format_count_and_noun
 from .answers import LearnerAnswer
 from .guess_book import store_guess
@@ -80,10 +80,6 @@ def make_worked_card(*lines: str) -> Card:
     return Card("worked", "\n".join(lines))
 
 
-# The style for a dark page. Panels have it, too, but a lesson may have forms alone.
-DARK_PAGE = f"<style>{DARK_STILLS}</style>"
-
-
 class FormWidget(widgets.VBox):
     """Widgets below a question.
 
@@ -91,8 +87,7 @@ class FormWidget(widgets.VBox):
     """
 
     def __init__(self, card: Card, children: list[widgets.Widget]) -> None:
-        self.style_sheet = widgets.HTML(DARK_PAGE, layout=widgets.Layout(display="none"))
-        super().__init__([*children, self.style_sheet])
+        super().__init__(children)
         self.card = card
 
     def __repr__(self) -> str:
@@ -233,14 +228,15 @@ class Snapshot:
                 )
         data, metadata = self.shown._repr_mimebundle_()
         text = repr(self)
-        if "image/png" in data:
-            content = make_png_image_html(data["image/png"], metadata, text)
-        else:
-            content = data.get("text/html", html.escape(text))
+        content = data.get("text/html", html.escape(text))
+        is_image_alone = isinstance(self.shown, Picture) and not self.shown.tabled
+        if is_image_alone and "image/png" in data:
+            content += make_caption_html(text)
         if not self.is_settled:
             content = f"<details><summary>Guess first, then open this.</summary>{content}</details>"
             text = f"Guess first, then read: {text}"
-        return {"text/html": content, "text/plain": text}, {}
+        # The PNG stays, for slides; what shows HTML shows the fold instead.
+        return {**data, "text/html": content, "text/plain": text}, metadata
 
     def _ipython_display_(self, **options: Any) -> None:
         """Display the snapshot.
@@ -262,19 +258,9 @@ class Snapshot:
             prediction.callbacks.append(display_again)
 
 
-def make_png_image_html(png_bytes: bytes, metadata: Mapping[str, Any], caption: str) -> str:
-    """Make the HTML of a PNG image with its caption below.
-
-    metadata: of the image, as `Picture.image_metadata` has it
-    """
-    source = base64.b64encode(png_bytes).decode()
-    css_class = "fl-still" if "needs_background" in metadata else "fl-photos"
-    alternative = html.escape(metadata["image/png"]["alt"])
-    return (
-        f'<img alt="{alternative}" class="{css_class}" '
-        f'style="max-width:100%;max-height:78vh" src="data:image/png;base64,{source}">'
-        f'<p style="white-space:pre-line">{html.escape(caption)}</p>'
-    )
+def make_caption_html(text: str) -> str:
+    """Make the HTML of the sentence below a picture."""
+    return f'<p style="white-space:pre-line">{html.escape(text)}</p>'
 
 
 # ---------------------------------------------------------------------------- guesses and the score
@@ -517,7 +503,8 @@ class Score(FormWidget):
     def build_page_html(self) -> str:
         """Build the HTML of the score with its picture, and a link that saves the picture."""
         picture = self.picture()
-        source = f"data:image/png;base64,{base64.b64encode(render_picture_png(picture)).decode()}"
-        image = f'<img alt="{html.escape(picture.alt)}" style="max-width:100%" src="{source}">'
-        link = f'<a download="guesses.png" href="{source}">Save the picture</a>'
+        image = make_image_html(picture)
+        png = base64.b64encode(render_picture_png(picture)).decode()
+        address = f"data:image/png;base64,{png}"
+        link = f'<a download="guesses.png" href="{address}">Save the picture</a>'
         return f"{Card('score', repr(self))._repr_html_()}{image}<p>{link}</p>"

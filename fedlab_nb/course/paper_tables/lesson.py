@@ -11,6 +11,7 @@ from ..kit.missing_name import make_getattr_for_missing_names
 __getattr__ = make_getattr_for_missing_names(__name__)
 
 if TYPE_CHECKING:
+    from ...papers.all_tables import PaperTables
     from ...papers.claims import Claim
 
 # (table, the method that is compared with the table's own one): weak rivals, strong ones, and some of another kind.
@@ -56,3 +57,16 @@ def show_outcomes_of_bets(claims: Sequence[Claim]) -> Card:
     for number, claim in enumerate(select_claims_to_bet_on(claims), 1):
         lines.append(f"{describe_numbered_bet(number, claim)}: {claim.outcome}.")
     return Card("worked", "\n".join(lines), "In our runs")
+
+
+SHOWN_CLAIMS = slice(
+    7, None, 60
+)  # four of all claims, from several papers and with several outcomes
+
+
+def show_how_claims_are_compared(tables: PaperTables) -> Card:
+    """Show what a few claims compare, in the paper and here: a line for each."""
+    lines = []
+    for number, text in enumerate(tables.describe_claims()[SHOWN_CLAIMS], 1):
+        lines.append(f"{number}. {text[0].upper()}{text[1:]}")
+    return Card("worked", "\n".join(lines), "Paper and package")

@@ -22,7 +22,6 @@ from ...plots import (
 from ...plots.array_types import SampleLabels
 from ...plots.kit import draw_stacked_bars_and_get_ends
 from ...plots.style import (
-    DARK_ON_BOTH,
     FIFTHS,
     INK,
     SECOND,
@@ -30,6 +29,7 @@ from ...plots.style import (
     set_class_ticks,
     set_percent_axis,
 )
+from ...plots.vector import DARK_ON_BOTH
 from ...plots.words import SettingCaption
 from ..array_types import ClassScores, SharePerClass
 from ..runs import describe_setting
