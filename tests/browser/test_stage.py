@@ -252,7 +252,7 @@ def test_fifty_throws_keep_every_sample_once_and_undo_restores(window, shards):
     after = window.evaluate("window.shards")
     assert sorted(sum(after, [])) == [*range(len(labels))]
     text = ", ".join(map(format_move, moves))
-    expected = PartitionEdits.parse(text).apply(shards, np.array(labels))
+    expected = PartitionEdits.parse(text).apply_to_shards(shards, np.array(labels))
     assert after == [shard.tolist() for shard in expected]
     assert after != before
     for _ in range(50):

@@ -60,7 +60,7 @@ def test_moves_are_pythons_and_keep_every_sample_once(cases):
     for (labels, shards, moves), answer in zip(cases, shown, strict=True):
         assert answer["again"] == {"moves": moves, "leftOut": []}
         arrays = [np.array(shard) for shard in shards]
-        expected = PartitionEdits.parse(answer["text"]).apply(arrays, np.array(labels))
+        expected = PartitionEdits.parse(answer["text"]).apply_to_shards(arrays, np.array(labels))
         assert answer["held"] == [shard.tolist() for shard in expected]
         held = sorted(i for shard in answer["held"] for i in shard)
         if all(move["to"] is not None for move in moves):

@@ -263,7 +263,7 @@ def test_fifty_throws_keep_every_sample_once_and_undo_restores_each(panel, sent,
     expected = np.zeros(len(labels), dtype=np.uint16)
     counted = np.zeros(len(labels), dtype=int)
     shards = [np.asarray(shard) for shard in federation.shards]
-    for k, shard in enumerate(PartitionEdits.parse(text).apply(shards, labels)):
+    for k, shard in enumerate(PartitionEdits.parse(text).apply_to_shards(shards, labels)):
         expected[shard] = k
         counted[shard] += 1
     assert (counted == 1).all() and np.array_equal(owners_after_each[-1], expected)

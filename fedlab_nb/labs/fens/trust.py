@@ -284,7 +284,11 @@ def draw_counts_and_values(
         number_format = "{:.1f}"
     else:
         number_format = "{:.2f}"
-    marks = {"client": selected_client, "class_index": selected_class, "setting": setting}
+    marks = {
+        "selected_client": selected_client,
+        "selected_class_index": selected_class,
+        "setting": setting,
+    }
     largest_count = max(int(counts.max(initial=0)), 1)
     with drawing(1, 2, width_ratios=[1, 1.14]) as (figure, (left, right)):
         draw_client_class_heat_map(
