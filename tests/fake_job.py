@@ -46,7 +46,7 @@ class FakeOutcome:
     def about(self):
         return self.setting
 
-    def without_model(self, keep_test_features=True):
+    def without_model(self, features=True):
         return self
 
     def to_json(self):

@@ -259,14 +259,14 @@ class Outcome(saved.Predictor):
             self._model = self._run_again().model
         return self._model
 
-    def without_model(self, keep_test_features: bool = True) -> Outcome:
+    def without_model(self, features: bool = True) -> Outcome:
         """A copy that takes less memory; its model is computed again when it is needed.
 
-        keep_test_features: if not, they are computed again as well
+        features: if not, they are computed again as well
         """
         light = copy.copy(self)
         light._model = None
-        if not keep_test_features:
+        if not features:
             light.__dict__.pop("test_features", None)
         return light
 

@@ -118,7 +118,7 @@ def test_an_outcome_without_its_model_computes_it_again(name, settings):
     fresh = run(name, **QUICK, **settings)
     model = weakref.ref(fresh.model)
     without_model = fresh.without_model()
-    without_features = fresh.without_model(keep_test_features=False)
+    without_features = fresh.without_model(features=False)
     assert (
         without_model.accuracy == without_features.accuracy == fresh.accuracy
         and fresh.model is model()
