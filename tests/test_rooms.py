@@ -8,12 +8,12 @@ import pytest
 # torch.optim imports the compiler at its first use, and takes a second or two for it; training does not.
 TRAINING = """import torch
 from fedlab_nb.models import build
-from fedlab_nb.training import Recipe, train_clients_in_place_to_end
+from fedlab_nb.training import Recipe, train_clients_in_place
 for optimizer in ("sgd", "adam"):
     for backend in ("loop", "stacked"):
         models = [build("mlp", (8,), 2) for _ in range(2)]
         shards = [(torch.zeros(3, 8), torch.zeros(3, dtype=torch.long))] * 2
-        train_clients_in_place_to_end(models, shards, Recipe(epochs=1, optimizer=optimizer), seed=0, backend=backend)
+        train_clients_in_place(models, shards, Recipe(epochs=1, optimizer=optimizer), seed=0, backend=backend)
 """
 
 # Beyond torch, the package itself costs less than a second.

@@ -195,7 +195,7 @@ def check_glyphs_options_and_add_defaults(
 
 
 # ----------------------------------------------------------------------------------- random numbers
-class RandomStream:
+class Pcg64WordStream:
     """Uniform and nearly normal numbers from the raw 64-bit words of PCG64. NumPy guarantees these
     words, but not the numbers that `numpy.random.Generator` makes of them."""
 
@@ -230,9 +230,9 @@ class RandomStream:
         return (total - mean) / deviation
 
 
-def make_random_stream_of_block(part: GlyphsPart, seed: int, block_index: int) -> RandomStream:
+def make_random_stream_of_block(part: GlyphsPart, seed: int, block_index: int) -> Pcg64WordStream:
     """Make the random stream of one block of a part's samples."""
-    return RandomStream(derive_stream_seed(seed, "glyphs", part, block_index))
+    return Pcg64WordStream(derive_stream_seed(seed, "glyphs", part, block_index))
 
 
 # ------------------------------------------------------------------------------------------- images
@@ -270,13 +270,13 @@ def draw_font_indices_of_images(
     return torch.from_numpy(np.concatenate(fonts_by_block)[:image_count])
 
 
-def draw_font_indices_of_block(stream: RandomStream) -> FontIndices:
+def draw_font_indices_of_block(stream: Pcg64WordStream) -> FontIndices:
     """Draw the fonts of a block's letters, int64 [256]: the first draw of the block's stream."""
     return stream.draw_integers_below(len(FONTS), BLOCK)
 
 
 def draw_block_of_256_images(
-    first_index: int, stream: RandomStream, side_in_pixels: int
+    first_index: int, stream: Pcg64WordStream, side_in_pixels: int
 ) -> ImageArray:
     """Draw the images first_index … first_index + 255: float64 [256, 3, side, side] from 0 to 1.
 

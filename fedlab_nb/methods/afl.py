@@ -49,7 +49,7 @@ from .parts.kronecker import add_to_diagonal, make_inverse_multiplier
 from .parts.privacy import find_smallest_noise_sigma, send_and_sum_masked_vectors
 from .parts.ridge import WAYS, RidgeSelection, RidgeSums, choose_ridge
 from .run_outputs import AccuracyByRule
-from .traffic import FLOAT, FederationSizes, RunBytesBothWays, count_upper_triangle_entries
+from .traffic import FLOAT, FederationSizes, RunBytesUpPlusDown, count_upper_triangle_entries
 
 ClassifierWeightArray = np.ndarray  # [D, C]
 ClientClassifierWeightArray = np.ndarray  # [M, D, C]
@@ -268,15 +268,15 @@ class AFL(FrozenMethod):
 
     report = AflReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         d = self.count_features_before_run(sizes)
         sums = count_upper_triangle_entries(d + 1) + (d + 1) * sizes.classes
         if self.features not in SENT_AS_A_SEED or self.send_body or self.align or self.epsilon:
-            return RunBytesBothWays(sizes.count_bytes_from_all_clients(sums), is_exact=False)
+            return RunBytesUpPlusDown(sizes.count_bytes_from_all_clients(sums), is_exact=False)
         seed = 0 if self.features == "pixels" else 8
         if self.secure:  # numbers of 64 bits, and a key of 32 bytes for each pair of clients
-            return RunBytesBothWays(sizes.clients * (8 * sums + 32 * sizes.clients + seed))
-        return RunBytesBothWays(sizes.clients * (FLOAT * sums + seed))
+            return RunBytesUpPlusDown(sizes.clients * (8 * sums + 32 * sizes.clients + seed))
+        return RunBytesUpPlusDown(sizes.clients * (FLOAT * sums + seed))
 
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)

@@ -45,7 +45,7 @@ from .run_outputs import (  # noqa: F401
     Steps,
     report_progress,
 )
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 # ---------------------------------------------------------------------------------------------------------------- knobs
 # A method's hyper-parameters. Each has a label, a range and a help text, and is checked when it is set.
@@ -256,7 +256,7 @@ class Method:
         """
         return float(recipe.epochs)
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         """Compute the bytes of a whole run before it begins: of all clients, in both directions.
 
         By default this is an estimate: one model down to each client, and one up. It assumes that no client is absent

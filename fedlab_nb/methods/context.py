@@ -30,7 +30,7 @@ from ..models.network import Architecture
 from ..models.state import ModelState, are_all_finite, copy_model
 from ..rng import draw_laplace_noise_of_scale_1, make_torch_generator
 from ..tensor_types import SampleIndices
-from ..training import ClientModels, EpochProgress, Recipe, train_clients_in_place
+from ..training import ClientModels, EpochProgress, Recipe, iterate_training_of_clients_in_place
 from ..training.backend import BackendChoice
 from ..training.local import TrainingOption
 from ..training.loop import LabelledSamples, Shard
@@ -328,13 +328,13 @@ class Context:
     ) -> Iterator[EpochProgress]:
         """Train every client alone, by the run's recipe. `models` are changed in place.
 
-        options: arguments of `train_clients_in_place` in place of the run's
+        options: arguments of `iterate_training_of_clients_in_place` in place of the run's
         """
         options.setdefault("recipe", self.recipe)
         options.setdefault("seed", self.seed)
         options.setdefault("ids", self.ids)
         options.setdefault("backend", self.backend)
-        return train_clients_in_place(models, shards, **options)
+        return iterate_training_of_clients_in_place(models, shards, **options)
 
     def further_training(
         self, phase: str, models: Sequence[Network], **options: TrainingOption

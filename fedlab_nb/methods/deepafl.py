@@ -43,7 +43,7 @@ from .base import Context, Progress, Report, Steps, knob, register
 from .parts.frozen import FrozenFeatures, FrozenMethod, HeadModel
 from .parts.kronecker import add_to_diagonal, make_inverse_multiplier
 from .parts.ridge import RidgeSums
-from .traffic import FederationSizes, RunBytesBothWays, count_upper_triangle_entries
+from .traffic import FederationSizes, RunBytesUpPlusDown, count_upper_triangle_entries
 
 FeatureClassProducts = Tensor  # [D, C], features times errors of the classes, summed
 ResidualMatrix = Tensor  # [h, d], Ω: from a layer's h random features to d changes of its input
@@ -153,12 +153,12 @@ class DeepAFL(FrozenMethod):
     rho: float = knob(10.0, "Ridge of the weights", symbol="ρ", low=1e-9, high=1e6, log=True)
     gamma: float = knob(1.0, "Ridge of a layer", symbol="γ", low=1e-9, high=1e6, log=True)
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         width, random, classes = self.width, self.random, sizes.classes
         heads = (self.layers + 1) * (count_upper_triangle_entries(width) + width * classes)
         blocks = self.layers * (count_upper_triangle_entries(random) + random * classes)
         down = self.layers * width * (classes + random)
-        return RunBytesBothWays(
+        return RunBytesUpPlusDown(
             sizes.count_bytes_from_all_clients(heads + blocks + down) + 8 * sizes.clients
         )
 

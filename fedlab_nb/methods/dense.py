@@ -44,7 +44,7 @@ from .parts.synthesis import (
     make_gradient_clip_knob,
     make_teacher_weights_knob,
 )
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 AugmentChoice = Literal["none", "crop", "crop+flip"]
 AUGMENT: tuple[AugmentChoice, ...] = get_args(AugmentChoice)
@@ -78,7 +78,7 @@ class Dense(GeneratorKnobs):
     reset: bool = knob(False, "Fresh generator")
     weights: ClientWeighting = make_teacher_weights_knob()
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         return sizes.one_shot_bytes
 
     def compute_generator_loss(
@@ -127,4 +127,4 @@ class Dense(GeneratorKnobs):
                 server.add_batch_to_pool(t, x, y)
                 # (c) Distil from the pool.
                 yield from server.distil_student_for_one_epoch(t)
-            return self.make_global_model(server)
+            return self.copy_current_global_model(server)

@@ -32,7 +32,7 @@ import torch
 from ..models import Network
 from ..models.state import copy_model
 from ..tensor_types import ClientProbabilities, Probabilities
-from ..training import Recipe, run_in_chunks, train_clients_in_place
+from ..training import Recipe, iterate_training_of_clients_in_place, run_in_chunks
 from ..training.loop import Shard
 from ..value_types import MeanPassesPerClient
 from .base import (
@@ -47,7 +47,7 @@ from .base import (
 )
 from .context import check_training_is_finite
 from .parts.rounds import PHASE
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 
 @register(
@@ -75,10 +75,10 @@ class DSFL(Method):
     temperature: float = knob(0.1, "Temperature", symbol="τ", low=0.01, high=10, log=True)
     share_images: bool = knob(True, "Send public images")
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         answers = sizes.classes * (2 * self.rounds - 1)
         images = sizes.numbers if self.share_images else 0
-        return RunBytesBothWays(
+        return RunBytesUpPlusDown(
             sizes.count_bytes_from_all_clients(sizes.public_samples * (answers + images))
         )
 
@@ -145,7 +145,7 @@ class DSFL(Method):
         if role_in_stream_name != "local":  # the soft labels belong to the images as they are
             recipe = replace(recipe, augmentation="none")
         stream = f"dsfl {role_in_stream_name} {round_index}"
-        for _ in train_clients_in_place(
+        for _ in iterate_training_of_clients_in_place(
             models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=stream
         ):
             yield Progress(PHASE, round_index, self.rounds)

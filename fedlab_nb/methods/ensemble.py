@@ -55,7 +55,7 @@ from .parts.frozen_ensemble import (
     send_class_counts_and_compute_class_shares,
 )
 from .run_outputs import AccuracyByRule, EnsembleRule, average_logits_or_log_mean_probabilities
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 AccuracyAndSampleCount = Tensor  # [2]
 VectorPerClient = Tensor  # [M, D]
@@ -439,7 +439,7 @@ class Ensemble(Method):
             self, "holds_out", self.is_beta_chosen_on_held_out_samples or scores_clients
         )
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         sends_models_alone = self.rule in ("probabilities", "logits", "votes") and not self.keep
         return sizes.one_shot_bytes if sends_models_alone else sizes.one_shot_bytes.as_estimate
 

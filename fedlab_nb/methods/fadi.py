@@ -32,7 +32,7 @@ from .base import ClientWeighting, Context, GlobalModel, Progress, Steps, knob, 
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import optimise_images
 from .parts.synthesis import DistillationServer, ServerKnobs, make_teacher_weights_knob
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 BETAS = (0.9, 0.999)  # Adam's, for pixels
 
@@ -77,7 +77,7 @@ class FAdi(ServerKnobs):
     adaptive: float = knob(1.0, "Adaptive", symbol="λ_c", low=0, high=1000)
     weights: ClientWeighting = make_teacher_weights_knob()
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         return sizes.one_shot_bytes
 
     def compute_pixel_loss(
@@ -121,7 +121,7 @@ class FAdi(ServerKnobs):
                 server.add_batch_to_pool(t, x, y)
                 # (c) Distil from the pool.
                 yield from server.distil_student_for_one_epoch(t)
-            return self.make_global_model(server)
+            return self.copy_current_global_model(server)
 
     def optimise_pixels(
         self, server: DistillationServer, epoch_from_0: int

@@ -25,7 +25,7 @@ from .base import ClientWeighting, Context, GlobalModel, Progress, Steps, knob, 
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import BETAS, CLIP
 from .parts.synthesis import GeneratorKnobs, GeneratorServer, make_teacher_weights_knob
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 
 def compute_one_hot_loss(teacher_logits: Logits) -> ScalarLoss:
@@ -63,7 +63,7 @@ class FDafl(GeneratorKnobs):
     activation: float = knob(0.1, "Weight of L_a", symbol="λ_a", low=0, high=100)
     weights: ClientWeighting = make_teacher_weights_knob()
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         return sizes.one_shot_bytes
 
     def compute_generator_loss(
@@ -108,4 +108,4 @@ class FDafl(GeneratorKnobs):
                     yield Progress("distillation", t, self.epochs)
                 server.student.eval()
                 yield server.record_loss_and_make_progress(t, losses)
-            return self.make_global_model(server)
+            return self.copy_current_global_model(server)

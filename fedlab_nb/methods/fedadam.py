@@ -38,7 +38,7 @@ class FedAdam(Iterative):
                 rounds.participant_shares, ends, parameters
             )
             new_parameters, moments = averages.compute_server_optimizer_step(
-                cast(averages.ServerOptimizer, self.info.name),
+                cast(averages.FedAvgFedAdamOrFedYogi, self.info.name),
                 parameters,
                 delta,
                 moments,

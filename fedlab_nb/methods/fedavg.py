@@ -37,7 +37,7 @@ from .parts.averages import (
     make_average_rule_knob,
 )
 from .parts.lora import LoraAdapters
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 
 @register(
@@ -57,7 +57,7 @@ class FedAvg(Method):
     assumed: int = make_assumed_liars_knob()
     rank: int = knob(0, "Rank", low=0, high=4096)
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         return sizes.one_shot_bytes.as_estimate if self.rank else sizes.one_shot_bytes
 
     def refuse(self, ctx: Context) -> None:

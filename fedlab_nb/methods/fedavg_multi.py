@@ -33,7 +33,7 @@ from .parts.averages import (
     split_vector_into_tensors,
 )
 from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, subtract_states
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 
 @register("fedavg_multi", **ROUNDS, title="FedAvg, T rounds", paper="McMahan et al., AISTATS 2017")
@@ -45,10 +45,10 @@ class FedAvgMulti(Iterative):
     assumed: int = make_assumed_liars_knob()
     keep: float = knob(0.04, "Kept share", symbol="p", low=0.001, high=1, log=True)
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         if self.compression == "none":
             return super().bytes_sent(sizes)
-        return RunBytesBothWays(self.rounds * sizes.models_up, is_exact=False)
+        return RunBytesUpPlusDown(self.rounds * sizes.models_up, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)

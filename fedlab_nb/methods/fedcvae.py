@@ -30,7 +30,7 @@ from ..data import apportion_total_by_counts
 from ..models import copy_model_state, load_state
 from ..models.build import make_initialised_layer
 from ..tensor_types import Labels, LossPerClient, LossPerSample, Noise, OneHotLabels, Samples
-from ..training import Recipe, train_clients_in_place
+from ..training import Recipe, iterate_training_of_clients_in_place
 from ..training.loop import LabelledSamples, Shard
 from ..training.optim import Adam
 from ..training.stack import Stack
@@ -47,7 +47,7 @@ from .base import (
     report_progress,
 )
 from .context import check_training_is_finite
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 FlatSamples = Tensor  # [..., D]
 
@@ -237,10 +237,10 @@ class FedCVAE(Method):
     server_epochs: int = knob(15, "Server epochs", low=1, high=1000)
     server_lr: float = knob(3e-3, "Server rate", low=1e-6, high=1.0, log=True)
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         first_layer = (self.latent + sizes.classes + 1) * self.hidden
         last_layer = (self.hidden + 1) * sizes.numbers
-        return RunBytesBothWays(
+        return RunBytesUpPlusDown(
             sizes.count_bytes_from_all_clients(first_layer + last_layer + sizes.classes)
         )
 
@@ -272,7 +272,7 @@ class FedCVAE(Method):
             check_training_is_finite([x], "A client's VAE", f"vae_lr={self.vae_lr:g}")
             student = ctx.initial_model()
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
-            ticks = train_clients_in_place(
+            ticks = iterate_training_of_clients_in_place(
                 [student], [(x, y)], recipe, seed=ctx.seed, stream="fedcvae"
             )
             return (

@@ -50,7 +50,7 @@ from .parts.images import CLIP, copy_student_as_model, make_student_network, mak
 from .parts.rounds import PHASE, draw_participants_of_round
 from .parts.synthesis import ServerKnobs, make_teacher_weights_knob
 from .run_outputs import should_record_curve_point
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 
 @register(
@@ -81,11 +81,11 @@ class FedDF(Method):
 
     convolutional = ServerKnobs.convolutional
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         if self.rounds == 1:
             return sizes.one_shot_bytes
         share = min(self.per_round or sizes.clients, sizes.clients) / sizes.clients
-        return RunBytesBothWays(2 * self.rounds * share * sizes.models_up, is_exact=share == 1)
+        return RunBytesUpPlusDown(2 * self.rounds * share * sizes.models_up, is_exact=share == 1)
 
     def local_passes(
         self, recipe: Recipe, client_sample_counts: Sequence[float]

@@ -48,7 +48,7 @@ from .fusefl.blocks import ClientBlocks, make_network_of_layers
 from .local import LocalModels, LocalReport
 from .parts.rounds import PHASE, Iterative, Rounds, make_local_epochs_knob
 from .run_outputs import should_record_curve_point
-from .traffic import FLOAT, FederationSizes, RunBytesBothWays
+from .traffic import FLOAT, FederationSizes, RunBytesUpPlusDown
 
 
 @register(
@@ -74,11 +74,11 @@ class FedGKT(Iterative):
     weight: float = knob(0.1, "Weight of answers", symbol="α", low=0, high=100)
     temperature: float = knob(3.0, "Temperature", symbol="τ", low=0.1, high=100, log=True)
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         down = sizes.classes * (self.rounds - 1)
         up = self.rounds * (sizes.numbers + sizes.classes) + 1
         total = sizes.models_down / 2 + FLOAT * sizes.samples * (down + up)
-        return RunBytesBothWays(total, is_exact=False)
+        return RunBytesUpPlusDown(total, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)

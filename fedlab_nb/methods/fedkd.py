@@ -43,7 +43,7 @@ from .parts.frozen_ensemble import (
 )
 from .parts.images import copy_student_as_model, make_student_network
 from .parts.rounds import PHASE, Rounds
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 
 @register(
@@ -70,13 +70,13 @@ class FedKD(Method):
     local_epochs: int = knob(2, "Epochs per round", symbol="E", low=1, high=1000)
     server_model: str = make_server_model_knob()
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         rounds = self.rounds_before + self.rounds_after
         if rounds:
-            return RunBytesBothWays(
+            return RunBytesUpPlusDown(
                 sizes.one_shot_bytes.bytes + 2 * rounds * sizes.models_up, is_exact=False
             )
-        return RunBytesBothWays(
+        return RunBytesUpPlusDown(
             sizes.one_shot_bytes.bytes + sizes.count_bytes_from_all_clients(sizes.classes)
         )
 

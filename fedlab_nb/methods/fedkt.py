@@ -39,7 +39,13 @@ from ..models import Network, copy_model_state
 from ..models.state import copy_model
 from ..rng import draw_laplace_noise_of_scale_1
 from ..tensor_types import Labels, Samples
-from ..training import ClientModels, EpochProgress, Recipe, run_in_chunks, train_clients_in_place
+from ..training import (
+    ClientModels,
+    EpochProgress,
+    Recipe,
+    iterate_training_of_clients_in_place,
+    run_in_chunks,
+)
 from ..training.loop import Shard
 from ..value_types import ClientIndex, MeanPassesPerClient
 from .base import (
@@ -53,7 +59,7 @@ from .base import (
     register,
     report_progress,
 )
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 TeacherLogits = Tensor  # [t, T, C] of a client's t teachers for T queries
 StudentLogits = Tensor  # [M, s, T, C] of each client's s students for T queries
@@ -234,8 +240,8 @@ class FedKT(Method):
 
     report = FedKTReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
-        return RunBytesBothWays(self.students * sizes.models_up)
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
+        return RunBytesUpPlusDown(self.students * sizes.models_up)
 
     def refuse(self, ctx: Context) -> None:
         most_partitions = MOST_STUDENTS // ctx.clients_count
@@ -404,7 +410,7 @@ class FedKT(Method):
         recipe = ctx.recipe
         if public_epochs_or_0_for_recipe:  # the votes are on the samples as they are
             recipe = replace(recipe, epochs=public_epochs_or_0_for_recipe, augmentation="none")
-        return train_clients_in_place(
+        return iterate_training_of_clients_in_place(
             models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=f"fedkt {role}"
         )
 

@@ -48,7 +48,7 @@ from .base import (
     knob,
     register,
 )
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 # ------------------------------------------------------------------------------------------------------------- outliers
 # Samples that a client should not recognise, made by destroying its own: FedOV's "unknown" class.
@@ -267,9 +267,9 @@ class FedOV(Method):
     adversarial: int = knob(0, "Adversarial steps", low=0, high=100)
     voters: int = knob(0, "Voters", symbol="m", low=0)
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         one_output_more = sizes.count_bytes_from_all_clients(sizes.features + 1)
-        return RunBytesBothWays(2 * (sizes.models_up + one_output_more))
+        return RunBytesUpPlusDown(2 * (sizes.models_up + one_output_more))
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: the architecture with one output more; own samples and outliers made from them.

@@ -36,7 +36,7 @@ from .base import Context, GlobalModel, Steps, knob, register, report_progress
 from .gauss import group_features_by_class
 from .memory import SquareMatricesInMemory
 from .parts.frozen import FrozenFeatures, FrozenMethod, HeadModel
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 LogDensities = Tensor  # [N, K], of each of K components
 Responsibilities = Tensor  # [N, K], the share of each component in a sample
@@ -227,11 +227,11 @@ class FedPFT(FrozenMethod):
     epochs: int = knob(30, "Head's epochs", low=1, high=1000)
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         d = self.count_features_before_run(sizes)
         classes_held = 0.45 * sizes.classes  # a guess: it depends on the skew
         floats = sizes.classes + classes_held * (1 + 2 * d) * self.components
-        return RunBytesBothWays(sizes.count_bytes_from_all_clients(floats), is_exact=False)
+        return RunBytesUpPlusDown(sizes.count_bytes_from_all_clients(floats), is_exact=False)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
         """With full covariances those of a class's components, while its mixture is fitted."""

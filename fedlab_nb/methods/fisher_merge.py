@@ -53,7 +53,7 @@ from .parts.kronecker import (
     flatten_output_gradients,
     iterate_layer_inputs_and_gradients,
 )
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 NORMS = (nn.BatchNorm2d, nn.GroupNorm)
 LabelSource = Literal["model", "true"]
@@ -80,9 +80,9 @@ class FisherMerge(Method):
 
     labels: LabelSource = knob("model", "Labels", options=LABELS)
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         fisher = sizes.clients * sizes.parameter_bytes
-        return RunBytesBothWays(sizes.one_shot_bytes.bytes + fisher)
+        return RunBytesUpPlusDown(sizes.one_shot_bytes.bytes + fisher)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone; one more pass for the Fisher diagonal; upload both.

@@ -48,7 +48,7 @@ from .base import Context, GlobalModel, Report, Steps, knob, register
 from .memory import SquareMatricesInMemory
 from .parts.fisher import TRAINED, train_fisher_head
 from .parts.frozen import FrozenMethod, HeadModel
-from .traffic import FederationSizes, RunBytesBothWays, count_upper_triangle_entries
+from .traffic import FederationSizes, RunBytesUpPlusDown, count_upper_triangle_entries
 
 FeaturesByClass = dict[int, Tensor]  # class -> features [n_c, D] of its samples
 
@@ -394,12 +394,12 @@ class Gauss(FrozenMethod):
     epochs: int = knob(10, "Head's epochs", low=1, high=1000)
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         d = self.count_features_before_run(sizes)
         spread = count_upper_triangle_entries(d) if self.head == "qda" else d
         classes_held = 0.45 * sizes.classes  # a guess: it depends on the skew
         floats = sizes.classes + classes_held * (d + spread)
-        return RunBytesBothWays(sizes.count_bytes_from_all_clients(floats), is_exact=False)
+        return RunBytesUpPlusDown(sizes.count_bytes_from_all_clients(floats), is_exact=False)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
         """Second moments as the server has received them: one per client, or one for each of its

@@ -27,7 +27,7 @@ from .base import (
     report_progress,
 )
 from .run_outputs import ResultsOnTestSamples
-from .traffic import FLOAT, FederationSizes, RunBytesBothWays
+from .traffic import FLOAT, FederationSizes, RunBytesUpPlusDown
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +95,8 @@ class Local(Method):
     report = LocalReport
     sends_models = False
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
-        return RunBytesBothWays(sizes.models_down)
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
+        return RunBytesUpPlusDown(sizes.models_down)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()
@@ -134,9 +134,9 @@ class Centralized(Method):
     trains_locally = False
     sends_models = False
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         sample_bytes = FLOAT * sizes.numbers + 8  # the label is a whole number of 64 bits
-        return RunBytesBothWays(sizes.samples * sample_bytes)
+        return RunBytesUpPlusDown(sizes.samples * sample_bytes)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         received = []

@@ -49,7 +49,7 @@ from .parts.kronecker import (
     list_kronecker_factor_sizes,
     make_inverse_multiplier,
 )
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 
 @register(
@@ -70,9 +70,9 @@ class RegMean(Method):
     ridge: float = knob(1e-2, "Ridge", symbol="λ_damp", low=0, high=1e3)
     off_diagonal: float = knob(1.0, "Off the diagonal", symbol="ξ", low=0, high=1)
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         moments = sizes.count_bytes_from_all_clients(sizes.input_triangles)
-        return RunBytesBothWays(sizes.one_shot_bytes.bytes + moments)
+        return RunBytesUpPlusDown(sizes.one_shot_bytes.bytes + moments)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatricesInMemory]:
         """The input moments of every layer, one of each per client."""

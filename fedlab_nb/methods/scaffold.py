@@ -51,7 +51,7 @@ from .parts.rounds import (
     make_local_epochs_knob,
     subtract_states,
 )
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 LEAKS = "each client's model, sample count and mean gradient, every round"
 SENDS = {"sends": "its network + mean gradient", "back": "the new network + mean gradient"}
@@ -69,9 +69,9 @@ class Scaffold(Iterative):
     eta_s: float = knob(1.0, "Server rate", symbol="η_s", low=0.01, high=2)
     weights: ClientWeighting = make_client_weights_knob("w_k")
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         # A control variate goes with each model.
-        return RunBytesBothWays(2 * super().bytes_sent(sizes).bytes)
+        return RunBytesUpPlusDown(2 * super().bytes_sent(sizes).bytes)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)

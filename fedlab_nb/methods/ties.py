@@ -49,7 +49,7 @@ from .parts.averages import (
     flatten_state_into_vector,
     split_vector_into_tensors,
 )
-from .traffic import FederationSizes, RunBytesBothWays
+from .traffic import FederationSizes, RunBytesUpPlusDown
 
 ChangeRule = Literal["ties", "task"]
 RULES: tuple[ChangeRule, ...] = get_args(ChangeRule)
@@ -93,11 +93,11 @@ class Ties(Method):
 
     report = TiesReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         if self.upload == "whole":
             return sizes.one_shot_bytes
         # A kept entry is a position and a value.
-        return RunBytesBothWays(sizes.models_down + 0.6 * sizes.models_up, is_exact=False)
+        return RunBytesUpPlusDown(sizes.models_down + 0.6 * sizes.models_up, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         if ctx.init != "same":

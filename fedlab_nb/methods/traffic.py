@@ -14,7 +14,7 @@ from ..comm.formulas import FLOAT
 from ..value_types import SampleShape
 
 
-class RunBytesBothWays(NamedTuple):
+class RunBytesUpPlusDown(NamedTuple):
     """The bytes of a run.
 
     bytes: between clients and server, both ways, of all clients
@@ -25,9 +25,9 @@ class RunBytesBothWays(NamedTuple):
     is_exact: bool = True
 
     @property
-    def as_estimate(self) -> RunBytesBothWays:
+    def as_estimate(self) -> RunBytesUpPlusDown:
         """The same as an estimate."""
-        return RunBytesBothWays(self.bytes, is_exact=False)
+        return RunBytesUpPlusDown(self.bytes, is_exact=False)
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class FederationSizes(NetworkSizes):
     models_down: int
 
     @property
-    def one_shot_bytes(self) -> RunBytesBothWays:
+    def one_shot_bytes(self) -> RunBytesUpPlusDown:
         """The bytes of one initial model down to each client, and of one trained model up."""
-        return RunBytesBothWays(self.models_down + self.models_up)
+        return RunBytesUpPlusDown(self.models_down + self.models_up)
 
     def count_bytes_from_all_clients(self, float32_numbers_per_client: float) -> float:
         """Count the bytes if each client sends this many float32 numbers."""

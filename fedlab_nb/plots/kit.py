@@ -583,17 +583,17 @@ def draw_client_class_heat_map(
     if has_ring_at_class_maximum:
         draw_rings_round_class_maxima(ax, values)
     if values.size <= MAX_ANSWERING_CELLS:
-        attach_client_class_hover_texts(ax, values, class_names, number_format, setting)
+        attach_hover_texts_with_clients_in_columns(ax, values, class_names, number_format, setting)
     highlight_row_or_column(ax, selected_client, clients, has_frame=True, colour=SECOND)
     highlight_row_or_column(ax, selected_class_index, classes, "y", has_frame=True, colour=SECOND)
     return image
 
 
-def attach_client_class_hover_texts(
+def attach_hover_texts_with_clients_in_columns(
     ax: Axes,
     values: ClientClassValues,
     class_names: Sequence[str],
-    number_format: str,
+    number_template_with_braces: str,
     setting: SettingCaption | str,
 ) -> None:
     """Give the cells of a table `[M, C]`, drawn with one column per client, hover texts."""
@@ -601,7 +601,7 @@ def attach_client_class_hover_texts(
     for k, row in enumerate(values):
         client_title = capitalize_first_letter(format_client_for_title(k, setting))
         for c, value in enumerate(row):
-            hover_text = f"{client_title}, class {class_names[c]}\n{number_format.format(value)}"
+            hover_text = f"{client_title}, class {class_names[c]}\n{number_template_with_braces.format(value)}"
             if np.isnan(value):
                 hover_text = f"{client_title}, class {class_names[c]}\nnothing is known"
             cells[c, k] = {"says": hover_text, "client": k, "class_index": c}

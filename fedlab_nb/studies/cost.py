@@ -28,7 +28,7 @@ from ..methods.traffic import (
     FLOAT,
     FederationSizes,
     NetworkSizes,
-    RunBytesBothWays,
+    RunBytesUpPlusDown,
     count_upper_triangle_entries,
 )
 from ..models import build, copy_model_state, count_parameters
@@ -140,7 +140,7 @@ def estimate_cost(*calls: MethodsAndSettings) -> EstimatedCost | None:
 
 
 # ------------------------------------------------------------------------------------------------ bytes
-def estimate_bytes_of_run(plan: MethodRunPlan) -> RunBytesBothWays:
+def estimate_bytes_of_run(plan: MethodRunPlan) -> RunBytesUpPlusDown:
     """Estimate the bytes of a run. They are exact if the method says so, and if all clients are
     alike and honest.
     """

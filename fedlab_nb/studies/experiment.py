@@ -44,7 +44,7 @@ from ..training import (
     compute_class_accuracies,
     compute_client_accuracies_from_class_accuracies,
     compute_group_accuracies,
-    train_clients_in_place,
+    iterate_training_of_clients_in_place,
 )
 from ..training.backend import resolve_backend_choice, use_torch_settings_for_run
 from ..training.clients import group_clients_by_architecture
@@ -212,7 +212,7 @@ class Run:
             seeds += [run.settings.seed] * len(models_of[run])
             ids += run.ctx.ids
         self.time_share = 1 / (1 + len(companions))
-        for tick in train_clients_in_place(
+        for tick in iterate_training_of_clients_in_place(
             all_models, all_shards, self.ctx.recipe, seed=seeds, ids=ids, backend=self.ctx.backend
         ):
             if tick.has_current_models:

@@ -272,12 +272,14 @@ def list_user_defined_architectures(plan: MethodRunPlan) -> list[Architecture]:
     return sorted(added, key=str)
 
 
-def find_user_defined_layer_classes(architectures: Iterable[Architecture]) -> dict[str, type]:
+def find_own_layer_classes_of_added_models(
+    architectures: Iterable[Architecture],
+) -> dict[str, type]:
     """Find the user's own layer classes in these networks, by name; each network is built once to find them.
 
     UsageError if a network has not been added in this process.
     """
-    own_layers = {}
+    layer_classes_by_prefixed_name = {}
     for name, shape, count, width in architectures:
         if not is_added_model(name):
             raise UsageError(
@@ -290,8 +292,8 @@ def find_user_defined_layer_classes(architectures: Iterable[Architecture]) -> di
         for layer in network.modules():
             cls = type(layer)
             if loadable_classes.get(cls.__name__) is not cls:
-                own_layers[f"{OWN}{cls.__name__}"] = cls
-    return own_layers
+                layer_classes_by_prefixed_name[f"{OWN}{cls.__name__}"] = cls
+    return layer_classes_by_prefixed_name
 
 
 class ClassAndAttributeNames(NamedTuple):
@@ -317,18 +319,20 @@ def convert_value_to_json_and_collect_tensors(
     value: SavedValue,
     tensors_to_fill: dict[str, Tensor],
     path_in_model: str = "",
-    own_layers: Mapping[str, type] = MappingProxyType({}),
+    layer_classes_by_prefixed_name: Mapping[str, type] = MappingProxyType({}),
 ) -> JsonValue:
     """Convert `value` to JSON, and put its tensors into `tensors_to_fill` by their path in the model.
 
-    own_layers: the user's own layer classes, by name
+    layer_classes_by_prefixed_name: the user's own layer classes, by name
 
     UsageError for a value that cannot be saved.
     """
 
     def pack_part(name: object, part: Any) -> Any:
         path = f"{path_in_model}.{name}" if path_in_model else str(name)
-        return convert_value_to_json_and_collect_tensors(part, tensors_to_fill, path, own_layers)
+        return convert_value_to_json_and_collect_tensors(
+            part, tensors_to_fill, path, layer_classes_by_prefixed_name
+        )
 
     def pack_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
         return {name: pack_part(name, part) for name, part in parts.items()}
@@ -345,7 +349,7 @@ def convert_value_to_json_and_collect_tensors(
         items = [pack_part(i, item) for i, item in enumerate(value)]
         return {type(value).__name__: items}
     cls, attributes = get_class_and_attributes_to_save(type(value))
-    name = choose_name_for_saved_class(cls, own_layers, path_in_model)
+    name = choose_name_for_saved_class(cls, layer_classes_by_prefixed_name, path_in_model)
     if attributes:
         parts = {attribute: getattr(value, attribute) for attribute in attributes}
         return {"is": name, "of": pack_parts(parts)}
@@ -361,11 +365,11 @@ def convert_value_to_json_and_collect_tensors(
 
 
 def choose_name_for_saved_class(
-    cls: type, own_layers: Mapping[str, type], path_in_model: str
+    cls: type, layer_classes_by_prefixed_name: Mapping[str, type], path_in_model: str
 ) -> str:
     """Choose the name of a class in a file; UsageError if loading would not find the class by it."""
     name = cls.__name__
-    if own_layers.get(f"{OWN}{name}") is cls:
+    if layer_classes_by_prefixed_name.get(f"{OWN}{name}") is cls:
         return f"{OWN}{name}"
     if find_loadable_model_classes_by_name().get(name) is not cls:
         raise UsageError(
@@ -379,7 +383,7 @@ def choose_name_for_saved_class(
 def restore_value_from_json_and_tensors(
     packed_value: JsonValue,
     tensors: Mapping[str, Tensor],
-    own_layers: Mapping[str, type] = MappingProxyType({}),
+    layer_classes_by_prefixed_name: Mapping[str, type] = MappingProxyType({}),
 ) -> SavedValue:
     """Undo `convert_value_to_json_and_collect_tensors`. Raises any exception for a value that it has not made."""
     if not isinstance(packed_value, dict):
@@ -390,7 +394,7 @@ def restore_value_from_json_and_tensors(
         return tensors[packed_value["tensor"]].permute(original_order)
 
     def unpack(part: JsonValue) -> SavedValue:
-        return restore_value_from_json_and_tensors(part, tensors, own_layers)
+        return restore_value_from_json_and_tensors(part, tensors, layer_classes_by_prefixed_name)
 
     def unpack_parts(parts: dict) -> dict[str, Any]:
         return {name: unpack(part) for name, part in parts.items()}
@@ -406,7 +410,7 @@ def restore_value_from_json_and_tensors(
         if isinstance(restored, nn.Module):
             restored.eval()
         return restored
-    layer_classes = {**classes, **own_layers}
+    layer_classes = {**classes, **layer_classes_by_prefixed_name}
     return restore_layer(
         layer_classes[packed_value["layer"]],
         attributes=unpack_parts(packed_value["of"]),
@@ -494,17 +498,19 @@ def save(outcome: Outcome, path: str | PathLike, *, force: bool = False) -> Path
         warnings.warn(f"The saved model reads no raw rows: {error}", StoreWarning, stacklevel=5)
         inputs = None
     networks = list_user_defined_architectures(outcome.plan)
-    own_layers = find_user_defined_layer_classes(networks)
+    layer_classes_by_prefixed_name = find_own_layer_classes_of_added_models(networks)
     content = {
         "model": convert_value_to_json_and_collect_tensors(
-            outcome.model, tensors, own_layers=own_layers
+            outcome.model, tensors, layer_classes_by_prefixed_name=layer_classes_by_prefixed_name
         ),
         "about": {**describe_origin_of_model(outcome), "networks": networks},
         "inputs": inputs,
     }
     if path.suffix == ".onnx":
         model_as_json = json.loads(json.dumps(content["model"]))
-        copy = restore_value_from_json_and_tensors(model_as_json, tensors, own_layers)
+        copy = restore_value_from_json_and_tensors(
+            model_as_json, tensors, layer_classes_by_prefixed_name
+        )
         shape = outcome.settings.describe_dataset().input_shape
         about = {**content["about"], "inputs": inputs}
         return save_onnx_and_spoil_model(copy, shape, about, path, force=force)
@@ -652,11 +658,15 @@ def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
         )
     try:
         content = json.loads(text)
-        own_layers = find_user_defined_layer_classes(content["about"].get("networks", ()))
+        layer_classes_by_prefixed_name = find_own_layer_classes_of_added_models(
+            content["about"].get("networks", ())
+        )
         inputs = content.get("inputs")
         if inputs:
             inputs = InputPreparation.from_json(inputs)
-        model = restore_value_from_json_and_tensors(content["model"], tensors, own_layers)
+        model = restore_value_from_json_and_tensors(
+            content["model"], tensors, layer_classes_by_prefixed_name
+        )
         return SavedModel(model, content["about"], device, inputs)
     except UsageError as error:
         raise UsageError(

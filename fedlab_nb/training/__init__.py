@@ -11,5 +11,9 @@ from .evaluate import (
     run_in_chunks,
     run_in_chunks_with_cache,
 )
-from .local import EpochProgress, train_clients_in_place, train_clients_in_place_to_end
+from .local import (
+    EpochProgress,
+    iterate_training_of_clients_in_place,
+    train_clients_in_place,
+)
 from .recipe import Recipe

@@ -24,16 +24,14 @@ from .loop import (
     FinishedEpochCounts,
     InPlaceGradientAdjustment,
     Shard,
-    train_clients_in_place_in_turn_each_epoch,
+    iterate_training_of_clients_in_turn,
 )
 from .recipe import Recipe
 from .stacked import train_client_stack_in_place
-from .streams import train_clients_in_place_on_cuda_streams
+from .streams import iterate_training_of_clients_on_cuda_streams
 
 CURVE_POINTS = 12
-TrainingOption = (
-    Any  # an argument of `train_clients_in_place`, such as `seed`, `ids`, `loss` or `adjust`
-)
+TrainingOption = Any  # an argument of `iterate_training_of_clients_in_place`, such as `seed`, `ids`, `loss` or `adjust`
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ def choose_curve_epochs(epoch_count: int) -> EpochsFrom1:
     return sorted({round((i + 1) * epoch_count / points) for i in range(points)})
 
 
-def train_clients_in_place(
+def iterate_training_of_clients_in_place(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
@@ -175,9 +173,9 @@ def make_trainings_of_client_group(
             )
         else:
             train = (
-                train_clients_in_place_on_cuda_streams
+                iterate_training_of_clients_on_cuda_streams
                 if is_plain and x.is_cuda
-                else train_clients_in_place_in_turn_each_epoch
+                else iterate_training_of_clients_in_turn
             )
             training = train(
                 part_models,
@@ -202,10 +200,10 @@ def split_clients_largest_first(
     return [largest_first[start:end] for start, end in itertools.pairwise(ends)]
 
 
-def train_clients_in_place_to_end(
+def train_clients_in_place(
     models: Sequence[Network], shards: Sequence[Shard], recipe: Recipe, **options: TrainingOption
 ) -> Sequence[Network]:
-    """Run `train_clients_in_place` to its end, for callers who show no progress; returns `models`."""
-    for _ in train_clients_in_place(models, shards, recipe, **options):
+    """Run `iterate_training_of_clients_in_place` to its end, for callers who show no progress; returns `models`."""
+    for _ in iterate_training_of_clients_in_place(models, shards, recipe, **options):
         pass
     return models

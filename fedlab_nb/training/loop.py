@@ -132,7 +132,7 @@ class LocalTraining:
         return torch.autograd.grad(value, self.optimizer.parameters)
 
 
-def train_clients_in_place_in_turn_each_epoch(
+def iterate_training_of_clients_in_turn(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,

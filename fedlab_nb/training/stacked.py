@@ -159,7 +159,7 @@ class StackedTraining:
 
     `draw_batches_of_epoch(e)` gives the rows of each batch of epoch e, `take_step(j, rows)` updates the stacked models
     on the j-th batch, and `copy_weights_to_models()` copies them into the plain models. The arguments are those of
-    `train_clients_in_place_in_turn_each_epoch`; the clients may be in any order.
+    `iterate_training_of_clients_in_turn`; the clients may be in any order.
     """
 
     def __init__(
@@ -330,7 +330,7 @@ def train_client_stack_in_place(
     """Train `models`, all of one architecture, in place; yields the number of finished epochs after every step.
 
     The models are up to date whenever an epoch in `epochs_with_current_models` has just been finished, and at the end.
-    The other arguments are those of `train_clients_in_place_in_turn_each_epoch`.
+    The other arguments are those of `iterate_training_of_clients_in_turn`.
     """
     training = StackedTraining(
         models,

@@ -46,7 +46,7 @@ class Lane:
             self.waiting.popleft().synchronize()
 
 
-def train_clients_in_place_on_cuda_streams(
+def iterate_training_of_clients_on_cuda_streams(
     models: Sequence[Network],
     shards: Sequence[Shard],
     recipe: Recipe,
@@ -60,7 +60,7 @@ def train_clients_in_place_on_cuda_streams(
 ) -> FinishedEpochCounts:
     """Train `models` in place; yields the number of finished epochs.
 
-    Arguments as in `train_clients_in_place_in_turn_each_epoch`.
+    Arguments as in `iterate_training_of_clients_in_turn`.
 
     All clients take their j-th step of an epoch before any client takes its (j+1)-th. The models are up to date at the
     end of each epoch.

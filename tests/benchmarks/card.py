@@ -23,9 +23,9 @@ from fedlab_nb.models import build
 from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.training import (
     Recipe,
+    iterate_training_of_clients_in_place,
     stacked,
     train_clients_in_place,
-    train_clients_in_place_to_end,
 )
 from fedlab_nb.training.backend import count_multiply_adds_per_sample, use_torch_settings_for_run
 
@@ -97,7 +97,9 @@ def seconds_of_a_step(
     recipe = Recipe(epochs=2, batch_size=batch, lr=0.01, precision=precision)
     reached = [0.0, 0.0, 0.0]
     with use_torch_settings_for_run("cuda", SHAPE):
-        for tick in train_clients_in_place(models, shards, recipe, seed=0, backend=way):
+        for tick in iterate_training_of_clients_in_place(
+            models, shards, recipe, seed=0, backend=way
+        ):
             if reached[tick.done] == 0 and tick.done > 0:
                 torch.cuda.synchronize()
                 reached[tick.done] = time.perf_counter()
@@ -146,9 +148,7 @@ def print_short_trainings() -> None:
                 torch.cuda.synchronize()
                 start = time.perf_counter()
                 with use_torch_settings_for_run("cuda", data.input_shape):
-                    train_clients_in_place_to_end(
-                        models, shards, Recipe(epochs=40, lr=0.02), seed=0
-                    )
+                    train_clients_in_place(models, shards, Recipe(epochs=40, lr=0.02), seed=0)
                 torch.cuda.synchronize()
                 best = min(best, time.perf_counter() - start)
             stacked.can_record_cuda_graph = original

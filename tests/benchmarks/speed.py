@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import fedlab_nb as fl
 from fedlab_nb.models import build
 from fedlab_nb.rng import make_torch_generator
-from fedlab_nb.training import Recipe, train_clients_in_place_to_end
+from fedlab_nb.training import Recipe, train_clients_in_place
 from fedlab_nb.training.backend import find_fastest_backend, use_torch_settings_for_run
 
 VARIANTS = ("plain", "loop", "stacked", "auto")
@@ -103,9 +103,7 @@ def measure_training(work: Workload, options: argparse.Namespace) -> str:
             train_in_plain_loop(networks, shards, recipe)
             return
         with use_torch_settings_for_run(device, data.input_shape):
-            train_clients_in_place_to_end(
-                networks, shards, recipe, seed=options.seed, backend=variant
-            )
+            train_clients_in_place(networks, shards, recipe, seed=options.seed, backend=variant)
 
     turns = []
     for _ in range(options.rounds + 1):

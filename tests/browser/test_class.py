@@ -31,7 +31,7 @@ from fedlab_nb.live.classroom.messages import (
     parse_message,
 )
 from fedlab_nb.live.classroom.rounds import Rounds
-from fedlab_nb.training import Recipe, train_clients_in_place_to_end
+from fedlab_nb.training import Recipe, train_clients_in_place
 
 pytestmark = pytest.mark.browser
 PHONE = (390, 844)
@@ -219,7 +219,7 @@ def test_a_phone_s_way_from_the_address_to_forget_me(open_page, addresses):
     training = [i for i in range(8) if i % 4 != 3]  # each fourth drawing is kept for testing
     shard = (x[training].view(-1, 1, 8, 8), y[training])
     start = build_untrained_class_network(seat["seed"])
-    (model,) = train_clients_in_place_to_end(
+    (model,) = train_clients_in_place(
         [start], [shard], Recipe(), seed=seat["seed"], ids=[sent.seat]
     )
     for part, expected_part in zip(sent.network.parameters(), model.parameters(), strict=True):

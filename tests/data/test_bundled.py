@@ -205,7 +205,7 @@ def test_a_stroke_covers_the_pixels_near_its_line():
 
 
 def test_random_numbers_have_the_moments_of_their_distributions():
-    random = glyphs.RandomStream(5)
+    random = glyphs.Pcg64WordStream(5)
     n = 200_000
     integers = random.draw_integers_below(7, n)
     uniform = random.draw_uniform(-1, 3, n)

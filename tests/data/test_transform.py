@@ -18,7 +18,7 @@ from fedlab_nb.models import (
 from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.studies import run
 from fedlab_nb.studies.settings import Settings, make_plans
-from fedlab_nb.training import Recipe, train_clients_in_place_to_end
+from fedlab_nb.training import Recipe, train_clients_in_place
 
 EXACT = torch.float64
 QUICK = {"clients": 3, "epochs": 2, "alpha": 1, "cache": False}
@@ -56,8 +56,8 @@ def test_training_equals_that_of_a_plain_network_on_scaled_images(name, width, b
     assert all(len(a.body) == len(b.body) for a, b in zip(plain, scaled, strict=True))
     recipe = Recipe(epochs=2, batch_size=16)
     scaled_shards = [((x - mean.view(-1, 1, 1)) / std.view(-1, 1, 1), y) for x, y in shards]
-    train_clients_in_place_to_end(plain, scaled_shards, recipe, seed=3, backend="loop")
-    train_clients_in_place_to_end(scaled, shards, recipe, seed=3, backend=backend)
+    train_clients_in_place(plain, scaled_shards, recipe, seed=3, backend="loop")
+    train_clients_in_place(scaled, shards, recipe, seed=3, backend=backend)
     for plain_model, scaled_model in zip(plain, scaled, strict=True):
         # The states have as many tensors: the constants of the scale are not sent.
         pairs = list(

@@ -15,7 +15,7 @@ from fedlab_nb.methods.fens.aggregators import TRAINED
 from fedlab_nb.methods.fens.training import ProxySamples
 from fedlab_nb.methods.parts.kronecker import KroneckerFactors, LayerPosterior
 from fedlab_nb.studies import run
-from fedlab_nb.training import Recipe, train_clients_in_place
+from fedlab_nb.training import Recipe, iterate_training_of_clients_in_place
 from tests.device.emulated import NAME, EmulatedDevice
 from tests.methods.test_all_methods import make_fast_study_settings
 from tests.training.test_backends import make_clients
@@ -42,7 +42,7 @@ def count_launches_of_step(device, name, shape, count, backend="stacked", **reci
     """The launches of one step of all `count` clients: the second of an epoch, when everything is set up."""
     models, shards = make_clients_on_device(name, shape, [12] * count)
     recipe = Recipe(epochs=1, batch_size=4, **recipe)
-    ticks = train_clients_in_place(models, shards, recipe, seed=0, backend=backend)
+    ticks = iterate_training_of_clients_in_place(models, shards, recipe, seed=0, backend=backend)
     ticks_per_step = count if backend == "loop" else 1
     for _ in range(ticks_per_step):
         next(ticks)
@@ -85,7 +85,7 @@ def test_no_transfer_inside_an_epoch(name, backend, optimizer, device):
     device.transfer_counts.clear()
     recipe = Recipe(epochs=2, batch_size=4, optimizer=optimizer)
     copies = []  # to the device, up to each of the 5 steps of an epoch
-    for _ in train_clients_in_place(models, shards, recipe, seed=0, backend=backend):
+    for _ in iterate_training_of_clients_in_place(models, shards, recipe, seed=0, backend=backend):
         copies.append(device.to_device)
     assert device.to_host == 0
     if backend == "stacked":  # the weights of the batches, once, and an order for each epoch

@@ -14,7 +14,7 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.context import Context
 from fedlab_nb.models import MODELS, copy_model_state
 from fedlab_nb.studies import job
-from fedlab_nb.training import ClientModels, Recipe, train_clients_in_place_to_end
+from fedlab_nb.training import ClientModels, Recipe, train_clients_in_place
 from fedlab_nb.training.stack import can_stack_model
 from tests.device.emulated import NAME, EmulatedDevice
 from tests.methods.test_all_methods import make_fast_study_settings
@@ -146,16 +146,12 @@ def test_every_model_is_trained_to_the_same_numbers(name, optimizer):
     recipe = Recipe(epochs=1, batch_size=8, optimizer=optimizer, lr=lr)
     twins = copy.deepcopy(models)
     x, _ = shards[2]
-    here = ClientModels(
-        train_clients_in_place_to_end(models, shards, recipe, seed=3, backend=backend)
-    )
+    here = ClientModels(train_clients_in_place(models, shards, recipe, seed=3, backend=backend))
     with EmulatedDevice():
         models_there = [model.to(NAME) for model in twins]
         shards_there = [(x.to(NAME), y.to(NAME)) for x, y in shards]
         there = ClientModels(
-            train_clients_in_place_to_end(
-                models_there, shards_there, recipe, seed=3, backend=backend
-            )
+            train_clients_in_place(models_there, shards_there, recipe, seed=3, backend=backend)
         )
         assert torch.allclose(there.logits(x.to(NAME)).cpu(), here.logits(x), **CLOSE)
         assert torch.allclose(there.features(x.to(NAME)).cpu(), here.features(x), **CLOSE)

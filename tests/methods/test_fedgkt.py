@@ -18,7 +18,7 @@ from fedlab_nb.methods.fedgkt import (
 )
 from fedlab_nb.models import build, copy_model_state
 from fedlab_nb.studies.experiment import exhaust_generator
-from fedlab_nb.training import train_clients_in_place
+from fedlab_nb.training import iterate_training_of_clients_in_place
 
 SHORT = {"rounds": 2, "local_epochs": 1, "server_epochs": 1}
 
@@ -96,13 +96,15 @@ def test_with_weight_0_both_sides_train_on_labels_alone():
     for t in range(2):
         options = {"seed": ctx.seed, "backend": "loop"}
         stream = f"batches of round {t}" if t else "batches"
-        exhaust_generator(train_clients_in_place(edges, shards, recipe, stream=stream, **options))
+        exhaust_generator(
+            iterate_training_of_clients_in_place(edges, shards, recipe, stream=stream, **options)
+        )
         pooled = torch.cat(
             [e.eval().features(x).detach() for e, (x, _) in zip(edges, shards, strict=True)]
         )
         features_and_labels = pooled, torch.cat([y for _, y in shards])
         exhaust_generator(
-            train_clients_in_place(
+            iterate_training_of_clients_in_place(
                 [server], [features_and_labels], recipe, stream=f"fedgkt server {t}", **options
             )
         )

@@ -10,7 +10,7 @@ from fedlab_nb.methods.parts.kronecker import find_layers_with_kronecker_factors
 from fedlab_nb.models import MENU, MODELS, build, count_parameters, parse_models, plain
 from fedlab_nb.models.resnet import _build_wide_resnet
 from fedlab_nb.studies import run
-from fedlab_nb.training import Recipe, train_clients_in_place_to_end
+from fedlab_nb.training import Recipe, train_clients_in_place
 from fedlab_nb.training.stack import can_stack_model
 
 
@@ -68,9 +68,9 @@ def test_networks_that_cannot_be_stacked_are_refused_there_and_train_in_the_loop
         build("mobilenet", (1, 8, 8), 3, width=2)
     )
     with pytest.raises(UsageError, match="backend='loop'"):
-        train_clients_in_place_to_end(models, shards, Recipe(epochs=1), seed=0, backend="stacked")
+        train_clients_in_place(models, shards, Recipe(epochs=1), seed=0, backend="stacked")
     before = models[1].classifier.weight.clone()
-    train_clients_in_place_to_end(models, shards, Recipe(epochs=1), seed=0)
+    train_clients_in_place(models, shards, Recipe(epochs=1), seed=0)
     assert not torch.equal(before, models[1].classifier.weight)
 
 

@@ -52,13 +52,13 @@ def test_an_outcome_prints_as_two_lines():
 def trainings(monkeypatch):
     """The number of clients of each local training in the test."""
     client_counts = []
-    real_train = experiment.train_clients_in_place
+    real_train = experiment.iterate_training_of_clients_in_place
 
     def count_and_train(models, *args, **options):
         client_counts.append(len(models))
         return real_train(models, *args, **options)
 
-    monkeypatch.setattr(experiment, "train_clients_in_place", count_and_train)
+    monkeypatch.setattr(experiment, "iterate_training_of_clients_in_place", count_and_train)
     return client_counts
 
 

@@ -8,7 +8,7 @@ from differences import compute_largest_difference_of_networks
 
 from fedlab_nb.models import MODELS, build, copy_model_state
 from fedlab_nb.rng import make_torch_generator
-from fedlab_nb.training import Recipe, train_clients_in_place_to_end
+from fedlab_nb.training import Recipe, train_clients_in_place
 
 # Torchvision's networks cannot be stacked.
 STACKED = [name for name in MODELS if name not in ("mobilenet", "shufflenet")]
@@ -42,8 +42,8 @@ def make_clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width
 def measure_gap_of_backends(models, shards, recipe):
     """The largest difference between stack and loop; `models` end as the loop trains them."""
     twins = copy.deepcopy(models)
-    train_clients_in_place_to_end(models, shards, recipe, seed=3, backend="loop")
-    train_clients_in_place_to_end(twins, shards, recipe, seed=3, backend="stacked")
+    train_clients_in_place(models, shards, recipe, seed=3, backend="loop")
+    train_clients_in_place(twins, shards, recipe, seed=3, backend="stacked")
     return compute_largest_difference_of_networks(models, twins)
 
 
@@ -122,23 +122,23 @@ def test_the_order_of_the_clients_changes_nothing(backend):
     models, shards = make_clients("mlp", (1, 8, 8))
     reversed_models = [copy.deepcopy(m) for m in reversed(models)]
     recipe = Recipe(epochs=2, batch_size=16)
-    train_clients_in_place_to_end(models, shards, recipe, seed=0, backend=backend)
+    train_clients_in_place(models, shards, recipe, seed=0, backend=backend)
     ids = list(range(len(models)))
-    train_clients_in_place_to_end(
+    train_clients_in_place(
         reversed_models, shards[::-1], recipe, seed=0, backend=backend, ids=ids[::-1]
     )
     assert compute_largest_difference_of_networks(models, reversed_models[::-1]) < 1e-12
 
 
 def test_channels_last_trains_the_same():
-    from fedlab_nb.training.loop import train_clients_in_place_in_turn_each_epoch
+    from fedlab_nb.training.loop import iterate_training_of_clients_in_turn
 
     models, shards = make_clients("cnn", (3, 28, 28), sizes=(10, 7))
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=2, batch_size=4)
     for channels_last, clients in ((False, models), (True, twins)):
         streams = [make_torch_generator(0, "batches", k) for k in range(2)]
-        for _ in train_clients_in_place_in_turn_each_epoch(
+        for _ in iterate_training_of_clients_in_turn(
             clients, shards, recipe, streams, channels_last=channels_last
         ):
             pass
@@ -159,7 +159,7 @@ def test_a_step_of_sgd_by_hand():
     )
     for backend in ("loop", "stacked"):
         twin = copy.deepcopy(model)
-        train_clients_in_place_to_end(
+        train_clients_in_place(
             [twin],
             [(x, y)],
             Recipe(epochs=1, lr=0.5, momentum=0.9, weight_decay=0.1),
@@ -191,7 +191,7 @@ def test_zero_epochs_change_no_model():
     models, shards = make_clients("mlp", (1, 8, 8))
     before = copy.deepcopy(models)
     for backend in ("loop", "stacked"):
-        train_clients_in_place_to_end(models, shards, Recipe(epochs=0), seed=0, backend=backend)
+        train_clients_in_place(models, shards, Recipe(epochs=0), seed=0, backend=backend)
     assert compute_largest_difference_of_networks(models, before) == 0
 
 
@@ -231,7 +231,7 @@ def test_bf16_is_near_float32_and_not_equal(backend):
     twins = copy.deepcopy(models)
     for group, precision in ((models, "float32"), (twins, "bf16")):
         recipe = Recipe(epochs=1, batch_size=16, precision=precision)
-        train_clients_in_place_to_end(group, shards, recipe, seed=3, backend=backend)
+        train_clients_in_place(group, shards, recipe, seed=3, backend=backend)
     distance_trained = compute_largest_difference_of_networks(models, start)
     assert 0 < compute_largest_difference_of_networks(models, twins) < 0.1 * distance_trained
     assert all(p.dtype == torch.float32 for twin in twins for p in twin.parameters())

@@ -15,15 +15,15 @@ from fedlab_nb.studies import compare, run
 from fedlab_nb.studies.cost import estimate_cost
 from fedlab_nb.training import (
     Recipe,
+    iterate_training_of_clients_in_place,
     local,
     stacked,
     train_clients_in_place,
-    train_clients_in_place_to_end,
 )
 from fedlab_nb.training.backend import use_torch_settings_for_run
-from fedlab_nb.training.loop import train_clients_in_place_in_turn_each_epoch
+from fedlab_nb.training.loop import iterate_training_of_clients_in_turn
 from fedlab_nb.training.stacked import train_client_stack_in_place
-from fedlab_nb.training.streams import train_clients_in_place_on_cuda_streams
+from fedlab_nb.training.streams import iterate_training_of_clients_on_cuda_streams
 from tests.training.test_backends import (
     STACKED,
     compute_largest_difference_of_networks,
@@ -78,7 +78,7 @@ def test_stacked_is_near_loop_in_float32_after_ten_steps(name, shape, recipe):
     models, shards = copy_to_card(*make_clients(name, shape, **sizes))
     exact = [copy.deepcopy(model).double() for model in models]
     gap = measure_gap_of_backends(models, shards, recipe)
-    train_clients_in_place_to_end(
+    train_clients_in_place(
         exact, [(x.double(), y) for x, y in shards], recipe, seed=3, backend="loop"
     )
     assert gap < max(
@@ -90,7 +90,7 @@ def test_cuda_and_cpu_agree():
     models, shards = make_clients("cnn", (1, 8, 8))
     twins, same = copy_to_card(copy.deepcopy(models), shards)
     for group, data in ((models, shards), (twins, same)):
-        train_clients_in_place_to_end(group, data, MOMENTUM, seed=0)
+        train_clients_in_place(group, data, MOMENTUM, seed=0)
     assert compute_largest_difference_of_networks(models, [twin.cpu() for twin in twins]) < 1e-9
 
 
@@ -151,7 +151,7 @@ def train_on_card(name, width, recipe, train=None):
     models, shards = copy_to_card(*make_clients(name, (3, 32, 32), **sizes))
     with use_torch_settings_for_run("cuda", (3, 32, 32)):
         if train is None:
-            train_clients_in_place_to_end(models, shards, recipe, seed=3)
+            train_clients_in_place(models, shards, recipe, seed=3)
         else:
             streams = [make_torch_generator(3, "batches", k) for k in range(len(models))]
             crop_streams = [
@@ -175,8 +175,8 @@ RECORDED = {
 @pytest.mark.parametrize("recipe", RECORDED.values(), ids=RECORDED.keys())
 @pytest.mark.parametrize(("name", "width"), [("cnn", None), ("resnet8", 8), ("cnn3", None)])
 def test_recorded_gradients_on_streams_equal_the_loop_bit_for_bit(name, width, recipe):
-    by_loop = train_on_card(name, width, recipe, train_clients_in_place_in_turn_each_epoch)
-    on_streams = train_on_card(name, width, recipe, train_clients_in_place_on_cuda_streams)
+    by_loop = train_on_card(name, width, recipe, iterate_training_of_clients_in_turn)
+    on_streams = train_on_card(name, width, recipe, iterate_training_of_clients_on_cuda_streams)
     assert compute_largest_difference_of_networks(by_loop, on_streams) == 0
 
 
@@ -194,9 +194,9 @@ def test_auto_trains_large_convolutions_on_streams(monkeypatch):
 
     def record_call(*args, **options):
         calls.append(len(args[0]))
-        return train_clients_in_place_on_cuda_streams(*args, **options)
+        return iterate_training_of_clients_on_cuda_streams(*args, **options)
 
-    monkeypatch.setattr(local, "train_clients_in_place_on_cuda_streams", record_call)
+    monkeypatch.setattr(local, "iterate_training_of_clients_on_cuda_streams", record_call)
     recipe = Recipe(epochs=1, batch_size=16)
     train_on_card("resnet18", 32, recipe)
     train_on_card("cnn", None, recipe)
@@ -220,7 +220,9 @@ def test_bf16_is_near_float32_on_the_card():
 def test_streams_can_be_stopped_anywhere():
     sizes = {"sizes": (80, 64, 33), "dtype": torch.float32}
     models, shards = copy_to_card(*make_clients("cnn3", (3, 32, 32), **sizes))
-    training = train_clients_in_place(models, shards, Recipe(epochs=50, batch_size=16), seed=0)
+    training = iterate_training_of_clients_in_place(
+        models, shards, Recipe(epochs=50, batch_size=16), seed=0
+    )
     for _ in range(7):
         next(training)
     training.close()

@@ -9,7 +9,11 @@ from differences import compute_largest_difference_of_networks
 
 from fedlab_nb.models import build
 from fedlab_nb.rng import make_torch_generator
-from fedlab_nb.training import Recipe, train_clients_in_place, train_clients_in_place_to_end
+from fedlab_nb.training import (
+    Recipe,
+    iterate_training_of_clients_in_place,
+    train_clients_in_place,
+)
 
 EXACT = torch.float64
 SIZES = (1, 70, 33, 32, 5, 64)
@@ -39,9 +43,7 @@ def make_clients(kinds, sizes=SIZES, classes=4):
 def train_copies(models, shards, recipe, backend, *, seed=3, **change):
     """Copies of the models after training."""
     copies = copy.deepcopy(models)
-    return train_clients_in_place_to_end(
-        copies, shards, recipe, seed=seed, backend=backend, **change
-    )
+    return train_clients_in_place(copies, shards, recipe, seed=seed, backend=backend, **change)
 
 
 def train_on_both_backends(models, shards, recipe, **change):
@@ -153,7 +155,7 @@ def test_adjust_comes_before_decay_and_momentum(backend):
 
     recipe = Recipe(epochs=2, batch_size=8, lr=0.2, momentum=0.5, weight_decay=0.1)
     twin = copy.deepcopy(model)
-    steps = train_clients_in_place(
+    steps = iterate_training_of_clients_in_place(
         [twin], [shard[:2]], recipe, seed=0, backend=backend, adjust=set_to_one
     )
     assert list(steps)

@@ -7,7 +7,11 @@ import pytest
 import torch
 
 from fedlab_nb.models import build
-from fedlab_nb.training import Recipe, train_clients_in_place, train_clients_in_place_to_end
+from fedlab_nb.training import (
+    Recipe,
+    iterate_training_of_clients_in_place,
+    train_clients_in_place,
+)
 from fedlab_nb.training.backend import (
     choose_parallel_group_count,
     count_usable_cores,
@@ -49,7 +53,7 @@ def test_auto_and_the_loop_agree(two_cores, threads, side, sizes, parts):
     )
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=14, batch_size=16)
-    ticks = list(train_clients_in_place(models, shards, recipe, seed=0))
+    ticks = list(iterate_training_of_clients_in_place(models, shards, recipe, seed=0))
     epochs = [tick.done for tick in ticks]
     assert (
         epochs == sorted(epochs)
@@ -58,7 +62,7 @@ def test_auto_and_the_loop_agree(two_cores, threads, side, sizes, parts):
     )
     # On one thread: two would wait for each other while another process computes.
     with use_torch_settings_for_run("cpu", (1, 8, 8)):
-        train_clients_in_place_to_end(twins, shards, recipe, seed=0, backend="loop")
+        train_clients_in_place(twins, shards, recipe, seed=0, backend="loop")
     torch.set_num_threads(2)
     assert compute_largest_difference_of_networks(models, twins) < 1e-9
     assert not any(model.training for model in models)
@@ -67,17 +71,21 @@ def test_auto_and_the_loop_agree(two_cores, threads, side, sizes, parts):
 def test_all_clients_are_in_step_at_every_curve_point(two_cores):
     """Where a tick has current models, every client's model is that of the tick's epoch."""
     models, shards = make_clients("cnn", (1, 20, 20), sizes=(40, 8, 24))
-    for tick in train_clients_in_place(models, shards, Recipe(epochs=3, batch_size=8), seed=0):
+    for tick in iterate_training_of_clients_in_place(
+        models, shards, Recipe(epochs=3, batch_size=8), seed=0
+    ):
         if tick.has_current_models:
             twins, _ = make_clients("cnn", (1, 20, 20), sizes=(40, 8, 24))
             recipe = Recipe(epochs=tick.done, batch_size=8)
-            train_clients_in_place_to_end(twins, shards, recipe, seed=0, backend="loop")
+            train_clients_in_place(twins, shards, recipe, seed=0, backend="loop")
             assert compute_largest_difference_of_networks(models, twins) < 1e-9
 
 
 def test_parallel_training_can_be_stopped(two_cores):
     models, shards = make_clients("cnn", (1, 20, 20))
-    steps = train_clients_in_place(models, shards, Recipe(epochs=10_000, batch_size=4), seed=0)
+    steps = iterate_training_of_clients_in_place(
+        models, shards, Recipe(epochs=10_000, batch_size=4), seed=0
+    )
     for _ in range(3):
         next(steps)
     assert list_training_threads()

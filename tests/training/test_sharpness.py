@@ -11,7 +11,7 @@ from differences import compute_largest_difference_of_networks
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import copy_model_state, load_state
-from fedlab_nb.training import Recipe, train_clients_in_place_to_end
+from fedlab_nb.training import Recipe, train_clients_in_place
 from fedlab_nb.training.optim import clip_gradients_to_norm
 from fedlab_nb.training.recipe import crop_and_flip
 from tests.training.test_backends import make_clients
@@ -42,7 +42,7 @@ def test_stacked_equals_loop(name, width, change, optimizer):
     changed = dataclasses.replace(plain, **change)
 
     def train(recipe, backend):
-        return train_clients_in_place_to_end(
+        return train_clients_in_place(
             copy.deepcopy(models), shards, recipe, seed=3, backend=backend
         )
 
@@ -60,7 +60,7 @@ def test_stacked_equals_loop(name, width, change, optimizer):
 def take_one_step(model, x, y, **change):
     """The weights after one step of rate 1 on the whole shard, without decay and momentum."""
     recipe = Recipe(epochs=1, batch_size=len(x), lr=1.0, momentum=0, weight_decay=0, **change)
-    train_clients_in_place_to_end([model], [(x, y)], recipe, seed=0, backend="loop")
+    train_clients_in_place([model], [(x, y)], recipe, seed=0, backend="loop")
     return copy_model_state(model)
 
 
@@ -100,7 +100,7 @@ def test_sam_shows_a_batch_to_batch_norm_once(backend):
     statistics = []
     for rho in (0.0, 0.5):
         recipe = Recipe(epochs=1, batch_size=64, sam_rho=rho)
-        trained = train_clients_in_place_to_end(
+        trained = train_clients_in_place(
             copy.deepcopy(models), shards, recipe, seed=0, backend=backend
         )
         statistics.append(list_running_statistics(trained))
@@ -148,10 +148,10 @@ def test_a_clients_augmentation_does_not_depend_on_the_others():
     """A client trained alone equals the one trained with others."""
     models, shards = make_clients("mlp", (1, 8, 8), SIZES, width=8)
     recipe = Recipe(epochs=2, batch_size=16, augmentation="crop")
-    together = train_clients_in_place_to_end(
+    together = train_clients_in_place(
         copy.deepcopy(models), shards, recipe, seed=3, backend="stacked"
     )
-    alone = train_clients_in_place_to_end(
+    alone = train_clients_in_place(
         [copy.deepcopy(models[2])], shards[2:3], recipe, seed=3, ids=[2], backend="loop"
     )
     assert compute_largest_difference_of_networks(together[2:3], alone) < 1e-9
@@ -168,4 +168,4 @@ def test_wrong_values_are_refused(wrong):
 def test_rows_cannot_be_augmented():
     models, shards = make_clients("mlp", (13,), SIZES, width=8)
     with pytest.raises(UsageError, match="needs images"):
-        train_clients_in_place_to_end(models, shards, Recipe(epochs=1, augmentation="flip"), seed=0)
+        train_clients_in_place(models, shards, Recipe(epochs=1, augmentation="flip"), seed=0)

@@ -243,7 +243,7 @@ def rewrite_answer_in_plain_arithmetic(text: str) -> str:
     replaced. Quotes, a closing full stop and closing words such as "in all" are removed.
     """
     if "\\" in text or "$" in text:
-        text = replace_latex_by_plain_signs(text)
+        text = rewrite_latex_arithmetic_in_plain_signs(text)
     text = SUPERSCRIPT.sub(lambda power: "^" + power[0].translate(SUPERSCRIPTS), text)
     text = VULGAR_FRACTION.sub(write_matched_fraction_sign_in_digits, text)
     text = unicodedata.normalize("NFKC", text)
@@ -265,7 +265,7 @@ def rewrite_answer_in_plain_arithmetic(text: str) -> str:
     return CLOSING_WORDS.sub("", text).strip(QUOTES)
 
 
-def replace_latex_by_plain_signs(text: str) -> str:
+def rewrite_latex_arithmetic_in_plain_signs(text: str) -> str:
     """Write the LaTeX of a fraction, root, product or binomial coefficient with plain signs."""
     text = text.replace("$", "")
     text = re.sub(r"\\(?:left|right|,|;|!| |displaystyle\b)", "", text)

@@ -108,7 +108,7 @@ class DistillationRoundsView(LabView):
         first_history = next(iter(histories.values()))
         curves = make_curves_of_rounds(state.report, first_history, total)
         marked_round = min(self.round.value, total)
-        return draw_curves_over_rounds(
+        return draw_accuracy_curves_over_rounds(
             curves, describe_setting(state), marked_round, f"Round {marked_round} of {total}"
         )
 
@@ -136,7 +136,7 @@ def draw_accuracy_of_one_shot_student(
     reports = [outcome.report for outcome in state.outcomes.values()]
     curves = make_one_shot_curves(student, reports)
     last_step = max(curves[AFTER])
-    return draw_curves_over_rounds(
+    return draw_accuracy_curves_over_rounds(
         curves, state.setting, last_step, f"After {last_step} steps of the server", "step"
     )
 
@@ -209,18 +209,18 @@ def make_one_shot_curves(
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_curves_over_rounds(
+def draw_accuracy_curves_over_rounds(
     curves: AccuracyByCurveAndRound,
     setting: SettingCaption | str,
     described_round: int,
-    round_in_words: str,
+    described_round_in_words: str,
     x_unit: Literal["round", "step"] = "round",
 ) -> Picture:
     """Draw `curves` over rounds or steps (the `x_unit`). Curves may lack points that are not known
     yet.
 
     described_round: the round that the sentence describes
-    round_in_words: this round in words
+    described_round_in_words: this round in words
     """
     numbers: set[int] = set()
     for curve in curves.values():
@@ -252,7 +252,7 @@ def draw_curves_over_rounds(
         figure,
         f"Accuracy of the large model and of the small ones by {x_unit}",
         setting,
-        f"{round_in_words}: {', '.join(descriptions) or 'not measured'}.",
+        f"{described_round_in_words}: {', '.join(descriptions) or 'not measured'}.",
         table,
     )
 

@@ -175,7 +175,7 @@ class AggregatorWeightsView(LabView):
             state.class_names,
             describe_setting(state),
             aggregation_rule=shown.rule,
-            round_in_words=shown.when,
+            described_round_in_words=shown.when,
             colour_scale_end_or_0=shown.limit,
             selected_client=state.client,
             selected_class=state.class_index,
@@ -211,7 +211,7 @@ def draw_counts_and_weights(
     setting: SettingCaption | str,
     *,
     aggregation_rule: str = "per_class",
-    round_in_words: str = "",
+    described_round_in_words: str = "",
     colour_scale_end_or_0: float = 0.0,
     selected_client: int | None = None,
     selected_class: int | None = None,
@@ -219,11 +219,11 @@ def draw_counts_and_weights(
     """Draw label counts `[M, C]`, and beside them `weights [M, C]`, nan for forgotten clients.
 
     aggregation_rule:      a key of KINDS
-    round_in_words:        the round of the weights, such as "round 4 of 9", or empty
+    described_round_in_words:        the round of the weights, such as "round 4 of 9", or empty
     colour_scale_end_or_0: the weight at the end of the colour scale; 0 for the largest of the table
     """
     kind = KINDS[aggregation_rule]
-    title = f"{kind.title}, {round_in_words}" if round_in_words else kind.title
+    title = f"{kind.title}, {described_round_in_words}" if described_round_in_words else kind.title
     figure = draw_counts_and_values(
         counts,
         weights,
@@ -243,7 +243,7 @@ def draw_counts_and_weights(
         rows.append((client_name, "samples", *(int(count) for count in class_counts)))
         rows.append((client_name, kind.unit, *cells))
     columns = ["client", "what", *(f"class {name}" for name in class_names)]
-    opening = f"After {round_in_words}," if round_in_words else "Here"
+    opening = f"After {described_round_in_words}," if described_round_in_words else "Here"
     description = describe_which_clients_are_trusted(
         counts, weights, class_names, setting, selected_client, selected_class
     )

@@ -62,7 +62,7 @@ from ...plots.words import SettingCaption, format_client_for_sentence
 from ...rng import make_torch_generator
 from ...tensor_types import Features, Images, Labels, Samples
 from ...training import Recipe, compute_accuracy, run_in_chunks
-from ...training.loop import train_clients_in_place_in_turn_each_epoch
+from ...training.loop import iterate_training_of_clients_in_turn
 from ..runs import describe_setting, rerun_with_method
 
 # How much the view probes at most.
@@ -270,7 +270,7 @@ def fit_label_probe(
         dtype_device_template=train_features,
     )
     batches = make_torch_generator(0, "probe", "batches")
-    for _ in train_clients_in_place_in_turn_each_epoch(
+    for _ in iterate_training_of_clients_in_turn(
         [probe], [(train_features, train_labels)], PROBE_RECIPE, [batches]
     ):
         pass

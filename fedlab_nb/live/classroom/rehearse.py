@@ -30,7 +30,7 @@ from ...errors import FedlabError
 from ...models import Network, copy_model_state, load_state
 from ...rng import make_numpy_generator
 from ...tensor_types import ClientLogits, ClientWeights, Images, Labels
-from ...training import ClientModels, Recipe, train_clients_in_place_to_end
+from ...training import ClientModels, Recipe, train_clients_in_place
 from .messages import (
     CLASSES,
     SIDE,
@@ -210,7 +210,7 @@ def make_simulated_students(room: Room, student_count: int) -> Iterator[Student]
 
 def train_network(drawn_images: Images, labels: Labels, seat: int, seed: int) -> Network:
     """Train the class's network as a phone does, on drawings `drawn_images [n, 1, 8, 8]` with labels `labels [n]`."""
-    trained = train_clients_in_place_to_end(
+    trained = train_clients_in_place(
         [build_untrained_class_network(seed)],
         [(drawn_images, labels)],
         Recipe(),

@@ -68,7 +68,7 @@ from ..parts.synthesis import (
     SynthesisReport,
     make_gradient_clip_knob,
 )
-from ..traffic import FederationSizes, RunBytesBothWays
+from ..traffic import FederationSizes, RunBytesUpPlusDown
 from . import boosting
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -197,7 +197,7 @@ class CoBoosting(GeneratorKnobs):
 
     report = CoBoostingReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         return sizes.one_shot_bytes
 
     @property
@@ -276,7 +276,7 @@ class CoBoosting(GeneratorKnobs):
                 server.add_batch_to_pool(t, x, y)
                 # (c) DHS: distil from perturbed copies of the pool, or from the pool.
                 yield from server.distil_student_for_one_epoch(t, perturb)
-            return self.make_global_model(server)
+            return self.copy_current_global_model(server)
 
     def select_samples_for_ensemble_enhancement_or_none(
         self, server: DistillationServer, new_images: Images, new_intended_labels: Labels
@@ -350,7 +350,7 @@ class CoBoosting(GeneratorKnobs):
         y = torch.cat([y for _, y in received])
         return LabelledSamples(x, y)
 
-    def make_global_model(self, server: DistillationServer) -> GlobalModel:
+    def copy_current_global_model(self, server: DistillationServer) -> GlobalModel:
         """The model that predicts as it is now: a copy of the student, or the ensemble."""
         w = server.weights
         arrays: dict[str, Any] = server.trace.make_arrays()

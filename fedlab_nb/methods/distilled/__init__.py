@@ -32,7 +32,7 @@ from torch import Tensor
 from ...errors import UsageError
 from ...methods.run_outputs import SentenceOnPrivacy
 from ...tensor_types import Features, Logits, Samples, ScalarLoss
-from ...training import ClientModels, Recipe, run_in_chunks, train_clients_in_place
+from ...training import ClientModels, Recipe, iterate_training_of_clients_in_place, run_in_chunks
 from ...training.loop import LabelledSamples
 from ...value_types import MeanPassesPerClient
 from ..base import (
@@ -48,7 +48,7 @@ from ..base import (
 )
 from ..context import ClientIndex, Context, check_training_is_finite
 from ..run_outputs import Report
-from ..traffic import FederationSizes, RunBytesBothWays
+from ..traffic import FederationSizes, RunBytesUpPlusDown
 from . import images as making
 from .images import KernelMatrix
 
@@ -151,10 +151,10 @@ class Distilled(Method):
 
     report = DistilledReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         classes_held = 0.4 * sizes.classes  # a guess: it depends on the skew
         images = self.per_class * classes_held
-        return RunBytesBothWays(
+        return RunBytesUpPlusDown(
             sizes.count_bytes_from_all_clients((sizes.numbers + 1) * images), is_exact=False
         )
 
@@ -205,7 +205,7 @@ class Distilled(Method):
                 return KernelModel(x, coefficients, self.depth, report)
             student = ctx.initial_model(0, ctx.server_architecture(self.server_model))
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
-            ticks = train_clients_in_place(
+            ticks = iterate_training_of_clients_in_place(
                 [student], [(x, y)], recipe, seed=ctx.seed, stream="distilled"
             )
             yield from report_progress(

@@ -31,7 +31,7 @@ from ...models.build import choose_default_width
 from ...models.network import Architecture
 from ...models.plain import MLP_SMALL_INPUT
 from ...tensor_types import ClientLogits, Labels, LossPerStep, Samples
-from ...training import ClientModels, EpochProgress, Recipe, train_clients_in_place
+from ...training import ClientModels, EpochProgress, Recipe, iterate_training_of_clients_in_place
 from ...training.distill import StudentTrainer
 from ...training.loop import LabelledSamples
 from ...value_types import ClientIndex, MeanPassesPerClient
@@ -45,7 +45,7 @@ from ..parts.images import (
     find_sample_indices_of_lower_half_of_classes,
 )
 from ..run_outputs import should_record_curve_point
-from ..traffic import FederationSizes, RunBytesBothWays
+from ..traffic import FederationSizes, RunBytesUpPlusDown
 from . import consensus
 from .consensus import Consensus, State
 from .model import FedETReport, LargeModel, PastRound, Student, join_past_rounds_if_memory_allows
@@ -109,7 +109,7 @@ def train_chosen_clients_in_place(
             )
         shards.append((x, y))
     batches = f"fedet batches {round_index}"
-    yield from train_clients_in_place(
+    yield from iterate_training_of_clients_in_place(
         models_of_chosen_clients,
         shards,
         recipe,
@@ -243,10 +243,10 @@ class FedET(Method):
 
     report = FedETReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         if self.rounds == 1:
             return sizes.one_shot_bytes
-        return RunBytesBothWays(2 * self.rounds * sizes.models_up, is_exact=False)
+        return RunBytesUpPlusDown(2 * self.rounds * sizes.models_up, is_exact=False)
 
     def validate(self, ctx: Context) -> None:
         check_image_source(ctx, self.public, self.transform, self.info.title)

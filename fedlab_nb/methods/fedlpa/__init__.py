@@ -64,7 +64,7 @@ from ..parts.kronecker import (
     list_kronecker_factor_sizes,
 )
 from ..parts.rounds import Rounds
-from ..traffic import FederationSizes, RunBytesBothWays
+from ..traffic import FederationSizes, RunBytesUpPlusDown
 from .client import LocalPosterior, PosteriorUpload, measure_label_leak
 from .server import FedLPAModel, FedLPAReport, average_states_and_make_layer_systems
 from .solvers import (
@@ -116,10 +116,10 @@ class FedLPA(Method):
 
     report = FedLPAReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         factors = sizes.count_bytes_from_all_clients(sizes.input_triangles + sizes.output_triangles)
         rounds = 2 * self.rounds * sizes.models_up
-        return RunBytesBothWays(sizes.one_shot_bytes.bytes + factors + rounds)
+        return RunBytesUpPlusDown(sizes.one_shot_bytes.bytes + factors + rounds)
 
     def local_passes(
         self, recipe: Recipe, client_sample_counts: Sequence[float]

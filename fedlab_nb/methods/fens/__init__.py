@@ -65,7 +65,7 @@ from ...tensor_types import ScalarLoss
 from ..base import ClientWeighting, Context, GlobalModel, Method, Steps, knob, register
 from ..parts import averages
 from ..parts.byzantine import choose_lie_logit
-from ..traffic import FLOAT, FederationSizes, RunBytesBothWays
+from ..traffic import FLOAT, FederationSizes, RunBytesUpPlusDown
 from . import training
 from .aggregators import (
     AGGREGATORS,
@@ -115,7 +115,7 @@ class Fens(Method):
     batch: int = knob(128, "Batch", low=1, high=100_000, log=True)
     eta_l: float = knob(1.0, "Client rate", symbol="η_l", low=1e-4, high=100, log=True)
     eta_s: float = knob(0.01, "Server rate", symbol="η_s", low=1e-5, high=10, log=True)
-    server: averages.ServerOptimizer = knob(
+    server: averages.FedAvgFedAdamOrFedYogi = knob(
         "fedadam", "Server step", options=averages.SERVER_OPTIMIZERS
     )
     beta1: float = knob(0.9, "β₁", low=0, high=0.9999)
@@ -139,7 +139,7 @@ class Fens(Method):
     holds_out = True
     asks_clients = True
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         terms = self.make_byte_formula_arguments(sizes.clients, sizes.classes, sizes.input_shape)
         d = sizes.state_bytes // FLOAT
         size = NetworkSize(d, plain=d - sizes.coded_numbers, tensors=sizes.coded_tensors)
@@ -155,7 +155,7 @@ class Fens(Method):
             and not self.per_round
             and not self.distil
         )
-        return RunBytesBothWays(total, is_exact)
+        return RunBytesUpPlusDown(total, is_exact)
 
     def refuse(self, ctx: Context) -> None:
         for name in ("bits", "activation_bits"):

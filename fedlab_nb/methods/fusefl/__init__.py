@@ -49,7 +49,7 @@ from ..base import (
     register,
     weighted_mean,
 )
-from ..traffic import FederationSizes, RunBytesBothWays
+from ..traffic import FederationSizes, RunBytesUpPlusDown
 from . import ccvr
 from .blocks import (
     ADAPTORS,
@@ -110,9 +110,9 @@ class FuseFL(Method):
 
     report = FuseFLReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         blocks = 0.8 * sizes.clients * sizes.models_up  # up once, and down to all others
-        return RunBytesBothWays(sizes.models_down + blocks, is_exact=False)
+        return RunBytesUpPlusDown(sizes.models_down + blocks, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         shapes = []

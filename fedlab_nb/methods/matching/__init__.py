@@ -51,7 +51,7 @@ from ..base import (
 from ..context import ClientIndex
 from ..parts.frozen_ensemble import send_class_counts_and_compute_class_shares
 from ..parts.images import choose_public_samples
-from ..traffic import FederationSizes, RunBytesBothWays
+from ..traffic import FederationSizes, RunBytesUpPlusDown
 from . import fedma, rules
 from .rules import MatchedModel, MatchingReport, has_one_hidden_layer, merge_by_matching_neurons
 from .wiring import State, UnitWiring, find_unit_wiring, permute_units
@@ -251,7 +251,7 @@ class Matching(Method):
 
     report = MatchingReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         return sizes.one_shot_bytes.as_estimate if self.rule == "pfnm" else sizes.one_shot_bytes
 
     def refuse(self, ctx: Context) -> None:

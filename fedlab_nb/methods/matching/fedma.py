@@ -38,7 +38,7 @@ from ...training import ClientModels, run_in_chunks
 from ...training.loop import LabelledSamples, Shard
 from ..base import Context, Method, NetworkModel, Progress, Report, Steps, knob, register
 from ..parts.frozen_ensemble import send_class_counts_and_compute_class_shares
-from ..traffic import FederationSizes, RunBytesBothWays
+from ..traffic import FederationSizes, RunBytesUpPlusDown
 from .rules import (
     NeuronIndices,
     has_plain_blocks,
@@ -94,8 +94,8 @@ class FedMA(Method):
 
     report = FedMAReport
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
-        return RunBytesBothWays(sizes.models_down + 2 * sizes.models_up, is_exact=False)
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
+        return RunBytesUpPlusDown(sizes.models_down + 2 * sizes.models_up, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         if not has_plain_blocks(ctx.initial_model()):

@@ -164,8 +164,8 @@ class MergedModel(NetworkModel):
 ParameterTensors = TypeVar("ParameterTensors", Tensor, dict[str, Tensor])
 
 # Adam on the mean change; the same with a step size that shrinks more slowly; the plain mean of the parameters.
-ServerOptimizer = Literal["fedadam", "fedyogi", "fedavg"]
-SERVER_OPTIMIZERS: tuple[ServerOptimizer, ...] = get_args(ServerOptimizer)
+FedAvgFedAdamOrFedYogi = Literal["fedadam", "fedyogi", "fedavg"]
+SERVER_OPTIMIZERS: tuple[FedAvgFedAdamOrFedYogi, ...] = get_args(FedAvgFedAdamOrFedYogi)
 BETA1 = 0.9
 BETA2 = 0.99
 
@@ -200,7 +200,7 @@ class ParametersAndMoments(NamedTuple):
 
 
 def compute_server_optimizer_step(
-    optimizer: ServerOptimizer,
+    optimizer: FedAvgFedAdamOrFedYogi,
     parameters: ParameterTensors,
     mean_change: ParameterTensors,
     moments: OptimizerMoments,

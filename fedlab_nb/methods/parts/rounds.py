@@ -40,7 +40,7 @@ from ...value_types import ClientIndex, MeanPassesPerClient
 from ..base import Context, KnobField, Method, NetworkModel, Progress, Steps, knob
 from ..context import check_training_is_finite
 from ..run_outputs import should_record_curve_point
-from ..traffic import FederationSizes, RunBytesBothWays
+from ..traffic import FederationSizes, RunBytesUpPlusDown
 from .averages import MeanMedianTrimmedOrKrum, average_states
 
 # ------------------------------------------------------------------------------------------------------------ iterative
@@ -86,9 +86,9 @@ class Iterative(Method):
                 f"{self.info.title} counts SGD steps, not those of {ctx.recipe.optimizer}; set optimizer=sgd."
             )
 
-    def bytes_sent(self, sizes: FederationSizes) -> RunBytesBothWays:
+    def bytes_sent(self, sizes: FederationSizes) -> RunBytesUpPlusDown:
         taking_part = self.per_round or sizes.clients
-        return RunBytesBothWays(2 * sizes.models_up * self.rounds * taking_part / sizes.clients)
+        return RunBytesUpPlusDown(2 * sizes.models_up * self.rounds * taking_part / sizes.clients)
 
     def local_passes(
         self, recipe: Recipe, client_sample_counts: Sequence[float]

@@ -2,12 +2,12 @@
 
 One of their epochs is: (a) make a batch of images, (b) add it to the pool, (c) distil from the pool. In short:
 - `ServerKnobs`, `GeneratorKnobs`: dataclass bases with the hyper-parameters; a method overrides
-  `make_initial_client_weights`, `combine_client_logits_into_teacher` and `make_global_model` where it differs
+  `make_initial_client_weights`, `combine_client_logits_into_teacher` and `copy_current_global_model` where it differs
   from DENSE.
 - `server = DistillationServer(self, ctx, uploaded)`: frozen ensemble, its weights, student, pool and trace, all at
   their start;
   `server.add_batch_to_pool(t, x, y)` is (b), `yield from server.distil_student_for_one_epoch(t)` is (c),
-  `self.make_global_model(server)` is the model that predicts.
+  `self.copy_current_global_model(server)` is the model that predicts.
 - `GeneratorServer`: with a generator; `x, y = yield from server.synthesise_images(t, self.compute_generator_loss)`
   is (a).
 The student by itself, for methods that distil on real samples, is in `images.py`.
@@ -208,7 +208,7 @@ class ServerKnobs(Method):
         """The teacher's logits `[N, C]` from the clients' `[M, N, C]`."""
         return combine_client_logits(client_logits, client_weights_or_none_if_equal)
 
-    def make_global_model(self, server: DistillationServer) -> GlobalModel:
+    def copy_current_global_model(self, server: DistillationServer) -> GlobalModel:
         """The model that predicts, as it is now, with the report so far."""
         return copy_student_as_model(server.student, self.report(**server.trace.make_arrays()))
 
@@ -298,7 +298,7 @@ class DistillationServer:
         epochs = self.method.epochs
         self.trace.add_value("distillation_loss", loss)
         model = (
-            self.method.make_global_model(self)
+            self.method.copy_current_global_model(self)
             if should_trace_images_of_epoch(epoch_from_0 + 1, epochs)
             else None
         )

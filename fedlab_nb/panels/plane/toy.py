@@ -27,7 +27,7 @@ from ...training import (
     Recipe,
     compute_accuracy,
     run_in_chunks_with_cache,
-    train_clients_in_place_to_end,
+    train_clients_in_place,
 )
 from ...value_types import Accuracy0To1
 
@@ -114,7 +114,7 @@ class ToyFederation:
             self.shards.append((data.x_train[rows], data.y_train[rows]))
         networks = [self._make_untrained_network(k) for k in range(CLIENTS)]
         self.clients = ClientModels(
-            train_clients_in_place_to_end(networks, self.shards, RECIPE, seed=seed)
+            train_clients_in_place(networks, self.shards, RECIPE, seed=seed)
         )
 
     def _make_untrained_network(self, client: int) -> Network:

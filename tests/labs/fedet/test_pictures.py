@@ -22,7 +22,7 @@ from fedlab_nb.labs.fedet.rounds import (
     BEFORE,
     COPIED,
     DISSENT,
-    draw_curves_over_rounds,
+    draw_accuracy_curves_over_rounds,
     make_one_shot_curves,
 )
 from fedlab_nb.labs.fedet.target import draw_soft_target
@@ -152,7 +152,7 @@ def test_rounds_describes_the_marked_round():
         AVERAGED: {1: 0.1, 2: 0.4},
         COPIED: {1: 0.1, 2: 0.45},
     }
-    picture = draw_curves_over_rounds(curves, SETTING, 2, "Round 2")
+    picture = draw_accuracy_curves_over_rounds(curves, SETTING, 2, "Round 2")
     check(picture, f"Round 2: {BEFORE} 20 %, {AFTER} 50 %", f"{COPIED} 45 %")
     first = {"round": 1, BEFORE: "10 %", AFTER: "30 %", AVERAGED: "10 %", COPIED: "10 %"}
     assert picture.table[0] == first
@@ -160,11 +160,14 @@ def test_rounds_describes_the_marked_round():
 
 def test_rounds_while_it_runs():
     curves = {DISSENT: {1: 0.7}, AFTER: {1: 0.3}}
-    check(draw_curves_over_rounds(curves, SETTING, 1, "Round 1"), f"{DISSENT} 70 %, {AFTER} 30 %")
-    check(draw_curves_over_rounds(curves, SETTING, 9, "Round 9"), "not measured")
-    assert render_picture_png(draw_curves_over_rounds({}, SETTING, 1, "Round 1")).startswith(
-        b"\x89PNG"
+    check(
+        draw_accuracy_curves_over_rounds(curves, SETTING, 1, "Round 1"),
+        f"{DISSENT} 70 %, {AFTER} 30 %",
     )
+    check(draw_accuracy_curves_over_rounds(curves, SETTING, 9, "Round 9"), "not measured")
+    assert render_picture_png(
+        draw_accuracy_curves_over_rounds({}, SETTING, 1, "Round 1")
+    ).startswith(b"\x89PNG")
 
 
 def test_one_shot_against_its_teachers():
@@ -174,7 +177,7 @@ def test_one_shot_against_its_teachers():
     ]
     student = {0: [(30, 0.2), (60, 0.6)], 1: [(30, 0.2), (60, 0.7)]}
     curves = make_one_shot_curves(student, reports)
-    picture = draw_curves_over_rounds(curves, SETTING, 60, "After 60 steps", "step")
+    picture = draw_accuracy_curves_over_rounds(curves, SETTING, 60, "After 60 steps", "step")
     check(picture, f"After 60 steps: {AFTER} 65 %", "75 %", "30 %")
     assert [row[AFTER] for row in picture.table] == ["20 %", "65 %"]
     assert make_one_shot_curves({0: [(30, 0.2)]}, []) == {AFTER: {30: 0.2}}

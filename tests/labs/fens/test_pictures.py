@@ -30,7 +30,12 @@ def test_every_rule_has_its_words():
     assert set(KINDS) == {*AGGREGATORS, "added"}
     for rule in KINDS:
         picture = draw_counts_and_weights(
-            COUNTS, np.eye(3), ABC, SETTING, aggregation_rule=rule, round_in_words="round 2 of 5"
+            COUNTS,
+            np.eye(3),
+            ABC,
+            SETTING,
+            aggregation_rule=rule,
+            described_round_in_words="round 2 of 5",
         )
         assert "round 2 of 5" in read_checked_texts(picture)
 

@@ -9,7 +9,7 @@ from javascript import run_javascript
 
 from fedlab_nb.data import load
 from fedlab_nb.live.classroom.messages import FULL, build_untrained_class_network
-from fedlab_nb.training import Recipe, train_clients_in_place_to_end
+from fedlab_nb.training import Recipe, train_clients_in_place
 
 WIDTH = 160
 
@@ -34,7 +34,7 @@ def test_ink_and_width_are_those_of_the_training_images():
 def network():
     digits = load("digits")
     shard = (digits.x_train, digits.y_train)
-    (trained,) = train_clients_in_place_to_end(
+    (trained,) = train_clients_in_place(
         [build_untrained_class_network()], [shard], Recipe(), seed=0
     )
     return trained.eval()

@@ -18,7 +18,7 @@ from fedlab_nb.models import build, copy_model_state
 from fedlab_nb.panels.arithmetic import explain_answer_as_client_sum, explain_mean_of_client_logits
 from fedlab_nb.rng import make_torch_generator
 from fedlab_nb.studies.settings import make_recipe_for_classroom
-from fedlab_nb.training import ClientModels, Recipe, train_clients_in_place_to_end
+from fedlab_nb.training import ClientModels, Recipe, train_clients_in_place
 
 FLOATS = "const floats = (rows) => new Float32Array(rows); "
 PIXELS = (
@@ -123,7 +123,7 @@ def test_a_client_learns_the_weights_that_python_learns(shards):
     x, y = shards[1]
     images = x.view(-1, 1, 8, 8)
     model = build("mlp", (1, 8, 8), 10, generator=make_torch_generator(4, "init", "mlp"))
-    train_clients_in_place_to_end([model], [(images, y)], Recipe(epochs=3), seed=4, ids=[1])
+    train_clients_in_place([model], [(images, y)], Recipe(epochs=3), seed=4, ids=[1])
     code = FLOATS + "const learnt = train(floats(xs[0]), ys[0], { seed: 4, client: 1, epochs: 3 });"
     code += "return [[...learnt], [...logits(learnt, floats(xs[0]))]]"
     weights, logits = run_javascript("learn", code, **convert_shards_to_lists([(x, y)]))
@@ -141,7 +141,7 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
         for _ in shards
     ]
     image_shards = [(x.view(-1, 1, 8, 8), y) for x, y in shards]
-    train_clients_in_place_to_end(models, image_shards, Recipe(epochs=3), seed=4)
+    train_clients_in_place(models, image_shards, Recipe(epochs=3), seed=4)
     networks = [flatten_parameters(copy_model_state(model)).tolist() for model in models]
     held = [rows for _, rows in federation.split(0.1)]
     _, experts = quantise_experts(ClientModels(models), 8, range(4))

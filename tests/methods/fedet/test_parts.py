@@ -27,7 +27,7 @@ from fedlab_nb.methods.parts.images import (
     resize_images_to_shape,
 )
 from fedlab_nb.models import build, copy_model_state, count_parameters, load_state
-from fedlab_nb.training import Recipe, train_clients_in_place_to_end
+from fedlab_nb.training import Recipe, train_clients_in_place
 
 KINDS = ["mlp", "cnn", "lenet5", "resnet8"]
 
@@ -82,7 +82,7 @@ def test_networks_with_common_heads_train_the_same_on_both_backends(name):
     ]
     recipe = Recipe(epochs=2, batch_size=4)
     looped, stacked = (
-        train_clients_in_place_to_end(
+        train_clients_in_place(
             [make_common_head_network(name) for _ in shards],
             shards,
             recipe,

@@ -30,7 +30,7 @@ from fedlab_nb.methods.fedlpa.server import (
 from fedlab_nb.methods.regmean import merge_layer_by_regmean
 from fedlab_nb.models import build, copy_model_state
 from fedlab_nb.studies import run
-from fedlab_nb.training import Recipe, train_clients_in_place_to_end
+from fedlab_nb.training import Recipe, train_clients_in_place
 
 EXACT = torch.float64
 
@@ -165,7 +165,7 @@ def test_rounds_after_fedlpa_are_fedavg_from_its_model():
     end, progress = run_and_collect_steps(FedLPA(rounds=1, local_epochs=2).run(ctx))
     models = [ctx.new_model(copy_model_state(start.module)) for _ in range(4)]
     shards = [ctx.private.train(k) for k in range(4)]
-    train_clients_in_place_to_end(models, shards, dataclasses.replace(ctx.recipe, epochs=2), seed=0)
+    train_clients_in_place(models, shards, dataclasses.replace(ctx.recipe, epochs=2), seed=0)
     average = weighted_mean([copy_model_state(model) for model in models], ctx.sizes)
     assert_states_close(copy_model_state(end.module), average, 1e-12)
     state = 4 * 8 * 6570  # four clients, float64

@@ -16,7 +16,7 @@ from fedlab_nb.methods.fusefl.blocks import ClientBlocks
 from fedlab_nb.methods.fusefl.network import FusedNetwork, Stage
 from fedlab_nb.models import build
 from fedlab_nb.training import Recipe
-from fedlab_nb.training.loop import train_clients_in_place_in_turn_each_epoch
+from fedlab_nb.training.loop import iterate_training_of_clients_in_turn
 
 EXACT = torch.float64
 
@@ -138,9 +138,7 @@ def test_calibration_equals_the_training_of_a_network(samples, batch_size):
     plain = calibrate(head, z, y, recipe, should_standardise_features=False)[-1]
     assert torch.equal(head.weight, network.classifier.weight)  # the original is not changed
     assert set(
-        train_clients_in_place_in_turn_each_epoch(
-            [network], [(z, y)], recipe, [make_torch_generator()]
-        )
+        iterate_training_of_clients_in_turn([network], [(z, y)], recipe, [make_torch_generator()])
     ) == set(range(5))
     torch.testing.assert_close(plain.weight, network.classifier.weight)
     torch.testing.assert_close(plain.bias, network.classifier.bias)

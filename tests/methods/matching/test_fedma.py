@@ -13,7 +13,7 @@ from fedlab_nb.methods.matching.wiring import find_unit_wiring, permute_units
 from fedlab_nb.models import build, copy_model_state, load_state
 from fedlab_nb.models.state import copy_model
 from fedlab_nb.studies.experiment import exhaust_generator
-from fedlab_nb.training import Recipe, train_clients_in_place
+from fedlab_nb.training import Recipe, iterate_training_of_clients_in_place
 
 
 def test_matching_two_units_by_hand():
@@ -93,7 +93,9 @@ def test_fused_layers_are_frozen():
 
         options = {"seed": ctx.seed, "backend": "loop", "stream": stream}
         exhaust_generator(
-            train_clients_in_place([model], [(x, y)], recipe, adjust=freeze_first_layers, **options)
+            iterate_training_of_clients_in_place(
+                [model], [(x, y)], recipe, adjust=freeze_first_layers, **options
+            )
         )
     has_class = torch.bincount(y, minlength=10) > 0
     z = torch.rand(20, 1, 8, 8, dtype=torch.float64)
