@@ -44,7 +44,11 @@ SHORT_NAMES = {
     "ensemble": "Mean of prob.",
 }
 # At the beginning of a sentence.
-PHRASES = {"logits": "The mean of logits", "ensemble": "The mean of probabilities"}
+PHRASES = {
+    "logits": "The mean of logits",
+    "ensemble": "The mean of probabilities",
+    "gauss": "The model with Gaussian heads",
+}
 
 
 def choose_words_for_clients_and_samples(dataset_name: str, sample_kind: str) -> WordByRole:
