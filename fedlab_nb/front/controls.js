@@ -4,7 +4,7 @@ import { MOST_SEED } from "./state.js";
 import { describeWrongNumber } from "./text.js";
 
 const LIMIT_SHOWN = 8000; // milliseconds: it lies over what is below
-const PREVIEWED = [0.01, 0.05, 0.3, 1.5, 10]; // α of the small partitions over the slider
+const PREVIEWED = [0.01, 0.1, 1, 10, 100]; // α of the small partitions over the slider
 
 function findNearestIndex(values, value) {
   let best = 0;

@@ -1,6 +1,6 @@
 // Who holds what, as data: a list of sample numbers a client, and the changes that a person makes by hand.
 // The changes are those of data/moves.py: "E>A" gives all of E's samples to A, "B3>C" gives B's samples of class 3 to C.
-import { letter } from "./text.js";
+import { letter, percent } from "./text.js";
 
 const EDIT = /^([A-Z]{1,2})(?:(\d*)>([A-Z]{0,2})|\*|=.+)$/;
 
@@ -55,6 +55,17 @@ export function describeMoves(moves, classes, keeper = "") {
   const rest = keeper === "" ? "; kept when α changes." : `. One sample stays: every ${keeper} needs one.`;
   if (moves.length === 1) return `You moved ${what} ${where}${rest}`;
   return `You made ${moves.length} moves, the last one ${what} ${where}${rest}`;
+}
+
+/** What a move has done for the client that it went to, in a sentence; "" where that is not known. scores: {seeds, each:
+    [share that each client alone gets right]}, of the run after the move and of the one before it. */
+export function describeEffectOfMove({ to }, scores, scoresBefore) {
+  const isSameSeeds = JSON.stringify(scores.seeds) === JSON.stringify(scoresBefore.seeds);
+  if (!isSameSeeds || scores.each[to] === undefined || scoresBefore.each[to] === undefined) return "";
+  const now = percent(scores.each[to]);
+  const then = percent(scoresBefore.each[to]);
+  const change = now === then ? `still gets ${now} right` : `gets ${now} right now, ${then} before`;
+  return ` ${letter(to)} alone ${change}.`;
 }
 
 const byNumber = (p, q) => p - q;

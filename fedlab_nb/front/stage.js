@@ -5,7 +5,7 @@
 import { createAccuracyHistory, createBars, nameBars } from "./bars.js";
 import { createControls } from "./controls.js";
 import { html, setText } from "./dom.js";
-import { countLabels, describeMoves, groupLabels, isLastSampleKept, orderPile } from "./federation.js";
+import { countLabels, describeEffectOfMove, describeMoves, groupLabels, isLastSampleKept, orderPile } from "./federation.js";
 import { createFlight } from "./flight.js";
 import { chooseStory, describeFirstSteps, describeStory, findHeadline, findHeadlineOfMethod } from "./headline.js";
 import { createLegend } from "./legend.js";
@@ -34,6 +34,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   let state = initial;
   let federation = null; // {revision, piles, counts}
   let before = {}; // {method: accuracy} of the setting before this one, while piles are moved by hand
+  let scores = null; // {setting, seeds, each} of the newest run that has ended
+  let effect = null; // {revision, text}, what the last move has done
   const recordAccuracies = createAccuracyHistory();
   let results = null; // {revision, done, total, accuracies, each, calls, said, seconds, isFinal}
   let answers = null; // {revision, image, rows, sums}
@@ -283,7 +285,10 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
       if (!transport.keepsRuns) {
         job = { isRunning: !message.isFinal, share: message.done / message.total, text: describeJob(message) };
       }
-      if (message.isFinal && !isStale(message)) tellStory();
+      if (message.isFinal && !isStale(message)) {
+        recordScores(message);
+        tellStory();
+      }
     } else if (message.kind === "answers") {
       if (message.image !== state.image) return;
       answers = message;
@@ -301,6 +306,20 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
       job = { isRunning: false, share: 0, text: message.text };
     }
     draw();
+  }
+
+  /** Keep what each client alone gets right; after a move say what has become of it. */
+  function recordScores({ revision, each = [], seeds }) {
+    const scoresBefore = scores;
+    scores = { setting: state, seeds, each };
+    if (scoresBefore === null || !isNextMove(scoresBefore.setting, state)) return;
+    effect = { revision, text: describeEffectOfMove(state.moves.at(-1), scores, scoresBefore) };
+  }
+
+  /** Whether a setting is the one before it with one move more. */
+  function isNextMove(settingBefore, setting) {
+    const key = makeSettingKey({ ...setting, moves: setting.moves.slice(0, -1) });
+    return setting.moves.length > 0 && key === makeSettingKey(settingBefore);
   }
 
   function describeJob({ isFinal, seconds, done, total }) {
@@ -443,7 +462,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   /** What was moved last, and why a sample of it has stayed, where one has. */
   function describeLastMove(moves) {
     const isKept = isLastSampleKept(moves.at(-1), federation.piles, data.train.labels);
-    return describeMoves(moves, data.classes, isKept ? people.one : "");
+    const text = describeMoves(moves, data.classes, isKept ? people.one : "");
+    return effect?.revision === revisionOf(state) ? `${text}${effect.text}` : text;
   }
 
   function drawHeadline() {

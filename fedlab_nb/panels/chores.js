@@ -100,6 +100,17 @@ function uncover({ target, currentTarget }) {
   if (!currentTarget.matches(".fl-covering")) return;
   if (target.closest?.(".fl-view:not(.fl-view-partition) .fl-frame")) currentTarget.querySelector(".fl-reveal")?.click();
 }
+/** What a button of the stage opens stands below it, often out of sight: then the page scrolls to it. */
+function makeScrollToSettings(root) {
+  const isClosed = () => (root.querySelector(".fl-below-stage")?.style.display ?? "none") === "none";
+  let wasClosed = isClosed();
+  return () => {
+    if (wasClosed === isClosed()) return;
+    wasClosed = !wasClosed;
+    const scroll = () => root.querySelector(".fl-below-stage")?.scrollIntoView({ block: "nearest" });
+    if (!wasClosed) setTimeout(scroll, 200); // its parts open one after the other
+  };
+}
 /** A slider that plays runs ahead of the kernel: a picture that is behind it is dimmed until its own is there (`Frame.drawn`). */
 function markBehind(records) {
   for (const { target } of records) {
@@ -174,12 +185,14 @@ function render({ model, el }) {
   let [root, watch, later] = [null, null, 0];
   const gone = new AbortController();
   let last = null; // Run or Stop, if it had the focus
+  let scrollToSettings = () => {};
   const bring = () => {
     later = 0;
     for (const chore of [name, tabs, sentences]) chore(root);
   };
   const changed = (records) => {
     showMarkedView(root);
+    scrollToSettings();
     if (records.every(({ attributeName }) => attributeName === "style")) return; // a slider that moves, too
     markBehind(records);
     later ||= setTimeout(bring, 200); // not while a hand waits: it makes the browser compute its layout
@@ -192,6 +205,7 @@ function render({ model, el }) {
     root = el.closest(".fl-root");
     if (!root) return requestAnimationFrame(start);
     const { signal } = gone;
+    scrollToSettings = makeScrollToSettings(root);
     root.addEventListener("keydown", arrows, { capture: true, signal });
     for (const [kind, heard] of [["keydown", keys], ["focusin", focused], ["click", uncover]]) root.addEventListener(kind, heard, { signal });
     for (const kind of ["change", "focusout", "keydown"]) root.addEventListener(kind, sayLimit, { capture: true, signal });

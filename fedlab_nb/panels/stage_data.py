@@ -52,13 +52,13 @@ from .arithmetic import (
     explain_mean_of_client_logits,
     has_sum_explanation,
 )
+from .controls import PREVIEWED
 from .nearest_results import NearestStoredResults
 from .record import MethodRun, RunRecord
 
 # int [rows of ModelAnswers, N], the class that each predicts for each sample
 LabelsByModel = np.ndarray
 
-PREVIEWED = (0.01, 0.05, 0.3, 1.5, 10.0)  # α of the small partitions at the slider
 MOST_OWNERS = 2_000_000  # the most samples in all partitions that are sent ahead (4 MB)
 THUMBNAIL = 16  # pixels, the side of images if there are too many to send them in full size
 SQUARE = 4  # pixels, the side of the square of a sample that is no image

@@ -27,7 +27,7 @@ from ..studies.cost import estimate_cost
 from ..tensor_types import OneSample, SampleTensor
 from ..value_types import Accuracy0To1
 from . import theme
-from .controls import OWN_FILE
+from .controls import OWN_FILE, PREVIEWED
 from .facts import describe_cost_or_empty
 from .figures import draw_piles_and_results
 from .lab_view import FederationArguments, LabSpec, LabView
@@ -36,7 +36,6 @@ from .panel import Panel, RunEventsThenResult
 from .stage import Stage
 from .stage_data import (
     LIVE_SECONDS,
-    PREVIEWED,
     ModelAnswers,
     ModelsOfLastRun,
     PartitionsByAlpha,
@@ -876,6 +875,7 @@ class Playground(StagePanel):
     def _make_layout_widgets(self) -> list[widgets.Widget]:
         controls = self.controls
         self._settings_box = controls.make_column_of_controls()
+        self._settings_box.add_class("fl-below-stage")
         # These are not in the layout: even a hidden widget would round its value to its own steps.
         on_stage = (
             controls.dataset,

@@ -119,6 +119,21 @@ def test_a_number_out_of_range_gets_a_message_and_changes_nothing(page, stage):
     expect(page.locator(".fl-limit")).to_have_count(0)
 
 
+def test_what_a_button_of_the_stage_opens_below_it_is_scrolled_into_sight(page, stage):
+    page.set_viewport_size({"width": 1280, "height": 640})
+    button = stage.get_by_role("button", name="+ method")
+    button.scroll_into_view_if_needed()
+    room = "innerHeight - document.querySelector('.fl-stage').getBoundingClientRect().bottom"
+    assert page.evaluate(room) < 60  # the stage alone fills the window
+    button.click()
+    page.wait_for_function(
+        """() => {
+            const box = document.querySelector('.fl-below-stage').getBoundingClientRect();
+            return box.height > 100 && box.top + 100 < innerHeight;
+        }"""
+    )
+
+
 def test_a_pile_is_thrown_by_keyboard_and_undone(page, stage):
     owners = stage.locator(".owners button")
     before = owners.evaluate_all("all => all.map((one) => one.ariaLabel.split(';')[0])")

@@ -110,6 +110,22 @@ def test_a_sample_that_stays_behind_is_explained(shards, move, is_kept):
     assert ("One sample stays: every office needs one." in says) == is_kept
 
 
+@pytest.mark.parametrize(
+    ("move", "seeds", "says"),
+    [
+        ({"to": 1}, {"local": 1}, " B alone gets 25\xa0% right now, 20\xa0% before."),
+        ({"to": 0}, {"local": 1}, " A alone still gets 10\xa0% right."),
+        ({"to": None}, {"local": 1}, ""),  # out of the data
+        ({"to": 1}, {"local": 10}, ""),  # more seeds than before: another number without any move
+    ],
+)
+def test_after_a_move_the_client_that_received_it_is_compared_with_itself(move, seeds, says):
+    code = "return describeEffectOfMove(move, now, before)"
+    now = {"seeds": seeds, "each": [0.101, 0.25]}
+    before = {"seeds": {"local": 1}, "each": [0.1, 0.2]}
+    assert run_javascript(FEDERATION, code, move=move, now=now, before=before) == says
+
+
 def test_bars_of_a_method_that_sends_nothing_are_not_called_messages():
     code = "return lists.map((names) => nameBars(names.map((name) => ({ name })), people))"
     lists = [["local"], ["local", "fens"], ["fens"]]

@@ -198,10 +198,10 @@ def test_partitions_sent_ahead_are_withdrawn_at_once_when_they_are_no_longer_tru
 
 def test_an_impossible_alpha_is_left_out_and_many_samples_are_dealt_for_few_alphas(monkeypatch):
     about = {"dataset": "digits", "public": 0, "clients": 10, "seed": 4}
-    alphas = [0.05, 0.1, 0.3]
+    alphas = [0.05, 0.2, 0.3]
 
     def refuse(dataset, alpha, **options):
-        if alpha == 0.1:
+        if alpha == 0.2:
             raise UsageError("not so")
         return federate(dataset, alpha=alpha, **options)
 
