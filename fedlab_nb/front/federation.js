@@ -46,13 +46,15 @@ export function isLastSampleKept({ from, label }, piles, labels) {
 }
 
 /** Moves for people: the last one, and how many there are. classes: the data set's, {name, plural};   keeper: what a
-    client is called, where its last sample has stayed with it; "" elsewhere. */
-export function describeMoves(moves, classes, keeper = "") {
+    client is called, where its last sample has stayed with it; "" elsewhere;   effect: what it has done
+    (`describeEffectOfMove`), "" as long as that is not known. */
+export function describeMoves(moves, classes, keeper = "", effect = "") {
   const { from, label, to } = moves.at(-1);
   const named = label === null ? null : classes[label].plural ?? `samples of “${classes[label].name}”`;
   const what = `${letter(from)}’s ${named ?? "pile"}`;
   const where = to === null ? "out of the data" : `to ${letter(to)}`;
-  const rest = keeper === "" ? "; kept when α changes." : `. One sample stays: every ${keeper} needs one.`;
+  const kept = keeper === "" ? "; kept when α changes." : `. One sample stays: every ${keeper} needs one.`;
+  const rest = effect === "" ? kept : `: ${effect}`;
   if (moves.length === 1) return `You moved ${what} ${where}${rest}`;
   return `You made ${moves.length} moves, the last one ${what} ${where}${rest}`;
 }
@@ -64,8 +66,7 @@ export function describeEffectOfMove({ to }, scores, scoresBefore) {
   if (!isSameSeeds || scores.each[to] === undefined || scoresBefore.each[to] === undefined) return "";
   const now = percent(scores.each[to]);
   const then = percent(scoresBefore.each[to]);
-  const change = now === then ? `still gets ${now} right` : `gets ${now} right now, ${then} before`;
-  return ` ${letter(to)} alone ${change}.`;
+  return now === then ? `alone it still gets ${now} right.` : `alone it gets ${now} right now, ${then} before.`;
 }
 
 const byNumber = (p, q) => p - q;

@@ -101,7 +101,8 @@ function describeSend(leg, legs, people) {
   if (leg.way === "down") {
     const before = legs.slice(0, legs.indexOf(leg)).some((one) => one.way === "up");
     const title = before ? "The gate stays open" : "From the server";
-    return { title, brief: describeCargo(leg), text: `${subject} gets ${leg.words}${describePacking(leg, legs)}: ${sizes}.` };
+    const packing = describePacking(leg, legs);
+    return { title, brief: describeCargo(leg, packing), text: `${subject} gets ${leg.words}${packing}: ${sizes}.` };
   }
   const up = legs.filter((one) => one.way === "up");
   const most = Math.max(...leg.messages);
@@ -112,9 +113,9 @@ function describeSend(leg, legs, people) {
   return { title, brief: describeCargo(leg), text: `${subject}${describeSilent(leg)} sends ${leg.words}${once}${parts}: ${sizes}.` };
 }
 
-/** What a leg carries, as a sentence of its own: "Its network." */
-function describeCargo({ words }) {
-  return `${words[0].toUpperCase()}${words.slice(1)}.`;
+/** What a leg carries, as a sentence of its own: "Its network.", "The networks of all, packed to 25 % of their size." */
+function describeCargo({ words }, packing = "") {
+  return `${words[0].toUpperCase()}${words.slice(1)}${packing}.`;
 }
 
 function describeExchange(legs, rounds, people) {

@@ -60,6 +60,7 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
   element.classList.toggle("named", longest > MOST_LETTERS);
   let isOpen = false; // the pen's field
   let last = null;
+  let shownSum = ""; // the method whose sum is unfolded below
 
   const drawing = pad(ink, {
     moved: () => send({ kind: "image", value: packImage(drawing.image()) }),
@@ -151,6 +152,9 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
     fill(servers, cast.map(({ name, short }) => ({ key: name, name: short, row: rowOf(name), hasSum: sums.includes(name), isUnfolded: name === unfolded, isChosen: name === shownMethod })), truth);
     const isSeen = sum !== null && sums.includes(sum.method);
     arithmetic.update(isSeen ? { ...sum, name: cast.find(({ name }) => name === sum.method).short } : null);
+    const unfoldedNow = isSeen ? sum.method : "";
+    if (unfoldedNow !== "" && unfoldedNow !== shownSum) arithmetic.element.scrollIntoView({ block: "nearest" });
+    shownSum = unfoldedNow;
     const keys = Array.from({ length: asked }, (_, k) => k);
     fill(clients, keys.map((k) => ({ key: k, name: letter(k), row: rowOf(k), isChosen: k === chosen })), truth);
   }

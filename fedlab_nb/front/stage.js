@@ -462,8 +462,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   /** What was moved last, and why a sample of it has stayed, where one has. */
   function describeLastMove(moves) {
     const isKept = isLastSampleKept(moves.at(-1), federation.piles, data.train.labels);
-    const text = describeMoves(moves, data.classes, isKept ? people.one : "");
-    return effect?.revision === revisionOf(state) ? `${text}${effect.text}` : text;
+    const isEffectKnown = effect?.revision === revisionOf(state);
+    return describeMoves(moves, data.classes, isKept ? people.one : "", isEffectKnown ? effect.text : "");
   }
 
   function drawHeadline() {

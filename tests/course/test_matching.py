@@ -65,5 +65,5 @@ def test_what_the_lesson_says_of_its_runs():
     assert lesson.find_right_option_on_matching_under_skew() == lesson.SKEWED[1]
     outcome = lesson.runs("matching", 100, init="different", seeds=1)[0]
     pair = match_networks_of_two_clients(outcome, 0, 1, "rebasin")
-    assert pair.before.barrier > 0.3
-    assert pair.after.barrier < 0.05
+    assert pair.before.loss_barrier > 0.3
+    assert pair.after.loss_barrier < 0.05
