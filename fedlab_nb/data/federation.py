@@ -150,15 +150,15 @@ class Federation:
             return self
         return self.whole
 
-    def leave_out(self, absent_clients: Sequence[int], unseen_clients: Sequence[int]) -> Federation:
+    def leave_out(self, absent: Sequence[int], unseen: Sequence[int]) -> Federation:
         """Make the federation without the absent and the unseen clients."""
-        present_clients = list_present_clients(self.clients, absent_clients, unseen_clients)
+        present_clients = list_present_clients(self.clients, absent, unseen)
         notes = [self.note]
-        if absent_clients:
-            count = f"{len(absent_clients)} of {self.clients} clients"
+        if absent:
+            count = f"{len(absent)} of {self.clients} clients"
             notes.append(f"Absent (trained, sent nothing): {count}.")
-        if unseen_clients:
-            count = f"{len(unseen_clients)} of {self.clients} clients"
+        if unseen:
+            count = f"{len(unseen)} of {self.clients} clients"
             notes.append(f"Unseen (a test set of its own): {count}.")
         return replace(
             self,
@@ -166,8 +166,8 @@ class Federation:
             spurious=tuple(index for index, k in enumerate(present_clients) if k in self.spurious),
             note=" ".join(notes).strip(),
             whole=self,
-            absent=tuple(absent_clients),
-            unseen=tuple(unseen_clients),
+            absent=tuple(absent),
+            unseen=tuple(unseen),
         )
 
     @property
@@ -200,22 +200,22 @@ class Federation:
     def skew(self) -> Skew:
         return measure_skew(self.label_counts.numpy())
 
-    def split(self, held_out_fraction: float) -> tuple[ClientSplit, ...]:
+    def split(self, fraction: float) -> tuple[ClientSplit, ...]:
         """Split the shard of each client into training and held-out samples.
 
-        Client k holds out round(held_out_fraction n_k) samples, at least 1 and at most n_k - 1, drawn from
+        Client k holds out round(fraction n_k) samples, at least 1 and at most n_k - 1, drawn from
         its own stream; none if it has fewer than 2 or the fraction is 0.
         """
         import torch
 
-        held_out_fraction = check_number("fraction", held_out_fraction, 0, 1)
+        fraction = check_number("fraction", fraction, 0, 1)
         parts = []
         for k, shard in zip(self.ids, self.shards, strict=True):
             size = len(shard)
-            if size < 2 or held_out_fraction == 0:
+            if size < 2 or fraction == 0:
                 count = 0
             else:
-                count = min(size - 1, max(1, round(held_out_fraction * size)))
+                count = min(size - 1, max(1, round(fraction * size)))
             order = torch.from_numpy(
                 make_numpy_generator(self.seed, "holdout", k).permutation(size)
             )
@@ -242,28 +242,26 @@ class Federation:
         >>> gained == int(before.label_counts[0, 3]), str(after.edits)
         (True, '4: A3>B')
         """
-        giver = self.find_client_index_before_leaving_out(client)
-        receiver = None if to is None else self.find_client_index_before_leaving_out(to)
+        giver = self.find_client_number(client)
+        receiver = None if to is None else self.find_client_number(to)
         if giver == receiver:
             raise UsageError(
                 f"Client {format_client_letters(giver)} cannot give samples to itself; name another client."
             )
-        label_index = None if label is None else self.find_class_index(label)
+        label_index = None if label is None else self.find_label_index(label)
         return self._copy_with_edit(PartitionEdit(giver, label_index, receiver))
 
     def double(self, client: int | str) -> Federation:
         """Add a client after all others that holds the same samples as `client`. Returns a new
         Federation."""
-        return self._copy_with_edit(
-            PartitionEdit(self.find_client_index_before_leaving_out(client), is_double=True)
-        )
+        return self._copy_with_edit(PartitionEdit(self.find_client_number(client), is_double=True))
 
     def rename(self, client: int | str, name: str) -> Federation:
         """Name a client; plots and sentences show the name beside its letter. Returns a new
         Federation."""
         return self._copy_with_edit(
             PartitionEdit(
-                self.find_client_index_before_leaving_out(client),
+                self.find_client_number(client),
                 name=strip_and_check_client_name(name),
             )
         )
@@ -281,27 +279,27 @@ class Federation:
         )
         return federate(**{**self.origin, "moves": edits})
 
-    def find_client_index_before_leaving_out(self, client_name_letter_or_index: int | str) -> int:
+    def find_client_number(self, client: int | str) -> int:
         """Find the index of a client, counted as if nobody were absent, from its letter, name or
         number."""
         count = self._federation_before_leaving_out.clients
-        if not isinstance(client_name_letter_or_index, str):
-            return int(check_whole_number("client", client_name_letter_or_index, 0, count - 1))
+        if not isinstance(client, str):
+            return int(check_whole_number("client", client, 0, count - 1))
         numbers = {format_client_letters(k): k for k in range(count)}
         if self.origin.get("partition") == "natural":
             for k, name in enumerate(self.dataset.client_names):
                 numbers[name] = k
         for k, name in self.edits.client_names.items():
             numbers[name] = k
-        return numbers[check_allowed_name("client", client_name_letter_or_index, numbers)]
+        return numbers[check_allowed_name("client", client, numbers)]
 
-    def find_class_index(self, class_name_or_index: int | str) -> int:
+    def find_label_index(self, label: int | str) -> int:
         """Find the index of a class, from its name or its index."""
-        if isinstance(class_name_or_index, str):
+        if isinstance(label, str):
             return self.dataset.class_names.index(
-                check_allowed_name("class", class_name_or_index, self.dataset.class_names)
+                check_allowed_name("class", label, self.dataset.class_names)
             )
-        return int(check_whole_number("label", class_name_or_index, 0, self.classes - 1))
+        return int(check_whole_number("label", label, 0, self.classes - 1))
 
     def settings(self) -> SettingsByName:
         """The settings of a run that give all its seeds this one federation.

@@ -68,12 +68,12 @@ class Teacher:
 
     def gather(self, count):
         """Let simulated students send until `count` messages are here, then go back to the first step."""
-        self.press("step/send")
+        self.press_key_and_wait_for_step("step/send")
         end = time.monotonic() + PATIENCE / 1000
         while len(self.read_state()["sent"]) < count:
             assert time.monotonic() < end, "the simulated students have not sent"
             time.sleep(0.2)
-        self.press("step/draw")
+        self.press_key_and_wait_for_step("step/draw")
 
 
 @pytest.fixture(scope="module")
