@@ -531,7 +531,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const { image, shape, truth, text } = lookedAt();
     const isAnswered = answers !== null && answers.image === state.image;
     const hasRows = isAnswered && answers.rows.size > 0;
-    const about = { key: state.image, isDrawing: isDrawing(state.image), row: isAnswered ? answers.row : [], curve: isAnswered ? answers.curve : null, text: `${text}${describeChoiceOfImage()}${hasRows ? "" : describeWhenAnswersCome()}` };
+    const about = { key: state.image, isDrawing: isDrawing(state.image), row: isAnswered ? answers.row : [], curve: isAnswered ? answers.curve : null, text: `${text}${hasRows ? describeChoiceOfImage() : describeWhenAnswersCome()}` };
     const table = hasRows ? answers.rows : null;
     oneImage.update({ image, shape, label: text, truth, table, asked: data.trainsNetworks ? state.clients : 0, chosen: state.client, isStale: hasRows && isStale(answers), about,
       sums: answers?.sums, sum: sum?.image === state.image ? sum : null, unfolded, shownMethod: getShownMethod() });
