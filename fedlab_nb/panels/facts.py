@@ -63,12 +63,14 @@ class Debouncer:
         compute: Callable[[], Result],
         show_result: Callable[[Result], None],
         runs_at_once_in_caller: bool = False,
+        delay_seconds: float = DELAY,
     ) -> None:
         """Call `compute` without the display lock, then `show_result` with its result and the lock.
 
         The result is not shown if another update of this topic was scheduled meanwhile.
 
         runs_at_once_in_caller: make the update at once, in the calling thread
+        delay_seconds: without a change of this topic, before the update is made
         """
         is_immediate = runs_at_once_in_caller or self._is_without_delay()
         request = UpdateRequest(compute, show_result)
@@ -77,7 +79,7 @@ class Debouncer:
             if is_immediate:
                 self._due.pop(topic, None)
             else:
-                self._due[topic] = time.monotonic() + DELAY
+                self._due[topic] = time.monotonic() + delay_seconds
                 if not self._is_waiting:
                     self._is_waiting = True
                     Thread(target=self._compute_updates_then_free_memory, daemon=True).start()

@@ -22,6 +22,13 @@ from .theme import SAVED_STYLE
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
+class PictureOutput(NamedTuple):
+    """The data of an output by MIME type, and its metadata."""
+
+    data: dict[str, str]
+    metadata: dict[str, Any]
+
+
 class SavedPanel(widgets.VBox):
     """A widget that is readable in a notebook without a kernel. A subclass draws its picture, `still()`."""
 
@@ -33,12 +40,18 @@ class SavedPanel(widgets.VBox):
 
     def _update_displayed_stills(self) -> None:
         """Replace the displayed picture by the present one, so that a notebook that is saved now has this one."""
+        if any(self._stills):
+            self._show_in_displayed_stills(self.draw_still_output())
+
+    def draw_still_output(self) -> PictureOutput:
+        """Draw `still()` as the data and metadata of an output."""
+        picture = self.still()
+        return PictureOutput(make_mime_bundle_of_picture(picture), picture.image_metadata)
+
+    def _show_in_displayed_stills(self, output: PictureOutput) -> None:
         for still in self._stills:
-            if still is None:  # nothing could be displayed
-                continue
-            data, metadata = self._repr_mimebundle_()
-            data.pop(WIDGET, None)
-            still.update(data, metadata=metadata, raw=True)
+            if still is not None:  # it could be displayed
+                still.update(output.data, metadata=output.metadata, raw=True)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the data and metadata of one output with everything: widget, picture, sentence."""

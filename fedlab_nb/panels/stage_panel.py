@@ -56,6 +56,7 @@ from .views import TabOptions
 from .worker import Job, JobEnd, OnJobEnd, OnJobEvent, show_errors_in_status
 
 STEPS = (1, 1.5, 2, 3, 5, 7)  # of the α slider, in each power of ten
+STILL_DELAY = 2.0  # seconds of rest after a quick run before the saved picture is drawn: it takes half a second
 CLIENT_COUNTS = (*range(1, 21), 25, 30, 40, 50, 75, 100)
 HIDDEN_TABS = ("partition",)  # views without a tab, since the piles show the same
 # Titles of tabs, other than the views' own.
@@ -757,7 +758,10 @@ class StagePanel(Panel):
         self._send_job_status()
         if self._is_quick_run and job_end == "done" and any(self._stills):
             self.controls.debouncer.schedule_update(
-                "still", lambda: None, lambda _: self._update_displayed_stills()
+                "still",
+                self.draw_still_output,
+                self._show_in_displayed_stills,
+                delay_seconds=STILL_DELAY,
             )
 
     def _send_answers_on_image(self, message: BrowserMessage) -> None:
