@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import unquote
 
 from .errors import RunError, check_allowed_name, format_error_on_one_line
 from .files import check_replaceable, expand_path, write_file
@@ -32,7 +33,7 @@ Cell = Mapping[str, Any]  # of a notebook: "cell_type", "source" and, of code, "
 WIDGET = "application/vnd.jupyter.widget-view+json"
 INDEX = "index.html"
 FOLDED = "Guess first, then read: "
-IMAGE = re.compile(r'<img alt="([^"]*)"[^>]*src="data:image/svg\+xml;base64,([^"]+)"')
+IMAGE = re.compile(r'<img alt="([^"]*)"[^>]*src="data:image/svg\+xml,([^"]+)"')
 STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
     "body{color:#1f2328;background:#fff}"
@@ -182,7 +183,7 @@ def read_stored_pictures(cells: Sequence[Cell]) -> Iterator[LessonPicture]:
                 yield LessonPicture("", section, sentence, alt, is_answer, content)
                 continue
             for alt, image in IMAGE.findall(data.get("text/html", "")):
-                content = base64.b64decode(image)
+                content = unquote(image).encode()
                 yield LessonPicture("", section, sentence, html.unescape(alt), is_answer, content)
 
 

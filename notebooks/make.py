@@ -21,8 +21,6 @@ Greek letter stands in the text. Headings, code, tables, lists of references and
 from __future__ import annotations
 
 import argparse
-import base64
-import io
 import os
 import re
 import sys
@@ -31,7 +29,6 @@ from pathlib import Path
 
 import jupytext
 import nbformat
-from PIL import Image
 
 from fedlab_nb.course import COURSE, get_lesson_label
 from fedlab_nb.renamed import find_current_lesson_name
@@ -208,18 +205,6 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
         client.execute(env={**os.environ, "FEDLAB_NB_STORE": store, "OMP_NUM_THREADS": "1"})
     # Without the exact version, which differs between machines.
     notebook.metadata["language_info"] = {"name": "python"}
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            if "image/png" in output.get("data", {}):
-                png = base64.b64decode(output.data["image/png"])
-                output.data["image/png"] = base64.b64encode(reduce_colours(png)).decode()
-
-
-def reduce_colours(png: bytes) -> bytes:
-    """The picture with 256 colours, in a third of the bytes. It is for slides: JupyterLab shows the SVG beside it."""
-    out = io.BytesIO()
-    Image.open(io.BytesIO(png)).convert("RGB").quantize(256).save(out, "png", optimize=True)
-    return out.getvalue()
 
 
 def keep_outputs(notebook: nbformat.NotebookNode, old: nbformat.NotebookNode) -> None:

@@ -3,15 +3,12 @@
 nbval tests that a new run gives the same outputs (`pytest --nbval`, see tests/everything.txt).
 """
 
-import io
 import re
 
 import make
 import nbformat
-import numpy as np
 import pytest
 from lessons import LESSONS, NOTEBOOKS, SOURCES, import_lesson, read_teachers_page
-from PIL import Image
 
 
 def test_cells_of_a_source():
@@ -76,17 +73,6 @@ def test_the_pages_for_teachers_show_the_tagged_pictures():
     assert shown == expected and all(expected.values()), "run: python notebooks/make.py --pictures"
     # Large enough for piles of images.
     assert sorted(files) == sorted(sum(expected.values(), [])) and max(files.values()) <= 120_000
-
-
-def test_a_stored_png_has_few_colours_and_all_its_pixels():
-    ramp = np.linspace(0, 255, 300 * 200 * 3).reshape(200, 300, 3).astype(np.uint8)
-    png = io.BytesIO()
-    Image.fromarray(ramp).save(png, "png")
-    small = Image.open(io.BytesIO(make.reduce_colours(png.getvalue())))
-    assert small.size == (300, 200)
-    assert len(small.getcolors()) <= 256
-    difference = np.abs(np.asarray(small.convert("RGB"), float) - ramp)
-    assert difference.mean() < 2
 
 
 def test_outputs_are_kept_where_the_code_is_the_same():

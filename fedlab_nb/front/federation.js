@@ -66,7 +66,8 @@ export function describeEffectOfMove({ to }, scores, scoresBefore) {
   if (!isSameSeeds || scores.each[to] === undefined || scoresBefore.each[to] === undefined) return "";
   const now = percent(scores.each[to]);
   const then = percent(scoresBefore.each[to]);
-  return now === then ? `alone it still gets ${now} right.` : `alone it gets ${now} right now, ${then} before.`;
+  const client = letter(to);
+  return now === then ? `alone ${client} still gets ${now} right.` : `alone ${client} gets ${now} right now, ${then} before.`;
 }
 
 const byNumber = (p, q) => p - q;

@@ -15,8 +15,8 @@ import ipywidgets as widgets
 from IPython import get_ipython
 from IPython.display import display
 
-from ..plots import Picture, render_picture_png
-from ..plots.style import make_image_html
+from ..plots import Picture
+from ..plots.style import make_image_html, render_png_for_notebook
 from .theme import SAVED_STYLE
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -55,12 +55,11 @@ class SavedPanel(widgets.VBox):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the data and metadata of one output with everything: widget, picture, sentence."""
-        picture = self.still()
-        data = make_mime_bundle_of_picture(picture)
+        data, metadata = self.draw_still_output()
         widget = super()._repr_mimebundle_(**kwargs) or {}
         if WIDGET in widget:
             data = {WIDGET: widget[WIDGET], **data}
-        return data, picture.image_metadata
+        return data, metadata
 
     def _ipython_display_(self) -> None:
         """Show a panel as its three outputs; in Colab, whose pages the style does not fit, as the widget alone."""
@@ -87,7 +86,7 @@ def make_mime_bundle_of_picture(picture: Picture) -> dict[str, str]:
     """
     return {
         "text/html": make_image_html(picture),
-        "image/png": base64.b64encode(render_picture_png(picture)).decode(),
+        "image/png": base64.b64encode(render_png_for_notebook(picture)).decode(),
         "text/plain": picture.sentence,
     }
 

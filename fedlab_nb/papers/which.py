@@ -32,10 +32,10 @@ from ..data.registry import get_or_register_dataset_name, remove_dataset
 from ..declared import parse_toml
 from ..errors import UsageError, check_allowed_name
 from ..methods import METHODS
-from ..plots import MethodResults, Picture, render_picture_png
+from ..plots import MethodResults, Picture
 from ..plots.frontier import BAND_SEEDS, FederationFrontier, draw_frontiers
 from ..plots.identity import shorten_method_title
-from ..plots.style import make_image_html
+from ..plots.style import make_image_html, render_png_for_notebook
 from ..plots.words import describe_seeds, format_count_and_noun, format_dataset_name, join_with_and
 from ..rng import make_numpy_generator
 from ..studies import run, stored_results
@@ -890,7 +890,7 @@ class Recommendation:
             return {"text/plain": self.text}, {}
         data = {
             "text/html": make_picture_html(picture, self.text),
-            "image/png": render_picture_png(picture),
+            "image/png": render_png_for_notebook(picture),
             "text/plain": self.text,
         }
         return data, {"image/png": {"alt": picture.alt}}

@@ -161,7 +161,7 @@ def test_a_saved_notebook_without_a_kernel_is_a_picture_without_samples(page, la
     save_notebook(page)
     text = (course / "stage.ipynb").read_text(encoding="utf-8")
     assert "image/png" in text
-    assert len(text) < 700_000  # a picture as SVG, and as PNG for slides
+    assert len(text) < 400_000  # a picture as SVG, and as PNG for slides
     shut_down_all_kernels(page, lab)
     page.locator(".fl-playground.fl-asleep, .fl-playground.jupyter-widgets-disconnected").wait_for()
 

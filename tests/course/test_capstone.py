@@ -1,6 +1,7 @@
 """The capstone: what a code word draws, tries without test images, the budget, submissions, the form, the exercises."""
 
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -411,7 +412,9 @@ def test_the_closing_page_has_guesses_plane_and_both_sentences(case, tmp_path):
     assert ":root{color-scheme:light}" in text
     assert "Nothing has been submitted yet." in text
     assert any(kept.question == "How many for the closing page?" for kept in load_guesses())
-    assert "http" not in text.split("</head>")[1]
+    body = text.split("</head>")[1]
+    # A picture in an address of its own can load nothing, and names the namespace of SVG.
+    assert "http" not in re.sub(r'src="data:[^"]*"', "", body)
 
 
 def test_a_damaged_book_of_guesses_is_an_empty_one(store):

@@ -113,8 +113,8 @@ def test_a_sample_that_stays_behind_is_explained(shards, move, is_kept):
 @pytest.mark.parametrize(
     ("move", "seeds", "says"),
     [
-        ({"to": 1}, {"local": 1}, "alone it gets 25\xa0% right now, 20\xa0% before."),
-        ({"to": 0}, {"local": 1}, "alone it still gets 10\xa0% right."),
+        ({"to": 1}, {"local": 1}, "alone B gets 25\xa0% right now, 20\xa0% before."),
+        ({"to": 0}, {"local": 1}, "alone A still gets 10\xa0% right."),
         ({"to": None}, {"local": 1}, ""),  # out of the data
         ({"to": 1}, {"local": 10}, ""),  # more seeds than before: another number without any move
     ],
@@ -128,10 +128,10 @@ def test_after_a_move_the_client_that_received_it_is_compared_with_itself(move, 
 
 def test_once_it_is_known_the_effect_of_a_move_is_said_in_place_of_what_is_kept():
     code = """return describeMoves([{ from: 1, label: 0, to: 0 }], [{ name: "3", plural: "threes" }],
-      "client", "alone it still gets 10 % right.")"""
+      "client", "alone A still gets 10 % right.")"""
     assert (
         run_javascript(FEDERATION, code)
-        == "You moved B’s threes to A: alone it still gets 10 % right."
+        == "You moved B’s threes to A: alone A still gets 10 % right."
     )
 
 

@@ -1,12 +1,20 @@
 """What all pictures share: the layout of texts, and memory that is freed."""
 
 import gc
+import io
 import weakref
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from fedlab_nb.plots import style
-from fedlab_nb.plots.style import draw_light_dark_svg_element
+from fedlab_nb.plots.style import (
+    Picture,
+    draw_light_dark_svg_element,
+    render_picture_png,
+    render_png_for_notebook,
+)
 
 
 def test_texts_stay_within_the_figure_and_titles_do_not_overlap():
@@ -63,3 +71,16 @@ def test_a_figure_that_was_written_frees_the_bitmap_of_its_layout(no_collection)
     bitmap = weakref.ref(figure.canvas.get_renderer())
     style.render_laid_out_figure_as_svg(figure, "white")
     assert bitmap() is None
+
+
+def test_the_png_of_a_notebook_has_few_colours_and_all_its_pixels():
+    ramp = np.linspace(0, 255, 30 * 20 * 3).reshape(20, 30, 3).astype(np.uint8)
+    with style.drawing() as (figure, ax):
+        ax.imshow(ramp)
+    picture = Picture(figure=figure, alt="A ramp", sentence="All colours.")
+    whole = Image.open(io.BytesIO(render_picture_png(picture)))
+    small = Image.open(io.BytesIO(render_png_for_notebook(picture)))
+    assert small.size == whole.size
+    assert len(small.getcolors()) <= 256 < len(whole.getcolors(1_000_000))
+    difference = np.asarray(small.convert("RGB"), float) - np.asarray(whole, float)
+    assert np.abs(difference).mean() < 2
